@@ -1,0 +1,62 @@
+# Everything runs in .venv, which each target makes for itself from the locked requirements.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tabellion needs Python 3.11 or newer: make PYTHON=python3.11 …"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: $(READY) ## Make the virtual environment
+
+run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
+	@$(BIN)/python examples/first_run.py
+
+test: $(READY) ## Check and test everything, on real databases
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m pytest
+
+check: $(READY) ## Format, lint, types, import layers, docs
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m pytest -q --no-header tests/test_layout.py tests/test_docs.py
+
+format: $(READY) ## Format the code
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+JOBS ?= 100000
+KILLS ?= 100
+chaos: $(READY) ## Kill, freeze and crash everything: make chaos JOBS=100000 KILLS=100
+	@$(BIN)/python -m tests.faults.chaos --jobs $(JOBS) --kills $(KILLS)
+
+bench: $(READY) .venv-bench/.ready ## Measure us and the peers side by side
+	@.venv-bench/bin/python -m bench.compare
+
+.venv-bench/.ready: bench/requirements.lock requirements.lock
+	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r bench/requirements.lock
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+lock: $(READY) ## Resolve the dependencies anew
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv lock --quiet --upgrade
+	@$(BIN)/uv export --quiet --no-header --no-emit-project --all-extras --group dev --format requirements.txt -o requirements.lock
+	@$(BIN)/uv export --quiet --no-header --no-emit-project --only-group bench --format requirements.txt -o bench/requirements.lock
+
+clean: ## Remove what was made
+	@rm -rf $(VENV) .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
+
+.PHONY: help setup run test check format chaos bench lock clean

@@ -1,0 +1,1 @@
+"""Rows to claimed jobs: knows nothing of documents, models or the web."""

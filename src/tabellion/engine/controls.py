@@ -1,0 +1,144 @@
+"""What people do to queues and jobs while they live: pause, resume, limit, retry, cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.job import Job
+from tabellion.engine.queue import Queue
+from tabellion.engine.settlement import Settlement
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+
+MANY = 1000
+
+
+async def pause(store: Store, queue: Queue, reason: str = "") -> None:
+    """Stops claims from this queue everywhere; jobs that run go on."""
+    await _control(store, queue, "paused_at", NOW, reason)
+
+
+async def resume(store: Store, queue: Queue) -> None:
+    """Lets a paused queue be claimed from again."""
+    await _control(store, queue, "paused_at", "NULL", None)
+    await store.database.wake()
+
+
+async def limit(store: Store, queue: Queue, running: int | None) -> None:
+    """Sets how many jobs of this queue may run at once in all workers together; None takes the declaration's word."""
+    await store.open()
+    await store.database.fetch(
+        f"""INSERT INTO tabellion_queues (queue, running_limit, updated_at) VALUES ($1, $2, {NOW})
+ON CONFLICT (queue) DO UPDATE SET running_limit = excluded.running_limit, updated_at = excluded.updated_at""",
+        queue.name,
+        running,
+    )
+    await store.database.wake()
+
+
+async def restart(store: Store, queue: Queue, keys: Sequence[Any] | None = None, error: str | None = None) -> int:
+    """Puts failed rows back to ready with all counters reset; returns how many.
+
+    `keys` names them; `error` takes those whose last error contains this text; neither takes every failed row.
+    """
+    bound = await store.bind(queue)
+    d, key = store.dialect, sql.column(bound.key.name)
+    changes = sql.assign(queue.states["ready"], d)
+    changes += [
+        f"{sql.column(queue.mirrors[m])} = NULL"
+        for m in ("worker", "started_at", "finished_at", "error")
+        if m in queue.mirrors
+    ]
+    if "attempts" in queue.mirrors:
+        changes.append(f"{sql.column(queue.mirrors['attempts'])} = 0")
+    text_key = f"CAST(t.{key} AS text)"
+    conditions, values = [sql.holds(queue.states["failed"], d)], [queue.name]
+    if error is not None:
+        values.append(error)
+        # The settled attempt that failed the row is its last one: what it says decides.
+        conditions.append(
+            f"""EXISTS (SELECT 1 FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key = {text_key}
+  AND {_contains("a.error", f"${len(values)}", d)}
+  AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = {text_key}))"""
+        )
+    moved = 0
+    batches = [keys[start : start + MANY] for start in range(0, len(keys), MANY)] if keys is not None else [None]
+    for batch in batches:
+        chosen, given = list(conditions), list(values)
+        if batch is not None:
+            marks = []
+            for one in batch:
+                given.append(str(one))
+                marks.append(f"${len(given)}")
+            chosen.append(f"{text_key} IN ({', '.join(marks)})" if marks else "1 = 0")
+        rows = await store.database.fetch(
+            f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)} WHERE {" AND ".join(chosen)}
+AND CAST($1 AS text) IS NOT NULL RETURNING {text_key} AS key""",
+            *given,
+        )
+        moved += len(rows)
+    await store.database.wake()
+    return moved
+
+
+async def cancel(store: Store, queue: Queue, key: Any, reason: str = "cancelled") -> bool:
+    """Stops a job: a waiting one fails at once, a running one loses its claim and its handler is stopped."""
+    bound = await store.bind(queue)
+    rows = await store.database.fetch(
+        """SELECT key, n, CAST(token AS text) AS token, attempt, worker FROM tabellion_attempts
+WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
+        queue.name,
+        str(key),
+    )
+    if rows:
+        row = rows[0]
+        native = int(row["key"]) if bound.key.family == "integer" else row["key"]
+        job = Job(
+            queue,
+            native,
+            row["key"],
+            {},
+            n=row["n"],
+            token=row["token"],
+            attempt=row["attempt"],
+            worker=row["worker"],
+        )
+        [verdict] = await store.settle([Settlement(job, "cancelled", error=reason)])
+        await _touch(store, queue)
+        return verdict.accepted
+    changes = sql.assign(queue.states["failed"], store.dialect)
+    if "error" in queue.mirrors:
+        changes.append(f"{sql.column(queue.mirrors['error'])} = $2")
+    moved = await store.database.fetch(
+        f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)}
+WHERE CAST(t.{sql.column(bound.key.name)} AS text) = $1 AND {sql.holds(queue.states["ready"], store.dialect)}
+AND CAST($2 AS text) IS NOT NULL RETURNING 1 AS moved""",
+        str(key),
+        reason,
+    )
+    return bool(moved)
+
+
+async def _control(store: Store, queue: Queue, column: str, value: str, reason: str | None) -> None:
+    await store.open()
+    await store.database.fetch(
+        f"""INSERT INTO tabellion_queues (queue, {column}, reason, updated_at) VALUES ($1, {value}, $2, {NOW})
+ON CONFLICT (queue) DO UPDATE SET {column} = excluded.{column}, reason = excluded.reason, updated_at = excluded.updated_at""",
+        queue.name,
+        reason,
+    )
+
+
+async def _touch(store: Store, queue: Queue) -> None:
+    """Makes workers ask for their leases at once, instead of at the next renewal."""
+    await store.database.fetch(
+        f"""INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW})
+ON CONFLICT (queue) DO UPDATE SET updated_at = excluded.updated_at""",
+        queue.name,
+    )
+
+
+def _contains(column: str, mark: str, dialect: sql.Dialect) -> str:
+    return f"strpos({column}, {mark}) > 0" if dialect == "postgresql" else f"instr({column}, {mark}) > 0"

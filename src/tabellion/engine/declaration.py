@@ -1,0 +1,149 @@
+"""Checks a queue against its table: every problem at once, each with its fix."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tabellion.engine import sql
+from tabellion.engine.errors import DeclarationError, Problem
+from tabellion.engine.queue import STATES, Queue
+from tabellion.engine.sql import Dialect, Scalar
+from tabellion.engine.table import Column, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A queue bound to a table that can carry it: key, order and column types are known."""
+
+    queue: Queue
+    table: Table
+    key: Column
+    order: tuple[tuple[str, bool], ...]
+    dialect: Dialect
+
+    def column(self, name: str) -> Column:
+        """The column of this name."""
+        return self.table.columns[name]
+
+    def order_by(self, alias: str = "t") -> str:
+        """The ORDER BY items that give the line its order."""
+        return ", ".join(
+            f"{alias}.{sql.column(column)}{' DESC' if descending else ''}" for column, descending in self.order
+        )
+
+    def index_ddl(self) -> str:
+        """The partial index that keeps claiming cheap however many finished rows there are."""
+        columns = ", ".join(f"{sql.column(column)}{' DESC' if down else ''}" for column, down in self.order)
+        condition = " AND ".join(
+            f"{sql.column(column)} IS NULL"
+            if value is None
+            else f"{sql.column(column)} = {sql.literal(value, self.dialect)}"
+            for column, value in self.queue.states["ready"].items()
+        )
+        how = "CREATE INDEX CONCURRENTLY" if self.dialect == "postgresql" else "CREATE INDEX"
+        title = f"{self.table.name.rpartition('.')[2]}_{self.queue.name}_ready"
+        return f"{how} {sql.column(title)} ON {sql.name(self.table.name)} ({columns}) WHERE {condition};"
+
+
+def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
+    """The queue bound to its table, or a DeclarationError that lists all that is wrong."""
+    if table is None:
+        raise DeclarationError(
+            f"queue {queue.name!r}",
+            [
+                Problem(
+                    f"there is no table {queue.table!r}",
+                    "correct the first argument of Queue(), or create the table",
+                )
+            ],
+        )
+    problems = [*_unknown_columns(queue, table), *_key_problems(queue, table), *_type_problems(queue, table)]
+    if problems:
+        raise DeclarationError(f"queue {queue.name!r}", problems)
+    key = table.columns[queue.key or table.primary_key[0]]
+    default = (("created_at", False),) if "created_at" in table.columns else ()
+    order = queue.order if queue.order is not None else default
+    if key.name not in {column for column, _ in order}:
+        order = (*order, (key.name, False))
+    return Bound(queue, table, key, order, dialect)
+
+
+def _unknown_columns(queue: Queue, table: Table) -> Iterable[Problem]:
+    for column in sorted(queue.columns() - set(table.columns)):
+        near = difflib.get_close_matches(column, table.columns, n=1)
+        fix = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"use one of {', '.join(table.columns)}, or ALTER TABLE {sql.name(table.name)} ADD COLUMN {sql.column(column)} …;"
+        )
+        yield Problem(f"table {table.name!r} has no column {column!r}", fix)
+
+
+def _key_problems(queue: Queue, table: Table) -> Iterable[Problem]:
+    if queue.key is None:
+        if len(table.primary_key) != 1:
+            what = "no primary key" if not table.primary_key else f"a primary key of {len(table.primary_key)} columns"
+            yield Problem(
+                f"table {table.name!r} has {what}",
+                f"name one unique column with key=, or ALTER TABLE {sql.name(table.name)} ADD PRIMARY KEY (…);",
+            )
+    elif queue.key in table.columns and queue.key not in table.unique_columns():
+        yield Problem(
+            f"key={queue.key!r} does not identify a row: the column is not unique",
+            f"CREATE UNIQUE INDEX ON {sql.name(table.name)} ({sql.column(queue.key)});",
+        )
+
+
+def _type_problems(queue: Queue, table: Table) -> Iterable[Problem]:
+    for state in STATES:
+        for name, value in queue.changes[state].items():
+            column = table.columns.get(name)
+            if column is None or (state != "ready" and queue.changes["ready"].get(name) == value):
+                continue
+            problem = _misfit(column, value)
+            if problem:
+                yield Problem(
+                    f"{state} says {name} = {value!r}, but {problem}", f"write a value {column.type} can hold"
+                )
+    families = {"attempts": ("integer", "number", "text"), "worker": ("text",), "error": ("text",)}
+    for mirror, allowed in families.items():
+        column = table.columns.get(queue.mirrors.get(mirror, ""))
+        if column is not None and column.family not in (*allowed, "other"):
+            yield Problem(
+                f"{mirror}={column.name!r} is {column.type}, which cannot hold {_MIRROR_HOLDS[mirror]}",
+                f"name another column for {mirror}, or none",
+            )
+    for mirror in ("started_at", "finished_at"):
+        column = table.columns.get(queue.mirrors.get(mirror, ""))
+        if column is not None and column.family not in ("time", "text", "integer", "number"):
+            yield Problem(
+                f"{mirror}={column.name!r} is {column.type}, which cannot hold a time",
+                f"name another column for {mirror}",
+            )
+    if isinstance(queue.max_attempts, str):
+        column = table.columns.get(queue.max_attempts)
+        if column is not None and column.family != "integer":
+            yield Problem(
+                f"max_attempts={column.name!r} is {column.type}, not a whole number",
+                "name an integer column, or a number",
+            )
+
+
+_MIRROR_HOLDS = {"attempts": "a count", "worker": "a worker's id", "error": "an error's text"}
+
+
+def _misfit(column: Column, value: Scalar) -> str | None:
+    """Why this value cannot be in this column, or None when it can."""
+    if value is None:
+        return None if column.nullable else "the column is NOT NULL"
+    if column.labels:
+        return None if value in column.labels else f"its type {column.type} allows only {', '.join(column.labels)}"
+    wanted = {
+        "integer": (bool, int), "number": (bool, int, float), "boolean": (bool, int), "text": (str,),
+        "time": (str,), "uuid": (str,),
+    }.get(column.family)  # fmt: skip
+    if wanted is None or isinstance(value, wanted):
+        return None
+    return f"the column is {column.type}"

@@ -1,0 +1,44 @@
+"""An environment: a name and its database."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from tabellion.engine.errors import ConfigurationError
+from tabellion.engine.store import Store
+
+
+class Environment:
+    """A name and its database; a worker polls its environments in list order.
+
+    `share` is a weight against starvation: an environment that has work keeps its share of the slots, however
+    busy the ones before it in the list are.
+    """
+
+    def __init__(self, name: str, url: str, *, share: float | None = None, deadline: float | None = None) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+            raise ConfigurationError(f"environment name {name!r}: use letters, digits, - _ and . only")
+        if share is not None and share <= 0:
+            raise ConfigurationError(f"environment {name!r}: share={share!r} must be above zero")
+        self.name = name
+        self.url = url
+        self.share = share
+        self._deadline = deadline
+
+    def store(self) -> Store:
+        """A new Store on this environment's database."""
+        return Store(self.url) if self._deadline is None else Store(self.url, deadline=self._deadline)
+
+    @property
+    def address(self) -> str:
+        """The URL without its secrets, for people and logs."""
+        parts = urlsplit(self.url)
+        if parts.scheme.startswith("sqlite"):
+            return self.url
+        host = parts.hostname or ""
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{host}{port}{parts.path}"
+
+    def __repr__(self) -> str:
+        return f"Environment({self.name!r}, {self.address!r})"

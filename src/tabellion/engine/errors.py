@@ -1,0 +1,88 @@
+"""Every exception of the engine, as one tree.
+
+TabellionError
+├── ConfigurationError      a setting is missing or wrong
+├── DeclarationError        a queue cannot work as declared
+├── LeaseLost               the claim behind this call is no longer ours
+├── Permanent               raised by a handler: never try this job again
+├── RateLimited             raised by a handler: later, without spending the attempt
+└── StoreError              the database refused what was asked
+    ├── Forbidden           the role lacks a right
+    ├── NotMigrated         the register is missing or of another version
+    ├── Unreachable         no answer for now; asking again later is right
+    └── ValueRefused        a value does not fit its column
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class TabellionError(Exception):
+    """Something of ours went wrong."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class ConfigurationError(TabellionError):
+    """A setting is missing or wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, and the line or SQL that mends it."""
+
+    what: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}\n   fix: {self.fix}" if self.fix else self.what
+
+
+class DeclarationError(TabellionError):
+    """Raised when a queue cannot work as declared; lists every problem at once."""
+
+    def __init__(self, subject: str, problems: Iterable[Problem]) -> None:
+        self.subject = subject
+        self.problems = tuple(problems)
+        lines = [f"{number}. {problem}" for number, problem in enumerate(self.problems, 1)]
+        count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+        super().__init__("\n".join([f"{subject} cannot work as declared ({count}):", *lines]))
+
+
+class LeaseLost(TabellionError):  # noqa: N818 - a public name, and what happened
+    """The claim is no longer ours: it expired, was cancelled, or the row's owner changed the row."""
+
+
+class Permanent(TabellionError):  # noqa: N818 - handlers raise it as a verdict
+    """The job can never succeed: it goes to `failed` without another try."""
+
+
+class RateLimited(TabellionError):  # noqa: N818 - handlers raise it as a verdict
+    """The outside asked us to wait: the job goes back to `ready` and the attempt is not spent."""
+
+    def __init__(self, after: float = 30.0, message: str = "") -> None:
+        self.after = after
+        super().__init__(message or f"rate limited, again in {after:g} s")
+
+
+class StoreError(TabellionError):
+    """The database refused what was asked."""
+
+
+class Forbidden(StoreError):  # noqa: N818 - what the database said
+    """The database role lacks a right."""
+
+
+class NotMigrated(StoreError):  # noqa: N818 - a state, not a failure
+    """The register is not in this database: run `tabellion migrate`."""
+
+
+class Unreachable(StoreError):  # noqa: N818 - a state, not a failure
+    """The database does not answer; it is asked again later."""
+
+
+class ValueRefused(StoreError):  # noqa: N818 - what the database said
+    """A value does not fit its column."""

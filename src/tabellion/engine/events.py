@@ -1,0 +1,77 @@
+"""Events: one frozen value per thing that happened; logs, metrics and pages are listeners."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+#: What can happen, with one line on each; the docs list is checked against it.
+NAMES: dict[str, str] = {
+    "worker_started": "a worker began to claim",
+    "worker_stopping": "a worker was asked to stop and claims no more",
+    "worker_stopped": "a worker ended in order",
+    "environment_up": "a database answers",
+    "environment_down": "a database does not answer; the others go on",
+    "claimed": "a job was claimed",
+    "done": "a job's result was accepted",
+    "failed": "a job failed for good",
+    "retried": "a job failed and is due again later",
+    "limited": "a job was rate limited and is due again later, the attempt not spent",
+    "released": "a job was handed back, the attempt not spent",
+    "crashed": "a claim's lease ran out; the job is ready again",
+    "quarantined": "a job's second crash in a row; it failed with the evidence",
+    "cancelled": "a person stopped a job",
+    "superseded": "the row's owner changed it while it ran; the owner won",
+    "lease_lost": "a claim was gone when its worker came back to it; nothing was changed",
+    "timed_out": "a handler ran past its queue's timeout and was stopped",
+    "taken_over": "rows left running by workers outside the register were given back",
+    "foreign_found": "rows are running without a claim in the register",
+    "listener_failed": "a listener raised; the engine went on",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened."""
+
+    name: str
+    worker: str = ""
+    environment: str = ""
+    queue: str = ""
+    key: str = ""
+    attempt: int = 0
+    seconds: float | None = None  #: how long the handler ran, or until the next try is due
+    error: str | None = None
+    count: int = 1
+    at: float = field(default_factory=time.time)
+
+
+Listener = Callable[[Event], None]
+
+
+class Listeners:
+    """Whoever wants to know; called in the engine's thread, so they must be quick."""
+
+    def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
+        self._listeners = list(listeners)
+
+    def __bool__(self) -> bool:
+        return bool(self._listeners)
+
+    def add(self, listener: Listener) -> None:
+        """Adds a listener."""
+        self._listeners.append(listener)
+
+    def tell(self, event: Event) -> None:
+        """Hands the event to everyone; a listener that raises is reported to the others and survived."""
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception as error:
+                trouble = Event("listener_failed", worker=event.worker, error=f"{listener!r}: {error!r}")
+                for other in self._listeners:
+                    if other is not listener:
+                        with contextlib.suppress(Exception):
+                            other(trouble)

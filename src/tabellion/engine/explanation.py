@@ -1,0 +1,229 @@
+"""Why is this row not running? Answered in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tabellion.engine import roster, sql
+from tabellion.engine.declaration import Bound
+from tabellion.engine.queue import STATES, Queue, spoken
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+
+HISTORY = 20
+LINE_SHOWN = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is known of one row in one queue."""
+
+    queue: str
+    key: str
+    state: str  #: ready, running, done, failed, elsewhere or missing
+    sentences: list[str]
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
+    """Looks at the row, the register, the controls and the roster, and says what stands in the way."""
+    bound = await store.bind(queue)
+    row = await _row(store, bound, str(key))
+    history = await _history(store, queue, str(key))
+    if row is None:
+        return Explanation(
+            queue.name,
+            str(key),
+            "missing",
+            [f"There is no row with {bound.key.name} = {key} in {queue.table}."],
+            history,
+        )
+    state = next((state for state in STATES if row[f"is_{state}"]), "elsewhere")
+    last = history[0] if history else None
+    if state == "ready":
+        sentences = await _why_waiting(store, bound, row, last)
+    elif state == "running":
+        sentences = _why_running(queue, last)
+    elif state == "failed":
+        sentences = _why_failed(queue, key, last)
+    elif state == "done":
+        sentences = [f"It is done: {spoken(queue.states['done'])}."]
+        if last and last["outcome"] == "done":
+            sentences.append(
+                f"{last['worker']} finished it {_ago(last['settled_ago'])} ago, on attempt {last['attempt']}."
+            )
+    else:
+        now = {column: row["row"].get(column) for column in queue.states["ready"]}
+        sentences = [
+            f"It is in none of this queue's states: {spoken(now)}.",
+            f"To be claimed it must be {spoken(queue.states['ready'])}.",
+        ]
+    return Explanation(queue.name, str(key), state, sentences, history)
+
+
+async def _why_waiting(store: Store, bound: Bound, row: dict[str, Any], last: dict[str, Any] | None) -> list[str]:
+    queue = bound.queue
+    sentences = [f"It is ready: {spoken(queue.states['ready'])}."]
+    if not row["passes"]:
+        sentences.append(f"It does not meet the queue's condition: {queue.where}.")
+    if last and last["outcome"] is None:
+        sentences.append(
+            f"Its owner put it back to ready while {last['worker']} was at work on it; that claim ends at its next renewal "
+            f"or in {max(0.0, -last['lease_ago']):.0f} s, and only then is the row claimable again."
+        )
+    elif last and last["due_in"] is not None and last["due_in"] > 0:
+        sentences.append(
+            f"Attempt {last['attempt']} {_outcome_words(last['outcome'])} {_ago(last['settled_ago'])} ago "
+            f"({last['error'] or 'no error text'}); it is due again in {_ago(last['due_in'])}."
+        )
+    control = await _control(store, queue)
+    if control and control["paused_ago"] is not None:
+        why = f" ({control['reason']})" if control["reason"] else ""
+        sentences.append(
+            f"The queue has been paused for {_ago(control['paused_ago'])}{why}: `tabellion resume {queue.name}`."
+        )
+    limit = control["running_limit"] if control and control["running_limit"] is not None else queue.limit
+    running = await _running(store, queue)
+    if limit is not None and running >= limit:
+        sentences.append(f"{running} jobs of this queue are running and its limit for all workers together is {limit}.")
+    alive = [member for member in await roster.members(store) if queue.name in member["queues"].split(",")]
+    if not alive:
+        sentences.append("No living worker works this queue: start one with `tabellion worker`.")
+    elif all(member["busy"] >= member["slots"] for member in alive):
+        sentences.append(
+            f"All {len(alive)} workers of this queue are full: {sum(m['busy'] for m in alive)} jobs in their slots."
+        )
+    if len(sentences) == 1:
+        ahead = await _ahead(store, bound, row)
+        count = f"{ahead} or more" if ahead >= LINE_SHOWN else str(ahead)
+        sentences.append(
+            "Nothing stands in its way: it is next in line."
+            if not ahead
+            else f"{count} ready rows stand before it in line."
+        )
+    return sentences
+
+
+def _why_running(queue: Queue, last: dict[str, Any] | None) -> list[str]:
+    if last is None or last["outcome"] is not None:
+        stale = (
+            f"it is taken over {_ago(queue.stale_after)} after its {queue.mirrors['started_at']}"
+            if queue.stale_after is not None
+            else "declare stale_after= to have such rows taken over"
+        )
+        return [
+            f"It is running ({spoken(queue.states['running'])}), but no claim of it is in the register: "
+            f"a worker that does not use tabellion has it or left it behind; {stale}."
+        ]
+    sentences = [
+        f"It is running: {last['worker']} claimed it {_ago(last['claimed_ago'])} ago, attempt {last['attempt']}.",
+    ]
+    if last["note"]:
+        sentences.append(f"Its last note: {last['note']}.")
+    if last["lease_ago"] > 0:
+        sentences.append(
+            f"Its lease ran out {_ago(last['lease_ago'])} ago: the next sweep of any worker takes it back."
+        )
+    else:
+        sentences.append(f"Its lease is good for another {_ago(-last['lease_ago'])}.")
+    return sentences
+
+
+def _why_failed(queue: Queue, key: Any, last: dict[str, Any] | None) -> list[str]:
+    sentences = [f"It has failed: {spoken(queue.states['failed'])}."]
+    if last is not None and last["outcome"] is not None:
+        sentences.append(
+            f"Attempt {last['attempt']} {_outcome_words(last['outcome'])} {_ago(last['settled_ago'])} ago: {last['error'] or 'no error text'}."
+        )
+    else:
+        sentences.append("The register knows of no attempt: something other than tabellion set this state.")
+    sentences.append(f"Try it again with `tabellion retry {queue.name} {key}`; all counters start anew.")
+    return sentences
+
+
+async def _row(store: Store, bound: Bound, key: str) -> dict[str, Any] | None:
+    queue, d = bound.queue, store.dialect
+    tests = ", ".join(
+        f"CASE WHEN {sql.holds(queue.states[state], d)} THEN 1 ELSE 0 END AS is_{state}" for state in STATES
+    )
+    passes = f"CASE WHEN {queue.where} THEN 1 ELSE 0 END" if queue.where else "1"
+    rows = await store.database.fetch(
+        f"SELECT t.*, {tests}, {passes} AS passes FROM {sql.name(queue.table)} AS t WHERE CAST(t.{sql.column(bound.key.name)} AS text) = $1",
+        key,
+    )
+    if not rows:
+        return None
+    extra = {name: rows[0][name] for name in (*(f"is_{state}" for state in STATES), "passes")}
+    return extra | {"row": rows[0]}
+
+
+async def _history(store: Store, queue: Queue, key: str) -> list[dict[str, Any]]:
+    d = store.dialect
+
+    def ago(column: str) -> str:
+        return f"{sql.epoch(NOW, d)} - {sql.epoch(column, d)}"
+
+    return await store.database.fetch(
+        f"""SELECT n, attempt, worker, outcome, error, note, cost, {ago("claimed_at")} AS claimed_ago,
+{ago("settled_at")} AS settled_ago, {ago("lease_until")} AS lease_ago, -({ago("retry_at")}) AS due_in
+FROM tabellion_attempts WHERE queue = $1 AND key = $2 ORDER BY n DESC LIMIT {HISTORY}""",
+        queue.name,
+        key,
+    )
+
+
+async def _control(store: Store, queue: Queue) -> dict[str, Any] | None:
+    d = store.dialect
+    rows = await store.database.fetch(
+        f"""SELECT reason, running_limit, {sql.epoch(NOW, d)} - {sql.epoch("paused_at", d)} AS paused_ago
+FROM tabellion_queues WHERE queue = $1""",
+        queue.name,
+    )
+    return rows[0] if rows else None
+
+
+async def _running(store: Store, queue: Queue) -> int:
+    rows = await store.database.fetch(
+        "SELECT count(*) AS n FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL", queue.name
+    )
+    return int(rows[0]["n"])
+
+
+async def _ahead(store: Store, bound: Bound, row: dict[str, Any]) -> int:
+    """How many ready rows come before this one, as far as the line's first column tells."""
+    queue = bound.queue
+    column, descending = bound.order[0]
+    value = row["row"][column]
+    if value is None:
+        return 0
+    tie = sql.column(bound.key.name)
+    sign = ">" if descending else "<"
+    rows = await store.database.fetch(
+        f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(queue.table)} AS t WHERE {sql.holds(queue.states["ready"], store.dialect)}
+AND (t.{sql.column(column)} {sign} $1 OR t.{sql.column(column)} = $1 AND t.{tie} < $2) LIMIT {LINE_SHOWN}) AS f""",
+        value,
+        row["row"][bound.key.name],
+    )
+    return int(rows[0]["n"])
+
+
+def _outcome_words(outcome: str) -> str:
+    words = {
+        "limited": "was rate limited",
+        "released": "was handed back",
+        "retried": "failed",
+        "failed": "failed",
+        "crashed": "crashed",
+    }
+    return words.get(outcome, f"was {outcome}")
+
+
+def _ago(seconds: float | None) -> str:
+    """Seconds as people say them."""
+    if seconds is None:
+        return "some time"
+    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size * 2:
+            return f"{seconds / size:.0f} {unit}s"
+    return f"{max(seconds, 0):.0f} s"

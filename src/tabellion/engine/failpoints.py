@@ -1,0 +1,67 @@
+"""Named places in the code where a test may make the process die, fail or stall; nothing otherwise.
+
+`TABELLION_FAILPOINTS="claim.post_commit:kill@3,settle.drop_ack:raise@5"` kills the process at the third pass of
+the first place and raises at the fifth pass of the second. Actions: kill, raise, stop (SIGSTOP to itself).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Iterator
+
+from tabellion.engine.errors import Unreachable
+
+NAMES = (
+    "claim.pre_commit",
+    "claim.post_commit",
+    "claim.drop_ack",
+    "handler.pre_call",
+    "handler.post_call",
+    "settle.pre_commit",
+    "settle.post_commit",
+    "settle.drop_ack",
+    "renew.drop",
+    "release.pre_commit",
+    "migrate.mid",
+)
+
+
+class _Failpoint:
+    def __init__(self, action: str, at: int) -> None:
+        self.action, self.at = action, at
+        self.passes: Iterator[int] = itertools.count(1)
+
+
+def parse(text: str) -> dict[str, _Failpoint]:
+    """The failpoints a text asks for; an unknown name is an error, since it would test nothing."""
+    armed: dict[str, _Failpoint] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        place, _, rest = item.partition(":")
+        action, _, at = rest.partition("@")
+        if place not in NAMES or action not in ("kill", "raise", "stop"):
+            raise ValueError(f"unknown failpoint {item!r}; places: {', '.join(NAMES)}; actions: kill, raise, stop")
+        armed[place] = _Failpoint(action, int(at or 1))
+    return armed
+
+
+_armed = parse(os.environ.get("TABELLION_FAILPOINTS", ""))
+
+
+def arm(text: str) -> None:
+    """Replaces the failpoints of this process."""
+    _armed.clear()
+    _armed.update(parse(text))
+
+
+def failpoint(place: str) -> None:
+    """Passes the place; does nothing unless a test asked for something here."""
+    if not _armed:
+        return
+    armed = _armed.get(place)
+    if armed is None or next(armed.passes) != armed.at:
+        return
+    if armed.action == "raise":
+        raise Unreachable(f"failpoint {place}")
+    os.kill(os.getpid(), signal.SIGKILL if armed.action == "kill" else signal.SIGSTOP)

@@ -1,0 +1,63 @@
+"""Temp folders: one per job inside one per worker; a dead worker's is removed by the next to start."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from tabellion.engine.errors import ConfigurationError
+
+
+class Folders:
+    """This worker's temp folder, marked as alive by a lock that dies with the process."""
+
+    def __init__(self, worker: str, base: Path | None = None) -> None:
+        self.base = base or Path(tempfile.gettempdir()) / f"tabellion-{os.getuid()}"
+        self.root = self.base / worker
+        self._lock: int | None = None
+
+    def open(self) -> Path:
+        """Makes the folder, after clearing away what dead workers left."""
+        self.base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.base.stat().st_uid != os.getuid():
+            raise ConfigurationError(f"{self.base} belongs to another user: set TMPDIR to a folder of your own")
+        self.clear_dead()
+        self.root.mkdir(mode=0o700, exist_ok=True)
+        self._lock = os.open(self.root / ".alive", os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return self.root
+
+    def close(self) -> None:
+        """Removes the folder with everything in it."""
+        if self._lock is not None:
+            shutil.rmtree(self.root, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+
+    def clear_dead(self) -> list[Path]:
+        """Removes the folders of workers that are no more, and says which."""
+        cleared = []
+        for folder in self.base.iterdir():
+            if folder.is_dir() and _is_dead(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+                cleared.append(folder)
+        return cleared
+
+
+def _is_dead(folder: Path) -> bool:
+    """Whether nobody holds the folder's lock; one without a lock file is still being made."""
+    try:
+        lock = os.open(folder / ".alive", os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+    finally:
+        os.close(lock)

@@ -1,0 +1,98 @@
+"""A job: one row, claimed."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tabellion.engine.errors import LeaseLost
+from tabellion.engine.queue import Queue
+
+
+class Job:
+    """One claimed row: its values, its attempt number and the token that proves the claim.
+
+    The row's columns are items (`job["url"]`), the claim's facts are attributes (`job.attempt`).
+    """
+
+    __slots__ = (
+        "_also", "_folder", "_note", "_on_note", "age", "attempt", "cost", "crashes", "deferrals", "environment",
+        "key", "lost", "n", "queue", "root", "text_key", "token", "values", "worker",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        queue: Queue,
+        key: Any,
+        text_key: str,
+        values: Mapping[str, Any],
+        *,
+        n: int,
+        token: str,
+        attempt: int,
+        worker: str,
+        crashes: int = 0,
+        deferrals: int = 0,
+        age: float = 0.0,
+        environment: str = "",
+    ) -> None:
+        self.queue = queue
+        self.key = key  #: the primary key's value
+        self.text_key = text_key  #: the key as the register writes it
+        self.values = values  #: the row as it was claimed
+        self.n = n  #: which execution of this row in this queue it is, over its whole life
+        self.token = token  #: proves the claim; every move carries it
+        self.attempt = attempt  #: 1 for the first try; a crash counts, a release does not
+        self.worker = worker
+        self.crashes = crashes
+        self.deferrals = deferrals
+        self.age = age  #: seconds between the first claim of this job and this one
+        self.environment = environment
+        self.cost: float | None = None  #: what this attempt has cost; set it, the register keeps it
+        self.lost = False  #: true once the claim is gone: stop, nothing you return will be kept
+        self.root: Path | None = None
+        self._folder: Path | None = None
+        self._note: str | None = None
+        self._on_note: Callable[[Job], None] | None = None
+        self._also: list[tuple[str, dict[str, Any]]] = []
+
+    def __getitem__(self, column: str) -> Any:
+        return self.values[column]
+
+    def get(self, column: str, default: Any = None) -> Any:
+        """The row's value in this column, or the default when there is no such column."""
+        return self.values.get(column, default)
+
+    @property
+    def folder(self) -> Path:
+        """A temp folder of this job's own, made on first use and removed when the job ends."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix=f"{self.queue.name}-", dir=self.root))
+        return self._folder
+
+    def also(self, statement: str, **values: Any) -> None:
+        """Adds a statement that commits together with the finish, or not at all.
+
+        >>> job.also("INSERT INTO pages (document, n) VALUES (:document, :n)", document=job.key, n=1)
+        """
+        self._also.append((statement, values))
+
+    def note(self, text: str) -> None:
+        """Says how far the job is: people see it in `status`, and it stays as evidence after a crash."""
+        if self.lost:
+            raise LeaseLost(f"{self}: the claim is gone, the handler should stop")
+        self._note = text
+        if self._on_note is not None:
+            self._on_note(self)
+
+    def close(self) -> None:
+        """Removes the job's temp folder."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def __repr__(self) -> str:
+        return f"<Job {self.queue.name}/{self.text_key} attempt {self.attempt}>"

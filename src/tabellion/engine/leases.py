@@ -1,0 +1,125 @@
+"""Keeps claims alive from outside the handlers' loop, and stops handlers that must not go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from tabellion.engine.job import Job
+from tabellion.engine.queue import Queue
+from tabellion.engine.runner import Run, Why
+from tabellion.engine.store import Store
+
+RENEWAL = 1 / 3  # of the lease: two renewals may fail before it matters
+MARGIN = 1 / 10  # of the lease: a worker that could not renew stops its jobs this long before the end
+NOTE_PAUSE = 0.2  # seconds between two writings of the same job's notes
+
+
+class Lease:
+    """One claim as its worker sees it, on this process's monotonic clock."""
+
+    __slots__ = ("given_up", "noted", "noted_at", "renewed_at", "run")
+
+    def __init__(self, run: Run, asked_at: float) -> None:
+        self.run = run
+        self.renewed_at = asked_at  #: when the last successful claim or renewal was asked for
+        self.noted: str | None = None
+        self.noted_at = 0.0
+        self.given_up = False
+
+    @property
+    def queue(self) -> Queue:
+        """The job's queue."""
+        return self.run.job.queue
+
+    @property
+    def running(self) -> bool:
+        """Whether the handler has not ended yet."""
+        return self.run.ended_at is None
+
+
+class Leases:
+    """The live claims of one environment."""
+
+    def __init__(self, store: Store, stop: Callable[[Run, Why], None]) -> None:
+        self._store = store
+        self._stop = stop
+        self._live: dict[str, Lease] = {}
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def add(self, runs: Iterable[Run], asked_at: float) -> None:
+        """Watches over new claims."""
+        for run in runs:
+            self._live[run.job.token] = Lease(run, asked_at)
+
+    def drop(self, job: Job) -> None:
+        """Forgets a claim that has been settled or lost."""
+        self._live.pop(job.token, None)
+
+    def tokens(self) -> set[str]:
+        """The tokens of every live claim."""
+        return set(self._live)
+
+    def runs(self) -> list[Run]:
+        """Every job whose handler has not ended."""
+        return [lease.run for lease in self._live.values() if lease.running]
+
+    def overdue(self) -> list[Run]:
+        """Handlers that have just run past their timeout."""
+        now = time.monotonic()
+        return [
+            lease.run
+            for lease in self._live.values()
+            if lease.running
+            and lease.run.why is None
+            and lease.run.started_at is not None
+            and lease.queue.timeout is not None
+            and now - lease.run.started_at > lease.queue.timeout
+        ]
+
+    def expiring(self) -> list[Run]:
+        """Handlers still running although their lease is about to end: not renewed, or past their timeout."""
+        now = time.monotonic()
+        ending = [
+            lease
+            for lease in self._live.values()
+            if lease.running and not lease.given_up and now - lease.renewed_at > lease.queue.lease * (1 - MARGIN)
+        ]
+        for lease in ending:
+            lease.given_up = True
+        return [lease.run for lease in ending]
+
+    def _due(self) -> list[Lease]:
+        """Leases to renew now, and those whose note has changed; a job past its timeout is left to expire."""
+        now = time.monotonic()
+        due = []
+        for lease in self._live.values():
+            if lease.run.why == "timeout" and lease.running:
+                continue
+            aged = now - lease.renewed_at > lease.queue.lease * RENEWAL
+            noted = lease.run.job._note != lease.noted and now - lease.noted_at > NOTE_PAUSE
+            if aged or noted:
+                due.append(lease)
+        return due
+
+    async def renew(self, *, everything: bool = False) -> list[Run]:
+        """Renews what is due (or everything) and returns the jobs whose claim turned out to be gone."""
+        due = list(self._live.values()) if everything else self._due()
+        if not due:
+            return []
+        asked_at = time.monotonic()
+        notes = [lease.run.job._note for lease in due]
+        lost = {job.token for job in await self._store.renew([lease.run.job for lease in due])}
+        gone = []
+        for lease, note in zip(due, notes, strict=True):
+            if lease.run.job.token in lost:
+                # One whose handler has ended may just have been settled: the ledger's answer decides.
+                if lease.running:
+                    gone.append(lease.run)
+            else:
+                lease.renewed_at = lease.noted_at = asked_at
+                lease.noted = note
+                lease.given_up = False
+        return gone

@@ -1,0 +1,69 @@
+"""Settles endings in batches, off the handlers' path, and keeps them until the database has them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable
+
+from tabellion.engine.errors import StoreError
+from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.store import Store
+
+BATCH = 1000
+LONGEST_PAUSE = 5.0
+
+
+class Ledger:
+    """What has ended and is not written yet; one transaction takes whatever has gathered meanwhile."""
+
+    def __init__(
+        self,
+        store: Store,
+        written: Callable[[Settlement, Verdict], None],
+        trouble: Callable[[Exception], None],
+    ) -> None:
+        self._store = store
+        self._written = written
+        self._trouble = trouble
+        self._waiting: deque[Settlement] = deque()
+        self._some = asyncio.Event()
+        self._none = asyncio.Event()
+        self._none.set()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, settlement: Settlement) -> None:
+        """Takes an ending; called in the engine's thread."""
+        self._waiting.append(settlement)
+        self._some.set()
+        self._none.clear()
+
+    async def empty(self) -> None:
+        """Returns when everything has been written."""
+        await self._none.wait()
+
+    async def run(self) -> None:
+        """Writes until cancelled; a database that is away is asked again, and nothing is forgotten."""
+        pause = 0.1
+        while True:
+            await self._some.wait()
+            batch = [self._waiting[number] for number in range(min(len(self._waiting), BATCH))]
+            try:
+                verdicts = await self._store.settle(batch)
+            except StoreError as error:
+                self._trouble(error)
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
+                pause = min(pause * 2, LONGEST_PAUSE)
+                continue
+            pause = 0.1
+            for _ in batch:
+                self._waiting.popleft()
+            if not self._waiting:
+                self._some.clear()
+                self._none.set()
+            by_job = {id(verdict.job): verdict for verdict in verdicts}
+            for settlement in batch:
+                self._written(settlement, by_job[id(settlement.job)])

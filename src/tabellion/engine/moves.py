@@ -1,0 +1,56 @@
+"""What the moves have in common on every database: which columns of the row they write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tabellion.engine import sql
+from tabellion.engine.declaration import Bound
+from tabellion.engine.settlement import CHARGED, STATE_OF, Outcome
+
+
+def at_claim(bound: Bound, *, worker: str, attempt: str) -> str:
+    """The SET items of a claim: the running state and the mirrors."""
+    mirrors = bound.queue.mirrors
+    items = sql.assign(bound.queue.changes["running"], bound.dialect)
+    if "worker" in mirrors:
+        items.append(f"{sql.column(mirrors['worker'])} = {worker}")
+    if "started_at" in mirrors:
+        items.append(f"{sql.column(mirrors['started_at'])} = {_stamp(bound, 'started_at')}")
+    if "attempts" in mirrors:
+        items.append(f"{sql.column(mirrors['attempts'])} = {attempt}")
+    return ", ".join(items)
+
+
+def at_settlement(bound: Bound, outcome: Outcome, *, error: str, values: dict[str, str]) -> str:
+    """The SET items of a settlement: the new state, the mirrors, then the handler's values, which win."""
+    state, mirrors = STATE_OF[outcome], bound.queue.mirrors
+    items = {sql.column(col): sql.literal(value, bound.dialect) for col, value in bound.queue.changes[state].items()}
+    if "error" in mirrors and (outcome == "done" or state == "failed" or outcome in CHARGED):
+        items[sql.column(mirrors["error"])] = "NULL" if outcome == "done" else _fitted(bound, mirrors["error"], error)
+    if state == "ready":
+        items |= {sql.column(mirrors[mirror]): "NULL" for mirror in ("worker", "started_at") if mirror in mirrors}
+    elif "finished_at" in mirrors:
+        items[sql.column(mirrors["finished_at"])] = _stamp(bound, "finished_at")
+    if "attempts" in mirrors and state == "ready" and outcome not in CHARGED:
+        column = sql.column(mirrors["attempts"])
+        items[column] = f"t.{column} - 1"
+    items |= {sql.column(col): value for col, value in values.items()}
+    return ", ".join(f"{target} = {value}" for target, value in items.items())
+
+
+def texts(outcomes: Sequence[Outcome]) -> str:
+    """Outcomes as a list of SQL texts."""
+    return ", ".join(f"'{outcome}'" for outcome in outcomes)
+
+
+def _stamp(bound: Bound, mirror: str) -> str:
+    column = bound.column(bound.queue.mirrors[mirror])
+    return sql.stamp(column.family, column.type, bound.dialect)
+
+
+def _fitted(bound: Bound, column: str, error: str) -> str:
+    """The error's text, cut to what a `varchar(n)` column takes."""
+    length = re.search(r"\((\d+)\)", bound.column(column).type)
+    return f"substr({error}, 1, {length.group(1)})" if length else error

@@ -1,0 +1,358 @@
+"""PostgreSQL: connections with deadlines, direct or behind a transaction pooler."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import math
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from typing import Any
+
+import asyncpg
+
+from tabellion.engine import postgres_moves as moves
+from tabellion.engine import sql
+from tabellion.engine.declaration import Bound
+from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreachable, ValueRefused
+from tabellion.engine.failpoints import failpoint
+from tabellion.engine.job import Job
+from tabellion.engine.settlement import Settlement
+from tabellion.engine.sql import CLOCK, NOW, Dialect
+from tabellion.engine.table import Column, Index, Table
+
+CHANNEL = "tabellion"
+Connection = Any  # asyncpg's connection, or the proxy its pools hand out
+
+#: A queue's table changes faster than its statistics: left to its guesses, the planner reads and sorts the whole
+#: backlog for one claim. Every move is written to walk an index in order and look rows up by key, so only that is allowed.
+_PINNED = {
+    f"enable_{path}": "off"
+    for path in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin", "material", "memoize")
+}
+_PIN = "; ".join(f"SET LOCAL {setting} = {value}" for setting, value in _PINNED.items())
+
+_GONE = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    OSError,
+    TimeoutError,
+    EOFError,
+)
+
+
+class PostgreSQL:
+    """One PostgreSQL database: a few connections, every call under a deadline."""
+
+    dialect: Dialect = "postgresql"
+
+    def __init__(
+        self, url: str, *, deadline: float, connections: int, clock: Callable[[], float] | None = None
+    ) -> None:
+        scheme, _, rest = url.partition("://")
+        self.url = f"postgresql://{rest}"
+        self.deadline = deadline
+        self.clock = clock
+        self.pooled: bool | None = None  #: whether a pooler stands between; None until asked
+        self._idle: dict[bool, list[Connection]] = {True: [], False: []}
+        self._free = asyncio.Semaphore(connections)
+
+    async def open(self) -> None:
+        """Finds out whether the server is reached directly: its own word for its process is compared with the wire's."""
+        async with self.connection() as connection, connection.transaction():
+            told = await connection.fetchval("SELECT pg_backend_pid()")
+            pooled = told != connection.get_server_pid()
+        if pooled != self.pooled:
+            self.pooled = pooled
+            await self.close()
+
+    async def close(self) -> None:
+        """Closes every idle connection."""
+        for idle in self._idle.values():
+            while idle:
+                connection = idle.pop()
+                with contextlib.suppress(Exception):
+                    await asyncio.wait_for(connection.close(), 1)
+
+    @contextlib.asynccontextmanager
+    async def connection(self, *, pinned: bool = False) -> AsyncIterator[Connection]:
+        """A connection for one call; one that failed or ran out of time is thrown away, never reused.
+
+        On a `pinned` one the planner may only walk indexes in their order.
+        """
+        idle = self._idle[pinned]
+        async with self._free:
+            connection: Connection = None
+            try:
+                async with asyncio.timeout(self.deadline):
+                    connection = idle.pop() if idle else await self._connect(pinned)
+                    yield connection
+            except BaseException as error:
+                if connection is not None:
+                    if (
+                        isinstance(error, asyncpg.PostgresError)
+                        and not isinstance(error, _GONE)
+                        and not connection.is_closed()
+                    ):
+                        idle.append(connection)
+                    else:
+                        connection.terminate()
+                if isinstance(error, Exception):
+                    raise explained(error, self.deadline) from error
+                raise
+            if connection.is_closed():
+                connection.terminate()
+            else:
+                idle.append(connection)
+
+    async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
+        """Runs one statement in a transaction of its own."""
+        return [dict(row) for row in await self._fetch(text, values, pinned=False)]
+
+    async def transact(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[dict[str, Any]]]:
+        """Runs several statements in one transaction."""
+        async with self.connection() as connection, connection.transaction():
+            return [
+                [dict(row) for row in await connection.fetch(self._text(text), *values)] for text, values in statements
+            ]
+
+    async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Inserts rows by COPY and rings once."""
+        schema, _, bare = table.rpartition(".")
+        async with self.connection() as connection, connection.transaction():
+            await connection.copy_records_to_table(bare, schema_name=schema or None, columns=columns, records=rows)
+            await connection.execute(f"NOTIFY {CHANNEL}")
+
+    async def wake(self) -> None:
+        """Rings: workers that listen look at their queues at once."""
+        await self.fetch("SELECT pg_notify($1, '')", CHANNEL)
+
+    async def listen(self, ring: Callable[[], None], _pause: float) -> None:
+        """Calls `ring` at every NOTIFY until cancelled; returns at once behind a pooler, where LISTEN is not to be had."""
+        if self.pooled:
+            return
+        connection = await self._connect(pinned=False)
+        lost = asyncio.Event()
+        try:
+            connection.add_termination_listener(lambda _: lost.set())
+            await connection.add_listener(CHANNEL, lambda *_: ring())
+            await lost.wait()
+            raise Unreachable("the connection that listens for wake-ups was cut")
+        finally:
+            connection.terminate()
+
+    async def claim(self, bound: Bound, n: int, worker: str, limited: bool) -> list[Job]:
+        """Claims up to `n` rows, in one statement; under a fleet-wide limit the queue's own row is locked first."""
+        failpoint("claim.pre_commit")
+        queue = bound.queue
+        values = [n, worker, queue.lease]
+        if limited:
+            rows = await self._claim_limited(bound, n, worker)
+        else:
+            rows = await self._fetch(moves.claim(bound), values)
+        failpoint("claim.post_commit")
+        failpoint("claim.drop_ack")
+        if not rows:
+            return []
+        names = list(rows[0].keys())[7:]
+        at = names.index(bound.key.name) + 7
+        return [
+            Job(
+                queue, row[at], row[0], dict(zip(names, row[7:], strict=True)), n=row[1], token=row[2], attempt=row[3],
+                crashes=row[4], deferrals=row[5], age=row[6], worker=worker,
+            )
+            for row in map(tuple, rows)
+        ]  # fmt: skip
+
+    async def _claim_limited(self, bound: Bound, n: int, worker: str) -> list[Any]:
+        queue = bound.queue
+        async with self.connection(pinned=True) as connection, connection.transaction():
+            await connection.execute(
+                self._text(
+                    f"INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW}) ON CONFLICT DO NOTHING"
+                ),
+                queue.name,
+            )
+            live_limit = await connection.fetchval(
+                "SELECT running_limit FROM tabellion_queues WHERE queue = $1 FOR UPDATE", queue.name
+            )
+            running = await connection.fetchval(
+                "SELECT count(*) FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL", queue.name
+            )
+            limit = queue.limit if live_limit is None else live_limit
+            n = n if limit is None else min(n, limit - running)
+            if n <= 0:
+                return []
+            rows: list[Any] = await connection.fetch(self._text(moves.claim(bound)), n, worker, queue.lease)
+            return rows
+
+    async def settle(self, bound: Bound, batch: Sequence[Settlement]) -> dict[str, str]:
+        """Settles jobs that end alike (same outcome, same columns); returns what became of each key."""
+        failpoint("settle.pre_commit")
+        first = batch[0]
+        columns = list(first.values)
+        text = moves.settle(bound, first.outcome, columns, first.expired_only)
+        values = [
+            [one.job.text_key for one in batch],
+            [one.job.n for one in batch],
+            [one.job.token for one in batch],
+            [one.error for one in batch],
+            [one.after for one in batch],
+            [one.job._note for one in batch],
+            [one.job.cost for one in batch],
+            [_as_json(one.values) if columns else None for one in batch],
+        ]
+        if not first.job._also or first.outcome != "done":
+            rows = await self._fetch(text, values)
+        else:
+            async with self.connection() as connection, connection.transaction():
+                rows = await connection.fetch(self._text(text), *values)
+                if rows and rows[0]["outcome"] == "done":
+                    for statement, named in first.job._also:
+                        numbered, arguments = sql.bind(statement, named)
+                        await connection.execute(numbered, *arguments)
+        failpoint("settle.post_commit")
+        failpoint("settle.drop_ack")
+        return {row["key"]: row["outcome"] for row in rows}
+
+    async def renew(self, bound: Bound, jobs: Sequence[Job]) -> dict[str, bool]:
+        """Extends the leases that still hold; a key missing from the answer is not ours any more."""
+        failpoint("renew.drop")
+        rows = await self._fetch(
+            moves.renew(bound),
+            [
+                [job.text_key for job in jobs],
+                [job.n for job in jobs],
+                [job.token for job in jobs],
+                [job._note for job in jobs],
+                bound.queue.lease,
+            ],
+        )
+        return {row["key"]: row["holds"] for row in rows}
+
+    async def table(self, name: str) -> Table | None:
+        """The table as the catalog describes it."""
+        found = await self._fetch(_TABLE, [sql.name(name)])
+        if not found or found[0]["oid"] is None:
+            return None
+        oid = found[0]["oid"]
+        columns = {
+            row["name"]: Column(row["name"], row["type"], not row["required"], tuple(row["labels"] or ()))
+            for row in await self._fetch(_COLUMNS, [oid])
+        }
+        indexes: list[Index] = []
+        primary_key: tuple[str, ...] = ()
+        for row in await self._fetch(_INDEXES, [oid]):
+            index = Index(row["name"], tuple(row["columns"]), row["unique"], row["condition"], row["definition"])
+            if row["primary"]:
+                primary_key = index.columns
+            indexes.append(index)
+        references = {row["column"]: (row["table"], row["target"]) for row in await self._fetch(_REFERENCES, [oid])}
+        return Table(name, columns, primary_key, tuple(indexes), found[0]["row_security"], references)
+
+    async def _fetch(self, text: str, values: Sequence[Any], *, pinned: bool = True) -> list[Any]:
+        async with self.connection(pinned=pinned) as connection:
+            if self.pooled:
+                # Outside a transaction a pooler may give the parse and the execution to different servers.
+                async with connection.transaction():
+                    if pinned:
+                        await connection.execute(_PIN)
+                    return list(await connection.fetch(self._text(text), *values))
+            return list(await connection.fetch(self._text(text), *values))
+
+    def _text(self, template: str) -> str:
+        clock = CLOCK["postgresql"] if self.clock is None else sql.instant(self.clock(), "postgresql")
+        return template.replace(NOW, clock)
+
+    async def _connect(self, pinned: bool) -> Connection:
+        direct = self.pooled is False
+        return await asyncpg.connect(
+            self.url,
+            timeout=self.deadline,
+            statement_cache_size=100 if direct else 0,
+            server_settings={"application_name": "tabellion"} | (_PINNED if pinned and direct else {}),
+        )
+
+
+def explained(error: Exception, deadline: float) -> Exception:
+    """The driver's exception as one of ours, so that nobody above knows the driver."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, TimeoutError):
+        return Unreachable(f"no answer from the database within {deadline:g} s")
+    misfit = isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
+    if misfit or isinstance(
+        error,
+        asyncpg.DataError | asyncpg.IntegrityConstraintViolationError | asyncpg.exceptions.DatatypeMismatchError,
+    ):
+        return ValueRefused(text)
+    if isinstance(error, asyncpg.UndefinedTableError) and "tabellion_" in text:
+        return NotMigrated()
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return Forbidden(f"{text}: the database role needs this right (GRANT SELECT, INSERT, UPDATE …)")
+    if isinstance(error, _GONE):
+        return Unreachable(f"{type(error).__name__}: {text}")
+    if isinstance(error, asyncpg.PostgresError):
+        return StoreError(f"{type(error).__name__}: {text}")
+    return error
+
+
+def _as_json(values: Mapping[str, Any]) -> str:
+    """A handler's values as JSON text."""
+    return json.dumps(
+        {column: _json_value(value) for column, value in values.items()},
+        ensure_ascii=False,
+        default=_json_default,
+    )
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return _json_default(value) if isinstance(value, bytes | bytearray | memoryview) else value
+
+
+def _json_default(value: Any) -> Any:
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return "\\x" + bytes(value).hex()
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    return str(value)
+
+
+_TABLE = """SELECT c.oid, c.relrowsecurity AS row_security FROM pg_class AS c WHERE c.oid = to_regclass($1)"""
+
+_COLUMNS = """
+SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
+  (SELECT array_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum AS e WHERE e.enumtypid = a.atttypid) AS labels
+FROM pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+
+_INDEXES = """
+SELECT c.relname AS name, i.indisunique AS unique, i.indisprimary AS primary, pg_get_expr(i.indpred, i.indrelid) AS condition,
+  pg_get_indexdef(i.indexrelid) AS definition,
+  array(SELECT coalesce(a.attname, '') FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, place)
+        LEFT JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.number
+        WHERE k.place <= i.indnkeyatts ORDER BY k.place) AS columns
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indrelid = $1 AND i.indisvalid ORDER BY c.relname"""
+
+_REFERENCES = """
+SELECT a.attname AS column, f.confrelid::regclass::text AS table, b.attname AS target
+FROM pg_constraint AS f
+JOIN pg_attribute AS a ON a.attrelid = f.conrelid AND a.attnum = f.conkey[1]
+JOIN pg_attribute AS b ON b.attrelid = f.confrelid AND b.attnum = f.confkey[1]
+WHERE f.contype = 'f' AND f.conrelid = $1 AND cardinality(f.conkey) = 1"""

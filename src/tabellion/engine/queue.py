@@ -1,0 +1,275 @@
+"""A queue: a table you already have, and four states of its rows. A declaration, no I/O."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from tabellion.engine.errors import DeclarationError, Problem
+from tabellion.engine.sql import Scalar, State
+
+StateName = Literal["ready", "running", "done", "failed"]
+STATES: tuple[StateName, ...] = ("ready", "running", "done", "failed")
+MIRRORS = ("worker", "started_at", "finished_at", "error", "attempts")
+
+MAX_ATTEMPTS = 4  # the first try and three retries
+LEASE = 60.0
+TIMEOUT = 3600.0
+RETRY_BASE = 10.0
+MAX_DEFERRALS = 100
+DEADLINE = 86_400.0
+
+HandlerFunction = Callable[[Any], Awaitable[Mapping[str, Any] | None]] | Callable[[Any], Mapping[str, Any] | None]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_ORDER = re.compile(
+    r"^\s*(?:\"(?P<quoted>[^\"]+)\"|(?P<bare>[A-Za-z_]\w*))(?:\s+(?P<way>asc|desc))?\s*$", re.IGNORECASE
+)
+
+
+class Queue:
+    """A table and four states of its rows: ready, running, done, failed.
+
+    A bare value means `{status: value}`; states after `ready` list only what changes. Columns named by
+    `worker`, `started_at`, `finished_at`, `error` and `attempts` are mirrors: kept filled in for your own
+    queries. Nothing else of the table is touched, and nothing is added to it.
+
+    >>> invoices = Queue("invoices", ready="new", running="reading", done="read", failed="broken")
+    """
+
+    def __init__(
+        self,
+        table: str,
+        *,
+        ready: Scalar | State,
+        running: Scalar | State,
+        done: Scalar | State,
+        failed: Scalar | State,
+        name: str | None = None,
+        status: str = "status",
+        key: str | None = None,
+        where: str | None = None,
+        order: str | Sequence[str] | None = None,
+        worker: str | None = None,
+        started_at: str | None = None,
+        finished_at: str | None = None,
+        error: str | None = None,
+        attempts: str | None = None,
+        max_attempts: int | str = MAX_ATTEMPTS,
+        lease: float = LEASE,
+        timeout: float | None = TIMEOUT,
+        retry_base: float = RETRY_BASE,
+        max_deferrals: int = MAX_DEFERRALS,
+        deadline: float | None = DEADLINE,
+        concurrency: int | None = None,
+        limit: int | None = None,
+        share: float | None = None,
+        stale_after: float | None = None,
+    ) -> None:
+        self.table = table
+        self.name = name or table
+        self.status = status
+        self.key = key
+        self.where = where
+        self.order = _parse_order(order)
+        self.mirrors: dict[str, str] = {
+            mirror: named
+            for mirror, named in zip(MIRRORS, (worker, started_at, finished_at, error, attempts), strict=True)
+            if named is not None
+        }
+        self.max_attempts = max_attempts
+        self.lease = lease
+        self.timeout = timeout
+        self.retry_base = retry_base
+        self.max_deferrals = max_deferrals
+        self.deadline = deadline
+        self.concurrency = concurrency
+        self.limit = limit
+        self.share = share
+        self.stale_after = stale_after
+        self.function: HandlerFunction | None = None
+
+        given = {"ready": ready, "running": running, "done": done, "failed": failed}
+        self.changes: dict[StateName, dict[str, Scalar]] = {state: self._columns(given[state]) for state in STATES}
+        began, ran = self.changes["ready"], self.changes["running"]
+        #: Each state with every column that makes it so: what `ready` says, then what the state changes.
+        self.states: dict[StateName, dict[str, Scalar]] = {
+            "ready": dict(began),
+            "running": began | ran,
+            "done": began | ran | self.changes["done"],
+            "failed": began | ran | self.changes["failed"],
+        }
+        problems = list(self._problems(order))
+        if problems:
+            raise DeclarationError(f"queue {self.name!r}", problems)
+
+    def handler(self, function: Function) -> Function:
+        """Makes `function` the one that works this queue's jobs: `@invoices.handler`."""
+        if self.function is not None and self.function is not function:
+            raise DeclarationError(
+                f"queue {self.name!r}",
+                [Problem("it has a handler already", "declare a second Queue with its own name= and states")],
+            )
+        self.function = function
+        return function
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the handler runs on the event loop; otherwise it gets a thread of its own."""
+        return inspect.iscoroutinefunction(self.function)
+
+    def bounds(self, row: Mapping[str, Any]) -> int:
+        """How many attempts this row may have, the first included."""
+        if isinstance(self.max_attempts, int):
+            return self.max_attempts
+        value = row.get(self.max_attempts)
+        return MAX_ATTEMPTS if value is None else int(value)
+
+    def columns(self) -> set[str]:
+        """Every column the declaration names, the key excepted when it was not given."""
+        named = set(self.mirrors.values()) | {column for column, _ in self.order or ()}
+        for state in self.states.values():
+            named |= set(state)
+        if isinstance(self.max_attempts, str):
+            named.add(self.max_attempts)
+        if self.key:
+            named.add(self.key)
+        return named
+
+    def leads_to(self, other: Queue) -> bool:
+        """Whether this queue's `done` is the other's `ready`: two stages that meet."""
+        return self.table == other.table and not disjoint(self.states["done"], other.states["ready"])
+
+    def __repr__(self) -> str:
+        return f"Queue({self.name!r} on {self.table!r})"
+
+    def _columns(self, state: Scalar | State) -> dict[str, Scalar]:
+        if isinstance(state, Mapping):
+            return {column: _plain(value) for column, value in state.items()}
+        return {self.status: _plain(state)}
+
+    def _problems(self, order: object) -> Iterable[Problem]:
+        where = f"in Queue({self.table!r}, …)"
+        for state in STATES:
+            for column, value in self.changes[state].items():
+                if not isinstance(value, bool | int | float | str | None):
+                    yield Problem(
+                        f"{state} says {column} = {value!r}, which is not a number, text, boolean or None",
+                        f"write the column's own value {where}",
+                    )
+            if not self.changes[state]:
+                yield Problem(f"{state} names no column", f"give {state} a value {where}")
+        for index, first in enumerate(STATES):
+            for second in STATES[index + 1 :]:
+                if not disjoint(self.states[first], self.states[second]):
+                    yield Problem(
+                        f"{first} and {second} are the same rows: both are {spoken(self.states[second])}",
+                        f"give {second} a value of its own {where}",
+                    )
+        if order is not None and self.order is None:
+            yield Problem(
+                f"order={order!r} is not a list of columns",
+                'write order="priority DESC, created_at" or order=("priority DESC", "created_at")',
+            )
+        state_columns = {column for state in self.states.values() for column in state}
+        for mirror, column in self.mirrors.items():
+            if column in state_columns:
+                yield Problem(
+                    f"{mirror}={column!r} is also a state's column",
+                    f"name another column for {mirror}, or none",
+                )
+        shared = [column for column in set(self.mirrors.values()) if list(self.mirrors.values()).count(column) > 1]
+        for column in shared:
+            yield Problem(f"two mirrors write {column!r}", "give each mirror a column of its own")
+        if self.stale_after is not None and "started_at" not in self.mirrors:
+            yield Problem(
+                "stale_after= needs to know when a row was started",
+                "name the column: started_at='started_at'",
+            )
+        positive = {
+            "lease": self.lease, "timeout": self.timeout, "retry_base": self.retry_base, "deadline": self.deadline,
+            "concurrency": self.concurrency, "limit": self.limit, "share": self.share,
+            "stale_after": self.stale_after, "max_attempts": self.max_attempts,
+        }  # fmt: skip
+        for setting, number in positive.items():
+            if isinstance(number, int | float) and number <= 0:
+                yield Problem(f"{setting}={number!r} must be above zero", f"correct {setting}= {where}")
+
+
+def disjoint(one: State, other: State) -> bool:
+    """Whether no row can be in both states: some column has two different values."""
+    return any(column in other and not same(value, other[column]) for column, value in one.items())
+
+
+def same(one: Scalar, other: Scalar) -> bool:
+    """Equality that keeps 1 and True apart from '1', as a column would."""
+    return one == other and isinstance(one, str) == isinstance(other, str)
+
+
+def spoken(state: State) -> str:
+    """A state as people write it: `status = 4 and req_completed = true`."""
+    words = {None: "null", True: "true", False: "false"}
+    return " and ".join(
+        f"{column} = {words[value] if value is None or isinstance(value, bool) else repr(value)}"
+        for column, value in state.items()
+    )
+
+
+def check_together(queues: Sequence[Queue]) -> None:
+    """Refuses queues that cannot share their tables, listing every collision."""
+    problems: list[Problem] = []
+    for index, one in enumerate(queues):
+        for other in queues[index + 1 :]:
+            if one.name == other.name:
+                problems.append(
+                    Problem(
+                        f"two queues are named {one.name!r}",
+                        f"give one another name: Queue({other.table!r}, name=…)",
+                    )
+                )
+            elif one.table == other.table:
+                problems += _collisions(one, other)
+    if problems:
+        raise DeclarationError("these queues together", problems)
+
+
+def _collisions(one: Queue, other: Queue) -> Iterable[Problem]:
+    for first, second in ((one, other), (other, one)):
+        for state in STATES:
+            if state == "running" and first is other:
+                continue
+            if not disjoint(first.states["running"], second.states[state]):
+                yield Problem(
+                    f"{spoken(second.states[state])} means {first.name}.running and {second.name}.{state} "
+                    f"of table {one.table!r}",
+                    f"give {first.name}.running a value that no other state has",
+                )
+    overlapping = not disjoint(one.states["ready"], other.states["ready"])
+    if overlapping and (one.where or "") == (other.where or ""):
+        yield Problem(
+            f"{one.name}.ready and {other.name}.ready are the same rows of table {one.table!r}: "
+            f"{spoken(other.states['ready'])}",
+            "give one of them another ready state, or tell them apart with where=",
+        )
+
+
+def _plain(value: Any) -> Scalar:
+    plain: Scalar = value.value if isinstance(value, enum.Enum) else value
+    return plain
+
+
+def _parse_order(order: str | Sequence[str] | None) -> tuple[tuple[str, bool], ...] | None:
+    """Columns with a flag for descending; None when absent or not understood."""
+    if order is None:
+        return None
+    parts = order.split(",") if isinstance(order, str) else list(order)
+    parsed: list[tuple[str, bool]] = []
+    for part in parts:
+        match = _ORDER.match(part)
+        if match is None:
+            return None
+        parsed.append((match["quoted"] or match["bare"], (match["way"] or "").lower() == "desc"))
+    return tuple(parsed) or None

@@ -1,0 +1,135 @@
+"""The register: our own few tables in each database, and how they come to be."""
+
+from __future__ import annotations
+
+from tabellion.engine.sql import Dialect
+
+#: One entry per version, oldest first; a version once released is never edited.
+#: Changes only add (a column that may be NULL, a table, an index), so that older workers go on beside newer ones.
+VERSIONS: tuple[dict[Dialect, tuple[str, ...]], ...] = (
+    {
+        "postgresql": (
+            """CREATE TABLE tabellion_attempts (
+  queue text NOT NULL,
+  key text NOT NULL,
+  n integer NOT NULL,
+  token uuid NOT NULL,
+  attempt integer NOT NULL,
+  crashes integer NOT NULL,
+  deferrals integer NOT NULL,
+  worker text NOT NULL,
+  first_at timestamptz NOT NULL,
+  claimed_at timestamptz NOT NULL,
+  lease_until timestamptz NOT NULL,
+  settled_at timestamptz,
+  outcome text,
+  retry_at timestamptz,
+  error text,
+  note text,
+  cost double precision,
+  PRIMARY KEY (queue, key, n)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)""",
+            """CREATE UNIQUE INDEX tabellion_attempts_live ON tabellion_attempts (queue, key) WHERE settled_at IS NULL""",
+            """CREATE TABLE tabellion_workers (
+  id text PRIMARY KEY,
+  host text NOT NULL,
+  pid integer NOT NULL,
+  boot text NOT NULL,
+  version text NOT NULL,
+  queues text NOT NULL,
+  slots integer NOT NULL,
+  busy integer NOT NULL DEFAULT 0,
+  done bigint NOT NULL DEFAULT 0,
+  failed bigint NOT NULL DEFAULT 0,
+  retried bigint NOT NULL DEFAULT 0,
+  started_at timestamptz NOT NULL,
+  seen_at timestamptz NOT NULL,
+  stopped_at timestamptz,
+  ending text
+)""",
+            """CREATE TABLE tabellion_queues (
+  queue text PRIMARY KEY,
+  paused_at timestamptz,
+  reason text,
+  running_limit integer,
+  updated_at timestamptz NOT NULL
+)""",
+            # Supabase and PostgREST publish every table of `public`: the register is nobody's API.
+            """DO $$ DECLARE outsider text; BEGIN
+  FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
+    EXECUTE format('REVOKE ALL ON tabellion_attempts, tabellion_workers, tabellion_queues FROM %I', outsider);
+  END LOOP;
+END $$""",
+        ),
+        "sqlite": (
+            """CREATE TABLE tabellion_attempts (
+  queue TEXT NOT NULL,
+  key TEXT NOT NULL,
+  n INTEGER NOT NULL,
+  token TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  crashes INTEGER NOT NULL,
+  deferrals INTEGER NOT NULL,
+  worker TEXT NOT NULL,
+  first_at REAL NOT NULL,
+  claimed_at REAL NOT NULL,
+  lease_until REAL NOT NULL,
+  settled_at REAL,
+  outcome TEXT,
+  retry_at REAL,
+  error TEXT,
+  note TEXT,
+  cost REAL,
+  PRIMARY KEY (queue, key, n)
+) WITHOUT ROWID""",
+            """CREATE UNIQUE INDEX tabellion_attempts_live ON tabellion_attempts (queue, key) WHERE settled_at IS NULL""",
+            """CREATE TABLE tabellion_workers (
+  id TEXT PRIMARY KEY,
+  host TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  boot TEXT NOT NULL,
+  version TEXT NOT NULL,
+  queues TEXT NOT NULL,
+  slots INTEGER NOT NULL,
+  busy INTEGER NOT NULL DEFAULT 0,
+  done INTEGER NOT NULL DEFAULT 0,
+  failed INTEGER NOT NULL DEFAULT 0,
+  retried INTEGER NOT NULL DEFAULT 0,
+  started_at REAL NOT NULL,
+  seen_at REAL NOT NULL,
+  stopped_at REAL,
+  ending TEXT
+)""",
+            """CREATE TABLE tabellion_queues (
+  queue TEXT PRIMARY KEY,
+  paused_at REAL,
+  reason TEXT,
+  running_limit INTEGER,
+  updated_at REAL NOT NULL
+)""",
+        ),
+    },
+)
+
+CURRENT = len(VERSIONS)
+TABLES = ("tabellion_attempts", "tabellion_workers", "tabellion_queues")
+
+VERSION_TABLE: dict[Dialect, str] = {
+    "postgresql": "CREATE TABLE IF NOT EXISTS tabellion_schema (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())",
+    "sqlite": "CREATE TABLE IF NOT EXISTS tabellion_schema (version INTEGER PRIMARY KEY, applied_at REAL NOT NULL DEFAULT ((julianday('now') - 2440587.5) * 86400.0))",
+}
+
+
+def statements(dialect: Dialect, since: int) -> list[str]:
+    """What brings a register of version `since` (0: none) up to date, in order."""
+    steps = [VERSION_TABLE[dialect]]
+    for number, version in enumerate(VERSIONS[since:], since + 1):
+        steps += version[dialect]
+        steps.append(f"INSERT INTO tabellion_schema (version) VALUES ({number})")
+    return steps
+
+
+def script(dialect: Dialect, since: int) -> str:
+    """The same as one text, for someone who may run it."""
+    begin = {"postgresql": "BEGIN;\nSET LOCAL lock_timeout = '2s';", "sqlite": "BEGIN IMMEDIATE;"}[dialect]
+    return "\n".join([begin, *(f"{statement};" for statement in statements(dialect, since)), "COMMIT;", ""])

@@ -1,0 +1,14 @@
+"""When a failed job is tried again."""
+
+from __future__ import annotations
+
+import random
+
+LONGEST_DELAY = 3600.0
+
+
+def delay(base: float, attempt: int, jitter: float | None = None) -> float:
+    """Seconds until the next try after `attempt` tries: base·2ⁿ plus up to half of that at random."""
+    step: float = min(base * 2.0 ** min(attempt - 1, 32), LONGEST_DELAY)
+    share = random.random() if jitter is None else jitter  # noqa: S311 - spreading load, not a secret
+    return step + step * 0.5 * share

@@ -1,0 +1,143 @@
+"""Rounds: claims into free slots, environment by environment, queue by queue, and waits in between."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Sequence
+
+from tabellion.engine.errors import StoreError
+from tabellion.engine.job import Job
+from tabellion.engine.slots import Lane, Slots
+
+PATIENCE = 0.25  # seconds a round waits for one database before it goes on to the next
+GATHER = 0.004  # seconds for slots to gather when only a few are free: one claim instead of many
+MOST_UNWRITTEN = 5000  # endings that may wait to be written before claiming stops
+
+
+class Rounds:
+    """The claiming loop of one worker."""
+
+    def __init__(
+        self,
+        slots: Slots,
+        worker: str,
+        poll: float,
+        begin: Callable[[Lane, Sequence[Job], float], None],
+        hand_back: Callable[[Lane, Sequence[Job]], None],
+    ) -> None:
+        self._slots = slots
+        self._worker = worker
+        self._poll = poll
+        self._begin = begin
+        self._hand_back = hand_back
+        self._bell = asyncio.Event()
+        self._late: dict[Lane, asyncio.Task[list[Job]]] = {}
+        self.stopping = False
+
+    def ring(self) -> None:
+        """There may be new rows anywhere: look now."""
+        for lane in self._slots.lanes:
+            lane.more = True
+        self._bell.set()
+
+    def freed(self) -> None:
+        """A slot is free: look now, if rows were left behind."""
+        if any(lane.more for lane in self._slots.lanes):
+            self._bell.set()
+
+    def stop(self) -> None:
+        """No more claims."""
+        self.stopping = True
+        self._bell.set()
+
+    async def run(self) -> None:
+        """Claims until stopped."""
+        while not self.stopping:
+            self._bell.clear()
+            if self._slots.free < self._slots.concurrency // 10:
+                await asyncio.sleep(GATHER)
+            await self._round()
+            if self.stopping:
+                break
+            if self._slots.free > 0 and any(
+                lane.more and lane.open and lane not in self._late for lane in self._slots.lanes
+            ):
+                # Rows were left and slots are free: no reason to wait, but let endings in first.
+                await asyncio.sleep(0)
+                if self._unwritten() < MOST_UNWRITTEN and self._could_claim():
+                    continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._poll * random.uniform(0.5, 1.0)):  # noqa: S311 - spreading load
+                    await self._bell.wait()
+                    continue
+            self.ring()
+        for lane, task in list(self._late.items()):
+            with contextlib.suppress(StoreError, asyncio.CancelledError):
+                self._hand_back(lane, await task)
+
+    def _could_claim(self) -> bool:
+        return any(
+            lane.more
+            and lane.open
+            and lane not in self._late
+            and self._slots.room(lane, reserve=self._slots.shared) > 0
+            for lane in self._slots.lanes
+        )
+
+    def _unwritten(self) -> int:
+        return sum(len(site.ledger) for site in {lane.site for lane in self._slots.lanes})
+
+    async def _round(self) -> None:
+        """One look at every lane in order; with shares, a second look gives away what nobody wanted."""
+        for reserve in (True, False) if self._slots.shared else (False,):
+            for lane in self._slots.lanes:
+                if self.stopping or self._unwritten() >= MOST_UNWRITTEN:
+                    return
+                room = self._slots.room(lane, reserve=reserve)
+                if room > 0 and lane.more and lane.open and lane not in self._late:
+                    await self._claim(lane, room)
+
+    async def _claim(self, lane: Lane, n: int) -> None:
+        asked_at = time.monotonic()
+        lane.site.claims += 1
+        task = asyncio.create_task(
+            lane.site.store.claim(lane.queue, n, self._worker, limited=lane.queue.name in lane.site.limits)
+        )
+        done, _ = await asyncio.wait({task}, timeout=PATIENCE)
+        if not done:
+            # A slow database must not hold up the others: its answer is taken in when it comes.
+            self._late[lane] = task
+            task.add_done_callback(lambda _: self._arrived(lane, n, asked_at))
+            return
+        self._take(lane, n, task, asked_at)
+
+    def _arrived(self, lane: Lane, n: int, asked_at: float) -> None:
+        task = self._late.pop(lane)
+        if not self.stopping:
+            self._take(lane, n, task, asked_at)
+            self._bell.set()
+        else:
+            self._late[lane] = task
+
+    def _take(self, lane: Lane, n: int, task: asyncio.Task[list[Job]], asked_at: float) -> None:
+        lane.site.claims -= 1
+        try:
+            jobs = task.result()
+        except StoreError as error:
+            lane.site.trouble(error)
+            return
+        lane.more = len(jobs) >= n
+        if not jobs:
+            return
+        room = self._slots.room(lane, reserve=False)
+        if jobs[room:]:
+            # Others filled the slots while the database was slow.
+            self._hand_back(lane, jobs[room:])
+            lane.more = True
+        if self.stopping:
+            self._hand_back(lane, jobs[:room])
+        else:
+            self._begin(lane, jobs[:room], asked_at)

@@ -1,0 +1,194 @@
+"""Runs handlers, on the caller's event loop or in threads, and turns what they do into settlements."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import threading
+import time
+import traceback
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Literal, cast
+
+from tabellion.engine import retry
+from tabellion.engine.errors import LeaseLost, Permanent, RateLimited
+from tabellion.engine.failpoints import failpoint
+from tabellion.engine.job import Job
+from tabellion.engine.settlement import Settlement
+
+LONGEST_WAIT = 3600.0  # seconds a rate limit may ask for at once
+
+Why = Literal["timeout", "stopping", "gone"]
+
+
+class Stopped(BaseException):
+    """Raised inside a threaded handler that must end now."""
+
+
+class Run:
+    """One job being executed."""
+
+    __slots__ = ("ended_at", "job", "started_at", "task", "thread", "why")
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.started_at: float | None = None
+        self.ended_at: float | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.thread: threading.Thread | None = None
+        self.why: Why | None = None  #: why it was asked to stop
+
+    @property
+    def seconds(self) -> float:
+        """How long the handler ran."""
+        return (self.ended_at or time.monotonic()) - (self.started_at or time.monotonic())
+
+
+class Runner:
+    """Executes claimed jobs and reports each ending once, from whichever thread it happened in."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, report: Callable[[Run, Settlement | None], None]) -> None:
+        self._loop = loop
+        self._report = report
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, runs: Sequence[Run]) -> None:
+        """Starts jobs; may be called from any thread."""
+        on_loop = []
+        for run in runs:
+            if run.job.queue.is_async:
+                on_loop.append(run)
+            else:
+                run.thread = threading.Thread(target=self._in_thread, args=(run,), daemon=True, name=repr(run.job))
+                run.thread.start()
+        if on_loop:
+            self._loop.call_soon_threadsafe(self._start_on_loop, on_loop)
+
+    def stop(self, run: Run, why: Why) -> None:
+        """Asks a running handler to end: a coroutine is cancelled, a thread gets an exception at its next line."""
+        if run.why is not None or run.ended_at is not None:
+            return
+        run.why = why
+        if why == "gone":
+            run.job.lost = True
+        if run.thread is not None:
+            ident = run.thread.ident
+            if ident is not None:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
+        else:
+            self._loop.call_soon_threadsafe(self._cancel, run)
+
+    def _start_on_loop(self, runs: Sequence[Run]) -> None:
+        for run in runs:
+            run.task = self._loop.create_task(self._on_loop(run))
+            self._tasks.add(run.task)
+
+    def _cancel(self, run: Run) -> None:
+        if run.task is not None:
+            run.task.cancel()
+
+    async def _on_loop(self, run: Run) -> None:
+        job = run.job
+        settlement: Settlement | None = None
+        handler = cast(Callable[[Job], Coroutine[Any, Any, Mapping[str, Any] | None]], job.queue.function)
+        run.started_at = time.monotonic()
+        try:
+            if run.why is None:
+                failpoint("handler.pre_call")
+                settlement = accepted(job, await handler(job))
+                failpoint("handler.post_call")
+            else:
+                settlement = interrupted(run)
+        except asyncio.CancelledError:
+            settlement = interrupted(run)
+        except Exception as error:
+            settlement = broken(run, error)
+        finally:
+            self._end(run, settlement)
+            if run.task is not None:
+                self._tasks.discard(run.task)
+
+    def _in_thread(self, run: Run) -> None:
+        job = run.job
+        settlement: Settlement | None = None
+        handler = cast(Callable[[Job], Mapping[str, Any] | None], job.queue.function)
+        run.started_at = time.monotonic()
+        try:
+            failpoint("handler.pre_call")
+            settlement = accepted(job, handler(job))
+            failpoint("handler.post_call")
+        except Stopped:
+            settlement = interrupted(run)
+        except Exception as error:
+            settlement = broken(run, error)
+        finally:
+            self._end(run, settlement)
+
+    def _end(self, run: Run, settlement: Settlement | None) -> None:
+        run.ended_at = time.monotonic()
+        run.job.close()
+        self._report(run, settlement)
+
+
+def accepted(job: Job, result: object) -> Settlement:
+    """What a handler returned, as the row's new values."""
+    if result is None:
+        return Settlement(job, "done")
+    if not isinstance(result, Mapping):
+        what = f"the handler returned {type(result).__name__}: return a dict of columns, or nothing"
+        return Settlement(job, "failed", error=what)
+    return Settlement(job, "done", result)
+
+
+def interrupted(run: Run) -> Settlement | None:
+    """The ending of a handler that was stopped."""
+    if run.why == "timeout":
+        return tried(run.job, f"timed out after {run.job.queue.timeout:g} s")
+    if run.why == "gone":
+        return None
+    return Settlement(run.job, "released")
+
+
+def broken(run: Run, error: Exception) -> Settlement | None:
+    """The ending of a handler that raised."""
+    job = run.job
+    if isinstance(error, Permanent):
+        return Settlement(job, "failed", error=str(error))
+    if isinstance(error, LeaseLost) and job.lost:
+        return None
+    if isinstance(error, RateLimited):
+        return deferred(job, error, run.seconds)
+    return tried(job, described(error))
+
+
+def tried(job: Job, error: str) -> Settlement:
+    """A spent attempt: another one later, or the end."""
+    limit = job.queue.bounds(job.values)
+    if job.attempt >= limit:
+        return Settlement(job, "failed", error=error)
+    return Settlement(job, "retried", error=error, after=retry.delay(job.queue.retry_base, job.attempt))
+
+
+def deferred(job: Job, limit: RateLimited, ran: float) -> Settlement:
+    """A rate-limited job waits without spending the attempt, within its cap and its deadline."""
+    queue = job.queue
+    after = min(max(limit.after, 0.0), LONGEST_WAIT)
+    if job.deferrals >= queue.max_deferrals:
+        return Settlement(
+            job, "failed", error=f"{limit}; deferred {job.deferrals} times already, max_deferrals reached"
+        )
+    if queue.deadline is not None and job.age + ran + after > queue.deadline:
+        return Settlement(
+            job,
+            "failed",
+            error=f"{limit}; the deadline of {queue.deadline:g} s since its first claim would pass",
+        )
+    return Settlement(job, "limited", error=str(limit), after=after)
+
+
+def described(error: BaseException) -> str:
+    """An exception with the line it came from, for people who read a status column."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "/tabellion/engine/" not in frame.filename] or frames
+    place = f" ({own[-1].filename.rpartition('/')[2]}:{own[-1].lineno} in {own[-1].name})" if own else ""
+    return f"{type(error).__name__}: {error}{place}"

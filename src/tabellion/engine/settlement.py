@@ -1,0 +1,64 @@
+"""How a claim ended: what becomes of the row, and what the register keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tabellion.engine.job import Job
+from tabellion.engine.queue import StateName
+
+Outcome = Literal[
+    "done",  # the handler returned
+    "failed",  # no try is left, or none would help
+    "retried",  # an error; another try is due later
+    "limited",  # rate limited; later, the attempt not spent
+    "released",  # handed back by its worker, the attempt not spent
+    "crashed",  # the lease ran out: the worker died or froze
+    "quarantined",  # crashed twice in a row
+    "cancelled",  # a person stopped it
+    "superseded",  # the row's owner changed the row meanwhile; the owner wins
+]
+
+#: After these the next claim continues the job's count; after any other it starts a new life.
+CONTINUING: tuple[Outcome, ...] = ("retried", "limited", "released", "crashed")
+#: Of those, the ones that spend the attempt.
+CHARGED: tuple[Outcome, ...] = ("retried", "crashed")
+
+STATE_OF: dict[Outcome, StateName] = {
+    "done": "done",
+    "failed": "failed",
+    "retried": "ready",
+    "limited": "ready",
+    "released": "ready",
+    "crashed": "ready",
+    "quarantined": "failed",
+    "cancelled": "failed",
+}
+
+
+@dataclass(slots=True)
+class Settlement:
+    """One claim's ending, ready to be written."""
+
+    job: Job
+    outcome: Outcome
+    values: Mapping[str, Any] = field(default_factory=dict)  #: columns to write with the new state
+    error: str | None = None
+    after: float | None = None  #: seconds until the next try is due
+    expired_only: bool = False  #: a sweep: only if the lease has still run out
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the database made of one settlement."""
+
+    job: Job
+    outcome: Outcome | None  #: None: the claim was not ours any more, nothing was changed
+    error: str | None = None  #: why the database refused it
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the row and the register took the settlement."""
+        return self.outcome not in (None, "superseded")

@@ -1,0 +1,254 @@
+"""A site: one environment as one worker sees it, with its connection's ups and downs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+from tabellion.engine import roster
+from tabellion.engine.environment import Environment
+from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError
+from tabellion.engine.events import Event
+from tabellion.engine.job import Job
+from tabellion.engine.leases import Leases
+from tabellion.engine.ledger import Ledger
+from tabellion.engine.queue import Queue
+from tabellion.engine.roster import Member
+from tabellion.engine.runner import Run, Why, tried
+from tabellion.engine.settlement import Settlement, Verdict
+
+WATCH = 0.1  # seconds between two looks at leases and timeouts
+SWEEP = 5.0
+CONTROLS = 1.0
+FOREIGN = 60.0
+LISTEN_PAUSE = 0.005
+LONGEST_PAUSE = 15.0
+
+
+class Site:
+    """One environment: its store, the claims held there, and the tasks that look after them."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        queues: Sequence[Queue],
+        member: Member,
+        *,
+        tell: Callable[[Event], None],
+        stop_run: Callable[[Run, Why], None],
+        settled: Callable[[Site, Settlement, Verdict], None],
+        ring: Callable[[], None],
+    ) -> None:
+        self.environment = environment
+        self.queues = queues
+        self.member = member
+        self.store = environment.store()
+        self.up = False
+        self.ready = asyncio.Event()  #: set once the first connection has been tried
+        self.fatal: Exception | None = None  #: a declaration that cannot work here
+        self.paused: set[str] = set()
+        self.limits: dict[str, int] = {}
+        self.claims = 0  #: running claim calls
+        self._tell = tell
+        self._stop_run = stop_run
+        self._settled = settled
+        self._ring = ring
+        self._since: float | None = None
+        self._down_told = False
+        self._lost = asyncio.Event()
+        self._touched: dict[str, object] = {}  #: when each queue's controls were last changed
+        self._renew_all = False
+        self._renewing: asyncio.Task[None] | None = None
+        self.leases = Leases(self.store, stop_run)
+        self.ledger = Ledger(self.store, self._written, self.trouble)
+
+    def event(self, name: str, job: Job | None = None, **facts: object) -> None:
+        """Tells the listeners what happened here."""
+        if job is not None:
+            facts |= {"queue": job.queue.name, "key": job.text_key, "attempt": job.attempt}
+        self._tell(Event(name, worker=self.member.id, environment=self.environment.name, **facts))  # type: ignore[arg-type]
+
+    async def run(self) -> None:
+        """Connects, works, and connects again whenever the database was away; until cancelled."""
+        ledger = asyncio.create_task(self.ledger.run())
+        watch = asyncio.create_task(self._watch())
+        try:
+            pause = 0.2
+            while True:
+                try:
+                    await self._connect()
+                    pause = 0.2
+                except (DeclarationError, ConfigurationError) as error:
+                    self.fatal = error
+                    self.ready.set()
+                    self._ring()
+                    return
+                except StoreError as error:
+                    self.trouble(error)
+                    self.ready.set()
+                    await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
+                    pause = min(pause * 2, LONGEST_PAUSE)
+                    continue
+                await self._while_up()
+        finally:
+            for task in (ledger, watch):
+                task.cancel()
+            await asyncio.gather(ledger, watch, return_exceptions=True)
+
+    def trouble(self, error: Exception) -> None:
+        """Notes that the database did not answer: claiming stops here until it does."""
+        self._lost.set()
+        if self.up or not self._down_told:
+            self._down_told = True
+            self.up = False
+            self.event("environment_down", error=str(error))
+
+    async def _connect(self) -> None:
+        await self.store.open()
+        await self.store.check(self.queues)
+        if self._since is None:
+            self._since = await self.store.now()
+        await roster.enlist(self.store, self.member)
+        await self._hand_back_strays()
+        await self._read_controls()
+        self._lost.clear()
+        self.up, self._down_told = True, False
+        self.event("environment_up")
+        self.ready.set()
+        self._ring()
+
+    async def _while_up(self) -> None:
+        """Runs the periodic tasks until one finds the database gone."""
+        tasks = [
+            asyncio.create_task(self._every(roster.BEAT, lambda: roster.beat(self.store, self.member))),
+            asyncio.create_task(self._every(CONTROLS, self._read_controls)),
+            asyncio.create_task(self._every(SWEEP, self.sweep)),
+            asyncio.create_task(self._every(FOREIGN, self._report_foreign)),
+            asyncio.create_task(self._listen()),
+        ]
+        try:
+            await self._lost.wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.store.close()
+
+    async def _every(self, seconds: float, do: Callable[[], Awaitable[object]]) -> None:
+        """Repeats something with jitter. The first time is one pause late: after an outage the living renew first."""
+        while True:
+            await asyncio.sleep(seconds * random.uniform(0.7, 1.0))  # noqa: S311 - spreading load
+            try:
+                await do()
+            except StoreError as error:
+                self.trouble(error)
+
+    async def _listen(self) -> None:
+        try:
+            await self.store.database.listen(self._ring, LISTEN_PAUSE)
+        except StoreError as error:
+            self.trouble(error)
+        except Exception as error:
+            # Without wake-ups polling still finds everything.
+            self.event("environment_up", error=f"no wake-ups from this database ({error}); polling only")
+
+    async def _watch(self) -> None:
+        """Looks at every live claim ten times a second: renewals, notes, timeouts, leases about to end."""
+        while True:
+            await asyncio.sleep(WATCH)
+            if not len(self.leases):
+                continue
+            for run in self.leases.overdue():
+                self.event("timed_out", run.job, seconds=run.seconds)
+                self._stop_run(run, "timeout")
+            for run in self.leases.expiring():
+                self._give_up(run)
+            if self.up and (self._renewing is None or self._renewing.done()):
+                self._renewing = asyncio.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        everything, self._renew_all = self._renew_all, False
+        try:
+            gone = await self.leases.renew(everything=everything)
+        except StoreError as error:
+            self.trouble(error)
+            return
+        for run in gone:
+            self.leases.drop(run.job)
+            self.event("lease_lost", run.job)
+            self._stop_run(run, "gone")
+
+    def _give_up(self, run: Run) -> None:
+        """A handler that runs on while its lease ends: stopped, or, if it would not stop, settled without it."""
+        if run.why == "timeout":
+            run.job.lost = True
+            self.ledger.put(tried(run.job, f"timed out after {run.job.queue.timeout:g} s and did not stop"))
+        else:
+            self._stop_run(run, "stopping")
+
+    async def sweep(self) -> None:
+        """Ends expired claims of any worker, and gives back what outsiders left behind."""
+        for queue in self.queues:
+            for swept in await self.store.sweep(queue):
+                self.event(swept.outcome, swept.job, error=swept.error)
+                self._ring()
+            taken = await self.store.take_over(queue)
+            if taken:
+                self.event("taken_over", queue=queue.name, count=taken)
+                self._ring()
+
+    async def _report_foreign(self) -> None:
+        for queue in self.queues:
+            found = await self.store.foreign(queue)
+            if found:
+                self.event("foreign_found", queue=queue.name, count=found)
+
+    async def _read_controls(self) -> None:
+        rows = await self.store.database.fetch(
+            "SELECT queue, paused_at, running_limit, updated_at FROM tabellion_queues"
+        )
+        touched = {row["queue"]: row["updated_at"] for row in rows}
+        # A cancelled job is found by asking for its lease: a change of its queue's controls is the hint to ask now.
+        self._renew_all = self._renew_all or touched != self._touched
+        self._touched = touched
+        paused = {row["queue"] for row in rows if row["paused_at"] is not None}
+        resumed = self.paused - paused
+        self.paused = paused
+        self.limits = {row["queue"]: row["running_limit"] for row in rows if row["running_limit"] is not None}
+        if resumed:
+            self._ring()
+
+    async def _hand_back_strays(self) -> None:
+        """Releases claims whose answer was lost on the way to us: no handler will ever run them."""
+        if self._since is None or self.claims:
+            return
+        named = {queue.name: queue for queue in self.queues}
+        for row in await roster.strays(self.store, self.member.id, self._since, self.leases.tokens()):
+            if row["queue"] in named:
+                bound = await self.store.bind(named[row["queue"]])
+                key = int(row["key"]) if bound.key.family == "integer" else row["key"]
+                job = Job(named[row["queue"]], key, row["key"], {}, n=row["n"], token=row["token"], attempt=row["attempt"],
+                          worker=self.member.id)  # fmt: skip
+                self.ledger.put(Settlement(job, "released"))
+
+    def _written(self, settlement: Settlement, verdict: Verdict) -> None:
+        self.leases.drop(settlement.job)
+        self._settled(self, settlement, verdict)
+
+    async def close(self, ending: str) -> None:
+        """Says goodbye to the database."""
+        with contextlib.suppress(StoreError, asyncio.TimeoutError):
+            async with asyncio.timeout(2):
+                if self.up:
+                    await roster.beat(self.store, self.member)
+                    await roster.leave(self.store, self.member.id, ending)
+        self.up = False
+        await self.store.close()
+
+    def claimed(self, runs: Sequence[Run], asked_at: float) -> None:
+        """Takes charge of new claims."""
+        self.leases.add(runs, asked_at)
+        for run in runs:
+            run.job.environment = self.environment.name

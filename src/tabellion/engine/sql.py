@@ -1,0 +1,126 @@
+"""Identifiers, literals and conditions as SQL text: the one place where text is quoted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+Dialect = Literal["postgresql", "sqlite"]
+Scalar = bool | int | float | str | None
+State = Mapping[str, Scalar]
+
+_NAMED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|::|:([A-Za-z_]\w*)""")
+_NUMBERED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\d+)""")
+
+
+def name(identifier: str) -> str:
+    """A quoted identifier; a dot separates schema and table."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in identifier.split("."))
+
+
+def column(identifier: str) -> str:
+    """A quoted column name, dots and all."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def literal(value: Scalar, dialect: Dialect) -> str:
+    """A constant written into the text, so that partial indexes can be used (a parameter hides it)."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper() if dialect == "postgresql" else str(int(value))
+    if isinstance(value, int | float):
+        return repr(value)
+    if "\x00" in value:
+        raise ValueError("a text with a NUL character cannot be a state")
+    return "'" + value.replace("'", "''") + "'"
+
+
+def holds(state: State, dialect: Dialect, alias: str = "t") -> str:
+    """The condition that a row is in this state."""
+    return " AND ".join(
+        f"{alias}.{column(col)} IS NULL" if value is None else f"{alias}.{column(col)} = {literal(value, dialect)}"
+        for col, value in state.items()
+    )
+
+
+def assign(state: State, dialect: Dialect) -> list[str]:
+    """The SET items that put a row into this state."""
+    return [f"{column(col)} = {literal(value, dialect)}" for col, value in state.items()]
+
+
+def bind(text: str, values: Mapping[str, object]) -> tuple[str, list[object]]:
+    """Turns `:name` placeholders into `$1, $2, …` and lists the values in that order."""
+    order: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        placeholder = match.group(1)
+        if placeholder is None:
+            return match.group(0)
+        if placeholder not in values:
+            raise ValueError(f"no value given for :{placeholder} in {text!r}")
+        return f"${order.setdefault(placeholder, len(order) + 1)}"
+
+    numbered = _NAMED.sub(number, text)
+    unused = set(values) - set(order)
+    if unused:
+        raise ValueError(f"values without a placeholder: {', '.join(sorted(unused))}")
+    return numbered, [values[placeholder] for placeholder in order]
+
+
+def question_marks(text: str) -> str:
+    """The same text with SQLite's `?1` instead of `$1`."""
+    return _NUMBERED.sub(lambda match: f"?{match.group(1)}" if match.group(1) else match.group(0), text)
+
+
+#: Stands in a statement's text for the database's clock, or a test's.
+NOW = "@now@"
+CLOCK: dict[Dialect, str] = {
+    "postgresql": "clock_timestamp()",
+    "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
+}
+
+
+def later(seconds: str, dialect: Dialect) -> str:
+    """The time so many seconds from now."""
+    if dialect == "postgresql":
+        return f"({NOW} + make_interval(secs => {seconds}))"
+    return f"({NOW} + {seconds})"
+
+
+def epoch(expression: str, dialect: Dialect) -> str:
+    """A register time as seconds since 1970."""
+    return f"extract(epoch FROM {expression})::float8" if dialect == "postgresql" else expression
+
+
+def instant(seconds: float, dialect: Dialect) -> str:
+    """A fixed time as text, for clocks that a test sets."""
+    return f"to_timestamp({seconds!r}::float8)" if dialect == "postgresql" else f"({seconds!r} + 0.0)"
+
+
+def stamp(family: str, type_name: str, dialect: Dialect) -> str:
+    """Now, as a mirror column of this type wants it."""
+    if dialect == "postgresql":
+        if family == "time":
+            return f"({NOW} AT TIME ZONE 'UTC')" if "without" in type_name else NOW
+        if family in ("integer", "number"):
+            return f"extract(epoch FROM {NOW})"
+        return f"({NOW})::text"
+    if family in ("integer", "number"):
+        return NOW if family == "number" else f"CAST({NOW} AS INTEGER)"
+    return f"strftime('%Y-%m-%d %H:%M:%f', {NOW}, 'unixepoch')"
+
+
+def mirror_epoch(expression: str, family: str, type_name: str, dialect: Dialect) -> str:
+    """A mirror column's time as seconds since 1970."""
+    if dialect == "postgresql":
+        if family == "time":
+            zoned = f"({expression} AT TIME ZONE 'UTC')" if "without" in type_name else expression
+            return f"extract(epoch FROM {zoned})::float8"
+        if family in ("integer", "number"):
+            return f"{expression}::float8"
+        return f"extract(epoch FROM {expression}::timestamptz)::float8"
+    if family in ("integer", "number"):
+        return expression
+    return f"((julianday({expression}) - 2440587.5) * 86400.0)"

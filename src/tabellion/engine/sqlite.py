@@ -1,0 +1,327 @@
+"""SQLite: one connection in a thread of its own; every move is one immediate transaction there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import queue as thread_queue
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID
+
+from tabellion.engine import sql
+from tabellion.engine import sqlite_moves as moves
+from tabellion.engine.declaration import Bound
+from tabellion.engine.errors import NotMigrated, StoreError, Unreachable, ValueRefused
+from tabellion.engine.failpoints import failpoint
+from tabellion.engine.job import Job
+from tabellion.engine.settlement import Settlement
+from tabellion.engine.sql import CLOCK, NOW, Dialect
+from tabellion.engine.table import Table
+
+Result = TypeVar("Result")
+Connection = sqlite3.Connection
+
+
+class SQLite:
+    """One SQLite file: WAL, `synchronous=FULL`, immediate transactions."""
+
+    dialect: Dialect = "sqlite"
+    pooled = False
+
+    def __init__(self, url: str, *, deadline: float, clock: Callable[[], float] | None = None) -> None:
+        self.path = _path(url)
+        self.deadline = deadline
+        self.clock = clock
+        self._calls: thread_queue.SimpleQueue[Callable[[], None] | None] | None = None
+        self._connection: Connection | None = None
+        self._texts: dict[str, str] = {}
+
+    async def open(self) -> None:
+        """Opens the file, making it if need be."""
+        await self._call(lambda connection: connection.execute("SELECT 1 FROM sqlite_master").fetchone())
+
+    async def close(self) -> None:
+        """Closes the connection and ends its thread."""
+        if self._calls is not None:
+            closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._submit(self._disconnect, closing)
+            self._calls.put(None)
+            self._calls = None
+            await closing
+
+    async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
+        """Runs one statement in a transaction of its own."""
+        return (await self.transact([(text, values)]))[0]
+
+    async def transact(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[dict[str, Any]]]:
+        """Runs several statements in one transaction."""
+
+        def work(connection: Connection) -> list[list[dict[str, Any]]]:
+            results = []
+            for text, values in statements:
+                cursor = connection.execute(self._text(text), [_stored(value) for value in values])
+                names = [item[0] for item in cursor.description or ()]
+                results.append([dict(zip(names, row, strict=True)) for row in cursor.fetchall()])
+            return results
+
+        reads_only = all(text.lstrip()[:6].upper() in ("SELECT", "PRAGMA", "EXPLAI") for text, _ in statements)
+        return await self._call(work if reads_only else self._atomic(work))
+
+    async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Inserts rows in one transaction; workers see the file change."""
+        names = ", ".join(map(sql.column, columns))
+        marks = ", ".join("?" * len(columns))
+        text = f"INSERT INTO {sql.name(table)} ({names}) VALUES ({marks})"
+        stored = [[_stored(value) for value in row] for row in rows]
+        await self._call(self._atomic(lambda connection: connection.executemany(text, stored)))
+
+    async def wake(self) -> None:
+        """Nothing to do: every commit changes `data_version`, which workers watch."""
+
+    async def listen(self, ring: Callable[[], None], pause: float) -> None:
+        """Calls `ring` whenever another connection has committed, until cancelled."""
+        seen = None
+        while True:
+            version = await self._call(lambda connection: connection.execute("PRAGMA data_version").fetchone()[0])
+            if seen is not None and version != seen:
+                ring()
+            seen = version
+            await asyncio.sleep(pause)
+
+    async def claim(self, bound: Bound, n: int, worker: str, limited: bool) -> list[Job]:
+        """Claims up to `n` rows in one immediate transaction."""
+        queue = bound.queue
+        text = self._text(moves.claim(bound))
+        insert, update = self._text(moves.insert_attempt(bound)), self._text(moves.start(bound))
+        counting = self._text(moves.RUNNING)
+
+        def work(connection: Connection) -> list[Job]:
+            room = n
+            if limited:
+                running, live_limit = connection.execute(counting, [queue.name]).fetchone()
+                limit = queue.limit if live_limit is None else live_limit
+                room = n if limit is None else min(n, limit - running)
+            if room <= 0:
+                return []
+            cursor = connection.execute(text, [room])
+            names = [item[0] for item in cursor.description][7:]
+            at = names.index(bound.key.name) + 7
+            jobs, attempts, starts = [], [], []
+            for row in cursor.fetchall():
+                token = secrets.token_hex(16)
+                jobs.append(
+                    Job(
+                        queue,
+                        row[at],
+                        row[0],
+                        moves.started(bound, dict(zip(names, row[7:], strict=True)), worker, row[2], row[5]),
+                        n=row[1],
+                        token=token,
+                        attempt=row[2],
+                        crashes=row[3],
+                        deferrals=row[4],
+                        age=row[5] - row[6],
+                        worker=worker,
+                    )  # fmt: skip
+                )
+                attempts.append((row[0], row[1], token, row[2], row[3], row[4], worker, row[6], queue.lease))
+                starts.append((row[at], worker, row[2]))
+            connection.executemany(insert, attempts)
+            connection.executemany(update, starts)
+            failpoint("claim.pre_commit")
+            return jobs
+
+        jobs = await self._call(self._atomic(work))
+        failpoint("claim.post_commit")
+        failpoint("claim.drop_ack")
+        return jobs
+
+    async def settle(self, bound: Bound, batch: Sequence[Settlement]) -> dict[str, str]:
+        """Settles jobs that end alike (same outcome, same columns); returns what became of each key."""
+        first = batch[0]
+        columns = list(first.values)
+        attempt = self._text(moves.settle_attempt(bound, first.outcome, first.expired_only))
+        row_text = self._text(moves.settle_row(bound, first.outcome, columns))
+        also = [sql.bind(statement, named) for statement, named in first.job._also] if first.outcome == "done" else []
+
+        def work(connection: Connection) -> dict[str, str]:
+            results: dict[str, str] = {}
+            for one in batch:
+                job = one.job
+                settled = connection.execute(
+                    attempt, (job.text_key, job.n, job.token, one.error, one.after, job._note, job.cost)
+                ).rowcount
+                if settled == 0:
+                    continue
+                moved = connection.execute(
+                    row_text, [job.key, one.error, *(_stored(one.values[column]) for column in columns)]
+                ).rowcount
+                results[job.text_key] = first.outcome if moved else "superseded"
+                if not moved:
+                    connection.execute(moves.SUPERSEDE, (bound.queue.name, job.text_key, job.n))
+                elif also:
+                    for statement, values in also:
+                        connection.execute(sql.question_marks(statement), [_stored(value) for value in values])
+            failpoint("settle.pre_commit")
+            return results
+
+        results = await self._call(self._atomic(work))
+        failpoint("settle.post_commit")
+        failpoint("settle.drop_ack")
+        return results
+
+    async def renew(self, bound: Bound, jobs: Sequence[Job]) -> dict[str, bool]:
+        """Extends the leases that still hold; a key missing from the answer is not ours any more."""
+        failpoint("renew.drop")
+        extend, supersede = self._text(moves.renew(bound)), self._text(moves.supersede_unheld(bound))
+
+        def work(connection: Connection) -> dict[str, bool]:
+            results: dict[str, bool] = {}
+            for job in jobs:
+                values = (job.text_key, job.n, job.token, job._note, bound.queue.lease, job.key)
+                if connection.execute(extend, values).rowcount:
+                    results[job.text_key] = True
+                elif connection.execute(supersede, values[:4]).rowcount:
+                    results[job.text_key] = False
+            return results
+
+        return await self._call(self._atomic(work))
+
+    async def table(self, name: str) -> Table | None:
+        """The table as the file's schema describes it."""
+
+        def work(connection: Connection) -> Table | None:
+            return moves.describe(connection, name)
+
+        return await self._call(work)
+
+    def _text(self, template: str) -> str:
+        prepared = self._texts.get(template)
+        if prepared is None:
+            prepared = self._texts[template] = sql.question_marks(template)
+        clock = CLOCK["sqlite"] if self.clock is None else sql.instant(self.clock(), "sqlite")
+        return prepared.replace(NOW, clock)
+
+    def _atomic(self, work: Callable[[Connection], Result]) -> Callable[[Connection], Result]:
+        def transaction(connection: Connection) -> Result:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            return result
+
+        return transaction
+
+    async def _call(self, work: Callable[[Connection], Result]) -> Result:
+        """Runs `work` in the connection's thread."""
+        if self._calls is None:
+            self._calls = thread_queue.SimpleQueue()
+            threading.Thread(target=_serve, args=(self._calls,), name=f"sqlite {self.path}", daemon=True).start()
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._submit(lambda: self._guarded(work), future)
+        return await future
+
+    def _submit(self, work: Callable[[], Result], future: asyncio.Future[Result]) -> None:
+        loop = future.get_loop()
+
+        def run() -> None:
+            try:
+                outcome: Any = work()
+                settle = future.set_result
+            except BaseException as error:
+                outcome, settle = error, future.set_exception  # type: ignore[assignment]
+
+            def deliver() -> None:
+                if not future.done():
+                    settle(outcome)
+
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(deliver)
+
+        assert self._calls is not None  # noqa: S101 - only called after the thread is there
+        self._calls.put(run)
+
+    def _guarded(self, work: Callable[[Connection], Result]) -> Result:
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            return work(self._connection)
+        except sqlite3.Error as error:
+            mapped = explained(error, self.path, self.deadline)
+            if isinstance(mapped, Unreachable) and "busy" not in str(mapped):
+                # After an I/O error nothing this connection believes can be trusted.
+                self._disconnect()
+            raise mapped from error
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise ValueRefused(str(error)) from error
+
+    def _connect(self) -> Connection:
+        if self.path != ":memory:":
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=self.deadline, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _serve(calls: thread_queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while (call := calls.get()) is not None:
+        call()
+
+
+def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
+    """The driver's exception as one of ours."""
+    text = str(error)
+    if isinstance(error, sqlite3.OperationalError):
+        if "no such table: tabellion_" in text:
+            return NotMigrated()
+        if "locked" in text or "busy" in text:
+            return Unreachable(f"{path} is busy: another process has held it for more than {deadline:g} s")
+        if any(mark in text for mark in ("full", "I/O", "unable to open", "readonly", "disk")):
+            return Unreachable(f"{path}: {text}")
+        return StoreError(f"{path}: {text}")
+    if isinstance(
+        error, sqlite3.IntegrityError | sqlite3.InterfaceError | sqlite3.DataError | sqlite3.ProgrammingError
+    ):
+        return ValueRefused(text)
+    if isinstance(error, sqlite3.DatabaseError):
+        return StoreError(f"{path}: {text}")
+    return StoreError(text)
+
+
+def _path(url: str) -> str:
+    """The file a URL names: three slashes for a relative path, four for an absolute one."""
+    scheme, _, rest = url.partition("://")
+    return rest[1:] if rest.startswith("/") else rest or ":memory:"
+
+
+def _stored(value: Any) -> Any:
+    """A Python value as SQLite keeps it."""
+    if value is None or isinstance(value, str | int | float | bytes):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat(" ")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, Decimal | UUID | Path):
+        return str(value)
+    return value

