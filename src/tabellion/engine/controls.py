@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import NOW
-from tabellion.engine.store import Store
+from tabellion.engine.store import Store, job_of
 
 MANY = 1000
 
@@ -75,7 +74,7 @@ async def restart(store: Store, queue: Queue, keys: Sequence[Any] | None = None,
             chosen.append(f"{text_key} IN ({', '.join(marks)})" if marks else "1 = 0")
         rows = await store.database.fetch(
             f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)} WHERE {" AND ".join(chosen)}
-AND CAST($1 AS text) IS NOT NULL RETURNING {text_key} AS key""",
+AND CAST($1 AS text) IS NOT NULL RETURNING 1 AS moved""",
             *given,
         )
         moved += len(rows)
@@ -87,24 +86,13 @@ async def cancel(store: Store, queue: Queue, key: Any, reason: str = "cancelled"
     """Stops a job: a waiting one fails at once, a running one loses its claim and its handler is stopped."""
     bound = await store.bind(queue)
     rows = await store.database.fetch(
-        """SELECT key, n, CAST(token AS text) AS token, attempt, worker FROM tabellion_attempts
+        """SELECT key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts
 WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         queue.name,
         str(key),
     )
     if rows:
-        row = rows[0]
-        native = int(row["key"]) if bound.key.family == "integer" else row["key"]
-        job = Job(
-            queue,
-            native,
-            row["key"],
-            {},
-            n=row["n"],
-            token=row["token"],
-            attempt=row["attempt"],
-            worker=row["worker"],
-        )
+        job = job_of(bound, rows[0])
         [verdict] = await store.settle([Settlement(job, "cancelled", error=reason)])
         await _touch(store, queue)
         return verdict.accepted
@@ -125,7 +113,8 @@ async def _control(store: Store, queue: Queue, column: str, value: str, reason: 
     await store.open()
     await store.database.fetch(
         f"""INSERT INTO tabellion_queues (queue, {column}, reason, updated_at) VALUES ($1, {value}, $2, {NOW})
-ON CONFLICT (queue) DO UPDATE SET {column} = excluded.{column}, reason = excluded.reason, updated_at = excluded.updated_at""",
+ON CONFLICT (queue) DO UPDATE SET {column} = excluded.{column}, reason = excluded.reason,
+  updated_at = excluded.updated_at""",
         queue.name,
         reason,
     )

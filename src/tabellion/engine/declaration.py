@@ -33,6 +33,19 @@ class Bound:
             f"{alias}.{sql.column(column)}{' DESC' if descending else ''}" for column, descending in self.order
         )
 
+    def has_index(self) -> bool:
+        """Whether an index leads straight to the ready rows, in the line's order."""
+        states = set(self.queue.states["ready"])
+        first = self.order[0][0]
+        for index in self.table.indexes:
+            partial = index.condition is not None and all(column in index.condition for column in states)
+            lead = index.columns[: len(states)]
+            if partial and index.columns[:1] == (first,):
+                return True
+            if index.condition is None and set(lead) == states and index.columns[len(lead) : len(lead) + 1] == (first,):
+                return True
+        return False
+
     def index_ddl(self) -> str:
         """The partial index that keeps claiming cheap however many finished rows there are."""
         columns = ", ".join(f"{sql.column(column)}{' DESC' if down else ''}" for column, down in self.order)
@@ -73,11 +86,8 @@ def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
 def _unknown_columns(queue: Queue, table: Table) -> Iterable[Problem]:
     for column in sorted(queue.columns() - set(table.columns)):
         near = difflib.get_close_matches(column, table.columns, n=1)
-        fix = (
-            f"did you mean {near[0]!r}?"
-            if near
-            else f"use one of {', '.join(table.columns)}, or ALTER TABLE {sql.name(table.name)} ADD COLUMN {sql.column(column)} …;"
-        )
+        create = f"ALTER TABLE {sql.name(table.name)} ADD COLUMN {sql.column(column)} …;"
+        fix = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(table.columns)}, or {create}"
         yield Problem(f"table {table.name!r} has no column {column!r}", fix)
 
 

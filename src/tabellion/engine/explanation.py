@@ -69,7 +69,7 @@ async def _why_waiting(store: Store, bound: Bound, row: dict[str, Any], last: di
         sentences.append(f"It does not meet the queue's condition: {queue.where}.")
     if last and last["outcome"] is None:
         sentences.append(
-            f"Its owner put it back to ready while {last['worker']} was at work on it; that claim ends at its next renewal "
+            f"Its owner put it back to ready while {last['worker']} had it; that claim ends at its next renewal "
             f"or in {max(0.0, -last['lease_ago']):.0f} s, and only then is the row claimable again."
         )
     elif last and last["due_in"] is not None and last["due_in"] > 0:
@@ -134,7 +134,8 @@ def _why_failed(queue: Queue, key: Any, last: dict[str, Any] | None) -> list[str
     sentences = [f"It has failed: {spoken(queue.states['failed'])}."]
     if last is not None and last["outcome"] is not None:
         sentences.append(
-            f"Attempt {last['attempt']} {_outcome_words(last['outcome'])} {_ago(last['settled_ago'])} ago: {last['error'] or 'no error text'}."
+            f"Attempt {last['attempt']} {_outcome_words(last['outcome'])} {_ago(last['settled_ago'])} ago: "
+            f"{last['error'] or 'no error text'}."
         )
     else:
         sentences.append("The register knows of no attempt: something other than tabellion set this state.")
@@ -149,7 +150,8 @@ async def _row(store: Store, bound: Bound, key: str) -> dict[str, Any] | None:
     )
     passes = f"CASE WHEN {queue.where} THEN 1 ELSE 0 END" if queue.where else "1"
     rows = await store.database.fetch(
-        f"SELECT t.*, {tests}, {passes} AS passes FROM {sql.name(queue.table)} AS t WHERE CAST(t.{sql.column(bound.key.name)} AS text) = $1",
+        f"""SELECT t.*, {tests}, {passes} AS passes FROM {sql.name(queue.table)} AS t
+WHERE CAST(t.{sql.column(bound.key.name)} AS text) = $1""",
         key,
     )
     if not rows:
@@ -200,8 +202,8 @@ async def _ahead(store: Store, bound: Bound, row: dict[str, Any]) -> int:
     tie = sql.column(bound.key.name)
     sign = ">" if descending else "<"
     rows = await store.database.fetch(
-        f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(queue.table)} AS t WHERE {sql.holds(queue.states["ready"], store.dialect)}
-AND (t.{sql.column(column)} {sign} $1 OR t.{sql.column(column)} = $1 AND t.{tie} < $2) LIMIT {LINE_SHOWN}) AS f""",
+        f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(queue.table)} AS t
+WHERE {sql.holds(queue.states["ready"], store.dialect)} AND (t.{sql.column(column)} {sign} $1 OR t.{sql.column(column)} = $1 AND t.{tie} < $2) LIMIT {LINE_SHOWN}) AS f""",
         value,
         row["row"][bound.key.name],
     )

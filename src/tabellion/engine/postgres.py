@@ -26,7 +26,7 @@ CHANNEL = "tabellion"
 Connection = Any  # asyncpg's connection, or the proxy its pools hand out
 
 #: A queue's table changes faster than its statistics: left to its guesses, the planner reads and sorts the whole
-#: backlog for one claim. Every move is written to walk an index in order and look rows up by key, so only that is allowed.
+#: backlog for one claim. Every move is written to walk an index in order and look rows up by key: only that is allowed.
 _PINNED = {
     f"enable_{path}": "off"
     for path in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin", "material", "memoize")
@@ -61,7 +61,7 @@ class PostgreSQL:
     def __init__(
         self, url: str, *, deadline: float, connections: int, clock: Callable[[], float] | None = None
     ) -> None:
-        scheme, _, rest = url.partition("://")
+        rest = url.partition("://")[2]
         self.url = f"postgresql://{rest}"
         self.deadline = deadline
         self.clock = clock
@@ -70,7 +70,7 @@ class PostgreSQL:
         self._free = asyncio.Semaphore(connections)
 
     async def open(self) -> None:
-        """Finds out whether the server is reached directly: its own word for its process is compared with the wire's."""
+        """Finds out whether the server is reached directly: a pooler tells a process id that is not the server's."""
         async with self.connection() as connection, connection.transaction():
             told = await connection.fetchval("SELECT pg_backend_pid()")
             pooled = told != connection.get_server_pid()
@@ -140,7 +140,7 @@ class PostgreSQL:
         await self.fetch("SELECT pg_notify($1, '')", CHANNEL)
 
     async def listen(self, ring: Callable[[], None], _pause: float) -> None:
-        """Calls `ring` at every NOTIFY until cancelled; returns at once behind a pooler, where LISTEN is not to be had."""
+        """Calls `ring` at every NOTIFY until cancelled; returns at once behind a pooler, which has no LISTEN."""
         if self.pooled:
             return
         connection = await self._connect(pinned=False)
@@ -343,12 +343,14 @@ SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnot
 FROM pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
 
 _INDEXES = """
-SELECT c.relname AS name, i.indisunique AS unique, i.indisprimary AS primary, pg_get_expr(i.indpred, i.indrelid) AS condition,
+SELECT c.relname AS name, i.indisunique AS unique, i.indisprimary AS primary,
+  pg_get_expr(i.indpred, i.indrelid) AS condition,
   pg_get_indexdef(i.indexrelid) AS definition,
   array(SELECT coalesce(a.attname, '') FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, place)
         LEFT JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.number
         WHERE k.place <= i.indnkeyatts ORDER BY k.place) AS columns
-FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indrelid = $1 AND i.indisvalid ORDER BY c.relname"""
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+WHERE i.indrelid = $1 AND i.indisvalid ORDER BY c.relname"""
 
 _REFERENCES = """
 SELECT a.attname AS column, f.confrelid::regclass::text AS table, b.attname AS target

@@ -44,9 +44,12 @@ WITH c AS MATERIALIZED (
   INSERT INTO tabellion_attempts
     (queue, key, n, token, attempt, crashes, deferrals, worker, first_at, claimed_at, lease_until)
   SELECT {title}, c.key, coalesce(c.l_n, 0) + 1, gen_random_uuid(),
-    CASE WHEN c.l_outcome IN ({charged}) THEN c.l_attempt + 1 WHEN c.l_outcome IN ({continuing}) THEN c.l_attempt ELSE 1 END,
-    CASE WHEN c.l_outcome = 'crashed' THEN c.l_crashes + 1 WHEN c.l_outcome IN ('limited', 'released') THEN c.l_crashes ELSE 0 END,
-    CASE WHEN c.l_outcome = 'limited' THEN c.l_deferrals + 1 WHEN c.l_outcome IN ({continuing}) THEN c.l_deferrals ELSE 0 END,
+    CASE WHEN c.l_outcome IN ({charged}) THEN c.l_attempt + 1
+         WHEN c.l_outcome IN ({continuing}) THEN c.l_attempt ELSE 1 END,
+    CASE WHEN c.l_outcome = 'crashed' THEN c.l_crashes + 1
+         WHEN c.l_outcome IN ('limited', 'released') THEN c.l_crashes ELSE 0 END,
+    CASE WHEN c.l_outcome = 'limited' THEN c.l_deferrals + 1
+         WHEN c.l_outcome IN ({continuing}) THEN c.l_deferrals ELSE 0 END,
     $2, CASE WHEN c.l_outcome IN ({continuing}) THEN c.l_first_at ELSE {NOW} END, {NOW},
     {sql.later("$3::float8", _PG)}
   FROM c ON CONFLICT DO NOTHING

@@ -167,7 +167,7 @@ class Queue:
                 if not disjoint(self.states[first], self.states[second]):
                     yield Problem(
                         f"{first} and {second} are the same rows: both are {spoken(self.states[second])}",
-                        f"give {second} a value of its own {where}",
+                        f"a value can mean one state only: give {first} or {second} another one {where}",
                     )
         if order is not None and self.order is None:
             yield Problem(
@@ -189,6 +189,9 @@ class Queue:
                 "stale_after= needs to know when a row was started",
                 "name the column: started_at='started_at'",
             )
+        yield from self._numbers(where)
+
+    def _numbers(self, where: str) -> Iterable[Problem]:
         positive = {
             "lease": self.lease, "timeout": self.timeout, "retry_base": self.retry_base, "deadline": self.deadline,
             "concurrency": self.concurrency, "limit": self.limit, "share": self.share,

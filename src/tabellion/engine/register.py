@@ -29,7 +29,8 @@ VERSIONS: tuple[dict[Dialect, tuple[str, ...]], ...] = (
   cost double precision,
   PRIMARY KEY (queue, key, n)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)""",
-            """CREATE UNIQUE INDEX tabellion_attempts_live ON tabellion_attempts (queue, key) WHERE settled_at IS NULL""",
+            """CREATE UNIQUE INDEX tabellion_attempts_live
+  ON tabellion_attempts (queue, key) WHERE settled_at IS NULL""",
             """CREATE TABLE tabellion_workers (
   id text PRIMARY KEY,
   host text NOT NULL,
@@ -82,7 +83,8 @@ END $$""",
   cost REAL,
   PRIMARY KEY (queue, key, n)
 ) WITHOUT ROWID""",
-            """CREATE UNIQUE INDEX tabellion_attempts_live ON tabellion_attempts (queue, key) WHERE settled_at IS NULL""",
+            """CREATE UNIQUE INDEX tabellion_attempts_live
+  ON tabellion_attempts (queue, key) WHERE settled_at IS NULL""",
             """CREATE TABLE tabellion_workers (
   id TEXT PRIMARY KEY,
   host TEXT NOT NULL,
@@ -115,8 +117,14 @@ CURRENT = len(VERSIONS)
 TABLES = ("tabellion_attempts", "tabellion_workers", "tabellion_queues")
 
 VERSION_TABLE: dict[Dialect, str] = {
-    "postgresql": "CREATE TABLE IF NOT EXISTS tabellion_schema (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())",
-    "sqlite": "CREATE TABLE IF NOT EXISTS tabellion_schema (version INTEGER PRIMARY KEY, applied_at REAL NOT NULL DEFAULT ((julianday('now') - 2440587.5) * 86400.0))",
+    "postgresql": """CREATE TABLE IF NOT EXISTS tabellion_schema (
+  version integer PRIMARY KEY,
+  applied_at timestamptz NOT NULL DEFAULT now()
+)""",
+    "sqlite": """CREATE TABLE IF NOT EXISTS tabellion_schema (
+  version INTEGER PRIMARY KEY,
+  applied_at REAL NOT NULL DEFAULT ((julianday('now') - 2440587.5) * 86400.0)
+)""",
 }
 
 

@@ -44,7 +44,8 @@ AND {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} < {ALIVE}""",
     )
     if rows:
         raise ConfigurationError(
-            f"worker id {member.id!r} is in use by process {rows[0]['pid']} on {rows[0]['host']}: give each worker its own --id"
+            f"worker id {member.id!r} is in use by process {rows[0]['pid']} on {rows[0]['host']}: "
+            "give each worker an id of its own"
         )
     await store.database.transact(
         [
@@ -55,8 +56,9 @@ AND {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} < {ALIVE}""",
             (
                 f"""INSERT INTO tabellion_workers (id, host, pid, boot, version, queues, slots, started_at, seen_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, {NOW}, {NOW})
-ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, boot = excluded.boot, version = excluded.version,
-  queues = excluded.queues, slots = excluded.slots, seen_at = excluded.seen_at, stopped_at = NULL, ending = NULL""",
+ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, boot = excluded.boot,
+  version = excluded.version, queues = excluded.queues, slots = excluded.slots, seen_at = excluded.seen_at,
+  stopped_at = NULL, ending = NULL""",
                 (
                     member.id,
                     member.host,
@@ -114,7 +116,7 @@ async def strays(store: Store, worker: str, since: float, known: set[str]) -> li
     """Claims of this worker that it does not know of: the answer to its claim was lost on the way."""
     d = store.dialect
     rows = await store.database.fetch(
-        f"""SELECT queue, key, n, CAST(token AS text) AS token, attempt FROM tabellion_attempts
+        f"""SELECT queue, key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts
 WHERE settled_at IS NULL AND worker = $1 AND {sql.epoch("claimed_at", d)} >= $2 AND {NOW} IS NOT NULL""",
         worker,
         since,

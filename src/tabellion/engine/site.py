@@ -18,6 +18,7 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.roster import Member
 from tabellion.engine.runner import Run, Why, tried
 from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.store import job_of
 
 WATCH = 0.1  # seconds between two looks at leases and timeouts
 SWEEP = 5.0
@@ -227,10 +228,7 @@ class Site:
         named = {queue.name: queue for queue in self.queues}
         for row in await roster.strays(self.store, self.member.id, self._since, self.leases.tokens()):
             if row["queue"] in named:
-                bound = await self.store.bind(named[row["queue"]])
-                key = int(row["key"]) if bound.key.family == "integer" else row["key"]
-                job = Job(named[row["queue"]], key, row["key"], {}, n=row["n"], token=row["token"], attempt=row["attempt"],
-                          worker=self.member.id)  # fmt: skip
+                job = job_of(await self.store.bind(named[row["queue"]]), row)
                 self.ledger.put(Settlement(job, "released"))
 
     def _written(self, settlement: Settlement, verdict: Verdict) -> None:

@@ -129,7 +129,7 @@ class SQLite:
                         deferrals=row[4],
                         age=row[5] - row[6],
                         worker=worker,
-                    )  # fmt: skip
+                    )
                 )
                 attempts.append((row[0], row[1], token, row[2], row[3], row[4], worker, row[6], queue.lease))
                 starts.append((row[at], worker, row[2]))
@@ -308,7 +308,7 @@ def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
 
 def _path(url: str) -> str:
     """The file a URL names: three slashes for a relative path, four for an absolute one."""
-    scheme, _, rest = url.partition("://")
+    rest = url.partition("://")[2]
     return rest[1:] if rest.startswith("/") else rest or ":memory:"
 
 

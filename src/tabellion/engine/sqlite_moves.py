@@ -34,7 +34,8 @@ def claim(bound: Bound) -> str:
     return f"""
 SELECT {key}, coalesce(l.n, 0) + 1,
   CASE WHEN l.outcome IN ({charged}) THEN l.attempt + 1 WHEN l.outcome IN ({continuing}) THEN l.attempt ELSE 1 END,
-  CASE WHEN l.outcome = 'crashed' THEN l.crashes + 1 WHEN l.outcome IN ('limited', 'released') THEN l.crashes ELSE 0 END,
+  CASE WHEN l.outcome = 'crashed' THEN l.crashes + 1
+       WHEN l.outcome IN ('limited', 'released') THEN l.crashes ELSE 0 END,
   CASE WHEN l.outcome = 'limited' THEN l.deferrals + 1 WHEN l.outcome IN ({continuing}) THEN l.deferrals ELSE 0 END,
   {NOW}, CASE WHEN l.outcome IN ({continuing}) THEN l.first_at ELSE {NOW} END, t.*
 FROM (SELECT t.* FROM {sql.name(queue.table)} AS t WHERE {sql.holds(queue.states["ready"], _LITE)} {where}) AS t
@@ -79,7 +80,7 @@ def settle_attempt(bound: Bound, outcome: Outcome, expired_only: bool) -> str:
     expired = f"AND lease_until < {NOW}" if expired_only else ""
     return f"""UPDATE tabellion_attempts SET settled_at = {NOW}, outcome = {sql.literal(outcome, _LITE)},
   error = $4, retry_at = {sql.later("$5", _LITE)}, note = coalesce($6, note), cost = $7
-WHERE queue = {sql.literal(bound.queue.name, _LITE)} AND key = $1 AND n = $2 AND token = $3 AND settled_at IS NULL {expired}"""
+WHERE {_mine(bound)} {expired}"""
 
 
 def settle_row(bound: Bound, outcome: Outcome, columns: Sequence[str]) -> str:

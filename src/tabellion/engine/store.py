@@ -80,7 +80,8 @@ class Store:
                 version = await self.version()
                 if version > register.CURRENT:
                     raise NotMigrated(
-                        f"the register is of version {version}, this tabellion knows {register.CURRENT}: upgrade tabellion"
+                        f"the register is of version {version}, this tabellion knows {register.CURRENT}: "
+                        "upgrade tabellion"
                     )
                 if version < register.CURRENT:
                     if not migrate:
@@ -262,7 +263,7 @@ WHERE a.queue = $1 AND a.settled_at IS NULL AND a.lease_until < {NOW}
 ORDER BY a.claimed_at LIMIT {SWEEP_BATCH}""",
             queue.name,
         )
-        swept = [_crash(queue, _key(bound, row["key"]), row) for row in expired]
+        swept = [_crash(bound, row) for row in expired]
         verdicts = {verdict.job: verdict for verdict in await self.settle(swept)}
         return [one for one in swept if verdicts[one.job].accepted]
 
@@ -301,11 +302,12 @@ WHERE {sql.holds(queue.states["running"], self.dialect)} AND {_unregistered(boun
     async def counts(self, queue: Queue, cap: int = 1_000_000) -> dict[StateName, int]:
         """How many rows are in each state, counted up to `cap` each."""
         await self.bind(queue)
-        where = f" AND ({queue.where})" if queue.where else ""
+        tests = {state: sql.holds(queue.states[state], self.dialect) for state in STATES}
+        if queue.where:
+            tests["ready"] += f" AND ({queue.where})"
         parts = [
-            f"""(SELECT count(*) FROM (SELECT 1 FROM {sql.name(queue.table)} AS t
-WHERE {sql.holds(queue.states[state], self.dialect)}{where if state == "ready" else ""} LIMIT {cap}) AS s) AS {sql.column(state)}"""
-            for state in STATES
+            f"""(SELECT count(*) FROM (SELECT 1 FROM {sql.name(queue.table)} AS t WHERE {test} LIMIT {cap}) AS s) AS {state}"""
+            for state, test in tests.items()
         ]
         rows = await self.database.fetch(f"SELECT {', '.join(parts)}")
         return {state: int(rows[0][state]) for state in STATES}
@@ -362,8 +364,8 @@ WHERE {sql.holds(queue.states[state], self.dialect)}{where if state == "ready" e
         written: dict[str, str] = {}
         for one in missing:
             rows = await self.database.fetch(
-                f"""SELECT outcome FROM tabellion_attempts
-WHERE queue = $1 AND key = $2 AND n = $3 AND CAST(token AS text) = $4 AND settled_at IS NOT NULL AND {NOW} IS NOT NULL""",
+                """SELECT outcome FROM tabellion_attempts
+WHERE queue = $1 AND key = $2 AND n = $3 AND CAST(token AS text) = $4 AND settled_at IS NOT NULL""",
                 bound.queue.name, one.job.text_key, one.job.n, one.job.token,
             )  # fmt: skip
             if rows and rows[0]["outcome"] == one.outcome:
@@ -385,6 +387,22 @@ def _database(url: str, deadline: float, connections: int, clock: Callable[[], f
         return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock)
     shown = f"{scheme}://…" if "://" in url else repr(url)
     raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")
+
+
+def job_of(bound: Bound, row: Mapping[str, Any]) -> Job:
+    """A claim as the register knows it, without the row's values: enough to settle it."""
+    key = int(row["key"]) if bound.key.family == "integer" else row["key"]
+    return Job(
+        bound.queue,
+        key,
+        row["key"],
+        {},
+        n=row["n"],
+        token=row["token"],
+        attempt=row["attempt"],
+        worker=row["worker"],
+        crashes=row["crashes"],
+    )
 
 
 def _by_queue(jobs: Iterable[Job]) -> dict[Queue, list[Job]]:
@@ -416,10 +434,10 @@ def _unregistered(bound: Bound) -> str:
 WHERE a.queue = $1 AND a.settled_at IS NULL AND a.key = CAST(t.{sql.column(bound.key.name)} AS text))"""
 
 
-def _crash(queue: Queue, key: Any, row: Mapping[str, Any]) -> Settlement:
+def _crash(bound: Bound, row: Mapping[str, Any]) -> Settlement:
+    queue = bound.queue
     limit = queue.bounds({} if row["bound"] is None else {str(queue.max_attempts): row["bound"]})
-    job = Job(queue, key, row["key"], {}, n=row["n"], token=row["token"], attempt=row["attempt"], worker=row["worker"],
-              crashes=row["crashes"])  # fmt: skip
+    job = job_of(bound, row)
     evidence = _evidence(row)
     if row["crashes"] + 1 >= CRASHES_ALLOWED:
         error = f"quarantined after {row['crashes'] + 1} crashes in a row; the last: {evidence}"
@@ -441,11 +459,6 @@ def _evidence(row: Mapping[str, Any]) -> str:
     note = f"; its last note: {row['note']}" if row["note"] else ""
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["claimed_at"]))
     return f"worker {row['worker']}{where} {how}; claimed {since} UTC{note}"
-
-
-def _key(bound: Bound, text: str) -> Any:
-    """The key in its column's type, from the register's text."""
-    return int(text) if bound.key.family == "integer" else text
 
 
 def _parsed(value: Any) -> Any:

@@ -164,9 +164,17 @@ class Worker:
         root = self._folders.open()
         self._root = root
         self._sites = [
-            Site(environment, self.queues, self.member, tell=self._tell, stop_run=runner.stop, settled=self._settled, ring=self._ring)
+            Site(
+                environment,
+                self.queues,
+                self.member,
+                tell=self._tell,
+                stop_run=runner.stop,
+                settled=self._settled,
+                ring=self._ring,
+            )
             for environment in self.environments
-        ]  # fmt: skip
+        ]
         self._slots = Slots(self.concurrency, lanes(self._sites, self.queues))
         self._rounds = Rounds(self._slots, self.id, self.poll, self._begin, self._hand_back)
         self._tell(Event("worker_started", worker=self.id))
@@ -213,7 +221,8 @@ class Worker:
 
     async def _wind_down(self) -> None:
         """Lets handlers finish within the grace time, hands the rest back uncharged, writes every ending."""
-        assert self._idle is not None and self._hurry is not None  # noqa: S101 - made when the engine started
+        assert self._idle is not None  # noqa: S101 - made when the engine started
+        assert self._hurry is not None  # noqa: S101
         idle, hurry = asyncio.create_task(self._idle.wait()), asyncio.create_task(self._hurry.wait())
         await asyncio.wait({idle, hurry}, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
@@ -296,7 +305,9 @@ class Worker:
         if self.listeners:
             error = verdict.error or (settlement.error if outcome is not None else None)
             site.event(outcome or "lease_lost", settlement.job, error=error, seconds=settlement.after)
-        if (outcome == "done" and any(settlement.job.queue.leads_to(queue) for queue in self.queues)) or (outcome in ("released", "limited") and settlement.after is None and not self._rounds.stopping):
+        if (outcome == "done" and any(settlement.job.queue.leads_to(queue) for queue in self.queues)) or (
+            outcome in ("released", "limited") and settlement.after is None and not self._rounds.stopping
+        ):
             self._rounds.ring()
 
     def _tell(self, event: Event) -> None:

@@ -1,0 +1,66 @@
+"""`tabellion adopt`: looks at a table of yours and writes the declaration that makes it a queue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def adopt(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="The table, with its schema if it needs one.")],
+    status: Annotated[str | None, typer.Option(help="The status column, when it is not obvious.")] = None,
+    ready: Annotated[str | None, typer.Option(help="The status value that means ready.")] = None,
+    running: Annotated[str | None, typer.Option(help="The status value that means running.")] = None,
+    done: Annotated[str | None, typer.Option(help="The status value that means done.")] = None,
+    failed: Annotated[str | None, typer.Option(help="The status value that means failed.")] = None,
+    name: Annotated[str | None, typer.Option(help="The queue's name. [default: the table's]")] = None,
+    write: Annotated[Path | None, typer.Option(help="Write the declaration to this new file.")] = None,
+    notify: Annotated[bool, typer.Option(help="Also print a trigger that wakes workers at once (PostgreSQL).")] = False,
+    environment: Annotated[
+        str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write the declaration for a table you have, and print the index it should get. Changes nothing.
+
+    Examples:
+
+        tabellion adopt invoices
+
+        tabellion adopt extraction_queue --status status_id --ready 1 --running 2 --done 3 --failed 4 --write queues.py
+    """
+    import asyncio
+    from dataclasses import asdict
+
+    from tabellion.cli import output
+    from tabellion.cli.load import config_of, environment_named
+    from tabellion.monitor import adoption
+
+    config = config_of(context)
+    given = {"ready": ready, "running": running, "done": done, "failed": failed}
+
+    async def run() -> adoption.Adoption:
+        store = environment_named(config, environment).store()
+        try:
+            return await adoption.adopt(store, table, status=status, states=given, name=name)
+        finally:
+            await store.close()
+
+    found = asyncio.run(run())
+    if write is not None:
+        if write.exists():
+            raise typer.BadParameter(f"{write} is there already; nothing was written", param_hint="--write")
+        write.write_text(found.declaration, "utf-8")
+    if json:
+        output.as_json(asdict(found))
+        return
+    typer.echo(f"# wrote {write}" if write else found.declaration)
+    if not found.indexed:
+        typer.echo("-- The index that keeps claiming cheap; run it once:")
+        typer.echo(found.index)
+    if notify and found.trigger:
+        typer.echo("\n-- Wakes idle workers at every INSERT, once per statement:")
+        typer.echo(found.trigger)

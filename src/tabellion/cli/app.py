@@ -1,0 +1,68 @@
+"""The application object, its global options, and the list of commands."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tabellion import __version__
+
+#: Every command and the module that has it, in the order `--help` shows them.
+COMMANDS = {
+    "worker": "tabellion.cli.worker",
+    "status": "tabellion.cli.status",
+    "explain": "tabellion.cli.explain",
+    "retry": "tabellion.cli.control",
+    "cancel": "tabellion.cli.control",
+    "pause": "tabellion.cli.control",
+    "resume": "tabellion.cli.control",
+    "limit": "tabellion.cli.control",
+    "doctor": "tabellion.cli.doctor",
+    "adopt": "tabellion.cli.adopt",
+    "migrate": "tabellion.cli.migrate",
+}
+
+app = typer.Typer(
+    name="tabellion",
+    help="Turns the tables you already have into safe work queues.",
+    epilog="Start with `tabellion adopt TABLE` on a table of yours, then `tabellion worker`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tabellion {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="The configuration file. [default: tabellion.toml]")
+    ] = None,
+    queues: Annotated[
+        str | None, typer.Option("--queues", "-q", help="The module or file that declares your queues.")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Turns the tables you already have into safe work queues."""
+    context.obj = {"config": config, "queues": queues}
+
+
+def _add(name: str, module: str) -> None:
+    command: Any = getattr(importlib.import_module(module), name)
+    app.command(name)(command)
+
+
+for _name, _module in COMMANDS.items():
+    _add(_name, _module)

@@ -1,0 +1,150 @@
+"""`retry`, `cancel`, `pause`, `resume`, `limit`: what people do to queues and jobs while they live."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import typer
+
+QueueName = Annotated[str, typer.Argument(help="The queue's name.", metavar="QUEUE")]
+Place = Annotated[
+    str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def retry(
+    context: typer.Context,
+    queue: QueueName,
+    keys: Annotated[list[str] | None, typer.Argument(help="Keys of failed rows.", metavar="[KEY]...")] = None,
+    error: Annotated[str | None, typer.Option(help="Every failed row whose last error contains this text.")] = None,
+    all_failed: Annotated[bool, typer.Option("--all", help="Every failed row.")] = False,
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Put failed rows back to ready, with all counters reset.
+
+    Examples:
+
+        tabellion retry ocr 4711 4712
+
+        tabellion retry ocr --error "429 Too Many Requests"
+
+        tabellion retry ocr --all
+    """
+    if sum((bool(keys), error is not None, all_failed)) != 1:
+        raise typer.BadParameter("say which: keys, --error TEXT, or --all (one of them)")
+    from tabellion.engine import controls
+
+    count = _do(context, queue, environment, lambda store, chosen: controls.restart(store, chosen, keys or None, error))
+    _tell(json, {"queue": queue, "retried": count}, f"{count} rows of {queue} are ready again")
+    if keys and count < len(keys):
+        typer.echo(f"{len(keys) - count} of the {len(keys)} keys are not failed rows", err=True)
+        raise typer.Exit(6)
+
+
+def cancel(
+    context: typer.Context,
+    queue: QueueName,
+    key: Annotated[str, typer.Argument(help="The row's key.")],
+    reason: Annotated[str, typer.Option(help="Kept as the row's error.")] = "cancelled",
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Stop one job: a waiting row fails at once, a running one loses its claim.
+
+    Example:
+
+        tabellion cancel ocr 4711 --reason "wrong file"
+    """
+    from tabellion.engine import controls
+
+    done = _do(context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason))
+    _tell(json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} is cancelled" if done else "")
+    if not done:
+        typer.echo(f"{queue} {key} is neither ready nor running: nothing to cancel", err=True)
+        raise typer.Exit(5)
+
+
+def pause(
+    context: typer.Context,
+    queue: QueueName,
+    reason: Annotated[str, typer.Option(help="Shown to whoever wonders.")] = "",
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Stop claims from a queue in all workers; jobs that run go on.
+
+    Example:
+
+        tabellion pause ocr --reason "new model on Monday"
+    """
+    from tabellion.engine import controls
+
+    _do(context, queue, environment, lambda store, chosen: controls.pause(store, chosen, reason))
+    _tell(json, {"queue": queue, "paused": True}, f"{queue} is paused; `tabellion resume {queue}` ends it")
+
+
+def resume(context: typer.Context, queue: QueueName, environment: Place = None, json: Json = False) -> None:
+    """Let a paused queue be claimed from again.
+
+    Example:
+
+        tabellion resume ocr
+    """
+    from tabellion.engine import controls
+
+    _do(context, queue, environment, controls.resume)
+    _tell(json, {"queue": queue, "paused": False}, f"{queue} goes on")
+
+
+def limit(
+    context: typer.Context,
+    queue: QueueName,
+    running: Annotated[
+        int | None, typer.Argument(min=0, help="Jobs at once in all workers; nothing: as declared.")
+    ] = None,
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Change how many jobs of a queue may run at once in all workers together.
+
+    Examples:
+
+        tabellion limit ocr 20
+
+        tabellion limit ocr
+    """
+    from tabellion.engine import controls
+
+    _do(context, queue, environment, lambda store, chosen: controls.limit(store, chosen, running))
+    said = (
+        f"at most {running} jobs of {queue} run at once"
+        if running is not None
+        else f"{queue} has its declared limit again"
+    )
+    _tell(json, {"queue": queue, "limit": running}, said)
+
+
+def _do(context: typer.Context, name: str, environment: str | None, move: Callable[..., Awaitable[Any]]) -> Any:
+    from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+
+    config = config_of(context)
+    queue = queue_named(queues_of(context, config), name)
+
+    async def run() -> Any:
+        async with environment_named(config, environment).store() as store:
+            return await move(store, queue)
+
+    return asyncio.run(run())
+
+
+def _tell(json: bool, value: dict[str, Any], sentence: str) -> None:
+    if json:
+        from tabellion.cli import output
+
+        output.as_json(value)
+    elif sentence:
+        typer.echo(sentence)

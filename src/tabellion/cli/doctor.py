@@ -1,0 +1,73 @@
+"""`tabellion doctor`: looks declarations, tables and databases over and says what to mend."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+MARKS = {"ok": ("ok", "green"), "note": ("note", "cyan"), "warning": ("warning", "yellow"), "error": ("error", "red")}
+
+
+def doctor(
+    context: typer.Context,
+    environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check declarations, tables, indexes and databases; print what is wrong and what mends it.
+
+    Exits with 3 when a declaration cannot work, 4 when a database does not answer.
+
+    Examples:
+
+        tabellion doctor
+
+        tabellion doctor --json | jq '.[] | select(.level == "error")'
+    """
+    import asyncio
+    from dataclasses import asdict
+
+    from tabellion.cli import output
+    from tabellion.cli.load import config_of, environment_named, queues_of
+    from tabellion.engine.errors import DeclarationError
+    from tabellion.engine.queue import Queue, check_together
+    from tabellion.monitor import doctor as examination
+    from tabellion.monitor.doctor import Finding
+
+    config = config_of(context)
+    findings: list[Finding] = []
+    queues: list[Queue] = []
+    try:
+        queues = queues_of(context, config, together=False)
+        check_together(queues)
+    except DeclarationError as error:
+        findings += examination.declared(error)
+    broken = bool(findings)
+    for place in [environment_named(config, environment)] if environment else config.environments:
+        findings += asyncio.run(examination.examine(place, queues))
+    if json:
+        output.as_json([asdict(finding) for finding in findings])
+    else:
+        _show(findings)
+    errors = [finding for finding in findings if finding.level == "error"]
+    if broken or any(": " in finding.where for finding in errors):
+        raise typer.Exit(3)
+    if errors:
+        raise typer.Exit(4)
+
+
+def _show(findings: list) -> None:  # type: ignore[type-arg]
+    from rich.console import Console
+    from rich.text import Text
+
+    from tabellion.monitor.log import printable
+
+    console = Console(highlight=False)
+    for finding in findings:
+        word, colour = MARKS[finding.level]
+        line = Text.assemble((f"{word:<8}", colour), (f"{finding.where}  ", "bold"), printable(finding.what))
+        console.print(line, soft_wrap=True)
+        if finding.fix:
+            console.print(Text(f"        fix: {printable(finding.fix)}", "dim"), soft_wrap=True)
+    worst = [finding for finding in findings if finding.level in ("error", "warning")]
+    console.print(f"\n{len(worst)} to look at, {len(findings) - len(worst)} fine" if worst else "\nall is well")

@@ -1,0 +1,55 @@
+"""`tabellion explain`: why is this row not running?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def explain(
+    context: typer.Context,
+    queue: Annotated[str, typer.Argument(help="The queue's name.")],
+    key: Annotated[str, typer.Argument(help="The row's key.")],
+    environment: Annotated[
+        str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say in sentences why a row is not running, with its history.
+
+    Example:
+
+        tabellion explain ocr 4711
+    """
+    import asyncio
+    from dataclasses import asdict
+
+    from tabellion.cli import output
+    from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+    from tabellion.engine.explanation import Explanation
+    from tabellion.monitor.log import printable
+
+    config = config_of(context)
+    chosen = queue_named(queues_of(context, config), queue)
+
+    async def run() -> Explanation:
+        async with environment_named(config, environment).store() as store:
+            return await store.explain(chosen, key)
+
+    found = asyncio.run(run())
+    if json:
+        output.as_json(asdict(found))
+    else:
+        typer.echo(f"{found.queue} {found.key}: {found.state}")
+        for sentence in found.sentences:
+            typer.echo(f"  {printable(sentence)}")
+        if found.history:
+            rows = [
+                (one["n"], one["attempt"], one["outcome"] or "live", output.duration(one["claimed_ago"]) + " ago",
+                 one["worker"], (one["error"] or one["note"] or "")[:200])
+                for one in found.history
+            ]  # fmt: skip
+            output.show(output.table("", ("n", "attempt", "outcome", "claimed", "worker", "error or note"), rows))
+    if found.state == "missing":
+        raise typer.Exit(5)

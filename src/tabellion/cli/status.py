@@ -1,0 +1,166 @@
+"""`tabellion status`: what is ready, running, done and failed, and who works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tabellion.monitor.snapshot import Snapshot
+
+REFRESH = 1.0
+
+
+def status(
+    context: typer.Context,
+    queue: Annotated[str | None, typer.Argument(help="Only this queue, with its most frequent errors.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep the picture up to date until Ctrl-C.")] = False,
+    environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show queues, running jobs and workers of every environment.
+
+    Examples:
+
+        tabellion status
+
+        tabellion status --watch
+
+        tabellion status ocr --json | jq '.[0].queues[0].failed'
+    """
+    import asyncio
+
+    from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+
+    config = config_of(context)
+    queues = queues_of(context, config)
+    chosen = [queue_named(queues, queue)] if queue else queues
+    places = [environment_named(config, environment)] if environment else list(config.environments)
+    try:
+        down = asyncio.run(_run(places, chosen, watch=watch, json=json, with_errors=queue is not None))
+    except KeyboardInterrupt:
+        return
+    if down:
+        raise typer.Exit(4 if down == len(places) else 6)
+
+
+async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors: bool) -> int:
+    import asyncio
+    import contextlib
+    from dataclasses import asdict
+
+    from tabellion.cli import output
+    from tabellion.monitor import snapshot
+
+    stores = [(place, place.store()) for place in places]
+    try:
+        while True:
+            pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
+            if not watch:
+                break
+            await _keep_up(stores, queues, pictures)
+            return 0
+        if json:
+            output.as_json([asdict(picture) for picture in pictures])
+        else:
+            output.show(picture_of(pictures))
+            for (_, store), picture in zip(stores, pictures, strict=True):
+                if with_errors and picture.up:
+                    rows = [(one["n"], one["error"]) for one in await snapshot.errors(store, queues[0])]
+                    if rows:
+                        output.show(
+                            output.table(f"errors of failed jobs in {picture.environment}", ("jobs", "error"), rows)
+                        )
+        return sum(not picture.up for picture in pictures)
+    finally:
+        for _, store in stores:
+            with contextlib.suppress(Exception):
+                await store.close()
+
+
+async def _keep_up(stores: Any, queues: Any, pictures: Any) -> None:
+    import asyncio
+
+    from rich.console import Console
+    from rich.live import Live
+
+    from tabellion.monitor import snapshot
+
+    with Live(picture_of(pictures), console=Console(), screen=True, auto_refresh=False) as live:
+        while True:
+            await asyncio.sleep(REFRESH)
+            pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
+            live.update(picture_of(pictures), refresh=True)
+
+
+def picture_of(pictures: list[Snapshot]) -> Any:
+    """The whole picture as one thing to print."""
+    from rich.console import Group
+
+    parts: list[Any] = []
+    for picture in pictures:
+        parts += _environment(picture)
+    return Group(*parts)
+
+
+def _environment(picture: Snapshot) -> list[Any]:
+    from rich.text import Text
+
+    from tabellion.cli import output
+
+    if not picture.up:
+        return [
+            Text(f"{picture.environment}  {picture.address}"),
+            Text(f"  unreachable: {picture.problem}", "red"),
+            Text(""),
+        ]
+    rows = [
+        (one.queue, one.ready, one.waiting or None, one.running, one.done, one.failed, _remark(one))
+        for one in picture.queues
+    ]
+    parts: list[Any] = [
+        output.table(
+            f"{picture.environment}  {picture.address}",
+            ("queue", "ready", "not due", "running", "done", "failed", ""),
+            rows,
+        )
+    ]
+    if picture.jobs:
+        jobs = [
+            (one["queue"], one["key"], one["attempt"], output.duration(one["seconds"]), one["worker"], one["note"])
+            for one in picture.jobs[:20]
+        ]
+        parts.append(output.table("running", ("queue", "key", "attempt", "for", "worker", "note"), jobs))
+        if len(picture.jobs) > len(jobs):
+            parts.append(Text(f"… and {len(picture.jobs) - len(jobs)} more"))
+    if picture.workers:
+        workers = [
+            (
+                one["id"],
+                one["busy"],
+                one["slots"],
+                one["done"],
+                one["retried"],
+                one["failed"],
+                output.duration(one["up_for"]),
+            )
+            for one in picture.workers
+        ]
+        parts.append(output.table("workers", ("worker", "busy", "slots", "done", "retried", "failed", "up"), workers))
+    else:
+        parts.append(Text("no worker is alive here: start one with `tabellion worker`", "yellow"))
+    return [*parts, Text("")]
+
+
+def _remark(one: Any) -> str:
+    remarks = []
+    if one.problem:
+        remarks.append(one.problem)
+    if one.paused:
+        remarks.append(f"paused{f': {one.reason}' if one.reason else ''}")
+    if one.limit is not None:
+        remarks.append(f"limit {one.limit}")
+    if one.foreign:
+        remarks.append(f"{one.foreign} running outside the register")
+    return ", ".join(remarks)

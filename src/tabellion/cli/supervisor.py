@@ -1,0 +1,119 @@
+"""Keeps worker processes alive, and writes down how those that died ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from types import FrameType
+
+from tabellion.engine import roster
+from tabellion.engine.environment import Environment
+from tabellion.engine.errors import TabellionError
+from tabellion.engine.events import Event, Listener
+
+CHILD = "TABELLION_CHILD"  # set in a child's environment: the last part of its id
+NAME = "TABELLION_CHILD_NAME"
+PARENT = "TABELLION_PARENT"
+SHORT_LIFE = 10.0  # seconds; a child that dies younger is started again ever more slowly
+LONGEST_PAUSE = 30.0
+GOODBYE = 15.0  # seconds beyond the grace time before a child that will not end is killed
+
+
+def is_child() -> bool:
+    """Whether this process was started by a supervisor."""
+    return CHILD in os.environ
+
+
+def child_id() -> str:
+    """The id of a child: it carries the process id that the supervisor sees."""
+    return os.environ.get(NAME) or f"worker-{socket.gethostname()}-{os.getpid()}-{os.environ[CHILD]}"
+
+
+def die_with_parent() -> None:
+    """Ends this process in order when its supervisor is killed, so that no orphan works on unseen."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+        if str(os.getppid()) != os.environ.get(PARENT):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Child:
+    def __init__(self, name: str | None) -> None:
+        mark = uuid.uuid4().hex[:8]
+        variables = os.environ | {CHILD: mark, PARENT: str(os.getpid())} | ({NAME: name} if name else {})
+        self.started_at = time.monotonic()
+        # A session of its own: Ctrl-C in the terminal reaches the supervisor only, which passes it on once.
+        self.process = subprocess.Popen(  # noqa: S603 - our own command line, again
+            [sys.executable, "-m", "tabellion", *sys.argv[1:]], env=variables, start_new_session=True
+        )
+        self.id = name or f"worker-{socket.gethostname()}-{self.process.pid}-{mark}"
+
+
+def supervise(
+    environments: Sequence[Environment], *, processes: int, name: str, given: bool, listen: Listener, grace: float
+) -> int:
+    """Starts the processes, restarts those that crash, ends when all have ended in order; returns the exit code."""
+    asked = 0
+    stop_at = float("inf")
+
+    def obey(_number: int, _frame: FrameType | None) -> None:
+        nonlocal asked, stop_at
+        asked += 1
+        stop_at = min(stop_at, time.monotonic() + grace + GOODBYE)
+        for child in children.values():
+            with contextlib.suppress(ProcessLookupError):
+                child.process.send_signal(signal.SIGTERM)
+
+    names = [name if processes == 1 else f"{name}-{number + 1}" for number in range(processes)]
+    signal.signal(signal.SIGTERM, obey)
+    signal.signal(signal.SIGINT, obey)
+    children: dict[str, _Child] = {}
+    due = dict.fromkeys(names, 0.0)
+    pauses = dict.fromkeys(names, 1.0)
+    ended: list[int] = []
+    while due or children:
+        for place in [place for place, at in due.items() if time.monotonic() >= at or asked]:
+            del due[place]
+            if not asked:
+                children[place] = _Child(place if given else None)
+        for place, child in list(children.items()):
+            code = child.process.poll()
+            if code is None:
+                if time.monotonic() > stop_at:
+                    child.process.kill()
+                continue
+            del children[place]
+            ended.append(code)
+            if code < 0 and not asked:
+                ending = f"was killed by {signal.Signals(-code).name}"
+                listen(Event("worker_stopped", worker=child.id, error=ending))
+                asyncio.run(_bury(environments, child.id, ending))
+                young = time.monotonic() - child.started_at < SHORT_LIFE
+                pauses[place] = min(pauses[place] * 2, LONGEST_PAUSE) if young else 1.0
+                due[place] = time.monotonic() + (pauses[place] / 2 if young else 0.0)
+        time.sleep(0.05)
+    return max((code for code in ended if code > 0), default=0)
+
+
+async def _bury(environments: Sequence[Environment], worker: str, ending: str) -> None:
+    """Ends the dead worker's leases everywhere: its jobs need not wait for them to run out."""
+
+    async def one(environment: Environment) -> None:
+        store = environment.store()
+        with contextlib.suppress(TabellionError, TimeoutError):
+            async with asyncio.timeout(5):
+                await store.open(migrate=False)
+                await roster.leave(store, worker, ending, crashed=True)
+        await store.close()
+
+    await asyncio.gather(*(one(environment) for environment in environments))

@@ -1,0 +1,68 @@
+"""`tabellion worker`: works your queues until told to stop, and keeps its processes alive."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Annotated
+
+import typer
+
+
+def worker(
+    context: typer.Context,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Jobs one process runs at once.")] = None,
+    processes: Annotated[int | None, typer.Option(min=1, help="Processes to keep alive.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only this queue; may be repeated.")] = None,
+    environment: Annotated[
+        list[str] | None, typer.Option("--environment", "-e", help="Only this environment; may be repeated.")
+    ] = None,
+    id: Annotated[str | None, typer.Option(help="This worker's name. [default: worker-HOST-PID-UUID]")] = None,  # noqa: A002
+    grace: Annotated[float | None, typer.Option(min=0, help="Seconds for handlers to finish on SIGTERM.")] = None,
+    until_idle: Annotated[bool, typer.Option(help="Stop once every queue is drained.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Log as JSON lines.")] = False,
+) -> None:
+    """Work the declared queues until Ctrl-C or SIGTERM.
+
+    A process that dies is started again; its jobs go back to ready at once, with the evidence kept.
+
+    Examples:
+
+        tabellion --queues shop.queues worker
+
+        tabellion worker --processes 4 --concurrency 50 --only invoices
+    """
+    from tabellion.cli import supervisor
+    from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+    from tabellion.monitor.log import log_listener
+
+    config = config_of(context)
+    queues = queues_of(context, config)
+    chosen = [queue_named(queues, name) for name in only] if only else [queue for queue in queues if queue.function]
+    places = [environment_named(config, name) for name in environment] if environment else list(config.environments)
+    as_json = json or config.log_json
+
+    grace = config.grace if grace is None else grace
+    if supervisor.is_child():
+        from tabellion.engine.worker import Worker
+
+        supervisor.die_with_parent()
+        Worker(
+            places,
+            chosen,
+            concurrency=concurrency or config.concurrency,
+            id=id or supervisor.child_id(),
+            grace=grace,
+            poll=config.poll,
+            listeners=[log_listener(config.log_level, as_json=as_json)],
+        ).run(until_idle=until_idle)
+        return
+    code = supervisor.supervise(
+        places,
+        processes=processes or config.processes,
+        name=id or f"worker-{socket.gethostname()}-{os.getpid()}",
+        given=id is not None,
+        listen=log_listener(config.log_level, as_json=as_json),
+        grace=grace,
+    )
+    raise typer.Exit(code)

@@ -1,0 +1,169 @@
+"""Settings: `tabellion.toml`, then environment variables, which win."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tabellion.engine.environment import Environment
+from tabellion.engine.errors import ConfigurationError
+
+FILE = "tabellion.toml"
+DEFAULT_URL = "sqlite:///tabellion-data/tabellion.db"
+
+#: Every key of the file, with its type and one line on it; the docs table is checked against it.
+KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "queues": (str, "the module that declares your queues, e.g. `shop.queues`"),
+    "environments": (dict, "name = URL, or name = { url = …, share = … }; order is polling order"),
+    "worker.concurrency": (int, "jobs one worker process runs at once (100)"),
+    "worker.processes": (int, "worker processes that `tabellion worker` keeps alive (1)"),
+    "worker.grace": ((int, float), "seconds that running handlers get to finish on SIGTERM (30)"),
+    "worker.poll": ((int, float), "seconds between two looks when nothing rings (1)"),
+    "log.level": (str, "debug, info, warning or error (info)"),
+    "log.json": (bool, "one JSON object per line instead of text (false)"),
+}
+
+#: Environment variables and the key each one sets; the first that is there wins.
+VARIABLES: dict[str, str] = {
+    "TABELLION_QUEUES": "queues",
+    "TABELLION_CONCURRENCY": "worker.concurrency",
+    "TABELLION_PROCESSES": "worker.processes",
+    "TABELLION_GRACE": "worker.grace",
+    "TABELLION_POLL": "worker.poll",
+    "TABELLION_LOG_LEVEL": "log.level",
+    "LOG_LEVEL": "log.level",
+    "TABELLION_LOG_JSON": "log.json",
+}
+DATABASE_VARIABLES = ("TABELLION_DATABASE_URL", "DATABASE_URL")
+LEVELS = ("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What was configured, with every default filled in."""
+
+    queues: str | None = None
+    environments: tuple[Environment, ...] = ()
+    concurrency: int = 100
+    processes: int = 1
+    grace: float = 30.0
+    poll: float = 1.0
+    log_level: str = "info"
+    log_json: bool = False
+    file: Path | None = None
+
+
+def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -> Config:
+    """Reads the configuration; every mistake names the key and what to write instead."""
+    variables = os.environ if variables is None else variables
+    path = file or Path(variables.get("TABELLION_CONFIG") or FILE)
+    settings: dict[str, Any] = {}
+    if path.exists():
+        settings = _read(path)
+    elif file is not None or variables.get("TABELLION_CONFIG"):
+        raise ConfigurationError(f"{path}: there is no such file")
+    _override(settings, variables)
+    environments = _environments(settings.pop("environments", None), variables)
+    level = str(settings.get("log.level", "info")).lower()
+    if level not in LEVELS:
+        raise ConfigurationError(f"log.level: {level!r} is not one of {', '.join(LEVELS)}")
+    for key in ("worker.concurrency", "worker.processes"):
+        if settings.get(key, 1) < 1:
+            raise ConfigurationError(f"{key}: {settings[key]} must be at least 1")
+    return Config(
+        queues=settings.get("queues"),
+        environments=environments,
+        concurrency=settings.get("worker.concurrency", Config.concurrency),
+        processes=settings.get("worker.processes", Config.processes),
+        grace=float(settings.get("worker.grace", Config.grace)),
+        poll=float(settings.get("worker.poll", Config.poll)),
+        log_level=level,
+        log_json=settings.get("log.json", False),
+        file=path if path.exists() else None,
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+    settings: dict[str, Any] = {}
+    for key, value in document.items():
+        if isinstance(value, dict) and key != "environments":
+            settings |= {f"{key}.{inner}": inner_value for inner, inner_value in value.items()}
+        else:
+            settings[key] = value
+    for key, value in settings.items():
+        if key not in KEYS:
+            near = difflib.get_close_matches(key, KEYS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(KEYS)}"
+            raise ConfigurationError(f"{path}: unknown key {key!r}{hint}")
+        _check_type(key, value, str(path))
+    return settings
+
+
+def _check_type(key: str, value: object, where: str) -> None:
+    wanted, meaning = KEYS[key]
+    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        raise ConfigurationError(f"{where}: {key} = {value!r} does not fit: {meaning}")
+
+
+def _override(settings: dict[str, Any], variables: Mapping[str, str]) -> None:
+    taken: set[str] = set()
+    for variable, key in VARIABLES.items():
+        text = variables.get(variable)
+        if not text or key in taken:
+            continue
+        taken.add(key)
+        settings[key] = _converted(key, text, variable)
+
+
+def _converted(key: str, text: str, variable: str) -> Any:
+    wanted = KEYS[key][0]
+    try:
+        if wanted is bool:
+            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
+        if wanted is int:
+            return int(text)
+        return float(text) if wanted == (int, float) else text
+    except (KeyError, ValueError):
+        raise ConfigurationError(f"{variable}={text!r} does not fit: {KEYS[key][1]}") from None
+
+
+def _environments(given: Mapping[str, Any] | None, variables: Mapping[str, str]) -> tuple[Environment, ...]:
+    for variable in DATABASE_VARIABLES:
+        if variables.get(variable) and (variable == DATABASE_VARIABLES[0] or not given):
+            return (Environment("default", variables[variable]),)
+    if not given:
+        return (Environment("default", DEFAULT_URL),)
+    environments = []
+    for name, value in given.items():
+        entry = {"url": value} if isinstance(value, str) else value
+        if not isinstance(entry, dict) or "url" not in entry:
+            raise ConfigurationError(f'environments.{name}: write {name} = "URL" or {name} = {{ url = "URL" }}')
+        unknown = set(entry) - {"url", "share", "deadline"}
+        if unknown:
+            raise ConfigurationError(
+                f"environments.{name}: unknown key {sorted(unknown)[0]!r}; known: url, share, deadline"
+            )
+        url = _expanded(entry["url"], f"environments.{name}", variables)
+        environments.append(Environment(name, url, share=entry.get("share"), deadline=entry.get("deadline")))
+    return tuple(environments)
+
+
+def _expanded(text: str, key: str, variables: Mapping[str, str]) -> str:
+    """The text with `${NAME}` replaced, so that secrets stay out of the file."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in variables:
+            raise ConfigurationError(f"{key}: the environment variable {match[1]} is not set")
+        return variables[match[1]]
+
+    return re.sub(r"\$\{(\w+)\}", value, text)

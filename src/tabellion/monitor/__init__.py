@@ -1,0 +1,1 @@
+"""Listeners on events and queries on counts."""

@@ -1,0 +1,183 @@
+"""Looks a queue's table, its database and its declaration over, and says what to mend."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tabellion.engine import declaration, register, roster, sql
+from tabellion.engine.declaration import Bound
+from tabellion.engine.environment import Environment
+from tabellion.engine.errors import DeclarationError, Forbidden, NotMigrated, StoreError
+from tabellion.engine.queue import Queue, spoken
+from tabellion.engine.store import Store
+
+Level = Literal["ok", "note", "warning", "error"]
+
+WAL_RESET_FIXED = (3, 51, 3)  # earlier SQLite can corrupt a file when a checkpoint races a commit that resets the WAL
+SKEW = 5.0
+LONG_TRANSACTION = 300.0
+MANY_DEAD = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing the doctor saw."""
+
+    level: Level
+    where: str
+    what: str
+    fix: str = ""
+
+
+def declared(error: DeclarationError) -> list[Finding]:
+    """A declaration's problems as findings."""
+    return [Finding("error", error.subject, problem.what, problem.fix) for problem in error.problems]
+
+
+async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Finding]:
+    """Everything there is to say about one environment."""
+    store = environment.store()
+    findings: list[Finding] = []
+    try:
+        try:
+            await store.database.open()
+        except StoreError as error:
+            return [
+                Finding(
+                    "error", environment.name, f"the database does not answer: {error}", f"check {environment.address}"
+                )
+            ]
+        findings += [finding async for finding in _database(environment.name, store)]
+        try:
+            await store.open(migrate=False)
+        except (NotMigrated, Forbidden) as error:
+            findings.append(Finding("note", environment.name, str(error), "workers also make it where their role may"))
+            for queue in queues:
+                findings += await _table_only(f"{environment.name}: {queue.name}", store, queue)
+            return findings
+        findings.append(Finding("ok", environment.name, f"the register is at version {register.CURRENT}"))
+        members = await roster.members(store)
+        for queue in queues:
+            where = f"{environment.name}: {queue.name}"
+            try:
+                bound = await store.bind(queue)
+            except DeclarationError as error:
+                findings += [Finding("error", where, problem.what, problem.fix) for problem in error.problems]
+                continue
+            findings += [finding async for finding in _queue(where, store, bound, members)]
+    finally:
+        await store.close()
+    return findings
+
+
+async def _database(where: str, store: Store) -> AsyncIterator[Finding]:
+    skew = time.time() - await store.now()
+    if abs(skew) > SKEW:
+        yield Finding(
+            "note",
+            where,
+            f"this machine's clock differs from the database's by {skew:.0f} s; leases use the database's only",
+        )
+    if store.dialect == "sqlite":
+        for finding in _sqlite(where):
+            yield finding
+        return
+    rows = await store.database.fetch("SELECT current_setting('server_version') AS version")
+    how = "behind a pooler: polling, no LISTEN, no prepared statements" if store.database.pooled else "reached directly"
+    yield Finding("ok", where, f"PostgreSQL {rows[0]['version']}, {how}")
+    long = await store.database.fetch(
+        f"""SELECT pid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds FROM pg_stat_activity
+WHERE backend_xmin IS NOT NULL AND xact_start < clock_timestamp() - interval '{LONG_TRANSACTION} seconds'
+ORDER BY xact_start LIMIT 3"""
+    )
+    for row in long:
+        yield Finding(
+            "warning", where,
+            f"a transaction of process {row['pid']} has been open for {row['seconds'] / 60:.0f} minutes: "
+            "finished rows cannot be cleaned up behind it and claims get slower",
+            f"SELECT pg_terminate_backend({row['pid']}); if nobody needs it",
+        )  # fmt: skip
+
+
+def _sqlite(where: str) -> list[Finding]:
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < WAL_RESET_FIXED:
+        return [
+            Finding(
+                "warning", where,
+                f"SQLite {version} has a rare bug that can damage a file written by several processes at once "
+                "(fixed in 3.51.3)",
+                "upgrade the SQLite your Python is linked with, or let one process alone write the file",
+            )
+        ]  # fmt: skip
+    return [Finding("ok", where, f"SQLite {version}, write-ahead log, synchronous = FULL")]
+
+
+async def _table_only(where: str, store: Store, queue: Queue) -> list[Finding]:
+    """What can be said of a queue while there is no register."""
+    try:
+        bound = declaration.bind(queue, await store.table(queue.table), store.dialect)
+    except DeclarationError as error:
+        return [Finding("error", where, problem.what, problem.fix) for problem in error.problems]
+    fits = Finding("ok", where, f"table {queue.table} can carry it; ready is {spoken(queue.states['ready'])}")
+    return [fits] if bound.has_index() else [fits, _no_index(where, bound)]
+
+
+def _no_index(where: str, bound: Bound) -> Finding:
+    what = "no index leads to its ready rows: every claim reads the table, which dies at a million rows"
+    return Finding("warning", where, what, bound.index_ddl())
+
+
+async def _queue(where: str, store: Store, bound: Bound, members: list[dict[str, Any]]) -> AsyncIterator[Finding]:
+    queue = bound.queue
+    yield Finding("ok", where, f"table {queue.table} can carry it; ready is {spoken(queue.states['ready'])}")
+    if not bound.has_index():
+        yield _no_index(where, bound)
+    foreign = await store.foreign(queue)
+    if foreign:
+        fix = (
+            "they are taken over after stale_after"
+            if queue.stale_after is not None
+            else "once the old workers are gone: declare started_at= and stale_after= to have them taken over"
+        )
+        yield Finding("warning", where, f"{foreign} rows are running with no claim in the register", fix)
+    if queue.function is None:
+        yield Finding("note", where, "no handler is declared: workers of this module will not work it")
+    if not any(queue.name in member["queues"].split(",") for member in members):
+        yield Finding("note", where, "no living worker works it", "tabellion worker")
+    if store.dialect == "postgresql":
+        async for finding in _postgres_table(where, store, bound):
+            yield finding
+
+
+async def _postgres_table(where: str, store: Store, bound: Bound) -> AsyncIterator[Finding]:
+    table = sql.name(bound.queue.table)
+    rows = await store.database.fetch(
+        """SELECT has_table_privilege($1, 'SELECT') AND has_table_privilege($1, 'UPDATE') AS allowed,
+current_user AS role, (SELECT rolbypassrls OR rolsuper FROM pg_roles WHERE rolname = current_user) AS bypasses,
+(SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = to_regclass($1)) AS dead,
+(SELECT n_live_tup FROM pg_stat_user_tables WHERE relid = to_regclass($1)) AS live""",
+        table,
+    )
+    facts = rows[0]
+    if not facts["allowed"]:
+        yield Finding(
+            "error",
+            where,
+            f"role {facts['role']} may not change the table",
+            f"GRANT SELECT, UPDATE ON {table} TO {facts['role']};",
+        )
+    if bound.table.row_security and not facts["bypasses"]:
+        yield Finding(
+            "warning", where, f"row level security is on and binds role {facts['role']}: rows hidden from it are never claimed",
+            "use the service role, or add a policy for this one",
+        )  # fmt: skip
+    if (facts["dead"] or 0) > max(MANY_DEAD, facts["live"] or 0):
+        yield Finding(
+            "warning", where, f"{facts['dead']:,} dead rows stand between the living: claims walk over them",
+            f"VACUUM {table}; ALTER TABLE {table} SET (autovacuum_vacuum_scale_factor = 0.01);",
+        )  # fmt: skip

@@ -1,0 +1,112 @@
+"""A picture of one environment now: queues, running jobs, workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tabellion.engine import roster, sql
+from tabellion.engine.environment import Environment
+from tabellion.engine.errors import DeclarationError, StoreError
+from tabellion.engine.queue import Queue
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+
+JOBS_SHOWN = 200
+ERRORS_SHOWN = 10
+
+
+@dataclass(slots=True)
+class QueueSnapshot:
+    """One queue in one environment."""
+
+    queue: str
+    table: str
+    ready: int = 0
+    waiting: int = 0  #: of the ready ones, those not due yet
+    running: int = 0
+    done: int = 0
+    failed: int = 0
+    foreign: int = 0  #: running without a claim in the register
+    paused: bool = False
+    reason: str | None = None
+    limit: int | None = None
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """One environment."""
+
+    environment: str
+    address: str
+    up: bool
+    problem: str | None = None
+    queues: list[QueueSnapshot] = field(default_factory=list)
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+    workers: list[dict[str, Any]] = field(default_factory=list)
+
+
+async def take(environment: Environment, store: Store, queues: Sequence[Queue]) -> Snapshot:
+    """Asks the database; an environment that does not answer is part of the picture."""
+    snapshot = Snapshot(environment.name, environment.address, up=False)
+    try:
+        await store.open()
+        snapshot.workers = await roster.members(store)
+        controls = {row["queue"]: row for row in await store.database.fetch("SELECT * FROM tabellion_queues")}
+        waiting = await _waiting(store)
+        for queue in queues:
+            snapshot.queues.append(await _queue(store, queue, controls.get(queue.name), waiting.get(queue.name, 0)))
+        snapshot.jobs = await live_jobs(store)
+        snapshot.up = True
+    except StoreError as error:
+        snapshot.problem = str(error)
+    return snapshot
+
+
+async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, waiting: int) -> QueueSnapshot:
+    picture = QueueSnapshot(queue.name, queue.table, limit=queue.limit)
+    try:
+        counts = await store.counts(queue)
+        picture.foreign = await store.foreign(queue)
+    except DeclarationError as error:
+        picture.problem = "; ".join(problem.what for problem in error.problems)
+        return picture
+    picture.ready, picture.running = counts["ready"], counts["running"]
+    picture.done, picture.failed = counts["done"], counts["failed"]
+    picture.waiting = min(waiting, picture.ready)
+    if control is not None:
+        picture.paused = control["paused_at"] is not None
+        picture.reason = control["reason"] if picture.paused else None
+        picture.limit = control["running_limit"] if control["running_limit"] is not None else queue.limit
+    return picture
+
+
+async def _waiting(store: Store) -> dict[str, int]:
+    rows = await store.database.fetch(
+        f"SELECT queue, count(*) AS n FROM tabellion_attempts WHERE retry_at > {NOW} GROUP BY queue"
+    )
+    return {row["queue"]: int(row["n"]) for row in rows}
+
+
+async def live_jobs(store: Store, queue: str | None = None) -> list[dict[str, Any]]:
+    """The running jobs with their notes, oldest first."""
+    d = store.dialect
+    only, values = ("AND queue = $1", [queue]) if queue else ("", [])
+    return await store.database.fetch(
+        f"""SELECT queue, key, attempt, worker, note, {sql.epoch(NOW, d)} - {sql.epoch("claimed_at", d)} AS seconds,
+{sql.epoch("lease_until", d)} - {sql.epoch(NOW, d)} AS lease_left
+FROM tabellion_attempts WHERE settled_at IS NULL {only} ORDER BY claimed_at LIMIT {JOBS_SHOWN}""",
+        *values,
+    )
+
+
+async def errors(store: Store, queue: Queue) -> list[dict[str, Any]]:
+    """The most frequent last errors of failed jobs, for `retry --error`."""
+    return await store.database.fetch(
+        f"""SELECT substr(error, 1, 160) AS error, count(*) AS n FROM tabellion_attempts
+WHERE queue = $1 AND outcome IN ('failed', 'quarantined') GROUP BY substr(error, 1, 160)
+ORDER BY count(*) DESC LIMIT {ERRORS_SHOWN}""",
+        queue.name,
+    )
