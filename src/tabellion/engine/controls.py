@@ -9,7 +9,7 @@ from tabellion.engine import sql
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import NOW
-from tabellion.engine.store import Store, job_of
+from tabellion.engine.store import Store
 
 MANY = 1000
 
@@ -92,7 +92,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         str(key),
     )
     if rows:
-        job = job_of(bound, rows[0])
+        job = bound.job(rows[0])
         [verdict] = await store.settle([Settlement(job, "cancelled", error=reason)])
         await _touch(store, queue)
         return verdict.accepted

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.errors import DeclarationError, Problem
+from tabellion.engine.job import Job
 from tabellion.engine.queue import STATES, Queue
 from tabellion.engine.sql import Dialect, Scalar
 from tabellion.engine.table import Column, Table
@@ -26,6 +28,20 @@ class Bound:
     def column(self, name: str) -> Column:
         """The column of this name."""
         return self.table.columns[name]
+
+    def job(self, row: Mapping[str, Any]) -> Job:
+        """A claim as the register knows it, without the row's values: enough to settle it."""
+        return Job(
+            self.queue,
+            int(row["key"]) if self.key.family == "integer" else row["key"],
+            row["key"],
+            {},
+            n=row["n"],
+            token=row["token"],
+            attempt=row["attempt"],
+            worker=row["worker"],
+            crashes=row["crashes"],
+        )
 
     def order_by(self, alias: str = "t") -> str:
         """The ORDER BY items that give the line its order."""

@@ -199,11 +199,12 @@ async def _ahead(store: Store, bound: Bound, row: dict[str, Any]) -> int:
     value = row["row"][column]
     if value is None:
         return 0
-    tie = sql.column(bound.key.name)
+    first, tie = f"t.{sql.column(column)}", sql.column(bound.key.name)
     sign = ">" if descending else "<"
     rows = await store.database.fetch(
         f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(queue.table)} AS t
-WHERE {sql.holds(queue.states["ready"], store.dialect)} AND (t.{sql.column(column)} {sign} $1 OR t.{sql.column(column)} = $1 AND t.{tie} < $2) LIMIT {LINE_SHOWN}) AS f""",
+WHERE {sql.holds(queue.states["ready"], store.dialect)}
+  AND ({first} {sign} $1 OR {first} = $1 AND t.{tie} < $2) LIMIT {LINE_SHOWN}) AS f""",
         value,
         row["row"][bound.key.name],
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tabellion.engine.database import Database
+from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreachable
+from tabellion.engine.failpoints import failpoint
 from tabellion.engine.sql import Dialect
 
 #: One entry per version, oldest first; a version once released is never edited.
@@ -141,3 +144,37 @@ def script(dialect: Dialect, since: int) -> str:
     """The same as one text, for someone who may run it."""
     begin = {"postgresql": "BEGIN;\nSET LOCAL lock_timeout = '2s';", "sqlite": "BEGIN IMMEDIATE;"}[dialect]
     return "\n".join([begin, *(f"{statement};" for statement in statements(dialect, since)), "COMMIT;", ""])
+
+
+async def version(database: Database) -> int:
+    """The register's version; 0 when there is none."""
+    try:
+        rows = await database.fetch("SELECT max(version) AS version FROM tabellion_schema")
+    except NotMigrated:
+        return 0
+    return rows[0]["version"] or 0
+
+
+async def migrate(database: Database) -> int:
+    """Brings the register up to date and returns its version; safe to call from many processes at once."""
+    lock = {
+        "postgresql": ["SET LOCAL lock_timeout = '2s'", "SELECT pg_advisory_xact_lock(hashtext('tabellion'))"],
+        "sqlite": [],
+    }[database.dialect]
+    first = [*lock, VERSION_TABLE[database.dialect], "SELECT max(version) AS version FROM tabellion_schema"]
+    try:
+        # Two transactions: the version must be read after the lock is ours, in a snapshot of its own.
+        found = (await database.transact([(text, ()) for text in first]))[-1][0]["version"] or 0
+        if found < CURRENT:
+            failpoint("migrate.mid")
+            await database.transact([(text, ()) for text in [*lock, *statements(database.dialect, found)]])
+    except Forbidden as error:
+        raise NotMigrated(
+            f"the register is not in this database and this role may not create it ({error}): "
+            "have someone who may run the SQL that `tabellion migrate --sql` prints"
+        ) from error
+    except StoreError as error:
+        # Another process may have been quicker.
+        if isinstance(error, Unreachable) or await version(database) < CURRENT:
+            raise
+    return await version(database)

@@ -18,7 +18,6 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.roster import Member
 from tabellion.engine.runner import Run, Why, tried
 from tabellion.engine.settlement import Settlement, Verdict
-from tabellion.engine.store import job_of
 
 WATCH = 0.1  # seconds between two looks at leases and timeouts
 SWEEP = 5.0
@@ -228,7 +227,7 @@ class Site:
         named = {queue.name: queue for queue in self.queues}
         for row in await roster.strays(self.store, self.member.id, self._since, self.leases.tokens()):
             if row["queue"] in named:
-                job = job_of(await self.store.bind(named[row["queue"]]), row)
+                job = (await self.store.bind(named[row["queue"]])).job(row)
                 self.ledger.put(Settlement(job, "released"))
 
     def _written(self, settlement: Settlement, verdict: Verdict) -> None:

@@ -33,7 +33,7 @@ class SQLite:
     """One SQLite file: WAL, `synchronous=FULL`, immediate transactions."""
 
     dialect: Dialect = "sqlite"
-    pooled = False
+    pooled: bool | None = False
 
     def __init__(self, url: str, *, deadline: float, clock: Callable[[], float] | None = None) -> None:
         self.path = _path(url)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tabellion.engine import declaration, register, sql
+from tabellion.engine import crash, declaration, outsiders, register, sql
+from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import (
     ConfigurationError,
@@ -31,15 +31,10 @@ from tabellion.engine.table import Table
 
 if TYPE_CHECKING:
     from tabellion.engine.explanation import Explanation
-    from tabellion.engine.postgres import PostgreSQL
-    from tabellion.engine.sqlite import SQLite
 
 DEADLINE = 10.0
 CONNECTIONS = 4
-SWEEP_BATCH = 500
-CRASHES_ALLOWED = 2  # the second crash in a row is the last
 LONGEST_ERROR = 8000
-FOREIGN_SHOWN = 1000
 
 _AWAY = (Unreachable, NotMigrated, Forbidden)  # says nothing about the job; the same call may succeed later
 
@@ -105,43 +100,11 @@ class Store:
 
     async def version(self) -> int:
         """The register's version; 0 when there is none."""
-        try:
-            rows = await self.database.fetch("SELECT max(version) AS version FROM tabellion_schema")
-        except NotMigrated:
-            return 0
-        return rows[0]["version"] or 0
+        return await register.version(self.database)
 
     async def migrate(self) -> int:
         """Brings the register up to date and returns its version; safe to call from many processes at once."""
-        lock = {
-            "postgresql": [
-                "SELECT pg_advisory_xact_lock(hashtext('tabellion'))",
-                "SET LOCAL lock_timeout = '2s'",
-            ],
-            "sqlite": [],
-        }[self.dialect]
-        first = [
-            *lock,
-            register.VERSION_TABLE[self.dialect],
-            "SELECT max(version) AS version FROM tabellion_schema",
-        ]
-        try:
-            # Two transactions: the version must be read after the lock is ours, in a snapshot of its own.
-            version = (await self.database.transact([(text, ()) for text in first]))[-1][0]["version"] or 0
-            if version < register.CURRENT:
-                steps = [*lock, *register.statements(self.dialect, version)]
-                failpoint("migrate.mid")
-                await self.database.transact([(text, ()) for text in steps])
-        except Forbidden as error:
-            raise NotMigrated(
-                f"the register is not in this database and this role may not create it ({error}): "
-                "have someone who may run the SQL that `tabellion migrate --sql` prints"
-            ) from error
-        except StoreError as error:
-            if isinstance(error, Unreachable) or await self.version() < register.CURRENT:
-                raise
-            # Another process was quicker.
-        return await self.version()
+        return await register.migrate(self.database)
 
     async def bind(self, queue: Queue) -> Bound:
         """The queue checked against its table; raises a DeclarationError that lists every problem."""
@@ -253,51 +216,17 @@ class Store:
     async def sweep(self, queue: Queue) -> list[Settlement]:
         """Ends expired claims: back to ready, or failed when attempts or patience are used up."""
         bound = await self.bind(queue)
-        expired = await self.database.fetch(
-            f"""SELECT a.key, a.n, CAST(a.token AS text) AS token, a.attempt, a.crashes, a.worker, a.note,
-  {sql.epoch("a.claimed_at", self.dialect)} AS claimed_at, w.host, w.pid, w.ending, {_limit_column(bound)} AS bound
-FROM tabellion_attempts AS a
-LEFT JOIN tabellion_workers AS w ON w.id = a.worker
-LEFT JOIN {sql.name(queue.table)} AS t ON t.{sql.column(bound.key.name)} = CAST(a.key AS {bound.key.type or "text"})
-WHERE a.queue = $1 AND a.settled_at IS NULL AND a.lease_until < {NOW}
-ORDER BY a.claimed_at LIMIT {SWEEP_BATCH}""",
-            queue.name,
-        )
-        swept = [_crash(bound, row) for row in expired]
+        swept = await crash.expired(self.database, bound)
         verdicts = {verdict.job: verdict for verdict in await self.settle(swept)}
         return [one for one in swept if verdicts[one.job].accepted]
 
     async def take_over(self, queue: Queue) -> int:
         """Gives back rows that workers outside the register left running, once older than `stale_after`."""
-        if queue.stale_after is None:
-            return 0
-        bound = await self.bind(queue)
-        started = bound.column(queue.mirrors["started_at"])
-        at = sql.mirror_epoch(f"t.{sql.column(started.name)}", started.family, started.type, self.dialect)
-        changes = sql.assign(queue.states["ready"], self.dialect)
-        changes += [
-            f"{sql.column(queue.mirrors[mirror])} = NULL"
-            for mirror in ("worker", "started_at")
-            if mirror in queue.mirrors
-        ]
-        rows = await self.database.fetch(
-            f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)}
-WHERE {sql.holds(queue.states["running"], self.dialect)} AND {at} < {sql.epoch(NOW, self.dialect)} - $2
-  AND {_unregistered(bound)} RETURNING 1 AS moved""",
-            queue.name,
-            float(queue.stale_after),
-        )
-        return len(rows)
+        return await outsiders.take_over(self.database, await self.bind(queue))
 
     async def foreign(self, queue: Queue) -> int:
         """How many rows are running with no claim in the register: workers that do not use it, or used to."""
-        bound = await self.bind(queue)
-        rows = await self.database.fetch(
-            f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(queue.table)} AS t
-WHERE {sql.holds(queue.states["running"], self.dialect)} AND {_unregistered(bound)} LIMIT {FOREIGN_SHOWN}) AS f""",
-            queue.name,
-        )
-        return int(rows[0]["n"])
+        return await outsiders.count(self.database, await self.bind(queue))
 
     async def counts(self, queue: Queue, cap: int = 1_000_000) -> dict[StateName, int]:
         """How many rows are in each state, counted up to `cap` each."""
@@ -305,8 +234,9 @@ WHERE {sql.holds(queue.states["running"], self.dialect)} AND {_unregistered(boun
         tests = {state: sql.holds(queue.states[state], self.dialect) for state in STATES}
         if queue.where:
             tests["ready"] += f" AND ({queue.where})"
+        source = sql.name(queue.table)
         parts = [
-            f"""(SELECT count(*) FROM (SELECT 1 FROM {sql.name(queue.table)} AS t WHERE {test} LIMIT {cap}) AS s) AS {state}"""
+            f"(SELECT count(*) FROM (SELECT 1 FROM {source} AS t WHERE {test} LIMIT {cap}) AS s) AS {state}"
             for state, test in tests.items()
         ]
         rows = await self.database.fetch(f"SELECT {', '.join(parts)}")
@@ -373,7 +303,7 @@ WHERE queue = $1 AND key = $2 AND n = $3 AND CAST(token AS text) = $4 AND settle
         return written
 
 
-def _database(url: str, deadline: float, connections: int, clock: Callable[[], float] | None) -> PostgreSQL | SQLite:
+def _database(url: str, deadline: float, connections: int, clock: Callable[[], float] | None) -> Database:
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme == "sqlite":
         from tabellion.engine.sqlite import SQLite  # each driver is loaded only where used
@@ -387,22 +317,6 @@ def _database(url: str, deadline: float, connections: int, clock: Callable[[], f
         return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock)
     shown = f"{scheme}://…" if "://" in url else repr(url)
     raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")
-
-
-def job_of(bound: Bound, row: Mapping[str, Any]) -> Job:
-    """A claim as the register knows it, without the row's values: enough to settle it."""
-    key = int(row["key"]) if bound.key.family == "integer" else row["key"]
-    return Job(
-        bound.queue,
-        key,
-        row["key"],
-        {},
-        n=row["n"],
-        token=row["token"],
-        attempt=row["attempt"],
-        worker=row["worker"],
-        crashes=row["crashes"],
-    )
 
 
 def _by_queue(jobs: Iterable[Job]) -> dict[Queue, list[Job]]:
@@ -421,44 +335,6 @@ def _alike(settlements: Sequence[Settlement]) -> Iterable[list[Settlement]]:
     for group in groups.values():
         group.sort(key=lambda one: one.job.text_key)  # everyone locks in the same order, so that nobody deadlocks
     return groups.values()
-
-
-def _limit_column(bound: Bound) -> str:
-    named = bound.queue.max_attempts
-    return f"t.{sql.column(named)}" if isinstance(named, str) else "NULL"
-
-
-def _unregistered(bound: Bound) -> str:
-    """$1 queue: the row has no live claim."""
-    return f"""NOT EXISTS (SELECT 1 FROM tabellion_attempts AS a
-WHERE a.queue = $1 AND a.settled_at IS NULL AND a.key = CAST(t.{sql.column(bound.key.name)} AS text))"""
-
-
-def _crash(bound: Bound, row: Mapping[str, Any]) -> Settlement:
-    queue = bound.queue
-    limit = queue.bounds({} if row["bound"] is None else {str(queue.max_attempts): row["bound"]})
-    job = job_of(bound, row)
-    evidence = _evidence(row)
-    if row["crashes"] + 1 >= CRASHES_ALLOWED:
-        error = f"quarantined after {row['crashes'] + 1} crashes in a row; the last: {evidence}"
-        return Settlement(job, "quarantined", error=error, expired_only=True)
-    if row["attempt"] >= limit:
-        return Settlement(
-            job,
-            "failed",
-            error=f"crashed on its last attempt ({row['attempt']}): {evidence}",
-            expired_only=True,
-        )
-    return Settlement(job, "crashed", error=evidence, expired_only=True)
-
-
-def _evidence(row: Mapping[str, Any]) -> str:
-    """What is known of a claim whose lease ran out."""
-    where = f" on {row['host']} (pid {row['pid']})" if row["host"] else ""
-    how = row["ending"] or "stopped renewing its lease: killed, frozen or cut off"
-    note = f"; its last note: {row['note']}" if row["note"] else ""
-    since = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["claimed_at"]))
-    return f"worker {row['worker']}{where} {how}; claimed {since} UTC{note}"
 
 
 def _parsed(value: Any) -> Any:

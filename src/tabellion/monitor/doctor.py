@@ -173,7 +173,7 @@ current_user AS role, (SELECT rolbypassrls OR rolsuper FROM pg_roles WHERE rolna
         )
     if bound.table.row_security and not facts["bypasses"]:
         yield Finding(
-            "warning", where, f"row level security is on and binds role {facts['role']}: rows hidden from it are never claimed",
+            "warning", where, f"row level security binds role {facts['role']}: rows hidden from it are never claimed",
             "use the service role, or add a policy for this one",
         )  # fmt: skip
     if (facts["dead"] or 0) > max(MANY_DEAD, facts["live"] or 0):

@@ -1,0 +1,60 @@
+"""Claims whose lease ran out: what is known of them, and what becomes of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.database import Database
+from tabellion.engine.declaration import Bound
+from tabellion.engine.settlement import Settlement
+from tabellion.engine.sql import NOW
+
+BATCH = 500
+CRASHES_ALLOWED = 2  # the second crash in a row is the last
+
+
+async def expired(database: Database, bound: Bound) -> list[Settlement]:
+    """How to settle every claim of this queue whose lease has run out."""
+    queue = bound.queue
+    limit = f"t.{sql.column(queue.max_attempts)}" if isinstance(queue.max_attempts, str) else "NULL"
+    rows = await database.fetch(
+        f"""SELECT a.key, a.n, CAST(a.token AS text) AS token, a.attempt, a.crashes, a.worker, a.note,
+  {sql.epoch("a.claimed_at", database.dialect)} AS claimed_at, w.host, w.pid, w.ending, {limit} AS bound
+FROM tabellion_attempts AS a
+LEFT JOIN tabellion_workers AS w ON w.id = a.worker
+LEFT JOIN {sql.name(queue.table)} AS t ON t.{sql.column(bound.key.name)} = CAST(a.key AS {bound.key.type or "text"})
+WHERE a.queue = $1 AND a.settled_at IS NULL AND a.lease_until < {NOW}
+ORDER BY a.claimed_at LIMIT {BATCH}""",
+        queue.name,
+    )
+    return [_settlement(bound, row) for row in rows]
+
+
+def _settlement(bound: Bound, row: Mapping[str, Any]) -> Settlement:
+    queue = bound.queue
+    limit = queue.bounds({} if row["bound"] is None else {str(queue.max_attempts): row["bound"]})
+    job = bound.job(row)
+    evidence = _evidence(row)
+    if row["crashes"] + 1 >= CRASHES_ALLOWED:
+        error = f"quarantined after {row['crashes'] + 1} crashes in a row; the last: {evidence}"
+        return Settlement(job, "quarantined", error=error, expired_only=True)
+    if row["attempt"] >= limit:
+        return Settlement(
+            job,
+            "failed",
+            error=f"crashed on its last attempt ({row['attempt']}): {evidence}",
+            expired_only=True,
+        )
+    return Settlement(job, "crashed", error=evidence, expired_only=True)
+
+
+def _evidence(row: Mapping[str, Any]) -> str:
+    """What is known of a claim whose lease ran out."""
+    where = f" on {row['host']} (pid {row['pid']})" if row["host"] else ""
+    how = row["ending"] or "stopped renewing its lease: killed, frozen or cut off"
+    note = f"; its last note: {row['note']}" if row["note"] else ""
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["claimed_at"]))
+    return f"worker {row['worker']}{where} {how}; claimed {since} UTC{note}"

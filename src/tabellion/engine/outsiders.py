@@ -1,0 +1,48 @@
+"""Rows that are running with no claim in the register: left by workers that do not use it, or used to."""
+
+from __future__ import annotations
+
+from tabellion.engine import sql
+from tabellion.engine.database import Database
+from tabellion.engine.declaration import Bound
+from tabellion.engine.sql import NOW
+
+MOST_COUNTED = 1000
+
+
+async def count(database: Database, bound: Bound) -> int:
+    """How many there are, counted up to a thousand."""
+    running = sql.holds(bound.queue.states["running"], database.dialect)
+    rows = await database.fetch(
+        f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(bound.queue.table)} AS t
+WHERE {running} AND {_unregistered(bound)} LIMIT {MOST_COUNTED}) AS f""",
+        bound.queue.name,
+    )
+    return int(rows[0]["n"])
+
+
+async def take_over(database: Database, bound: Bound) -> int:
+    """Gives back those that are older than the queue's `stale_after`; returns how many."""
+    queue, dialect = bound.queue, database.dialect
+    if queue.stale_after is None:
+        return 0
+    started = bound.column(queue.mirrors["started_at"])
+    started_at = sql.mirror_epoch(f"t.{sql.column(started.name)}", started.family, started.type, dialect)
+    changes = sql.assign(queue.states["ready"], dialect)
+    changes += [
+        f"{sql.column(queue.mirrors[name])} = NULL" for name in ("worker", "started_at") if name in queue.mirrors
+    ]
+    rows = await database.fetch(
+        f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)}
+WHERE {sql.holds(queue.states["running"], dialect)} AND {started_at} < {sql.epoch(NOW, dialect)} - $2
+  AND {_unregistered(bound)} RETURNING 1 AS moved""",
+        queue.name,
+        float(queue.stale_after),
+    )
+    return len(rows)
+
+
+def _unregistered(bound: Bound) -> str:
+    """$1 queue: the row has no live claim."""
+    return f"""NOT EXISTS (SELECT 1 FROM tabellion_attempts AS a
+WHERE a.queue = $1 AND a.settled_at IS NULL AND a.key = CAST(t.{sql.column(bound.key.name)} AS text))"""
