@@ -1,0 +1,1 @@
+"""Measures tabellion beside its peers and the bare loops that bound it."""
