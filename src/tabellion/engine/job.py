@@ -12,6 +12,11 @@ from tabellion.engine.errors import LeaseLost
 from tabellion.engine.queue import Queue
 
 
+def storable(text: str) -> str:
+    """The text as every database takes it: NULs and lone surrogates, as file names bring them, written out."""
+    return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 class Job:
     """One claimed row: its values, its attempt number and the token that proves the claim.
 
@@ -84,7 +89,7 @@ class Job:
         """Says how far the job is: people see it in `status`, and it stays as evidence after a crash."""
         if self.lost:
             raise LeaseLost(f"{self}: the claim is gone, the handler should stop")
-        self._note = text
+        self._note = storable(text)
         if self._on_note is not None:
             self._on_note(self)
 

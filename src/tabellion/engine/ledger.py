@@ -11,7 +11,7 @@ from tabellion.engine.errors import StoreError
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.store import Store
 
-BATCH = 1000
+BATCH = 500
 LONGEST_PAUSE = 5.0
 
 

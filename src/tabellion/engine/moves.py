@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
+from tabellion.engine.errors import ValueRefused
+from tabellion.engine.job import Job
 from tabellion.engine.settlement import CHARGED, STATE_OF, Outcome
 
 
-def at_claim(bound: Bound, *, worker: str, attempt: str) -> str:
+def at_claim(bound: Bound, *, worker: str, attempt: str, now: str | None = None) -> str:
     """The SET items of a claim: the running state and the mirrors."""
     mirrors = bound.queue.mirrors
     items = sql.assign(bound.queue.changes["running"], bound.dialect)
     if "worker" in mirrors:
         items.append(f"{sql.column(mirrors['worker'])} = {worker}")
     if "started_at" in mirrors:
-        items.append(f"{sql.column(mirrors['started_at'])} = {_stamp(bound, 'started_at')}")
+        items.append(f"{sql.column(mirrors['started_at'])} = {now or stamp(bound, 'started_at')}")
     if "attempts" in mirrors:
         items.append(f"{sql.column(mirrors['attempts'])} = {attempt}")
     return ", ".join(items)
 
 
-def at_settlement(bound: Bound, outcome: Outcome, *, error: str, values: dict[str, str]) -> str:
-    """The SET items of a settlement: the new state, the mirrors, then the handler's values, which win."""
+def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequence[str]) -> list[str]:
+    """The SET items of a settlement: the new state and the mirrors, except columns that the handler sets itself."""
     state, mirrors = STATE_OF[outcome], bound.queue.mirrors
     items = {sql.column(col): sql.literal(value, bound.dialect) for col, value in bound.queue.changes[state].items()}
     if "error" in mirrors and (outcome == "done" or state == "failed" or outcome in CHARGED):
@@ -32,12 +35,20 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, values: dict[st
     if state == "ready":
         items |= {sql.column(mirrors[mirror]): "NULL" for mirror in ("worker", "started_at") if mirror in mirrors}
     elif "finished_at" in mirrors:
-        items[sql.column(mirrors["finished_at"])] = _stamp(bound, "finished_at")
+        items[sql.column(mirrors["finished_at"])] = stamp(bound, "finished_at")
     if "attempts" in mirrors and state == "ready" and outcome not in CHARGED:
         column = sql.column(mirrors["attempts"])
         items[column] = f"t.{column} - 1"
-    items |= {sql.column(col): value for col, value in values.items()}
-    return ", ".join(f"{target} = {value}" for target, value in items.items())
+    own = {sql.column(column) for column in columns}
+    return [f"{target} = {value}" for target, value in items.items() if target not in own]
+
+
+def extras(job: Job) -> list[tuple[str, list[Any]]]:
+    """The statements that commit with the job's finish, numbered and with their values in order."""
+    try:
+        return [sql.bind(statement, values) for statement, values in job._also]
+    except ValueError as error:
+        raise ValueRefused(str(error)) from error
 
 
 def texts(outcomes: Sequence[Outcome]) -> str:
@@ -45,7 +56,8 @@ def texts(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(f"'{outcome}'" for outcome in outcomes)
 
 
-def _stamp(bound: Bound, mirror: str) -> str:
+def stamp(bound: Bound, mirror: str) -> str:
+    """Now, as this mirror's column wants it."""
     column = bound.column(bound.queue.mirrors[mirror])
     return sql.stamp(column.family, column.type, bound.dialect)
 

@@ -18,19 +18,18 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
+from tabellion.engine.moves import extras
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
 from tabellion.engine.table import Column, Index, Table
 
 CHANNEL = "tabellion"
+RACES = 5  # how often a claim that lost the race for a row is asked again at once
 Connection = Any  # asyncpg's connection, or the proxy its pools hand out
 
 #: A queue's table changes faster than its statistics: left to its guesses, the planner reads and sorts the whole
 #: backlog for one claim. Every move is written to walk an index in order and look rows up by key: only that is allowed.
-_PINNED = {
-    f"enable_{path}": "off"
-    for path in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin", "material", "memoize")
-}
+_PINNED = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
 _PIN = "; ".join(f"SET LOCAL {setting} = {value}" for setting, value in _PINNED.items())
 
 _GONE = (
@@ -157,24 +156,39 @@ class PostgreSQL:
         """Claims up to `n` rows, in one statement; under a fleet-wide limit the queue's own row is locked first."""
         failpoint("claim.pre_commit")
         queue = bound.queue
-        values = [n, worker, queue.lease]
-        if limited:
-            rows = await self._claim_limited(bound, n, worker)
-        else:
-            rows = await self._fetch(moves.claim(bound), values)
+        for tries_left in range(RACES, -1, -1):
+            try:
+                if limited:
+                    rows = await self._claim_limited(bound, n, worker)
+                else:
+                    rows = await self._fetch(moves.claim(bound), [n, worker, queue.lease])
+                break
+            except ValueRefused:
+                if not tries_left:
+                    raise
         failpoint("claim.post_commit")
         failpoint("claim.drop_ack")
         if not rows:
             return []
-        names = list(rows[0].keys())[7:]
-        at = names.index(bound.key.name) + 7
+        columns = list(rows[0].keys())[7:]
+        half = len(rows) // 2
+        claimed = {row[0]: dict(zip(columns, tuple(row)[7:], strict=True)) for row in rows[half:]}
         return [
             Job(
-                queue, row[at], row[0], dict(zip(names, row[7:], strict=True)), n=row[1], token=row[2], attempt=row[3],
-                crashes=row[4], deferrals=row[5], age=row[6], worker=worker,
+                queue,
+                claimed[key][bound.key.name],
+                key,
+                claimed[key],
+                n=number,
+                token=token,
+                attempt=attempt,
+                crashes=crashes,
+                deferrals=deferrals,
+                age=age,
+                worker=worker,
             )
-            for row in map(tuple, rows)
-        ]  # fmt: skip
+            for key, number, token, attempt, crashes, deferrals, age, *_ in rows[:half]
+        ]
 
     async def _claim_limited(self, bound: Bound, n: int, worker: str) -> list[Any]:
         queue = bound.queue
@@ -203,26 +217,31 @@ class PostgreSQL:
         failpoint("settle.pre_commit")
         first = batch[0]
         columns = list(first.values)
-        text = moves.settle(bound, first.outcome, columns, first.expired_only)
-        values = [
-            [one.job.text_key for one in batch],
-            [one.job.n for one in batch],
-            [one.job.token for one in batch],
-            [one.error for one in batch],
-            [one.after for one in batch],
-            [one.job._note for one in batch],
-            [one.job.cost for one in batch],
-            [_as_json(one.values) if columns else None for one in batch],
-        ]
-        if not first.job._also or first.outcome != "done":
+        jobs = [one.job for one in batch]
+        detailed = bool(columns) or any(
+            one.error is not None or one.after is not None or one.job._note is not None or one.job.cost is not None
+            for one in batch
+        )
+        text = moves.settle(bound, first.outcome, columns, expired_only=first.expired_only, detailed=detailed)
+        values: list[Any] = [[job.text_key for job in jobs], [job.token for job in jobs]]
+        if detailed:
+            values += [
+                [one.error for one in batch],
+                [_number(one.after) for one in batch],
+                [job._note for job in jobs],
+                [_number(job.cost) for job in jobs],
+            ]
+        if columns:
+            values.append([_as_json(one.values) for one in batch])
+        also = extras(first.job) if first.outcome == "done" else []
+        if not also:
             rows = await self._fetch(text, values)
         else:
             async with self.connection() as connection, connection.transaction():
                 rows = await connection.fetch(self._text(text), *values)
                 if rows and rows[0]["outcome"] == "done":
-                    for statement, named in first.job._also:
-                        numbered, arguments = sql.bind(statement, named)
-                        await connection.execute(numbered, *arguments)
+                    for statement, arguments in also:
+                        await connection.execute(statement, *arguments)
         failpoint("settle.post_commit")
         failpoint("settle.drop_ack")
         return {row["key"]: row["outcome"] for row in rows}
@@ -234,7 +253,6 @@ class PostgreSQL:
             moves.renew(bound),
             [
                 [job.text_key for job in jobs],
-                [job.n for job in jobs],
                 [job.token for job in jobs],
                 [job._note for job in jobs],
                 bound.queue.lease,
@@ -308,6 +326,10 @@ def explained(error: Exception, deadline: float) -> Exception:
     if isinstance(error, asyncpg.PostgresError):
         return StoreError(f"{type(error).__name__}: {text}")
     return error
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else repr(float(value))
 
 
 def _as_json(values: Mapping[str, Any]) -> str:

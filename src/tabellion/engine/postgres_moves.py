@@ -12,14 +12,21 @@ from tabellion.engine.sql import NOW, Dialect
 
 _PG: Dialect = "postgresql"
 
+#: Lists travel as text: asyncpg asks the catalog about every other array type on every new connection.
+_TOKENS = "ARRAY(SELECT one::uuid FROM unnest($2::text[]) AS one)"
+
 
 def claim(bound: Bound) -> str:
-    """$1 how many, $2 worker, $3 lease seconds -> the claim's facts, then the row as it is now.
+    """$1 how many, $2 worker, $3 lease seconds -> the attempts in line order, then the rows as they are now.
 
     The row is locked first (SKIP LOCKED: no two claims wait for each other), then the attempt is inserted, then
-    the row is changed. `ON CONFLICT DO NOTHING` covers the one race the row lock cannot: another worker claimed
-    and gave back the row between our snapshot and our lock, so that what we read of its last attempt is old.
+    the row is changed. One race the row lock cannot see: another worker claimed and gave back the row between our
+    snapshot and our lock, so that what we read of its last attempt is old. Then the attempt's key is taken, the whole
+    statement fails, and the caller asks again.
     """
+    # Tables are reached by `= ANY (array)`, never by a join: when statistics say that a table is empty (it was, last
+    # night) the planner walks all of it for each joined row, while an array is always looked up in the key's index.
+    attempt = f"(SELECT a.attempt FROM a WHERE a.key = t.{sql.column(bound.key.name)}::text)"
     queue = bound.queue
     table, key = sql.name(queue.table), sql.column(bound.key.name)
     title = sql.literal(queue.name, _PG)
@@ -52,80 +59,81 @@ WITH c AS MATERIALIZED (
          WHEN c.l_outcome IN ({continuing}) THEN c.l_deferrals ELSE 0 END,
     $2, CASE WHEN c.l_outcome IN ({continuing}) THEN c.l_first_at ELSE {NOW} END, {NOW},
     {sql.later("$3::float8", _PG)}
-  FROM c ON CONFLICT DO NOTHING
+  FROM c
   RETURNING key, n, token, attempt, crashes, deferrals, first_at
 ), u AS (
-  UPDATE {table} AS t SET {at_claim(bound, worker="$2", attempt="a.attempt")}
-  FROM a WHERE t.{key} = a.key::{bound.key.type}
-  RETURNING a.key AS tabellion_key, a.n AS tabellion_n, a.token::text AS tabellion_token,
-    a.attempt AS tabellion_attempt, a.crashes AS tabellion_crashes, a.deferrals AS tabellion_deferrals,
-    {sql.epoch(f"({NOW} - a.first_at)", _PG)} AS tabellion_age, t.*
+  UPDATE {table} AS t SET {at_claim(bound, worker="$2", attempt=attempt)}
+  WHERE t.{key} = ANY (ARRAY(SELECT a.key::{bound.key.type} FROM a)) RETURNING t.*
 )
-SELECT * FROM u AS t ORDER BY {bound.order_by()}"""
+SELECT a.key, a.n, a.token::text, a.attempt, a.crashes, a.deferrals,
+  {sql.epoch(f"({NOW} - a.first_at)", _PG)} AS age, (NULL::{table}).* FROM a
+UNION ALL SELECT u.{key}::text, NULL, NULL, NULL, NULL, NULL, NULL, u.* FROM u"""
 
 
-def settle(bound: Bound, outcome: Outcome, columns: Sequence[str], expired_only: bool) -> str:
-    """$1 keys, $2 ns, $3 tokens, $4 errors, $5 delays, $6 notes, $7 costs, $8 values as JSON -> key, outcome.
+def settle(bound: Bound, outcome: Outcome, columns: Sequence[str], *, expired_only: bool, detailed: bool) -> str:
+    """$1 keys, $2 tokens; detailed: $3 errors, $4 delays, $5 notes, $6 costs, $7 values as JSON -> key, outcome.
 
     The attempt is locked first and re-checked under its lock: an attempt that someone else settled meanwhile is
     not touched, however the row looks. A row that is no longer `running` was changed by its owner: superseded.
-    (`l` carries the queue's name so that the planner cannot see it as a constant and walk the whole queue.)
     """
-    queue = bound.queue
-    table, key = sql.name(queue.table), sql.column(bound.key.name)
-    title = sql.literal(queue.name, _PG)
-    assignments = at_settlement(
-        bound, outcome, error="l.error", values={column: f"v.{sql.column(column)}" for column in columns}
-    )
-    # The table's own row type turns each JSON value back into the column's type.
-    values = f", LATERAL json_populate_record(NULL::{table}, l.given) AS v" if columns else ""
-    expired = f"AND a.lease_until < {NOW}" if expired_only else ""
+    table, key = sql.name(bound.queue.table), sql.column(bound.key.name)
+    kept, error = "error = NULL", "NULL"
+    if detailed:
+        place = "array_position($1::text[], a.key)"
+        due = sql.later(f"(($4::text[])[{place}])::float8", _PG)
+        kept = f"""retry_at = CASE WHEN a.key IN (SELECT key FROM u) THEN {due} END, error = ($3::text[])[{place}],
+  note = coalesce(($5::text[])[{place}], a.note), cost = (($6::text[])[{place}])::float8"""
+        error = f"($3::text[])[array_position($1::text[], t.{key}::text)]"
+    items = at_settlement(bound, outcome, error=error, columns=columns)
+    if columns:
+        # The table's own row type turns each JSON value back into the column's type.
+        record = f"json_populate_record(NULL::{table}, (($7::text[])[array_position($1::text[], t.{key}::text)])::json)"
+        targets, values = (", ".join(f"{prefix}{sql.column(name)}" for name in columns) for prefix in ("", "v."))
+        items.append(f"({targets}) = (SELECT {values} FROM {record} AS v)")
     return f"""
-WITH j AS (
-  SELECT * FROM unnest($1::text[], $2::integer[], $3::uuid[], $4::text[], $5::float8[], $6::text[], $7::float8[],
-    $8::json[]) AS j (key, n, token, error, after, note, cost, given)
-), l AS MATERIALIZED (
-  SELECT {title}::text AS queue, j.* FROM j CROSS JOIN LATERAL (
-    SELECT FROM tabellion_attempts AS a
-    WHERE a.queue = {title} AND a.key = j.key AND a.n = j.n AND a.token = j.token AND a.settled_at IS NULL {expired}
-    FOR UPDATE
-  ) AS held
+WITH l AS MATERIALIZED (
+  {_locked(bound, f"AND a.lease_until < {NOW}" if expired_only else "")}
 ), u AS (
-  UPDATE {table} AS t SET {assignments}
-  FROM l {values}
-  WHERE t.{key} = l.key::{bound.key.type} AND {sql.holds(queue.states["running"], _PG)}
-  RETURNING l.key
+  UPDATE {table} AS t SET {", ".join(items)}
+  WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM l)) AND {_still_running(bound)}
+  RETURNING t.{key}::text AS key
 )
 UPDATE tabellion_attempts AS a SET settled_at = {NOW},
-  outcome = CASE WHEN l.key IN (SELECT key FROM u) THEN {sql.literal(outcome, _PG)} ELSE 'superseded' END,
-  retry_at = {sql.later("l.after", _PG)}, error = l.error, note = coalesce(l.note, a.note), cost = l.cost
-FROM l WHERE a.queue = l.queue AND a.key = l.key AND a.n = l.n
-RETURNING a.key, a.outcome"""
+  outcome = CASE WHEN a.key IN (SELECT key FROM u) THEN {sql.literal(outcome, _PG)} ELSE 'superseded' END,
+  {kept}
+WHERE {_those_locked(bound)} RETURNING a.key, a.outcome"""
 
 
 def renew(bound: Bound) -> str:
-    """$1 keys, $2 ns, $3 tokens, $4 notes, $5 lease seconds -> key, and whether the claim still holds."""
-    queue = bound.queue
-    key, title = sql.column(bound.key.name), sql.literal(queue.name, _PG)
+    """$1 keys, $2 tokens, $3 notes, $4 lease seconds -> key, and whether the claim still holds."""
+    key = sql.column(bound.key.name)
     return f"""
-WITH j AS (
-  SELECT * FROM unnest($1::text[], $2::integer[], $3::uuid[], $4::text[]) AS j (key, n, token, note)
-), l AS MATERIALIZED (
-  SELECT {title}::text AS queue, j.* FROM j CROSS JOIN LATERAL (
-    SELECT FROM tabellion_attempts AS a
-    WHERE a.queue = {title} AND a.key = j.key AND a.n = j.n AND a.token = j.token AND a.settled_at IS NULL
-    FOR UPDATE
-  ) AS held
-), r AS MATERIALIZED (
-  SELECT l.*, EXISTS (
-    SELECT FROM {sql.name(queue.table)} AS t
-    WHERE t.{key} = l.key::{bound.key.type} AND {sql.holds(queue.states["running"], _PG)}
-  ) AS holds FROM l
+WITH l AS MATERIALIZED (
+  {_locked(bound)}
+), h AS MATERIALIZED (
+  SELECT t.{key}::text AS key FROM {sql.name(bound.queue.table)} AS t
+  WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM l)) AND {_still_running(bound)}
 )
 UPDATE tabellion_attempts AS a SET
-  lease_until = CASE WHEN r.holds THEN {sql.later("$5::float8", _PG)} ELSE a.lease_until END,
-  settled_at = CASE WHEN r.holds THEN NULL ELSE {NOW} END,
-  outcome = CASE WHEN r.holds THEN NULL ELSE 'superseded' END,
-  note = coalesce(r.note, a.note)
-FROM r WHERE a.queue = r.queue AND a.key = r.key AND a.n = r.n
-RETURNING a.key, r.holds"""
+  lease_until = CASE WHEN a.key IN (SELECT key FROM h) THEN {sql.later("$4::float8", _PG)} ELSE a.lease_until END,
+  settled_at = CASE WHEN a.key IN (SELECT key FROM h) THEN NULL ELSE {NOW} END,
+  outcome = CASE WHEN a.key IN (SELECT key FROM h) THEN NULL ELSE 'superseded' END,
+  note = coalesce(($3::text[])[array_position($1::text[], a.key)], a.note)
+WHERE {_those_locked(bound)} RETURNING a.key, a.settled_at IS NULL AS holds"""
+
+
+def _locked(bound: Bound, condition: str = "") -> str:
+    """$1 keys, $2 tokens: the attempts among them that are still live, locked."""
+    return f"""SELECT a.key FROM tabellion_attempts AS a
+  WHERE a.queue = {sql.literal(bound.queue.name, _PG)} AND a.key = ANY ($1::text[]) AND a.token = ANY ({_TOKENS})
+    AND a.settled_at IS NULL {condition} FOR UPDATE"""
+
+
+def _those_locked(bound: Bound) -> str:
+    queue = sql.literal(bound.queue.name, _PG)
+    return f"a.queue = {queue} AND a.key = ANY (ARRAY(SELECT l.key FROM l)) AND a.token = ANY ({_TOKENS})"
+
+
+def _still_running(bound: Bound) -> str:
+    """The condition that the row is running, closed to the planner: no index on it must tempt it away from the key."""
+    return f"CASE WHEN {sql.holds(bound.queue.states['running'], _PG)} THEN true END"

@@ -91,6 +91,7 @@ class Queue:
         self.share = share
         self.stale_after = stale_after
         self.function: HandlerFunction | None = None
+        self.is_async = False  #: whether the handler runs on the event loop; otherwise it gets a thread of its own
 
         given = {"ready": ready, "running": running, "done": done, "failed": failed}
         self.changes: dict[StateName, dict[str, Scalar]] = {state: self._columns(given[state]) for state in STATES}
@@ -114,12 +115,8 @@ class Queue:
                 [Problem("it has a handler already", "declare a second Queue with its own name= and states")],
             )
         self.function = function
+        self.is_async = inspect.iscoroutinefunction(function)
         return function
-
-    @property
-    def is_async(self) -> bool:
-        """Whether the handler runs on the event loop; otherwise it gets a thread of its own."""
-        return inspect.iscoroutinefunction(self.function)
 
     def bounds(self, row: Mapping[str, Any]) -> int:
         """How many attempts this row may have, the first included."""

@@ -98,7 +98,8 @@ class Rounds:
                     return
                 room = self._slots.room(lane, reserve=reserve)
                 if room > 0 and lane.more and lane.open and lane not in self._late:
-                    await self._claim(lane, room)
+                    # Half the slots at most: one half runs and settles while the other is being claimed.
+                    await self._claim(lane, min(room, (self._slots.concurrency + 1) // 2))
 
     async def _claim(self, lane: Lane, n: int) -> None:
         asked_at = time.monotonic()

@@ -134,10 +134,10 @@ def accepted(job: Job, result: object) -> Settlement:
     """What a handler returned, as the row's new values."""
     if result is None:
         return Settlement(job, "done")
-    if not isinstance(result, Mapping):
+    if type(result) is not dict and not isinstance(result, Mapping):
         what = f"the handler returned {type(result).__name__}: return a dict of columns, or nothing"
         return Settlement(job, "failed", error=what)
-    return Settlement(job, "done", result)
+    return Settlement(job, "done", cast(Mapping[str, Any], result))
 
 
 def interrupted(run: Run) -> Settlement | None:

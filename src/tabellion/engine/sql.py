@@ -10,7 +10,7 @@ Dialect = Literal["postgresql", "sqlite"]
 Scalar = bool | int | float | str | None
 State = Mapping[str, Scalar]
 
-_NAMED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|::|:([A-Za-z_]\w*)""")
+_NAMED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|::|:([A-Za-z_]\w*)""", re.DOTALL)
 _NUMBERED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\d+)""")
 
 
@@ -65,7 +65,7 @@ def bind(text: str, values: Mapping[str, object]) -> tuple[str, list[object]]:
     numbered = _NAMED.sub(number, text)
     unused = set(values) - set(order)
     if unused:
-        raise ValueError(f"values without a placeholder: {', '.join(sorted(unused))}")
+        raise ValueError(f"values without a placeholder in {text!r}: {', '.join(sorted(unused))}")
     return numbered, [values[placeholder] for placeholder in order]
 
 

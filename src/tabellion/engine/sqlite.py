@@ -21,6 +21,7 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
+from tabellion.engine.moves import extras
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
 from tabellion.engine.table import Table
@@ -111,28 +112,31 @@ class SQLite:
             if room <= 0:
                 return []
             cursor = connection.execute(text, [room])
-            names = [item[0] for item in cursor.description][7:]
-            at = names.index(bound.key.name) + 7
+            names = [item[0] for item in cursor.description][8:]
+            rows = cursor.fetchall()
+            tokens = secrets.token_hex(16 * len(rows))
             jobs, attempts, starts = [], [], []
-            for row in cursor.fetchall():
-                token = secrets.token_hex(16)
-                jobs.append(
-                    Job(
-                        queue,
-                        row[at],
-                        row[0],
-                        moves.started(bound, dict(zip(names, row[7:], strict=True)), worker, row[2], row[5]),
-                        n=row[1],
-                        token=token,
-                        attempt=row[2],
-                        crashes=row[3],
-                        deferrals=row[4],
-                        age=row[5] - row[6],
-                        worker=worker,
-                    )
+            for number, (text_key, n_th, attempt, crashes, deferrals, age, first_at, started_at, *values) in enumerate(
+                rows
+            ):
+                token = tokens[number * 32 : number * 32 + 32]
+                found = moves.started(bound, dict(zip(names, values, strict=True)), worker, attempt, started_at)
+                job = Job(
+                    queue,
+                    found[bound.key.name],
+                    text_key,
+                    found,
+                    n=n_th,
+                    token=token,
+                    attempt=attempt,
+                    crashes=crashes,
+                    deferrals=deferrals,
+                    age=age,
+                    worker=worker,
                 )
-                attempts.append((row[0], row[1], token, row[2], row[3], row[4], worker, row[6], queue.lease))
-                starts.append((row[at], worker, row[2]))
+                jobs.append(job)
+                attempts.append((text_key, n_th, token, attempt, crashes, deferrals, worker, first_at, queue.lease))
+                starts.append((job.key, worker, attempt, started_at))
             connection.executemany(insert, attempts)
             connection.executemany(update, starts)
             failpoint("claim.pre_commit")
@@ -149,7 +153,7 @@ class SQLite:
         columns = list(first.values)
         attempt = self._text(moves.settle_attempt(bound, first.outcome, first.expired_only))
         row_text = self._text(moves.settle_row(bound, first.outcome, columns))
-        also = [sql.bind(statement, named) for statement, named in first.job._also] if first.outcome == "done" else []
+        also = extras(first.job) if first.outcome == "done" else []
 
         def work(connection: Connection) -> dict[str, str]:
             results: dict[str, str] = {}
@@ -259,7 +263,7 @@ class SQLite:
             return work(self._connection)
         except sqlite3.Error as error:
             mapped = explained(error, self.path, self.deadline)
-            if isinstance(mapped, Unreachable) and "busy" not in str(mapped):
+            if isinstance(mapped, Unreachable) and "is busy" not in str(mapped):
                 # After an I/O error nothing this connection believes can be trusted.
                 self._disconnect()
             raise mapped from error
@@ -292,9 +296,10 @@ def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
     if isinstance(error, sqlite3.OperationalError):
         if "no such table: tabellion_" in text:
             return NotMigrated()
-        if "locked" in text or "busy" in text:
+        code = error.sqlite_errorcode & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return Unreachable(f"{path} is busy: another process has held it for more than {deadline:g} s")
-        if any(mark in text for mark in ("full", "I/O", "unable to open", "readonly", "disk")):
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             return Unreachable(f"{path}: {text}")
         return StoreError(f"{path}: {text}")
     if isinstance(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.moves import at_claim, at_settlement, texts
+from tabellion.engine.moves import at_claim, at_settlement, stamp, texts
 from tabellion.engine.settlement import CHARGED, CONTINUING, Outcome
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.table import Column, Index, Table
@@ -25,7 +24,7 @@ SUPERSEDE = (
 
 
 def claim(bound: Bound) -> str:
-    """$1 how many -> key, n, attempt, crashes, deferrals, now, first_at of the claim to be, then the row."""
+    """$1 how many -> key, n, attempt, crashes, deferrals, age, first_at, started_at of the claim, then the row."""
     queue = bound.queue
     key = f"CAST(t.{sql.column(bound.key.name)} AS TEXT)"
     title = sql.literal(queue.name, _LITE)
@@ -37,7 +36,9 @@ SELECT {key}, coalesce(l.n, 0) + 1,
   CASE WHEN l.outcome = 'crashed' THEN l.crashes + 1
        WHEN l.outcome IN ('limited', 'released') THEN l.crashes ELSE 0 END,
   CASE WHEN l.outcome = 'limited' THEN l.deferrals + 1 WHEN l.outcome IN ({continuing}) THEN l.deferrals ELSE 0 END,
-  {NOW}, CASE WHEN l.outcome IN ({continuing}) THEN l.first_at ELSE {NOW} END, t.*
+  CASE WHEN l.outcome IN ({continuing}) THEN {NOW} - l.first_at ELSE 0.0 END,
+  CASE WHEN l.outcome IN ({continuing}) THEN l.first_at ELSE {NOW} END,
+  {stamp(bound, "started_at") if "started_at" in queue.mirrors else "NULL"}, t.*
 FROM (SELECT t.* FROM {sql.name(queue.table)} AS t WHERE {sql.holds(queue.states["ready"], _LITE)} {where}) AS t
 LEFT JOIN tabellion_attempts AS l ON l.queue = {title} AND l.key = {key} AND l.n = (
   SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = {title} AND m.key = {key})
@@ -54,24 +55,19 @@ def insert_attempt(bound: Bound) -> str:
 
 
 def start(bound: Bound) -> str:
-    """$1 key, $2 worker, $3 attempt: the row becomes running."""
-    changes = at_claim(bound, worker="$2", attempt="$3")
+    """$1 key, $2 worker, $3 attempt, $4 started_at: the row becomes running."""
+    changes = at_claim(bound, worker="$2", attempt="$3", now="$4")
     key = sql.column(bound.key.name)
     # The unused parameters keep one call shape for every declaration.
-    return f"UPDATE {sql.name(bound.queue.table)} SET {changes} WHERE {key} = $1 AND ($2 = $2) AND ($3 = $3)"
+    unused = "AND ($2 IS $2) AND ($3 IS $3) AND ($4 IS $4)"
+    return f"UPDATE {sql.name(bound.queue.table)} SET {changes} WHERE {key} = $1 {unused}"
 
 
-def started(bound: Bound, row: dict[str, Any], worker: str, attempt: int, now: float) -> dict[str, Any]:
+def started(bound: Bound, row: dict[str, Any], worker: str, attempt: int, started_at: Any) -> dict[str, Any]:
     """The row as `start` leaves it."""
-    mirrors = bound.queue.mirrors
     row.update(bound.queue.changes["running"])
-    if "worker" in mirrors:
-        row[mirrors["worker"]] = worker
-    if "attempts" in mirrors:
-        row[mirrors["attempts"]] = attempt
-    if "started_at" in mirrors:
-        numeric = bound.column(mirrors["started_at"]).family in ("integer", "number")
-        row[mirrors["started_at"]] = now if numeric else time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now))
+    written = {"worker": worker, "attempts": attempt, "started_at": started_at}
+    row.update({column: written[mirror] for mirror, column in bound.queue.mirrors.items() if mirror in written})
     return row
 
 
@@ -86,9 +82,9 @@ WHERE {_mine(bound)} {expired}"""
 def settle_row(bound: Bound, outcome: Outcome, columns: Sequence[str]) -> str:
     """$1 key, $2 error, then the handler's values: moves the row if it still is running."""
     queue = bound.queue
-    values = {column: f"${number}" for number, column in enumerate(columns, 3)}
-    assignments = at_settlement(bound, outcome, error="$2", values=values)
-    return f"""UPDATE {sql.name(queue.table)} AS t SET {assignments}
+    items = at_settlement(bound, outcome, error="$2", columns=columns)
+    items += [f"{sql.column(column)} = ${number}" for number, column in enumerate(columns, 3)]
+    return f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(items)}
 WHERE t.{sql.column(bound.key.name)} = $1 AND {sql.holds(queue.states["running"], _LITE)} AND ($2 IS $2)"""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from tabellion.engine.errors import (
     ValueRefused,
 )
 from tabellion.engine.failpoints import failpoint
-from tabellion.engine.job import Job
+from tabellion.engine.job import Job, storable
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.sql import NOW, Dialect
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 DEADLINE = 10.0
 CONNECTIONS = 4
 LONGEST_ERROR = 8000
+RENEWALS = 500  # claims renewed in one statement
 
 _AWAY = (Unreachable, NotMigrated, Forbidden)  # says nothing about the job; the same call may succeed later
 
@@ -169,9 +170,8 @@ class Store:
     async def renew(self, jobs: Sequence[Job]) -> list[Job]:
         """Extends these claims' leases and writes their notes; returns the jobs whose claim is gone."""
         lost: list[Job] = []
-        for queue, mine in _by_queue(jobs).items():
-            mine.sort(key=lambda job: job.text_key)  # everyone locks in the same order, so that nobody deadlocks
-            answer = await self.database.renew(await self.bind(queue), mine)
+        for mine in _renewable(jobs):
+            answer = await self.database.renew(await self.bind(mine[0].queue), mine)
             lost += [job for job in mine if not answer.get(job.text_key, False)]
         return lost
 
@@ -264,12 +264,12 @@ class Store:
         bound = await self.bind(batch[0].job.queue)
         for one in batch:
             if one.error is not None:
-                one.error = one.error.replace("\x00", "\\0")[:LONGEST_ERROR]
+                one.error = storable(one.error)[:LONGEST_ERROR]
         unknown = [column for column in batch[0].values if column not in bound.table.columns]
         if unknown:
             raise ValueRefused(_no_column(unknown[0], bound))
         answer = await self.database.settle(bound, batch)
-        missing = [one for one in batch if one.job.text_key not in answer]
+        missing = [one for one in batch if one.job.text_key not in answer and not one.expired_only]
         if missing:
             answer |= await self._already(bound, missing)
         return [Verdict(one.job, answer.get(one.job.text_key)) for one in batch]  # type: ignore[arg-type]
@@ -283,7 +283,8 @@ class Store:
             # It would be refused every time, so it is not tried again.
             why = f"the result could not be written: {error}"
         try:
-            return await self._settle_batch([Settlement(settlement.job, "failed", error=why)])
+            [verdict] = await self._settle_batch([Settlement(settlement.job, "failed", error=why)])
+            return [Verdict(verdict.job, verdict.outcome, why)]
         except _AWAY:
             raise
         except StoreError as error:
@@ -319,22 +320,34 @@ def _database(url: str, deadline: float, connections: int, clock: Callable[[], f
     raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")
 
 
-def _by_queue(jobs: Iterable[Job]) -> dict[Queue, list[Job]]:
-    groups: dict[Queue, list[Job]] = defaultdict(list)
-    for job in jobs:
-        groups[job.queue].append(job)
-    return groups
+def _renewable(jobs: Iterable[Job]) -> Iterable[list[Job]]:
+    """Claims that one statement can renew: of one queue, no row twice, not too many."""
+    groups: dict[Any, list[Job]] = {}
+    seen: Counter[tuple[Queue, str]] = Counter()
+    for number, job in enumerate(sorted(jobs, key=lambda job: job.text_key)):
+        row = (job.queue, job.text_key)
+        groups.setdefault((job.queue, seen[row], number // RENEWALS), []).append(job)
+        seen[row] += 1
+    return groups.values()
 
 
 def _alike(settlements: Sequence[Settlement]) -> Iterable[list[Settlement]]:
-    """Settlements that one statement can write; one with extra statements stands alone."""
+    """Settlements that one statement can write; one with extra statements, or of the same row again, stands alone."""
     groups: dict[Any, list[Settlement]] = {}
+    seen: set[tuple[Queue, str]] = set()
     for number, one in enumerate(settlements):
-        alone = number if one.outcome == "done" and one.job._also else None
+        row = (one.job.queue, one.job.text_key)
+        alone = number if row in seen or (one.outcome == "done" and one.job._also) else None
+        seen.add(row)
         groups.setdefault((one.job.queue, one.outcome, tuple(one.values), one.expired_only, alone), []).append(one)
     for group in groups.values():
         group.sort(key=lambda one: one.job.text_key)  # everyone locks in the same order, so that nobody deadlocks
     return groups.values()
+
+
+def _as_json(value: Any) -> Any:
+    """A value for a JSON column; a text is taken to be JSON already."""
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _parsed(value: Any) -> Any:

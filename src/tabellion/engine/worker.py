@@ -79,6 +79,8 @@ class Worker:
         self._hurry: asyncio.Event | None = None
         self._stop_event: asyncio.Event | None = None
         self._until_idle = False
+        #: Queues whose `done` is another's `ready` here: their results are someone's new work.
+        self._leading_on = {one for one in self.queues if any(one.leads_to(other) for other in self.queues)}
 
     def _check(self) -> None:
         if not self.environments:
@@ -305,9 +307,8 @@ class Worker:
         if self.listeners:
             error = verdict.error or (settlement.error if outcome is not None else None)
             site.event(outcome or "lease_lost", settlement.job, error=error, seconds=settlement.after)
-        if (outcome == "done" and any(settlement.job.queue.leads_to(queue) for queue in self.queues)) or (
-            outcome in ("released", "limited") and settlement.after is None and not self._rounds.stopping
-        ):
+        new_work = settlement.job.queue in self._leading_on if outcome == "done" else outcome == "released"
+        if new_work and not self._rounds.stopping:
             self._rounds.ring()
 
     def _tell(self, event: Event) -> None:
