@@ -48,11 +48,13 @@ class Pooler:
         self.transactions = 0
         self.greeting = b""
         self._idle: deque[_Server] = deque()
+        self._open: list[asyncio.StreamWriter] = []
         self._lent = asyncio.Semaphore(POOL)
 
     async def connect(self) -> _Server:
         """A new server connection."""
         reader, writer = await asyncio.open_connection(self.host, self.upstream_port)
+        self._open.append(writer)
         body = struct.pack("!I", 196608) + b"user\0postgres\0database\0" + self.database.encode() + b"\0\0"
         writer.write(struct.pack("!I", len(body) + 4) + body)
         greeting = b""
@@ -66,8 +68,15 @@ class Pooler:
                 self.greeting = greeting
                 return _Server(reader, writer)
 
+    async def close(self) -> None:
+        """Closes every connection, the lent ones too."""
+        for writer in self._open:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in self._open), return_exceptions=True)
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One client."""
+        self._open.append(writer)
         try:
             await self._welcome(reader, writer)
             while True:
@@ -149,8 +158,11 @@ def pooler(url: str) -> Iterator[str]:
         made.append(one)
         server = await asyncio.start_server(one.serve, "127.0.0.1", one.port)
         started.set()
-        async with server:
-            await server.serve_forever()
+        try:
+            async with server:
+                await server.serve_forever()
+        finally:
+            await one.close()
 
     def run() -> None:
         with contextlib.suppress(asyncio.CancelledError):
@@ -165,4 +177,5 @@ def pooler(url: str) -> Iterator[str]:
         for task in asyncio.all_tasks(loop):
             loop.call_soon_threadsafe(task.cancel)
         thread.join(5)
+        loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -87,7 +87,7 @@ async def work_off(store: Store, queue: Queue, *, limit: int = 1000, worker: str
             Result(
                 verdict.outcome or "superseded",
                 dict(settlement.values),
-                settlement.error,
+                verdict.error or settlement.error,
                 settlement.after,
                 job=job,
             )

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tabellion.engine import sql
+from tabellion.engine.declaration import Bound
+from tabellion.engine.moves import fitted, stamp
 from tabellion.engine.queue import Queue
-from tabellion.engine.settlement import Settlement
+from tabellion.engine.settlement import CONTINUING, Settlement
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 
@@ -72,12 +74,11 @@ async def restart(store: Store, queue: Queue, keys: Sequence[Any] | None = None,
                 given.append(str(one))
                 marks.append(f"${len(given)}")
             chosen.append(f"{text_key} IN ({', '.join(marks)})" if marks else "1 = 0")
-        rows = await store.database.fetch(
-            f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)} WHERE {" AND ".join(chosen)}
-AND CAST($1 AS text) IS NOT NULL RETURNING 1 AS moved""",
-            *given,
-        )
-        moved += len(rows)
+        where = " AND ".join(chosen)
+        waiting = _close_waiting(bound, where, "outcome = 'superseded', retry_at = NULL")
+        update = f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)} WHERE {where}
+AND CAST($1 AS text) IS NOT NULL RETURNING 1 AS moved"""
+        moved += len((await store.database.transact([(waiting, given), (update, given)]))[1])
     await store.database.wake()
     return moved
 
@@ -95,18 +96,30 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         job = bound.job(rows[0])
         [verdict] = await store.settle([Settlement(job, "cancelled", error=reason)])
         await _touch(store, queue)
-        return verdict.accepted
+        if verdict.accepted:
+            return True
+        # Its owner had put the row back to ready: the claim is over now, and the row waits like any other.
     changes = sql.assign(queue.states["failed"], store.dialect)
     if "error" in queue.mirrors:
-        changes.append(f"{sql.column(queue.mirrors['error'])} = $2")
-    moved = await store.database.fetch(
-        f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)}
-WHERE CAST(t.{sql.column(bound.key.name)} AS text) = $1 AND {sql.holds(queue.states["ready"], store.dialect)}
-AND CAST($2 AS text) IS NOT NULL RETURNING 1 AS moved""",
-        str(key),
-        reason,
-    )
-    return bool(moved)
+        changes.append(f"{sql.column(queue.mirrors['error'])} = {fitted(bound, queue.mirrors['error'], '$3')}")
+    if "finished_at" in queue.mirrors:
+        changes.append(f"{sql.column(queue.mirrors['finished_at'])} = {stamp(bound, 'finished_at')}")
+    where = f"""CAST(t.{sql.column(bound.key.name)} AS text) = $2 AND {sql.holds(queue.states["ready"], store.dialect)}
+AND CAST($1 AS text) IS NOT NULL AND CAST($3 AS text) IS NOT NULL"""
+    waiting = _close_waiting(bound, where, "outcome = 'cancelled', retry_at = NULL, error = $3")
+    update = f"UPDATE {sql.name(queue.table)} AS t SET {', '.join(changes)} WHERE {where} RETURNING 1 AS moved"
+    values = (queue.name, str(key), reason)
+    return bool((await store.database.transact([(waiting, values), (update, values)]))[1])
+
+
+def _close_waiting(bound: Bound, where: str, changes: str) -> str:
+    """$1 queue: ends the wait of rows that are due later, so that their next claim starts a new life."""
+    continuing = ", ".join(f"'{outcome}'" for outcome in CONTINUING)
+    return f"""UPDATE tabellion_attempts AS a SET {changes}
+WHERE a.queue = $1 AND a.outcome IN ({continuing})
+  AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = a.queue AND m.key = a.key)
+  AND EXISTS (SELECT 1 FROM {sql.name(bound.queue.table)} AS t
+    WHERE CAST(t.{sql.column(bound.key.name)} AS text) = a.key AND {where})"""
 
 
 async def _control(store: Store, queue: Queue, column: str, value: str, reason: str | None) -> None:

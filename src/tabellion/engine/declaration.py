@@ -54,7 +54,9 @@ class Bound:
         states = set(self.queue.states["ready"])
         first = self.order[0][0]
         for index in self.table.indexes:
-            partial = index.condition is not None and all(column in index.condition for column in states)
+            partial = index.condition is not None and all(
+                _says(index.condition, column, value) for column, value in self.queue.states["ready"].items()
+            )
             lead = index.columns[: len(states)]
             if partial and index.columns[:1] == (first,):
                 return True
@@ -88,7 +90,7 @@ def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
                 )
             ],
         )
-    problems = [*_unknown_columns(queue, table), *_key_problems(queue, table), *_type_problems(queue, table)]
+    problems = [*_unknown_columns(queue, table), *_key_problems(queue, table), *_type_problems(queue, table, dialect)]
     if problems:
         raise DeclarationError(f"queue {queue.name!r}", problems)
     key = table.columns[queue.key or table.primary_key[0]]
@@ -118,22 +120,28 @@ def _key_problems(queue: Queue, table: Table) -> Iterable[Problem]:
     elif queue.key in table.columns and queue.key not in table.unique_columns():
         yield Problem(
             f"key={queue.key!r} does not identify a row: the column is not unique",
-            f"CREATE UNIQUE INDEX ON {sql.name(table.name)} ({sql.column(queue.key)});",
+            f"CREATE UNIQUE INDEX {sql.column(f'{table.name}_{queue.key}')} ON {sql.name(table.name)} "
+            f"({sql.column(queue.key)});",
+        )
+    key = table.columns.get(queue.key or (table.primary_key[0] if len(table.primary_key) == 1 else ""))
+    if key is not None and key.family == "bytes":
+        yield Problem(
+            f"the key {key.name!r} is {key.type}, which has no plain text form", "name another unique column with key="
         )
 
 
-def _type_problems(queue: Queue, table: Table) -> Iterable[Problem]:
+def _type_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Problem]:
     for state in STATES:
         for name, value in queue.changes[state].items():
             column = table.columns.get(name)
             if column is None or (state != "ready" and queue.changes["ready"].get(name) == value):
                 continue
-            problem = _misfit(column, value)
+            problem = _misfit(column, value, dialect)
             if problem:
                 yield Problem(
                     f"{state} says {name} = {value!r}, but {problem}", f"write a value {column.type} can hold"
                 )
-    families = {"attempts": ("integer", "number", "text"), "worker": ("text",), "error": ("text",)}
+    families = {"attempts": ("integer", "number"), "worker": ("text",), "error": ("text",)}
     for mirror, allowed in families.items():
         column = table.columns.get(queue.mirrors.get(mirror, ""))
         if column is not None and column.family not in (*allowed, "other"):
@@ -160,16 +168,34 @@ def _type_problems(queue: Queue, table: Table) -> Iterable[Problem]:
 _MIRROR_HOLDS = {"attempts": "a count", "worker": "a worker's id", "error": "an error's text"}
 
 
-def _misfit(column: Column, value: Scalar) -> str | None:
+def _says(condition: str, column: str, value: Scalar) -> bool:
+    """Whether an index's condition is about this value, as the database prints it."""
+    if column not in condition:
+        return False
+    if value is None:
+        return "NULL" in condition.upper()
+    if isinstance(value, bool):
+        negated = f"NOT {column}" in condition or f'NOT "{column}"' in condition
+        literals = ("= FALSE", "= 0") if not value else ("= TRUE", "= 1")
+        return negated != value or any(literal in condition.upper() for literal in literals)
+    return sql.literal(value, "postgresql") in condition
+
+
+def _misfit(column: Column, value: Scalar, dialect: Dialect) -> str | None:
     """Why this value cannot be in this column, or None when it can."""
     if value is None:
         return None if column.nullable else "the column is NOT NULL"
     if column.labels:
         return None if value in column.labels else f"its type {column.type} allows only {', '.join(column.labels)}"
-    wanted = {
-        "integer": (bool, int), "number": (bool, int, float), "boolean": (bool, int), "text": (str,),
-        "time": (str,), "uuid": (str,),
-    }.get(column.family)  # fmt: skip
-    if wanted is None or isinstance(value, wanted):
-        return None
-    return f"the column is {column.type}"
+    if dialect == "postgresql" and column.family == "json":
+        return f"the column is {column.type}, which cannot be compared"
+    wanted: dict[str, tuple[type, ...]] = {
+        "integer": (int,), "number": (int, float), "boolean": (bool,), "text": (str,), "time": (str,), "uuid": (str,),
+    }  # fmt: skip
+    fits = isinstance(value, wanted.get(column.family, (object,)))
+    if dialect == "postgresql":
+        # SQLite's booleans are integers; PostgreSQL keeps them apart.
+        fits = fits and not (isinstance(value, bool) and column.family in ("integer", "number"))
+    else:
+        fits = fits or (column.family == "boolean" and isinstance(value, int))
+    return None if fits else f"the column is {column.type}"

@@ -148,7 +148,7 @@ async def _row(store: Store, bound: Bound, key: str) -> dict[str, Any] | None:
     tests = ", ".join(
         f"CASE WHEN {sql.holds(queue.states[state], d)} THEN 1 ELSE 0 END AS is_{state}" for state in STATES
     )
-    passes = f"CASE WHEN {queue.where} THEN 1 ELSE 0 END" if queue.where else "1"
+    passes = f"CASE WHEN (\n{queue.where}\n) THEN 1 ELSE 0 END" if queue.where else "1"
     rows = await store.database.fetch(
         f"""SELECT t.*, {tests}, {passes} AS passes FROM {sql.name(queue.table)} AS t
 WHERE CAST(t.{sql.column(bound.key.name)} AS text) = $1""",

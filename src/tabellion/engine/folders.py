@@ -11,6 +11,8 @@ from pathlib import Path
 
 from tabellion.engine.errors import ConfigurationError
 
+NEW = ".new-"  # the folder of a worker that is just starting
+
 
 class Folders:
     """This worker's temp folder, marked as alive by a lock that dies with the process."""
@@ -26,9 +28,17 @@ class Folders:
         if self.base.stat().st_uid != os.getuid():
             raise ConfigurationError(f"{self.base} belongs to another user: set TMPDIR to a folder of your own")
         self.clear_dead()
-        self.root.mkdir(mode=0o700, exist_ok=True)
-        self._lock = os.open(self.root / ".alive", os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Locked before it has its name: whoever sees the folder finds it held.
+        unnamed = Path(tempfile.mkdtemp(prefix=NEW, dir=self.base))
+        self._lock = os.open(unnamed / ".alive", os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            unnamed.rename(self.root)
+        except OSError as error:
+            shutil.rmtree(unnamed, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+            raise ConfigurationError(f"a worker named {self.root.name!r} runs on this machine already") from error
         return self.root
 
     def close(self) -> None:
@@ -42,14 +52,14 @@ class Folders:
         """Removes the folders of workers that are no more, and says which."""
         cleared = []
         for folder in self.base.iterdir():
-            if folder.is_dir() and _is_dead(folder):
+            if folder.is_dir() and not folder.name.startswith(NEW) and _is_dead(folder):
                 shutil.rmtree(folder, ignore_errors=True)
                 cleared.append(folder)
         return cleared
 
 
 def _is_dead(folder: Path) -> bool:
-    """Whether nobody holds the folder's lock; one without a lock file is still being made."""
+    """Whether nobody holds the folder's lock."""
     try:
         lock = os.open(folder / ".alive", os.O_RDWR)
     except OSError:

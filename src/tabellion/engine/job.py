@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -75,7 +76,8 @@ class Job:
     def folder(self) -> Path:
         """A temp folder of this job's own, made on first use and removed when the job ends."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix=f"{self.queue.name}-", dir=self.root))
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", self.queue.name)
+            self._folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.root))
         return self._folder
 
     def also(self, statement: str, **values: Any) -> None:
@@ -89,7 +91,7 @@ class Job:
         """Says how far the job is: people see it in `status`, and it stays as evidence after a crash."""
         if self.lost:
             raise LeaseLost(f"{self}: the claim is gone, the handler should stop")
-        self._note = storable(text)
+        self._note = storable(str(text))
         if self._on_note is not None:
             self._on_note(self)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
-from tabellion.engine.runner import Run, Why
+from tabellion.engine.runner import Run
 from tabellion.engine.store import Store
 
 RENEWAL = 1 / 3  # of the lease: two renewals may fail before it matters
@@ -41,9 +41,8 @@ class Lease:
 class Leases:
     """The live claims of one environment."""
 
-    def __init__(self, store: Store, stop: Callable[[Run, Why], None]) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._stop = stop
         self._live: dict[str, Lease] = {}
 
     def __len__(self) -> int:
@@ -65,6 +64,15 @@ class Leases:
     def runs(self) -> list[Run]:
         """Every job whose handler has not ended."""
         return [lease.run for lease in self._live.values() if lease.running]
+
+    def unstarted(self, seconds: float) -> list[Run]:
+        """Jobs that were given to the handlers' loop so long ago and have not begun."""
+        now = time.monotonic()
+        return [
+            lease.run
+            for lease in self._live.values()
+            if lease.run.started_at is None and lease.run.thread is None and now - lease.run.given_at > seconds
+        ]
 
     def overdue(self) -> list[Run]:
         """Handlers that have just run past their timeout."""

@@ -13,12 +13,18 @@ from tabellion.engine.job import Job
 from tabellion.engine.settlement import CHARGED, STATE_OF, Outcome
 
 
+def extra_condition(bound: Bound) -> str:
+    """The queue's own condition on ready rows (on its own lines: it may end in a comment), and that there is a key."""
+    where = f"AND (\n{bound.queue.where}\n)" if bound.queue.where else ""
+    return f"{where} AND t.{sql.column(bound.key.name)} IS NOT NULL" if bound.key.nullable else where
+
+
 def at_claim(bound: Bound, *, worker: str, attempt: str, now: str | None = None) -> str:
     """The SET items of a claim: the running state and the mirrors."""
     mirrors = bound.queue.mirrors
     items = sql.assign(bound.queue.changes["running"], bound.dialect)
     if "worker" in mirrors:
-        items.append(f"{sql.column(mirrors['worker'])} = {worker}")
+        items.append(f"{sql.column(mirrors['worker'])} = {fitted(bound, mirrors['worker'], worker)}")
     if "started_at" in mirrors:
         items.append(f"{sql.column(mirrors['started_at'])} = {now or stamp(bound, 'started_at')}")
     if "attempts" in mirrors:
@@ -31,7 +37,7 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
     state, mirrors = STATE_OF[outcome], bound.queue.mirrors
     items = {sql.column(col): sql.literal(value, bound.dialect) for col, value in bound.queue.changes[state].items()}
     if "error" in mirrors and (outcome == "done" or state == "failed" or outcome in CHARGED):
-        items[sql.column(mirrors["error"])] = "NULL" if outcome == "done" else _fitted(bound, mirrors["error"], error)
+        items[sql.column(mirrors["error"])] = "NULL" if outcome == "done" else fitted(bound, mirrors["error"], error)
     if state == "ready":
         items |= {sql.column(mirrors[mirror]): "NULL" for mirror in ("worker", "started_at") if mirror in mirrors}
     elif "finished_at" in mirrors:
@@ -51,6 +57,14 @@ def extras(job: Job) -> list[tuple[str, list[Any]]]:
         raise ValueRefused(str(error)) from error
 
 
+def price(cost: Any) -> float | None:
+    """A cost as the register keeps it; prices are often decimals."""
+    try:
+        return None if cost is None else float(cost)
+    except (TypeError, ValueError) as error:
+        raise ValueRefused(f"job.cost = {cost!r} is not a number") from error
+
+
 def texts(outcomes: Sequence[Outcome]) -> str:
     """Outcomes as a list of SQL texts."""
     return ", ".join(f"'{outcome}'" for outcome in outcomes)
@@ -62,7 +76,7 @@ def stamp(bound: Bound, mirror: str) -> str:
     return sql.stamp(column.family, column.type, bound.dialect)
 
 
-def _fitted(bound: Bound, column: str, error: str) -> str:
-    """The error's text, cut to what a `varchar(n)` column takes."""
+def fitted(bound: Bound, column: str, text: str) -> str:
+    """A text, cut to what a `varchar(n)` column takes."""
     length = re.search(r"\((\d+)\)", bound.column(column).type)
-    return f"substr({error}, 1, {length.group(1)})" if length else error
+    return f"substr({text}, 1, {length.group(1)})" if length else text

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import math
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import date, datetime, time
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import asyncpg
@@ -15,13 +12,14 @@ import asyncpg
 from tabellion.engine import postgres_moves as moves
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreachable, ValueRefused
+from tabellion.engine.errors import ConfigurationError, Forbidden, NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
-from tabellion.engine.moves import extras
+from tabellion.engine.moves import extras, price
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
 from tabellion.engine.table import Column, Index, Table
+from tabellion.engine.values import for_postgres
 
 CHANNEL = "tabellion"
 RACES = 5  # how often a claim that lost the race for a row is asked again at once
@@ -29,12 +27,13 @@ Connection = Any  # asyncpg's connection, or the proxy its pools hand out
 
 #: A queue's table changes faster than its statistics: left to its guesses, the planner reads and sorts the whole
 #: backlog for one claim. Every move is written to walk an index in order and look rows up by key: only that is allowed.
-_PINNED = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
+_PINNED = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off", "jit": "off"}
 _PIN = "; ".join(f"SET LOCAL {setting} = {value}" for setting, value in _PINNED.items())
 
 _GONE = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     asyncpg.CannotConnectNowError,
     asyncpg.TooManyConnectionsError,
     asyncpg.AdminShutdownError,
@@ -193,6 +192,8 @@ class PostgreSQL:
     async def _claim_limited(self, bound: Bound, n: int, worker: str) -> list[Any]:
         queue = bound.queue
         async with self.connection(pinned=True) as connection, connection.transaction():
+            if self.pooled:
+                await connection.execute(_PIN)
             await connection.execute(
                 self._text(
                     f"INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW}) ON CONFLICT DO NOTHING"
@@ -227,21 +228,22 @@ class PostgreSQL:
         if detailed:
             values += [
                 [one.error for one in batch],
-                [_number(one.after) for one in batch],
+                [_text_of(one.after) for one in batch],
                 [job._note for job in jobs],
-                [_number(job.cost) for job in jobs],
+                [_text_of(price(job.cost)) for job in jobs],
             ]
         if columns:
-            values.append([_as_json(one.values) for one in batch])
+            values.append([for_postgres(one.values) for one in batch])
         also = extras(first.job) if first.outcome == "done" else []
         if not also:
             rows = await self._fetch(text, values)
         else:
-            async with self.connection() as connection, connection.transaction():
+            async with self.connection(pinned=True) as connection, connection.transaction():
+                if self.pooled:
+                    await connection.execute(_PIN)
                 rows = await connection.fetch(self._text(text), *values)
                 if rows and rows[0]["outcome"] == "done":
-                    for statement, arguments in also:
-                        await connection.execute(statement, *arguments)
+                    await _run_extras(connection, also)
         failpoint("settle.post_commit")
         failpoint("settle.drop_ack")
         return {row["key"]: row["outcome"] for row in rows}
@@ -321,6 +323,10 @@ def explained(error: Exception, deadline: float) -> Exception:
         return NotMigrated()
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return Forbidden(f"{text}: the database role needs this right (GRANT SELECT, INSERT, UPDATE …)")
+    if isinstance(error, asyncpg.ClientConfigurationError) or (
+        isinstance(error, ValueError) and not isinstance(error, _GONE)
+    ):
+        return ConfigurationError(f"the database URL cannot be understood: {text}")
     if isinstance(error, _GONE):
         return Unreachable(f"{type(error).__name__}: {text}")
     if isinstance(error, asyncpg.PostgresError):
@@ -328,33 +334,17 @@ def explained(error: Exception, deadline: float) -> Exception:
     return error
 
 
-def _number(value: float | None) -> str | None:
-    return None if value is None else repr(float(value))
+async def _run_extras(connection: Connection, also: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """The handler's own statements: what the database forbids them is the job's failure, not the database's."""
+    try:
+        for statement, arguments in also:
+            await connection.execute(statement, *arguments)
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise ValueRefused(str(error)) from error
 
 
-def _as_json(values: Mapping[str, Any]) -> str:
-    """A handler's values as JSON text."""
-    return json.dumps(
-        {column: _json_value(value) for column, value in values.items()},
-        ensure_ascii=False,
-        default=_json_default,
-    )
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return _json_default(value) if isinstance(value, bytes | bytearray | memoryview) else value
-
-
-def _json_default(value: Any) -> Any:
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, bytes | bytearray | memoryview):
-        return "\\x" + bytes(value).hex()
-    if isinstance(value, set | frozenset | tuple):
-        return list(value)
-    return str(value)
+def _text_of(value: float | None) -> str | None:
+    return None if value is None else repr(value)
 
 
 _TABLE = """SELECT c.oid, c.relrowsecurity AS row_security FROM pg_class AS c WHERE c.oid = to_regclass($1)"""

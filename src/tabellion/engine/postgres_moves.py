@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.moves import at_claim, at_settlement, texts
+from tabellion.engine.moves import at_claim, at_settlement, extra_condition, texts
 from tabellion.engine.settlement import CHARGED, CONTINUING, Outcome
 from tabellion.engine.sql import NOW, Dialect
 
@@ -26,15 +26,15 @@ def claim(bound: Bound) -> str:
     """
     # Tables are reached by `= ANY (array)`, never by a join: when statistics say that a table is empty (it was, last
     # night) the planner walks all of it for each joined row, while an array is always looked up in the key's index.
-    attempt = f"(SELECT a.attempt FROM a WHERE a.key = t.{sql.column(bound.key.name)}::text)"
+    attempt = f"(SELECT a.attempt FROM tabellion_a AS a WHERE a.key = t.{sql.column(bound.key.name)}::text)"
     queue = bound.queue
     table, key = sql.name(queue.table), sql.column(bound.key.name)
     title = sql.literal(queue.name, _PG)
     continuing, charged = texts(CONTINUING), texts(CHARGED)
     ready = sql.holds(queue.states["ready"], _PG)
-    where = f"AND ({queue.where})" if queue.where else ""
+    where = extra_condition(bound)
     return f"""
-WITH c AS MATERIALIZED (
+WITH tabellion_c AS MATERIALIZED (
   SELECT t.{key}::text AS key, l.*
   FROM {table} AS t
   LEFT JOIN LATERAL (
@@ -47,7 +47,7 @@ WITH c AS MATERIALIZED (
     AND NOT EXISTS (SELECT FROM tabellion_queues AS q WHERE q.queue = {title} AND q.paused_at IS NOT NULL)
   ORDER BY {bound.order_by()} LIMIT $1
   FOR UPDATE OF t SKIP LOCKED
-), a AS (
+), tabellion_a AS (
   INSERT INTO tabellion_attempts
     (queue, key, n, token, attempt, crashes, deferrals, worker, first_at, claimed_at, lease_until)
   SELECT {title}, c.key, coalesce(c.l_n, 0) + 1, gen_random_uuid(),
@@ -59,15 +59,15 @@ WITH c AS MATERIALIZED (
          WHEN c.l_outcome IN ({continuing}) THEN c.l_deferrals ELSE 0 END,
     $2, CASE WHEN c.l_outcome IN ({continuing}) THEN c.l_first_at ELSE {NOW} END, {NOW},
     {sql.later("$3::float8", _PG)}
-  FROM c
+  FROM tabellion_c AS c
   RETURNING key, n, token, attempt, crashes, deferrals, first_at
-), u AS (
+), tabellion_u AS (
   UPDATE {table} AS t SET {at_claim(bound, worker="$2", attempt=attempt)}
-  WHERE t.{key} = ANY (ARRAY(SELECT a.key::{bound.key.type} FROM a)) RETURNING t.*
+  WHERE t.{key} = ANY (ARRAY(SELECT a.key::{bound.key.type} FROM tabellion_a AS a)) RETURNING t.*
 )
 SELECT a.key, a.n, a.token::text, a.attempt, a.crashes, a.deferrals,
-  {sql.epoch(f"({NOW} - a.first_at)", _PG)} AS age, (NULL::{table}).* FROM a
-UNION ALL SELECT u.{key}::text, NULL, NULL, NULL, NULL, NULL, NULL, u.* FROM u"""
+  {sql.epoch(f"({NOW} - a.first_at)", _PG)} AS age, (NULL::{table}).* FROM tabellion_a AS a
+UNION ALL SELECT u.{key}::text, NULL, NULL, NULL, NULL, NULL, NULL, u.* FROM tabellion_u AS u"""
 
 
 def settle(bound: Bound, outcome: Outcome, columns: Sequence[str], *, expired_only: bool, detailed: bool) -> str:
@@ -81,25 +81,26 @@ def settle(bound: Bound, outcome: Outcome, columns: Sequence[str], *, expired_on
     if detailed:
         place = "array_position($1::text[], a.key)"
         due = sql.later(f"(($4::text[])[{place}])::float8", _PG)
-        kept = f"""retry_at = CASE WHEN a.key IN (SELECT key FROM u) THEN {due} END, error = ($3::text[])[{place}],
+        kept = f"""retry_at = CASE WHEN a.key IN (TABLE tabellion_u) THEN {due} END, error = ($3::text[])[{place}],
   note = coalesce(($5::text[])[{place}], a.note), cost = (($6::text[])[{place}])::float8"""
         error = f"($3::text[])[array_position($1::text[], t.{key}::text)]"
     items = at_settlement(bound, outcome, error=error, columns=columns)
     if columns:
-        # The table's own row type turns each JSON value back into the column's type.
-        record = f"json_populate_record(NULL::{table}, (($7::text[])[array_position($1::text[], t.{key}::text)])::json)"
-        targets, values = (", ".join(f"{prefix}{sql.column(name)}" for name in columns) for prefix in ("", "v."))
-        items.append(f"({targets}) = (SELECT {values} FROM {record} AS v)")
+        # The column's own type turns each JSON value back into what it was.
+        given = f"(($7::text[])[array_position($1::text[], t.{key}::text)])::json"
+        targets = ", ".join(map(sql.column, columns))
+        typed = ", ".join(f"{sql.column(name)} {bound.column(name).type}" for name in columns)
+        items.append(f"({targets}) = (SELECT {targets} FROM json_to_record({given}) AS v ({typed}))")
     return f"""
-WITH l AS MATERIALIZED (
+WITH tabellion_l AS MATERIALIZED (
   {_locked(bound, f"AND a.lease_until < {NOW}" if expired_only else "")}
-), u AS (
+), tabellion_u AS (
   UPDATE {table} AS t SET {", ".join(items)}
-  WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM l)) AND {_still_running(bound)}
+  WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM tabellion_l AS l)) AND {_still_running(bound)}
   RETURNING t.{key}::text AS key
 )
 UPDATE tabellion_attempts AS a SET settled_at = {NOW},
-  outcome = CASE WHEN a.key IN (SELECT key FROM u) THEN {sql.literal(outcome, _PG)} ELSE 'superseded' END,
+  outcome = CASE WHEN a.key IN (TABLE tabellion_u) THEN {sql.literal(outcome, _PG)} ELSE 'superseded' END,
   {kept}
 WHERE {_those_locked(bound)} RETURNING a.key, a.outcome"""
 
@@ -108,16 +109,16 @@ def renew(bound: Bound) -> str:
     """$1 keys, $2 tokens, $3 notes, $4 lease seconds -> key, and whether the claim still holds."""
     key = sql.column(bound.key.name)
     return f"""
-WITH l AS MATERIALIZED (
+WITH tabellion_l AS MATERIALIZED (
   {_locked(bound)}
-), h AS MATERIALIZED (
+), tabellion_h AS MATERIALIZED (
   SELECT t.{key}::text AS key FROM {sql.name(bound.queue.table)} AS t
-  WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM l)) AND {_still_running(bound)}
+  WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM tabellion_l AS l)) AND {_still_running(bound)}
 )
 UPDATE tabellion_attempts AS a SET
-  lease_until = CASE WHEN a.key IN (SELECT key FROM h) THEN {sql.later("$4::float8", _PG)} ELSE a.lease_until END,
-  settled_at = CASE WHEN a.key IN (SELECT key FROM h) THEN NULL ELSE {NOW} END,
-  outcome = CASE WHEN a.key IN (SELECT key FROM h) THEN NULL ELSE 'superseded' END,
+  lease_until = CASE WHEN a.key IN (TABLE tabellion_h) THEN {sql.later("$4::float8", _PG)} ELSE a.lease_until END,
+  settled_at = CASE WHEN a.key IN (TABLE tabellion_h) THEN NULL ELSE {NOW} END,
+  outcome = CASE WHEN a.key IN (TABLE tabellion_h) THEN NULL ELSE 'superseded' END,
   note = coalesce(($3::text[])[array_position($1::text[], a.key)], a.note)
 WHERE {_those_locked(bound)} RETURNING a.key, a.settled_at IS NULL AS holds"""
 
@@ -131,7 +132,7 @@ def _locked(bound: Bound, condition: str = "") -> str:
 
 def _those_locked(bound: Bound) -> str:
     queue = sql.literal(bound.queue.name, _PG)
-    return f"a.queue = {queue} AND a.key = ANY (ARRAY(SELECT l.key FROM l)) AND a.token = ANY ({_TOKENS})"
+    return f"a.queue = {queue} AND a.key = ANY (ARRAY(TABLE tabellion_l)) AND a.token = ANY ({_TOKENS})"
 
 
 def _still_running(bound: Bound) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
@@ -44,10 +45,10 @@ class Queue:
         self,
         table: str,
         *,
-        ready: Scalar | State,
-        running: Scalar | State,
-        done: Scalar | State,
-        failed: Scalar | State,
+        ready: Scalar | enum.Enum | State,
+        running: Scalar | enum.Enum | State,
+        done: Scalar | enum.Enum | State,
+        failed: Scalar | enum.Enum | State,
         name: str | None = None,
         status: str = "status",
         key: str | None = None,
@@ -143,7 +144,7 @@ class Queue:
     def __repr__(self) -> str:
         return f"Queue({self.name!r} on {self.table!r})"
 
-    def _columns(self, state: Scalar | State) -> dict[str, Scalar]:
+    def _columns(self, state: Scalar | enum.Enum | State) -> dict[str, Scalar]:
         if isinstance(state, Mapping):
             return {column: _plain(value) for column, value in state.items()}
         return {self.status: _plain(state)}
@@ -152,9 +153,10 @@ class Queue:
         where = f"in Queue({self.table!r}, …)"
         for state in STATES:
             for column, value in self.changes[state].items():
-                if not isinstance(value, bool | int | float | str | None):
+                if not _is_state_value(value):
                     yield Problem(
-                        f"{state} says {column} = {value!r}, which is not a number, text, boolean or None",
+                        f"{state} says {column} = {value!r}, which is not a number, text, boolean or None"
+                        + (" (it has a NUL character)" if isinstance(value, str) else ""),
                         f"write the column's own value {where}",
                     )
             if not self.changes[state]:
@@ -230,7 +232,7 @@ def check_together(queues: Sequence[Queue]) -> None:
                         f"give one another name: Queue({other.table!r}, name=…)",
                     )
                 )
-            elif one.table == other.table:
+            elif _bare(one.table) == _bare(other.table):
                 problems += _collisions(one, other)
     if problems:
         raise DeclarationError("these queues together", problems)
@@ -254,6 +256,17 @@ def _collisions(one: Queue, other: Queue) -> Iterable[Problem]:
             f"{spoken(other.states['ready'])}",
             "give one of them another ready state, or tell them apart with where=",
         )
+
+
+def _bare(table: str) -> str:
+    """The table without the schema it has by default."""
+    return table.removeprefix("public.").removeprefix("main.")
+
+
+def _is_state_value(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return "\x00" not in value if isinstance(value, str) else isinstance(value, bool | int | None)
 
 
 def _plain(value: Any) -> Scalar:

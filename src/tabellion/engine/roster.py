@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ AND {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} < {ALIVE}""",
         member.id,
         member.boot,
     )
-    if rows:
+    if rows and not (rows[0]["host"] == member.host and _is_gone(rows[0]["pid"])):
         raise ConfigurationError(
             f"worker id {member.id!r} is in use by process {rows[0]['pid']} on {rows[0]['host']}: "
             "give each worker an id of its own"
@@ -58,7 +59,7 @@ AND {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} < {ALIVE}""",
 VALUES ($1, $2, $3, $4, $5, $6, $7, {NOW}, {NOW})
 ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, boot = excluded.boot,
   version = excluded.version, queues = excluded.queues, slots = excluded.slots, seen_at = excluded.seen_at,
-  stopped_at = NULL, ending = NULL""",
+  started_at = excluded.started_at, busy = 0, done = 0, failed = 0, retried = 0, stopped_at = NULL, ending = NULL""",
                 (
                     member.id,
                     member.host,
@@ -71,6 +72,17 @@ ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, boot = 
             ),
         ]
     )
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether no process of this machine has this number: a worker that was killed may start again under its name."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 async def beat(store: Store, member: Member) -> None:

@@ -8,8 +8,8 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from tabellion.engine.errors import StoreError
 from tabellion.engine.job import Job
+from tabellion.engine.runner import Runner
 from tabellion.engine.slots import Lane, Slots
 
 PATIENCE = 0.25  # seconds a round waits for one database before it goes on to the next
@@ -25,12 +25,14 @@ class Rounds:
         slots: Slots,
         worker: str,
         poll: float,
+        runner: Runner,
         begin: Callable[[Lane, Sequence[Job], float], None],
         hand_back: Callable[[Lane, Sequence[Job]], None],
     ) -> None:
         self._slots = slots
         self._worker = worker
         self._poll = poll
+        self._runner = runner
         self._begin = begin
         self._hand_back = hand_back
         self._bell = asyncio.Event()
@@ -62,30 +64,27 @@ class Rounds:
             await self._round()
             if self.stopping:
                 break
-            if self._slots.free > 0 and any(
-                lane.more and lane.open and lane not in self._late for lane in self._slots.lanes
-            ):
-                # Rows were left and slots are free: no reason to wait, but let endings in first.
-                await asyncio.sleep(0)
-                if self._unwritten() < MOST_UNWRITTEN and self._could_claim():
-                    continue
+            # Rows were left and slots are free: no reason to wait, but let endings in first.
+            await asyncio.sleep(0)
+            if self._unwritten() < MOST_UNWRITTEN and self._could_claim():
+                continue
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._poll * random.uniform(0.5, 1.0)):  # noqa: S311 - spreading load
                     await self._bell.wait()
                     continue
             self.ring()
         for lane, task in list(self._late.items()):
-            with contextlib.suppress(StoreError, asyncio.CancelledError):
+            with contextlib.suppress(Exception, asyncio.CancelledError):
                 self._hand_back(lane, await task)
 
+    def _may_claim(self, lane: Lane) -> bool:
+        """Whether rows may be there, the database is up, and the handlers' loop turns."""
+        waits = lane.queue.is_async and self._runner.blocked
+        return lane.more and lane.open and lane not in self._late and not waits
+
     def _could_claim(self) -> bool:
-        return any(
-            lane.more
-            and lane.open
-            and lane not in self._late
-            and self._slots.room(lane, reserve=self._slots.shared) > 0
-            for lane in self._slots.lanes
-        )
+        shared = self._slots.shared
+        return any(self._may_claim(lane) and self._slots.room(lane, reserve=shared) > 0 for lane in self._slots.lanes)
 
     def _unwritten(self) -> int:
         return sum(len(site.ledger) for site in {lane.site for lane in self._slots.lanes})
@@ -97,7 +96,7 @@ class Rounds:
                 if self.stopping or self._unwritten() >= MOST_UNWRITTEN:
                     return
                 room = self._slots.room(lane, reserve=reserve)
-                if room > 0 and lane.more and lane.open and lane not in self._late:
+                if room > 0 and self._may_claim(lane):
                     # Half the slots at most: one half runs and settles while the other is being claimed.
                     await self._claim(lane, min(room, (self._slots.concurrency + 1) // 2))
 
@@ -127,7 +126,8 @@ class Rounds:
         lane.site.claims -= 1
         try:
             jobs = task.result()
-        except StoreError as error:
+        except Exception as error:
+            # Whatever it was, the other lanes go on, and this one is tried again once the database answers.
             lane.site.trouble(error)
             return
         lane.more = len(jobs) >= n

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import threading
 import time
@@ -16,6 +17,7 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
 from tabellion.engine.settlement import Settlement
 
+BLOCKED = 0.3  # seconds without a turn after which the handlers' loop counts as blocked
 LONGEST_WAIT = 3600.0  # seconds a rate limit may ask for at once
 
 Why = Literal["timeout", "stopping", "gone"]
@@ -28,10 +30,12 @@ class Stopped(BaseException):
 class Run:
     """One job being executed."""
 
-    __slots__ = ("ended_at", "job", "started_at", "task", "thread", "why")
+    __slots__ = ("ended_at", "given_at", "job", "reported", "started_at", "task", "thread", "why")
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.given_at = time.monotonic()
+        self.reported = False
         self.started_at: float | None = None
         self.ended_at: float | None = None
         self.task: asyncio.Task[None] | None = None
@@ -51,6 +55,22 @@ class Runner:
         self._loop = loop
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
+        self._asked_at: float | None = None
+
+    def ask(self) -> None:
+        """Asks the handlers' loop for a sign of life; called in the engine's thread."""
+        if self._asked_at is None and not self._loop.is_closed():
+            self._asked_at = time.monotonic()
+            self._loop.call_soon_threadsafe(self._answer)
+
+    def _answer(self) -> None:
+        self._asked_at = None
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a handler has kept the loop from turning: what is given to it now would only wait."""
+        asked_at = self._asked_at
+        return asked_at is not None and time.monotonic() - asked_at > BLOCKED
 
     def start(self, runs: Sequence[Run]) -> None:
         """Starts jobs; may be called from any thread."""
@@ -84,7 +104,8 @@ class Runner:
             self._tasks.add(run.task)
 
     def _cancel(self, run: Run) -> None:
-        if run.task is not None:
+        # One that has not begun sees `why` when it does; cancelled now, it would never begin and never be reported.
+        if run.task is not None and run.started_at is not None:
             run.task.cancel()
 
     async def _on_loop(self, run: Run) -> None:
@@ -99,9 +120,10 @@ class Runner:
                 failpoint("handler.post_call")
             else:
                 settlement = interrupted(run)
-        except asyncio.CancelledError:
-            settlement = interrupted(run)
-        except Exception as error:
+        except asyncio.CancelledError as error:
+            # Nobody asked for it: the handler cancelled something of its own.
+            settlement = interrupted(run) if run.why is not None else broken(run, error)
+        except (Exception, SystemExit) as error:
             settlement = broken(run, error)
         finally:
             self._end(run, settlement)
@@ -119,15 +141,18 @@ class Runner:
             failpoint("handler.post_call")
         except Stopped:
             settlement = interrupted(run)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             settlement = broken(run, error)
-        finally:
-            self._end(run, settlement)
+        while not run.reported:
+            # A stop may arrive at any line, this one too: the slot must come back all the same.
+            with contextlib.suppress(Stopped):
+                self._end(run, settlement)
 
     def _end(self, run: Run, settlement: Settlement | None) -> None:
         run.ended_at = time.monotonic()
         run.job.close()
         self._report(run, settlement)
+        run.reported = True
 
 
 def accepted(job: Job, result: object) -> Settlement:
@@ -149,11 +174,11 @@ def interrupted(run: Run) -> Settlement | None:
     return Settlement(run.job, "released")
 
 
-def broken(run: Run, error: Exception) -> Settlement | None:
+def broken(run: Run, error: BaseException) -> Settlement | None:
     """The ending of a handler that raised."""
     job = run.job
     if isinstance(error, Permanent):
-        return Settlement(job, "failed", error=str(error))
+        return Settlement(job, "failed", error=_said(error))
     if isinstance(error, LeaseLost) and job.lost:
         return None
     if isinstance(error, RateLimited):
@@ -172,7 +197,9 @@ def tried(job: Job, error: str) -> Settlement:
 def deferred(job: Job, limit: RateLimited, ran: float) -> Settlement:
     """A rate-limited job waits without spending the attempt, within its cap and its deadline."""
     queue = job.queue
-    after = min(max(limit.after, 0.0), LONGEST_WAIT)
+    after = (
+        min(max(limit.after, 0.0), LONGEST_WAIT) if limit.after == limit.after else LONGEST_WAIT
+    )  # NaN is not itself
     if job.deferrals >= queue.max_deferrals:
         return Settlement(
             job, "failed", error=f"{limit}; deferred {job.deferrals} times already, max_deferrals reached"
@@ -191,4 +218,11 @@ def described(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "/tabellion/engine/" not in frame.filename] or frames
     place = f" ({own[-1].filename.rpartition('/')[2]}:{own[-1].lineno} in {own[-1].name})" if own else ""
-    return f"{type(error).__name__}: {error}{place}"
+    return f"{type(error).__name__}: {_said(error)}{place}"
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "an error without words"

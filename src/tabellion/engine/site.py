@@ -16,10 +16,11 @@ from tabellion.engine.leases import Leases
 from tabellion.engine.ledger import Ledger
 from tabellion.engine.queue import Queue
 from tabellion.engine.roster import Member
-from tabellion.engine.runner import Run, Why, tried
+from tabellion.engine.runner import Run, Runner, tried
 from tabellion.engine.settlement import Settlement, Verdict
 
 WATCH = 0.1  # seconds between two looks at leases and timeouts
+UNSTARTED = 0.5  # seconds after which a job that waits for a blocked loop is handed back
 SWEEP = 5.0
 CONTROLS = 1.0
 FOREIGN = 60.0
@@ -37,7 +38,7 @@ class Site:
         member: Member,
         *,
         tell: Callable[[Event], None],
-        stop_run: Callable[[Run, Why], None],
+        runner: Runner,
         settled: Callable[[Site, Settlement, Verdict], None],
         ring: Callable[[], None],
     ) -> None:
@@ -52,7 +53,7 @@ class Site:
         self.limits: dict[str, int] = {}
         self.claims = 0  #: running claim calls
         self._tell = tell
-        self._stop_run = stop_run
+        self._runner = runner
         self._settled = settled
         self._ring = ring
         self._since: float | None = None
@@ -61,7 +62,7 @@ class Site:
         self._touched: dict[str, object] = {}  #: when each queue's controls were last changed
         self._renew_all = False
         self._renewing: asyncio.Task[None] | None = None
-        self.leases = Leases(self.store, stop_run)
+        self.leases = Leases(self.store)
         self.ledger = Ledger(self.store, self._written, self.trouble)
 
     def event(self, name: str, job: Job | None = None, **facts: object) -> None:
@@ -142,7 +143,7 @@ class Site:
             await asyncio.sleep(seconds * random.uniform(0.7, 1.0))  # noqa: S311 - spreading load
             try:
                 await do()
-            except StoreError as error:
+            except Exception as error:
                 self.trouble(error)
 
     async def _listen(self) -> None:
@@ -158,11 +159,17 @@ class Site:
         """Looks at every live claim ten times a second: renewals, notes, timeouts, leases about to end."""
         while True:
             await asyncio.sleep(WATCH)
+            self._runner.ask()
             if not len(self.leases):
                 continue
+            for run in self.leases.unstarted(UNSTARTED) if self._runner.blocked else ():
+                # Claimed into a loop that stopped turning: another worker can do it meanwhile.
+                run.job.lost, run.why = True, "stopping"
+                self.leases.drop(run.job)
+                self.ledger.put(Settlement(run.job, "released"))
             for run in self.leases.overdue():
                 self.event("timed_out", run.job, seconds=run.seconds)
-                self._stop_run(run, "timeout")
+                self._runner.stop(run, "timeout")
             for run in self.leases.expiring():
                 self._give_up(run)
             if self.up and (self._renewing is None or self._renewing.done()):
@@ -178,7 +185,7 @@ class Site:
         for run in gone:
             self.leases.drop(run.job)
             self.event("lease_lost", run.job)
-            self._stop_run(run, "gone")
+            self._runner.stop(run, "gone")
 
     def _give_up(self, run: Run) -> None:
         """A handler that runs on while its lease ends: stopped, or, if it would not stop, settled without it."""
@@ -186,7 +193,7 @@ class Site:
             run.job.lost = True
             self.ledger.put(tried(run.job, f"timed out after {run.job.queue.timeout:g} s and did not stop"))
         else:
-            self._stop_run(run, "stopping")
+            self._runner.stop(run, "stopping")
 
     async def sweep(self) -> None:
         """Ends expired claims of any worker, and gives back what outsiders left behind."""

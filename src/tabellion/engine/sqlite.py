@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import queue as thread_queue
 import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import UUID
 
 from tabellion.engine import sql
 from tabellion.engine import sqlite_moves as moves
@@ -21,10 +17,11 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
-from tabellion.engine.moves import extras
+from tabellion.engine.moves import extras, price
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
 from tabellion.engine.table import Table
+from tabellion.engine.values import for_sqlite
 
 Result = TypeVar("Result")
 Connection = sqlite3.Connection
@@ -67,7 +64,7 @@ class SQLite:
         def work(connection: Connection) -> list[list[dict[str, Any]]]:
             results = []
             for text, values in statements:
-                cursor = connection.execute(self._text(text), [_stored(value) for value in values])
+                cursor = connection.execute(self._text(text), [for_sqlite(value) for value in values])
                 names = [item[0] for item in cursor.description or ()]
                 results.append([dict(zip(names, row, strict=True)) for row in cursor.fetchall()])
             return results
@@ -80,7 +77,7 @@ class SQLite:
         names = ", ".join(map(sql.column, columns))
         marks = ", ".join("?" * len(columns))
         text = f"INSERT INTO {sql.name(table)} ({names}) VALUES ({marks})"
-        stored = [[_stored(value) for value in row] for row in rows]
+        stored = [[for_sqlite(value) for value in row] for row in rows]
         await self._call(self._atomic(lambda connection: connection.executemany(text, stored)))
 
     async def wake(self) -> None:
@@ -153,6 +150,7 @@ class SQLite:
         columns = list(first.values)
         attempt = self._text(moves.settle_attempt(bound, first.outcome, first.expired_only))
         row_text = self._text(moves.settle_row(bound, first.outcome, columns))
+        families = {column: bound.column(column).family for column in columns}
         also = extras(first.job) if first.outcome == "done" else []
 
         def work(connection: Connection) -> dict[str, str]:
@@ -160,19 +158,20 @@ class SQLite:
             for one in batch:
                 job = one.job
                 settled = connection.execute(
-                    attempt, (job.text_key, job.n, job.token, one.error, one.after, job._note, job.cost)
+                    attempt, (job.text_key, job.n, job.token, one.error, one.after, job._note, price(job.cost))
                 ).rowcount
                 if settled == 0:
                     continue
                 moved = connection.execute(
-                    row_text, [job.key, one.error, *(_stored(one.values[column]) for column in columns)]
+                    row_text,
+                    [job.key, one.error, *(for_sqlite(one.values[column], families[column]) for column in columns)],
                 ).rowcount
                 results[job.text_key] = first.outcome if moved else "superseded"
                 if not moved:
                     connection.execute(moves.SUPERSEDE, (bound.queue.name, job.text_key, job.n))
                 elif also:
                     for statement, values in also:
-                        connection.execute(sql.question_marks(statement), [_stored(value) for value in values])
+                        connection.execute(sql.question_marks(statement), [for_sqlite(value) for value in values])
             failpoint("settle.pre_commit")
             return results
 
@@ -296,7 +295,7 @@ def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
     if isinstance(error, sqlite3.OperationalError):
         if "no such table: tabellion_" in text:
             return NotMigrated()
-        code = error.sqlite_errorcode & 0xFF
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return Unreachable(f"{path} is busy: another process has held it for more than {deadline:g} s")
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
@@ -315,18 +314,3 @@ def _path(url: str) -> str:
     """The file a URL names: three slashes for a relative path, four for an absolute one."""
     rest = url.partition("://")[2]
     return rest[1:] if rest.startswith("/") else rest or ":memory:"
-
-
-def _stored(value: Any) -> Any:
-    """A Python value as SQLite keeps it."""
-    if value is None or isinstance(value, str | int | float | bytes):
-        return value
-    if isinstance(value, datetime):
-        return value.isoformat(" ")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, dict | list | tuple):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    if isinstance(value, Decimal | UUID | Path):
-        return str(value)
-    return value

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.moves import at_claim, at_settlement, stamp, texts
+from tabellion.engine.moves import at_claim, at_settlement, extra_condition, stamp, texts
 from tabellion.engine.settlement import CHARGED, CONTINUING, Outcome
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.table import Column, Index, Table
@@ -28,7 +29,7 @@ def claim(bound: Bound) -> str:
     queue = bound.queue
     key = f"CAST(t.{sql.column(bound.key.name)} AS TEXT)"
     title = sql.literal(queue.name, _LITE)
-    where = f"AND ({queue.where})" if queue.where else ""
+    where = extra_condition(bound)
     continuing, charged = texts(CONTINUING), texts(CHARGED)
     return f"""
 SELECT {key}, coalesce(l.n, 0) + 1,
@@ -110,21 +111,23 @@ def _mine(bound: Bound) -> str:
 
 def describe(connection: sqlite3.Connection, name: str) -> Table | None:
     """The table as the file's schema describes it."""
-    rows = connection.execute(f"PRAGMA table_info({sql.name(name)})").fetchall()
+    schema, _, bare = name.rpartition(".")
+    pragma = f"PRAGMA {sql.column(schema)}." if schema else "PRAGMA "
+    rows = connection.execute(f"{pragma}table_info({sql.column(bare)})").fetchall()
     if not rows:
         return None
     # An INTEGER PRIMARY KEY says nullable but never is.
     columns = {row[1]: Column(row[1], row[2], not row[3] and not row[5]) for row in rows}
     primary_key = tuple(row[1] for row in sorted((row for row in rows if row[5]), key=lambda row: row[5]))
     indexes = []
-    for _, index, unique, _, partial in connection.execute(f"PRAGMA index_list({sql.name(name)})").fetchall():
-        parts = tuple(row[2] or "" for row in connection.execute(f"PRAGMA index_info({sql.column(index)})").fetchall())
+    for _, index, unique, _, partial in connection.execute(f"{pragma}index_list({sql.column(bare)})").fetchall():
+        parts = tuple(row[2] or "" for row in connection.execute(f"{pragma}index_info({sql.column(index)})").fetchall())
         found = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [index]).fetchone()
         definition = (found[0] if found else None) or ""
-        condition = definition.partition(" WHERE ")[2] or None if partial else None
+        condition = re.split(r"(?i)\bwhere\b", definition, maxsplit=1)[-1].strip() if partial else None
         indexes.append(Index(index, parts, bool(unique), condition, definition))
     references = {
         row[3]: (row[2], row[4] or "rowid")
-        for row in connection.execute(f"PRAGMA foreign_key_list({sql.name(name)})").fetchall()
+        for row in connection.execute(f"{pragma}foreign_key_list({sql.column(bare)})").fetchall()
     }
     return Table(name, columns, primary_key, tuple(indexes), references=references)

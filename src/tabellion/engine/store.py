@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,16 +17,19 @@ from tabellion.engine.errors import (
     Forbidden,
     LeaseLost,
     NotMigrated,
+    Problem,
     StoreError,
     Unreachable,
     ValueRefused,
 )
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job, storable
+from tabellion.engine.moves import extra_condition
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.table import Table
+from tabellion.engine.values import for_insert, parsed
 
 if TYPE_CHECKING:
     from tabellion.engine.explanation import Explanation
@@ -113,8 +115,25 @@ class Store:
         if bound is None:
             await self.open()
             bound = declaration.bind(queue, await self.database.table(queue.table), self.dialect)
+            await self._try_condition(bound)
             self._bound[queue] = bound
         return bound
+
+    async def _try_condition(self, bound: Bound) -> None:
+        """Has the database read the queue's `where=` once: it is the one piece of SQL that is not ours."""
+        if bound.queue.where is None:
+            return
+        try:
+            await self.database.fetch(
+                f"SELECT 1 FROM {sql.name(bound.queue.table)} AS t WHERE 1 = 0 {extra_condition(bound)}"
+            )
+        except _AWAY:
+            raise
+        except StoreError as error:
+            problem = Problem(
+                f"the database does not understand where={bound.queue.where!r}: {error}", "correct the condition"
+            )
+            raise DeclarationError(f"queue {bound.queue.name!r}", [problem]) from error
 
     async def table(self, name: str) -> Table | None:
         """A table as the database describes it."""
@@ -144,13 +163,15 @@ class Store:
         columns = list(ready | {column: None for row in rows for column in row})
         unknown = set(columns) - set(bound.table.columns)
         if unknown:
-            raise ValueRefused(_no_column(sorted(unknown)[0], bound))
+            raise ValueRefused(_no_column(min(unknown, key=str), bound))
         if len(rows) > 1 and any(row.keys() != rows[0].keys() for row in rows):
             raise ValueRefused("add_many takes rows that all name the same columns")
-        defaults = [ready.get(column) for column in columns]
-        records = [
-            [row.get(column, default) for column, default in zip(columns, defaults, strict=True)] for row in rows
-        ]
+        blank = {column: ready.get(column) for column in columns}
+        records = [list((blank | dict(row)).values()) for row in rows]
+        for place, column in enumerate(columns):
+            if bound.column(column).family == "json":
+                for record in records:
+                    record[place] = for_insert(bound.table, column, record[place])
         await self.database.add_many(queue.table, columns, records)
 
     async def add(self, queue: Queue, **values: Any) -> None:
@@ -161,10 +182,10 @@ class Store:
         """Claims up to `n` due rows for this worker, first in line first; the attempt is counted here."""
         bound = await self.bind(queue)
         jobs = await self.database.claim(bound, n, worker, limited or queue.limit is not None)
-        parsed = [column.name for column in bound.table.columns.values() if column.family == "json"]
-        for job in jobs if parsed else ():
-            for column in parsed:
-                job.values[column] = _parsed(job.values[column])  # type: ignore[index]
+        for column in bound.table.columns.values():
+            if column.family == "json":
+                for job in jobs:
+                    job.values[column.name] = parsed(job.values[column.name])  # type: ignore[index]
         return jobs
 
     async def renew(self, jobs: Sequence[Job]) -> list[Job]:
@@ -233,7 +254,7 @@ class Store:
         await self.bind(queue)
         tests = {state: sql.holds(queue.states[state], self.dialect) for state in STATES}
         if queue.where:
-            tests["ready"] += f" AND ({queue.where})"
+            tests["ready"] += f" AND (\n{queue.where}\n)"
         source = sql.name(queue.table)
         parts = [
             f"(SELECT count(*) FROM (SELECT 1 FROM {source} AS t WHERE {test} LIMIT {cap}) AS s) AS {state}"
@@ -282,6 +303,7 @@ class Store:
         except StoreError as error:
             # It would be refused every time, so it is not tried again.
             why = f"the result could not be written: {error}"
+        settlement.job.cost = settlement.job.cost if isinstance(settlement.job.cost, int | float) else None
         try:
             [verdict] = await self._settle_batch([Settlement(settlement.job, "failed", error=why)])
             return [Verdict(verdict.job, verdict.outcome, why)]
@@ -345,21 +367,7 @@ def _alike(settlements: Sequence[Settlement]) -> Iterable[list[Settlement]]:
     return groups.values()
 
 
-def _as_json(value: Any) -> Any:
-    """A value for a JSON column; a text is taken to be JSON already."""
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _parsed(value: Any) -> Any:
-    if isinstance(value, str):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
-
-
 def _no_column(name: str, bound: Bound) -> str:
-    near = difflib.get_close_matches(name, bound.table.columns, n=1)
+    near = difflib.get_close_matches(str(name), bound.table.columns, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"table {bound.table.name!r} has no column {name!r}{hint}"

@@ -171,14 +171,14 @@ class Worker:
                 self.queues,
                 self.member,
                 tell=self._tell,
-                stop_run=runner.stop,
+                runner=runner,
                 settled=self._settled,
                 ring=self._ring,
             )
             for environment in self.environments
         ]
         self._slots = Slots(self.concurrency, lanes(self._sites, self.queues))
-        self._rounds = Rounds(self._slots, self.id, self.poll, self._begin, self._hand_back)
+        self._rounds = Rounds(self._slots, self.id, self.poll, runner, self._begin, self._hand_back)
         self._tell(Event("worker_started", worker=self.id))
         tasks = [asyncio.create_task(site.run()) for site in self._sites]
         try:
@@ -307,7 +307,10 @@ class Worker:
         if self.listeners:
             error = verdict.error or (settlement.error if outcome is not None else None)
             site.event(outcome or "lease_lost", settlement.job, error=error, seconds=settlement.after)
-        new_work = settlement.job.queue in self._leading_on if outcome == "done" else outcome == "released"
+        queue = settlement.job.queue
+        # A limited queue's next row was not claimable before this one ended, however many slots were free.
+        limited = queue.limit is not None or queue.name in site.limits
+        new_work = limited or (queue in self._leading_on if outcome == "done" else outcome == "released")
         if new_work and not self._rounds.stopping:
             self._rounds.ring()
 

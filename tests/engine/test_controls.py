@@ -1,0 +1,243 @@
+"""What people do to queues and jobs while they live."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion import LeaseLost, Store
+from tabellion.engine import controls
+from tabellion.engine.settlement import Settlement
+from tabellion.testing import Clock
+from tests.engine.tables import asynchronous, claim_one, outcomes, row, rows, run, tasks, tasks_queue
+
+
+@asynchronous
+async def test_a_paused_queue_is_not_claimed_from(store: Store) -> None:
+    """Pausing stops claims everywhere, at once; jobs that run go on; resuming lets claims in again."""
+    queue = await tasks(store, 3)
+    job = await claim_one(store, queue)
+    await controls.pause(store, queue, "maintenance")
+    assert await store.claim(queue, 5, "w") == []
+    assert await store.claim(queue, 5, "w", limited=True) == []
+    assert await store.renew([job]) == []
+    await store.finish(job)
+    await controls.pause(store, queue)
+    await controls.resume(store, queue)
+    assert len(await store.claim(queue, 5, "w")) == 2
+
+
+@asynchronous
+async def test_a_pause_is_one_queues_own(store: Store) -> None:
+    """Another queue on the same table goes on."""
+    queue = await tasks(store, 1)
+    other = tasks_queue(name="other", ready="parked", running="w2", done="d2", failed="f2")
+    await store.add(other, id=2)
+    await controls.pause(store, queue)
+    assert [job.key for job in await store.claim(other, 5, "w")] == [2]
+
+
+@asynchronous
+async def test_a_queue_may_be_paused_before_it_ever_ran(store: Store) -> None:
+    """No row of any kind is needed, and resuming what was never paused is harmless."""
+    queue = await tasks(store)
+    await controls.resume(store, queue)
+    await controls.pause(store, queue)
+    await store.add(queue, id=1)
+    assert await store.claim(queue, 1, "w") == []
+
+
+@asynchronous
+async def test_a_declared_limit_holds_for_all_workers_together(store: Store) -> None:
+    """No more than `limit` jobs run at once; each ending makes room for one."""
+    queue = await tasks(store, 9, limit=3)
+    jobs = [*await store.claim(queue, 2, "w1"), *await store.claim(queue, 5, "w2")]
+    assert len(jobs) == 3
+    assert await store.claim(queue, 5, "w3") == []
+    await store.settle([Settlement(jobs[0], "done"), Settlement(jobs[1], "released")])
+    assert len(await store.claim(queue, 5, "w3")) == 2
+
+
+@asynchronous
+async def test_a_limit_set_live_wins_over_the_declared_one(store: Store) -> None:
+    """It may be raised, lowered below what runs, and taken away again."""
+    queue = await tasks(store, 9, limit=3)
+    await controls.limit(store, queue, 5)
+    jobs = await store.claim(queue, 9, "w")
+    assert len(jobs) == 5
+    await controls.limit(store, queue, 1)
+    assert await store.claim(queue, 9, "w") == []
+    await store.settle([Settlement(job, "done") for job in jobs])
+    assert len(await store.claim(queue, 9, "w")) == 1
+    await controls.limit(store, queue, None)
+    assert len(await store.claim(queue, 9, "w")) == 2
+
+
+@asynchronous
+async def test_a_limit_set_live_on_an_unlimited_queue(store: Store) -> None:
+    """A worker that has read the controls claims within it."""
+    queue = await tasks(store, 4)
+    await controls.limit(store, queue, 2)
+    assert len(await store.claim(queue, 9, "w", limited=True)) == 2
+    assert await store.claim(queue, 9, "w", limited=True) == []
+
+
+@asynchronous
+async def test_pausing_keeps_the_limit_and_limiting_keeps_the_pause(store: Store) -> None:
+    """Each control changes its own setting only."""
+    queue = await tasks(store, 5)
+    await controls.limit(store, queue, 2)
+    await controls.pause(store, queue, "why")
+    await controls.limit(store, queue, 3)
+    [found] = await store.database.fetch("SELECT * FROM tabellion_queues")
+    assert (found["running_limit"], found["reason"]) == (3, "why")
+    assert found["paused_at"] is not None
+    await controls.resume(store, queue)
+    assert len(await store.claim(queue, 9, "w", limited=True)) == 3
+
+
+# -- manual retry ------------------------------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_restarting_failed_rows(store: Store) -> None:
+    """One, many or all: ready again, mirrors cleared, counters reset; rows in other states are left alone."""
+    queue = await tasks(store, 6)
+    jobs = await store.claim(queue, 5, "w")
+    await store.settle([Settlement(job, "failed", error=f"bad {job.key}") for job in jobs[:4]])
+    assert await controls.restart(store, queue, [1]) == 1
+    assert await controls.restart(store, queue, [1, 2, 5, 6, 99]) == 1
+    assert await controls.restart(store, queue, []) == 0
+    assert await controls.restart(store, queue) == 2
+    assert [r["status"] for r in await rows(store)] == ["new", "new", "new", "new", "working", "new"]
+    found = await row(store)
+    assert (found["worker"], found["error"], found["attempts"], found["started_at"], found["finished_at"]) == (
+        None, None, 0, None, None,
+    )  # fmt: skip
+    job = await claim_one(store, queue)
+    assert (job.key, job.attempt, job.n, job.crashes, job.deferrals, job.age) == (1, 1, 2, 0, 0, 0)
+
+
+@asynchronous
+async def test_restarting_all_with_the_same_error(store: Store) -> None:
+    """The text may be any part of the last error; earlier errors do not count."""
+    queue = await tasks(store, 4)
+    one, two, three, four = await store.claim(queue, 4, "w")
+    await store.fail(one, "429: quota 100% used")
+    await store.fail(two, "500: broken_pipe")
+    await store.retry(three, 0, "429: quota")
+    await store.fail(four, "429: Quota 100% used")
+    await store.fail(await claim_one(store, queue), "500: broken.pipe")
+    assert await controls.restart(store, queue, error="100% used") == 2
+    assert await controls.restart(store, queue, error="429: quota") == 0
+    assert await controls.restart(store, queue, error="broken_pipe") == 1
+    assert [r["status"] for r in await rows(store)] == ["new", "new", "failed", "new"]
+
+
+@asynchronous
+async def test_restarting_by_key_and_error_together(store: Store) -> None:
+    """Both must fit."""
+    queue = await tasks(store, 3)
+    for job in await store.claim(queue, 3, "w"):
+        await store.fail(job, "a" if job.key < 3 else "b")
+    assert await controls.restart(store, queue, [2, 3], error="a") == 1
+    assert (await row(store, 2))["status"] == "new"
+
+
+@asynchronous
+async def test_restarting_thousands(store: Store) -> None:
+    """More keys than a statement takes parameters."""
+    queue = await tasks(store, 3000)
+    await run(store, "UPDATE tasks SET status = 'failed'")
+    assert await controls.restart(store, queue, list(range(1, 3001))) == 3000
+
+
+@asynchronous
+async def test_restarting_what_was_cancelled_while_it_waited(store: Store) -> None:
+    """Counters are reset and the row is due at once, although its last attempt was to be tried again later."""
+    queue = await tasks(store, 1)
+    await store.retry(await claim_one(store, queue), 3600, "boom")
+    assert await controls.cancel(store, queue, 1)
+    assert await controls.restart(store, queue, [1]) == 1
+    job = await claim_one(store, queue)
+    assert (job.attempt, job.age) == (1, 0)
+
+
+@asynchronous
+async def test_restarting_a_quarantined_row(store: Store, clock: Clock) -> None:
+    """It may crash twice again before it is quarantined again."""
+    queue = await tasks(store, 1, lease=60)
+    for expected in ("crashed", "quarantined", "crashed", "quarantined"):
+        await claim_one(store, queue)
+        clock.advance(61)
+        [swept] = await store.sweep(queue)
+        assert swept.outcome == expected
+        if expected == "quarantined":
+            assert await controls.restart(store, queue) == 1
+
+
+# -- cancel ------------------------------------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_cancelling_a_waiting_row(store: Store) -> None:
+    """It fails at once and is not claimed."""
+    queue = await tasks(store, 2)
+    assert await controls.cancel(store, queue, 1, "not wanted")
+    assert [job.key for job in await store.claim(queue, 5, "w")] == [2]
+    found = await row(store)
+    assert (found["status"], found["error"]) == ("failed", "not wanted")
+
+
+@asynchronous
+async def test_cancelling_a_running_job(store: Store) -> None:
+    """Its claim is gone: the worker learns it at its next move, and what it does changes nothing."""
+    queue = await tasks(store, 1)
+    job = await claim_one(store, queue)
+    assert await controls.cancel(store, queue, 1, "not wanted")
+    assert await store.renew([job]) == [job]
+    with pytest.raises(LeaseLost):
+        await store.finish(job, {"result": "x"})
+    found = await row(store)
+    assert (found["status"], found["error"], found["result"]) == ("failed", "not wanted", None)
+    assert await outcomes(store) == ["cancelled"]
+
+
+@asynchronous
+async def test_cancelling_makes_workers_look(store: Store, clock: Clock) -> None:
+    """The queue's controls change, which is what living workers watch."""
+    queue = await tasks(store, 1)
+    await claim_one(store, queue)
+    await controls.cancel(store, queue, 1)
+    [before] = await store.database.fetch("SELECT updated_at FROM tabellion_queues")
+    await controls.restart(store, queue)
+    await claim_one(store, queue)
+    clock.advance(1)
+    await controls.cancel(store, queue, 1)
+    [after] = await store.database.fetch("SELECT updated_at FROM tabellion_queues")
+    assert after != before
+
+
+@asynchronous
+async def test_cancelling_what_cannot_be(store: Store) -> None:
+    """A finished, failed, parked or missing row is left as it is, and the answer is no."""
+    queue = await tasks(store, 3)
+    await store.finish(await claim_one(store, queue))
+    await store.fail(await claim_one(store, queue), "bad")
+    await run(store, "UPDATE tasks SET status = 'parked' WHERE id = 3")
+    before = await rows(store)
+    for key in (1, 2, 3, 99):
+        assert not await controls.cancel(store, queue, key)
+    assert await rows(store) == before
+
+
+@asynchronous
+async def test_cancelling_a_row_its_owner_set_back(store: Store) -> None:
+    """A row back at ready while its old claim still lives is a waiting row: it fails at once."""
+    queue = await tasks(store, 1)
+    job = await claim_one(store, queue)
+    await run(store, "UPDATE tasks SET status = 'new'")
+    assert await controls.cancel(store, queue, 1, "not wanted")
+    assert (await row(store))["status"] == "failed"
+    with pytest.raises(LeaseLost):
+        await store.finish(job)
+    assert await store.claim(queue, 1, "w") == []

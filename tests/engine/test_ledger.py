@@ -1,0 +1,279 @@
+"""Endings as they are written: what handlers return, raise and attach, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion import Job, Permanent, RateLimited
+from tabellion.engine import site
+from tests.owner import Owner, jobs_queue, owning, seconds
+from tests.waiting import eventually
+from tests.working import drain, laboring, make_worker, working
+
+
+@pytest.fixture
+def owner(url: str) -> Iterator[Owner]:
+    """The table with its owner."""
+    with owning(url) as owner:
+        yield owner
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps and looks at the controls several times a second."""
+    monkeypatch.setattr(site, "SWEEP", 0.2)
+    monkeypatch.setattr(site, "CONTROLS", 0.1)
+
+
+def test_a_returned_dict_is_written_with_done(url: str, owner: Owner) -> None:
+    """The handler's dict lands in the row together with the done state."""
+    owner.insert(1)
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> dict[str, Any]:
+        return {"result": f"{job['id']} by {job.worker}", "size": 7}
+
+    drain(make_worker(url, queue, id="w1"))
+    row = owner.row(1)
+    assert (row["status"], row["result"], row["size"]) == ("done", "1 by w1", 7)
+    assert owner.outcomes(1) == ["done"]
+
+
+def test_nothing_returned_is_done(url: str, owner: Owner) -> None:
+    """A handler that returns nothing has done its job."""
+    owner.insert(1)
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        pass
+
+    drain(make_worker(url, queue))
+    assert owner.status(1) == "done"
+
+
+def test_permanent_fails_at_once(url: str, owner: Owner) -> None:
+    """`Permanent` ends in failed after one attempt, with its text in the error column."""
+    owner.insert(1)
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        raise Permanent("empty PDF")
+
+    drain(make_worker(url, queue))
+    assert (owner.status(1), owner.row(1)["error"]) == ("failed", "empty PDF")
+    assert owner.outcomes(1) == ["failed"]
+
+
+def test_an_error_is_tried_again_until_attempts_run_out(url: str, owner: Owner) -> None:
+    """Other exceptions are retried with backoff, `max_attempts` included the first, then the job fails."""
+    owner.insert(1)
+    queue = jobs_queue(max_attempts=3)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        raise OSError(f"try {job.attempt}")
+
+    drain(make_worker(url, queue))
+    assert owner.outcomes(1) == ["retried", "retried", "failed"]
+    assert [attempt["attempt"] for attempt in owner.attempts(1)] == [1, 2, 3]
+    assert owner.row(1)["attempts"] == 3
+    assert str(owner.row(1)["error"]).startswith("OSError: try 3 (test_ledger.py:")
+
+
+def test_a_retried_job_waits_for_its_turn(url: str, owner: Owner) -> None:
+    """A failed job is due again only after its delay, base·2ⁿ and up to half of that more."""
+    owner.insert(1)
+    queue = jobs_queue(retry_base=100.0)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        raise OSError("no")
+
+    with working(make_worker(url, queue)):
+        eventually(lambda: owner.outcomes(1) == ["retried"])
+        [attempt] = owner.attempts(1)
+        [wait] = owner(
+            f"SELECT {seconds(owner, 'retry_at')} - {seconds(owner, 'settled_at')} AS s FROM tabellion_attempts"
+        )
+        assert 99.9 <= wait["s"] <= 150.1
+        assert attempt["attempt"] == 1
+    assert owner.outcomes(1) == ["retried"]
+
+
+def test_a_rate_limit_does_not_spend_the_attempt(url: str, owner: Owner) -> None:
+    """`RateLimited` puts the job back, and its next claim is still attempt 1."""
+    owner.insert(1)
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        if job.deferrals < 2:
+            raise RateLimited(after=0.01)
+
+    drain(make_worker(url, queue))
+    assert owner.outcomes(1) == ["limited", "limited", "done"]
+    assert [attempt["attempt"] for attempt in owner.attempts(1)] == [1, 1, 1]
+
+
+def test_rate_limits_are_capped(url: str, owner: Owner) -> None:
+    """After `max_deferrals` the job fails instead of waiting for ever."""
+    owner.insert(1)
+    queue = jobs_queue(max_deferrals=2)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        raise RateLimited(after=0.0)
+
+    drain(make_worker(url, queue))
+    assert owner.outcomes(1) == ["limited", "limited", "failed"]
+    assert "max_deferrals" in owner.row(1)["error"]
+
+
+def test_rate_limits_end_at_the_deadline(url: str, owner: Owner) -> None:
+    """A wait that would pass the queue's deadline fails the job now."""
+    owner.insert(1)
+    queue = jobs_queue(deadline=5.0)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        raise RateLimited(after=60.0)
+
+    drain(make_worker(url, queue))
+    assert owner.outcomes(1) == ["failed"]
+    assert "deadline" in owner.row(1)["error"]
+
+
+def test_a_wrong_return_type_fails_the_job(url: str, owner: Owner) -> None:
+    """Anything but a dict or nothing is a bug of the handler: failed, said so, not retried."""
+    owner.insert(1)
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> Any:
+        return "a text"
+
+    drain(make_worker(url, queue))
+    assert owner.outcomes(1) == ["failed"]
+    assert "the handler returned str" in owner.row(1)["error"]
+
+
+def test_a_handler_may_name_another_ending(url: str, owner: Owner) -> None:
+    """A dict that names the status column decides the row's ending; the attempt is done."""
+    owner.insert(1)
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> dict[str, Any]:
+        return {"status": "duplicate"}
+
+    drain(make_worker(url, queue))
+    assert owner.status(1) == "duplicate"
+    assert owner.outcomes(1) == ["done"]
+
+
+def test_an_unknown_column_fails_only_its_own_job(url: str, owner: Owner) -> None:
+    """One result that the table cannot take does not harm those written with it."""
+    owner.insert(*range(1, 21))
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> dict[str, Any]:
+        return {"reslut": "typo"} if job.key == 7 else {"result": "ok"}
+
+    drain(make_worker(url, queue))
+    assert owner.count("done") == 19
+    assert (owner.status(7), "did you mean 'result'" in owner.row(7)["error"]) == ("failed", True)
+
+
+UNWRITABLE: dict[str, Any] = {
+    "a circle": lambda job: _circle(),
+    "keys that are no text": lambda job: {"result": {(1, 2): 3}},
+    "a column that is no text": lambda job: {1: 2},
+    "half a character": lambda job: {"result": "\ud800"},
+    "a nul": lambda job: {"result": "a\x00b"},
+    "an object": lambda job: {"size": object()},
+    "also without its value": lambda job: job.also("UPDATE jobs SET size = :size"),
+    "also that is no SQL": lambda job: job.also("NOT SQL AT ALL"),
+    "a cost that is no number": lambda job: setattr(job, "cost", "much"),
+    "a note that is no text": lambda job: job.note(5),
+    "a note with a nul": lambda job: job.note("a\x00b"),
+    "a note of half a character": lambda job: job.note("\ud800"),
+}
+
+
+def _circle() -> dict[str, Any]:
+    circle: dict[str, Any] = {}
+    circle["result"] = circle
+    return circle
+
+
+@pytest.mark.parametrize("what", UNWRITABLE)
+def test_whatever_a_handler_returns_the_others_go_on(url: str, owner: Owner, what: str) -> None:
+    """A result that cannot be written ends its own job, and no other job is held up by it."""
+    owner.insert(1, 2)
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> Any:
+        if job.key == 1:
+            return UNWRITABLE[what](job)
+        await asyncio.sleep(0.1)
+        return {"result": "ok"}
+
+    with working(make_worker(url, queue)):
+        eventually(lambda: owner.status(2) == "done", within=8)
+        eventually(lambda: owner.status(1) in ("done", "failed"), within=8)
+        owner.insert(3)
+        eventually(lambda: owner.status(3) == "done", within=8)
+
+
+def test_also_commits_with_the_finish(url: str, owner: Owner) -> None:
+    """Statements attached to a job are there exactly when it is done."""
+    owner.insert(1)
+    owner("CREATE TABLE pages (job integer, n integer)")
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        job.also("INSERT INTO pages (job, n) VALUES (:job, :n)", job=job.key, n=job.attempt)
+        if job.attempt == 1:
+            raise OSError("not yet")
+
+    drain(make_worker(url, queue))
+    assert owner("SELECT job, n FROM pages") == [{"job": 1, "n": 2}]
+
+
+def test_a_handler_may_call_off_its_own_await(url: str, owner: Owner) -> None:
+    """A CancelledError of the handler's own making spends the attempt like any other error; it is no endless loop."""
+    owner.insert(1)
+    queue = jobs_queue(max_attempts=2)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        inner = asyncio.ensure_future(asyncio.sleep(60))
+        inner.cancel()
+        await inner
+
+    with working(make_worker(url, queue)):
+        eventually(lambda: owner.status(1) == "failed", within=8)
+    assert owner.outcomes(1) == ["retried", "failed"]
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_a_handler_that_exits_does_not_end_the_worker(url: str, owner: Owner, tmp_path: Path, threads: bool) -> None:
+    """`sys.exit()` in a handler is an error of that job: the worker goes on, and says what happened."""
+    owner.insert(1)
+    with laboring(url, tmp_path, exits=1, threads=threads, max_attempts=2, lease=0.5) as laborer:
+        eventually(lambda: owner.status(1) == "failed" or laborer.process.poll() is not None, within=8)
+        assert laborer.process.poll() is None, laborer.errors()
+        assert "SystemExit" in owner.row(1)["error"]
+        owner.insert(2)
+        eventually(lambda: owner.status(2) == "done", within=8)

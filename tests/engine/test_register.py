@@ -1,0 +1,192 @@
+"""The register: our own few tables in each database, and how they come to be."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from tabellion import Store
+from tabellion.engine import register
+from tabellion.engine.errors import NotMigrated, Unreachable
+from tests.engine.tables import TASKS, asynchronous, attempts, run, tasks, tasks_queue
+
+Arm = Callable[[str], None]
+
+
+@asynchronous
+async def test_the_register_comes_with_the_first_use(store: Store) -> None:
+    """An empty database has version 0; opening brings it up to date; again changes nothing."""
+    await store.database.open()
+    assert await store.version() == 0
+    await store.open()
+    assert await store.version() == register.CURRENT
+    assert await store.migrate() == register.CURRENT
+    assert [r["version"] for r in await store.database.fetch("SELECT version FROM tabellion_schema")] == [
+        *range(1, register.CURRENT + 1)
+    ]
+
+
+@asynchronous
+async def test_opening_without_leave_to_migrate(store: Store) -> None:
+    """`migrate=False` says what is missing and makes nothing."""
+    with pytest.raises(NotMigrated, match="tabellion migrate"):
+        await store.open(migrate=False)
+    assert await store.version() == 0
+
+
+@asynchronous
+async def test_a_newer_register_is_refused_clearly(store: Store) -> None:
+    """An old worker on a register it does not know stops and says what to do."""
+    await store.open()
+    await run(store, f"INSERT INTO tabellion_schema (version) VALUES ({register.CURRENT + 1})")
+    await store.close()
+    with pytest.raises(NotMigrated, match=f"version {register.CURRENT + 1}.*upgrade tabellion"):
+        await store.open()
+
+
+@asynchronous
+async def test_a_migration_that_dies_in_the_middle_changes_nothing(store: Store, arm: Arm) -> None:
+    """It is one transaction: the next one starts over and succeeds."""
+    arm("migrate.mid:raise@1")
+    with pytest.raises(Unreachable):
+        await store.open()
+    assert await store.version() == 0
+    await store.open()
+    assert await store.version() == register.CURRENT
+
+
+@asynchronous
+async def test_twenty_migrations_at_once_on_postgresql(pg_url: str) -> None:
+    """However many processes start together, the register is made once and all of them go on."""
+    stores = [Store(pg_url) for _ in range(20)]
+    try:
+        assert set(await asyncio.gather(*(store.migrate() for store in stores))) == {register.CURRENT}
+        assert len(await stores[0].database.fetch("SELECT * FROM tabellion_schema")) == register.CURRENT
+    finally:
+        await asyncio.gather(*(store.close() for store in stores))
+
+
+def test_twenty_migrations_at_once_on_sqlite(sqlite_url: str) -> None:
+    """The same for twenty threads on one file that does not exist yet."""
+    versions: list[object] = []
+    start = threading.Barrier(20)
+
+    def migrate() -> None:
+        async def once() -> int:
+            store = Store(sqlite_url, deadline=30)
+            try:
+                return await store.migrate()
+            finally:
+                await store.close()
+
+        start.wait()
+        try:
+            versions.append(asyncio.run(once()))
+        except Exception as error:
+            versions.append(error)
+
+    threads = [threading.Thread(target=migrate) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert versions == [register.CURRENT] * 20
+
+
+@asynchronous
+async def test_the_printed_sql_makes_the_register(store: Store) -> None:
+    """What `migrate --sql` prints can be run by someone else, and then no migration is needed."""
+    script = register.script(store.dialect, 0)
+    if store.dialect == "sqlite":
+        with sqlite3.connect(store.url.removeprefix("sqlite:///")) as connection:
+            connection.executescript(script)
+        connection.close()
+    else:
+        other = await asyncpg.connect(store.url)
+        await other.execute(script)
+        await other.close()
+    await store.open(migrate=False)
+    assert await store.version() == register.CURRENT
+    queue = await tasks(store, 1)
+    assert len(await store.claim(queue, 1, "w")) == 1
+
+
+def test_the_script_from_the_current_version_changes_nothing() -> None:
+    """Up to date means that only the version table is seen to."""
+    assert register.statements("sqlite", register.CURRENT) == [register.VERSION_TABLE["sqlite"]]
+
+
+def test_both_databases_have_the_same_register() -> None:
+    """Every version exists for both, with the same tables and columns."""
+
+    def columns(dialect: str) -> list[str]:
+        words = []
+        for version in register.VERSIONS:
+            for statement in version[dialect]:  # type: ignore[index]
+                if statement.startswith("CREATE TABLE"):
+                    lines = statement.splitlines()
+                    words += [lines[0].split()[2], *(line.split()[0] for line in lines[1:-1])]
+        return words
+
+    assert columns("postgresql") == columns("sqlite")
+
+
+@asynchronous
+async def test_a_second_live_claim_is_impossible_in_the_database(store: Store) -> None:
+    """One owner at a time is a constraint: not even SQL by hand can add a second live attempt."""
+    queue = await tasks(store, 1)
+    await store.claim(queue, 1, "w1")
+    [live] = await attempts(store, 1)
+    token = "'00000000-0000-0000-0000-000000000000'"
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        await run(
+            store,
+            f"""INSERT INTO tabellion_attempts (queue, key, n, token, attempt, crashes, deferrals, worker, first_at,
+claimed_at, lease_until) SELECT queue, key, n + 1, {token}, 1, 0, 0, 'w2', first_at, claimed_at, lease_until
+FROM tabellion_attempts""",
+        )
+    assert await attempts(store, 1) == [live]
+
+
+@asynchronous
+async def test_a_role_that_may_not_create_says_what_to_do(pg_url: str) -> None:
+    """PostgreSQL: without the right to create, the error names the way; with the tables made and granted, work goes."""
+    role = "clerk_" + urlsplit(pg_url).path.strip("/")
+    async with Store(pg_url) as admin:
+        await run(admin, TASKS, f"CREATE ROLE {role} LOGIN", f"GRANT SELECT, INSERT, UPDATE ON tasks TO {role}")
+        await run(admin, *(f"DROP TABLE {table}" for table in (*register.TABLES, "tabellion_schema")))
+        store = Store(pg_url.replace("postgres@", f"{role}@"))
+        try:
+            with pytest.raises(NotMigrated, match="tabellion migrate --sql"):
+                await store.open()
+            await admin.migrate()
+            for table in (*register.TABLES, "tabellion_schema"):
+                await run(admin, f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {role}")
+            queue = tasks_queue()
+            await store.add(queue, id=1)
+            [job] = await store.claim(queue, 1, "w")
+            await store.finish(job, {"result": "x"})
+        finally:
+            await store.close()
+
+
+@asynchronous
+async def test_outsiders_have_no_rights_on_the_register(pg_url: str) -> None:
+    """PostgreSQL: roles that Supabase publishes tables to cannot read ours."""
+    async with Store(pg_url) as store:
+        await run(
+            store,
+            "DO $$ BEGIN CREATE ROLE anon; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
+            *(f"DROP TABLE {table}" for table in (*register.TABLES, "tabellion_schema")),
+            "ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO anon",
+        )
+        await store.migrate()
+        for table in register.TABLES:
+            [found] = await store.database.fetch(f"SELECT has_table_privilege('anon', '{table}', 'SELECT') AS may")
+            assert found["may"] is False, table

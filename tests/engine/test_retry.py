@@ -1,0 +1,28 @@
+"""When a failed job is tried again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabellion.engine import retry
+
+
+@pytest.mark.parametrize(("attempt", "step"), [(1, 10), (2, 20), (3, 40), (4, 80)])
+def test_delay_doubles(attempt: int, step: float) -> None:
+    """The delay is base·2ⁿ, plus at most half of that."""
+    assert retry.delay(10, attempt, jitter=0) == step
+    assert retry.delay(10, attempt, jitter=1) == step * 1.5
+
+
+@given(base=st.floats(0.01, 10_000), attempt=st.integers(1, 10_000))
+def test_delay_is_bounded(base: float, attempt: int) -> None:
+    """However many tries there were, the delay stays between the step and one and a half longest delays."""
+    step = min(base * 2.0 ** min(attempt - 1, 32), retry.LONGEST_DELAY)
+    assert step <= retry.delay(base, attempt) <= step * 1.5 <= retry.LONGEST_DELAY * 1.5
+
+
+def test_delay_is_spread() -> None:
+    """Jobs that failed together are not tried again together."""
+    assert len({retry.delay(10, 1) for _ in range(50)}) > 40

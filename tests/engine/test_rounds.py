@@ -1,0 +1,125 @@
+"""Who is looked at next: environments and queues in list order, stages that meet, wake-ups, pauses."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion import Environment, Job, Queue, Worker
+from tabellion.engine import controls, site
+from tests.owner import Owner, jobs_queue, owning
+from tests.waiting import eventually
+from tests.working import Diary, ask, drain, make_worker, working
+
+
+@pytest.fixture
+def owner(url: str) -> Iterator[Owner]:
+    """The table with its owner."""
+    with owning(url) as owner:
+        yield owner
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps and looks at the controls several times a second."""
+    monkeypatch.setattr(site, "SWEEP", 0.2)
+    monkeypatch.setattr(site, "CONTROLS", 0.1)
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Iterator[Owner]:
+    """A second environment, on SQLite."""
+    with owning(f"sqlite:///{tmp_path}/second.db") as owner:
+        yield owner
+
+
+def test_environments_and_queues_are_polled_in_list_order(url: str, owner: Owner, second: Owner) -> None:
+    """With one slot, all of the first environment's first queue goes first, then its second, then the next one's."""
+    for one in (owner, second):
+        one("CREATE TABLE scans AS SELECT * FROM jobs")
+        one("CREATE UNIQUE INDEX scans_key ON scans (id)")
+        one.insert(1, 2)
+        one("INSERT INTO scans (id, status, attempts) VALUES (1, 'new', 0), (2, 'new', 0)")
+    order: list[tuple[str, str, int]] = []
+    jobs = jobs_queue()
+    scans = Queue("scans", key="id", ready="new", running="running", done="done", failed="failed")
+
+    async def work(job: Job) -> None:
+        order.append((job.environment, job.queue.name, job.key))
+
+    jobs.handler(work)
+    scans.handler(work)
+    environments = [Environment("prod", url), Environment("dev", second.url)]
+    drain(Worker(environments, [jobs, scans], concurrency=1, poll=0.05))
+    assert order == [(place, queue, key) for place in ("prod", "dev") for queue in ("jobs", "scans") for key in (1, 2)]
+
+
+def test_two_stages_meet_without_waiting_for_a_poll(url: str, owner: Owner) -> None:
+    """One queue's done is the next one's ready: the same worker carries the row through at once."""
+    owner(
+        """CREATE TABLE extraction_queue (id integer PRIMARY KEY, status_id integer NOT NULL,
+  file text, ocr_text text)"""
+    )
+    owner("INSERT INTO extraction_queue (id, status_id) VALUES (1, 1), (2, 1), (3, 1)")
+    extraction = Queue("extraction_queue", name="extraction", status="status_id", ready=1, running=2, done=3, failed=4)
+    ocr = Queue("extraction_queue", name="ocr", status="status_id", ready=3, running=6, done=5, failed=4)
+
+    @extraction.handler
+    async def fetch(job: Job) -> dict[str, Any]:
+        return {"file": f"{job.key}.pdf"}
+
+    @ocr.handler
+    async def read(job: Job) -> dict[str, Any]:
+        return {"ocr_text": f"text of {job['file']}"}
+
+    with working(make_worker(url, extraction, ocr, poll=600.0)):
+        eventually(lambda: owner("SELECT count(*) AS n FROM extraction_queue WHERE status_id = 5")[0]["n"] == 3)
+    rows = owner("SELECT ocr_text FROM extraction_queue ORDER BY id")
+    assert [row["ocr_text"] for row in rows] == ["text of 1.pdf", "text of 2.pdf", "text of 3.pdf"]
+
+
+def test_new_rows_wake_an_idle_worker(url: str, owner: Owner) -> None:
+    """Rows added through the store are picked up without waiting for a poll."""
+    queue = jobs_queue()
+    diary = Diary()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        pass
+
+    with working(make_worker(url, queue, poll=600.0, listeners=[diary])):
+        eventually(lambda: diary.of("environment_up"))
+        time.sleep(0.3)  # the first look must be over: there is no event for "found nothing"
+        ask(url, lambda store: store.add(queue, id=1))
+        eventually(lambda: owner.status(1) == "done")
+
+
+def test_pause_and_resume(url: str, owner: Owner) -> None:
+    """A paused queue starts nothing new, lets running jobs end, and goes on when resumed."""
+    queue = jobs_queue()
+    started: list[int] = []
+    go = threading.Event()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        started.append(job.key)
+        while job.key == 1 and not go.is_set():
+            await asyncio.sleep(0.01)
+
+    owner.insert(1)
+    with working(make_worker(url, queue)):
+        eventually(lambda: started == [1])
+        ask(url, lambda store: controls.pause(store, queue, "maintenance"))
+        owner.insert(2)
+        go.set()
+        eventually(lambda: owner.status(1) == "done")
+        assert owner.status(2) == "new"
+        ask(url, lambda store: controls.resume(store, queue))
+        eventually(lambda: owner.status(2) == "done")
+    assert started == [1, 2]

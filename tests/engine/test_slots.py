@@ -1,0 +1,181 @@
+"""How many at once: in a queue, in a worker, in the whole fleet, and in fair shares."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion import Environment, Job, Queue, Worker
+from tabellion.engine import controls, site
+from tests.owner import Owner, jobs_queue, owning
+from tests.waiting import eventually
+from tests.working import Gauge, ask, drain, make_worker, working
+
+
+@pytest.fixture
+def owner(url: str) -> Iterator[Owner]:
+    """The table with its owner."""
+    with owning(url) as owner:
+        yield owner
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps and looks at the controls several times a second."""
+    monkeypatch.setattr(site, "SWEEP", 0.2)
+    monkeypatch.setattr(site, "CONTROLS", 0.1)
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Iterator[Owner]:
+    """A second environment, on SQLite."""
+    with owning(f"sqlite:///{tmp_path}/second.db") as owner:
+        yield owner
+
+
+def test_concurrency_is_never_exceeded(url: str, owner: Owner) -> None:
+    """Neither a queue's `concurrency` nor the worker's is ever passed, and both are used up to the last place."""
+    owner("CREATE TABLE scans (id integer PRIMARY KEY, status text NOT NULL)")
+    owner.insert(*range(1, 41))
+    owner("INSERT INTO scans (id, status) VALUES " + ", ".join(f"({n}, 'new')" for n in range(1, 41)))
+    gauge = Gauge()
+
+    async def work(job: Job) -> None:
+        with gauge.running("worker", job.queue.name):
+            await asyncio.sleep(0.02)
+
+    jobs = jobs_queue(concurrency=2)
+    scans = Queue("scans", ready="new", running="running", done="done", failed="failed")
+    jobs.handler(work)
+    scans.handler(work)
+    drain(make_worker(url, jobs, scans, concurrency=5))
+    assert gauge.most["jobs"] == 2
+    assert gauge.most["worker"] == 5
+    assert gauge.most["scans"] >= 3
+
+
+def test_plain_functions_run_in_threads_side_by_side(url: str, owner: Owner) -> None:
+    """`def` handlers run at the same time, each in a thread, and the loop stays free."""
+    owner.insert(1, 2, 3)
+    queue = jobs_queue(concurrency=3)
+    together = threading.Barrier(3, timeout=20)
+
+    @queue.handler
+    def work(job: Job) -> dict[str, Any]:
+        together.wait()
+        return {"result": threading.current_thread().name}
+
+    drain(make_worker(url, queue))
+    assert owner.count("done") == 3
+    assert len({owner.row(key)["result"] for key in (1, 2, 3)}) == 3
+
+
+def test_a_thousand_jobs_at_once(url: str, owner: Owner) -> None:
+    """A thousand waiting coroutines in one worker: each row handled once."""
+    owner.insert(*range(1, 1001))
+    queue = jobs_queue(lease=20.0)
+    gauge = Gauge()
+    ready = threading.Event()
+
+    @queue.handler
+    async def work(job: Job) -> dict[str, Any]:
+        with gauge.running("all"):
+            if gauge.now["all"] == 1000:
+                ready.set()
+            while not ready.is_set():
+                await asyncio.sleep(0.05)
+            return {"result": json.dumps(job.key)}
+
+    drain(make_worker(url, queue, concurrency=1000))
+    assert owner.count("done") == 1000
+    assert len(owner.attempts()) == 1000
+
+
+def test_a_fleet_wide_limit_holds_across_workers(url: str, owner: Owner) -> None:
+    """`limit=` bounds what runs in all workers together."""
+    owner.insert(*range(1, 31))
+    queue = jobs_queue(limit=3)
+    gauge = Gauge()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        with gauge.running("fleet"):
+            await asyncio.sleep(0.02)
+
+    with working(make_worker(url, queue), make_worker(url, queue)):
+        eventually(lambda: owner.count("done") == 30)
+    assert gauge.most["fleet"] == 3
+
+
+def test_a_live_limit_holds_across_workers(url: str, owner: Owner) -> None:
+    """A limit set while workers live is obeyed by all of them."""
+    queue = jobs_queue()
+    gauge = Gauge()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        with gauge.running("fleet"):
+            await asyncio.sleep(0.02)
+
+    ask(url, lambda store: controls.limit(store, queue, 2))
+    with working(make_worker(url, queue), make_worker(url, queue)):
+        owner.insert(*range(1, 21))
+        eventually(lambda: owner.count("done") == 20)
+    assert gauge.most["fleet"] == 2
+
+
+def test_a_limited_queue_does_not_wait_for_the_poll(url: str, owner: Owner) -> None:
+    """When a job under a fleet-wide limit ends, its worker takes the next one at once."""
+    owner.insert(*range(1, 6))
+    queue = jobs_queue(limit=1)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        pass
+
+    with working(make_worker(url, queue, poll=600.0)):
+        eventually(lambda: owner.count("done") == 5, within=8)
+
+
+def test_shares_keep_a_busy_environment_from_starving_the_rest(url: str, owner: Owner, second: Owner) -> None:
+    """With `share=`, the second environment's work runs while the first still has a backlog."""
+    owner.insert(*range(1, 41))
+    second.insert(1, 2)
+    queue = jobs_queue()
+    order: list[str] = []
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        order.append(job.environment)
+        await asyncio.sleep(0.01)
+
+    environments = [Environment("prod", url, share=3), Environment("dev", second.url, share=1)]
+    drain(Worker(environments, [queue], concurrency=4, poll=0.05))
+    assert len(order) == 42
+    assert order.index("dev") < 30
+
+
+def test_shares_of_queues(url: str, owner: Owner) -> None:
+    """With `share=` on queues, the later queue is not starved by the first one's backlog."""
+    owner("CREATE TABLE scans (id integer PRIMARY KEY, status text NOT NULL)")
+    owner.insert(*range(1, 41))
+    owner("INSERT INTO scans (id, status) VALUES (1, 'new'), (2, 'new')")
+    order: list[str] = []
+
+    async def work(job: Job) -> None:
+        order.append(job.queue.name)
+        await asyncio.sleep(0.01)
+
+    jobs = jobs_queue(share=3)
+    scans = Queue("scans", ready="new", running="running", done="done", failed="failed", share=1)
+    jobs.handler(work)
+    scans.handler(work)
+    drain(make_worker(url, jobs, scans, concurrency=4))
+    assert len(order) == 42
+    assert order.index("scans") < 30

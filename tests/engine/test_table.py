@@ -1,0 +1,126 @@
+"""A table as its database describes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion import Store
+from tabellion.engine.table import Column
+from tests.engine.tables import asynchronous, run
+
+
+@pytest.mark.parametrize(
+    ("type_name", "family"),
+    [
+        ("integer", "integer"), ("bigint", "integer"), ("SMALLINT", "integer"), ("bigserial", "integer"),
+        ("numeric(10,2)", "number"), ("double precision", "number"), ("REAL", "number"),
+        ("boolean", "boolean"), ("BOOL", "boolean"),
+        ("text", "text"), ("character varying(20)", "text"), ("VARCHAR(20)", "text"), ("citext", "text"),
+        ("timestamp with time zone", "time"), ("timestamp(3) without time zone", "time"), ("date", "time"),
+        ("DATETIME", "time"), ("json", "json"), ("jsonb", "json"), ("uuid", "uuid"), ("bytea", "bytes"),
+        ("BLOB", "bytes"), ("", "other"), ("inet", "other"),
+    ],
+)  # fmt: skip
+def test_types_come_in_families(type_name: str, family: str) -> None:
+    """Both databases' spellings are told apart by what they hold."""
+    assert Column("c", type_name).family == family
+
+
+@asynchronous
+async def test_columns_key_and_indexes(store: Store) -> None:
+    """Names, types, NOT NULL, the key, and each index with its columns and condition."""
+    await run(
+        store,
+        "CREATE TABLE papers (id integer PRIMARY KEY, code varchar(20) NOT NULL UNIQUE, kind text, n integer)",
+        "CREATE INDEX papers_ready ON papers (n, id) WHERE kind = 'new'",
+    )
+    table = await store.table("papers")
+    assert table is not None
+    assert list(table.columns) == ["id", "code", "kind", "n"]
+    assert table.columns["code"].type in ("varchar(20)", "character varying(20)")
+    assert [column.nullable for column in table.columns.values()] == [False, False, True, True]
+    assert table.primary_key == ("id",)
+    assert table.unique_columns() == {"id", "code"}
+    [index] = [index for index in table.indexes if index.name == "papers_ready"]
+    assert index.columns == ("n", "id")
+    assert not index.unique
+    assert "kind" in (index.condition or "")
+    assert "papers_ready" in index.definition
+
+
+@asynchronous
+async def test_a_table_that_is_not_there(store: Store) -> None:
+    """No table, no description."""
+    assert await store.table("nowhere") is None
+
+
+@asynchronous
+async def test_a_key_of_two_columns(store: Store) -> None:
+    """A composite key is given in its own order, and neither column alone is unique."""
+    await run(store, "CREATE TABLE pairs (a integer, b integer, PRIMARY KEY (b, a))")
+    table = await store.table("pairs")
+    assert table is not None
+    assert table.primary_key == ("b", "a")
+    assert table.unique_columns() == set()
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "CREATE UNIQUE INDEX u ON t (code) WHERE live = 1",
+        "create unique index u on t (code) where live = 1",
+        "CREATE UNIQUE INDEX u ON t (code)\nWHERE live = 1",
+        "CREATE UNIQUE INDEX u ON t (lower(code))",
+        "CREATE UNIQUE INDEX u ON t (code, live)",
+    ],
+)
+@asynchronous
+async def test_what_only_some_rows_or_columns_make_unique(store: Store, index: str) -> None:
+    """A partial, an expression's or a two-column unique index does not identify a row."""
+    await run(store, "CREATE TABLE t (id integer PRIMARY KEY, code text, live integer)", index)
+    table = await store.table("t")
+    assert table is not None
+    assert "code" not in table.unique_columns()
+
+
+@asynchronous
+async def test_references(store: Store) -> None:
+    """Foreign keys are known, so that `adopt` can show them."""
+    await run(
+        store,
+        "CREATE TABLE parents (id integer PRIMARY KEY)",
+        "CREATE TABLE children (id integer PRIMARY KEY, parent integer REFERENCES parents (id))",
+    )
+    table = await store.table("children")
+    assert table is not None
+    assert table.references == {"parent": ("parents", "id")}
+
+
+@asynchronous
+async def test_odd_names_are_found(store: Store) -> None:
+    """Spaces, capitals and quotes are part of a name."""
+    await run(store, 'CREATE TABLE "My ""Jobs""" ("Key Of" integer PRIMARY KEY, "statusId" integer)')
+    table = await store.table('My "Jobs"')
+    assert table is not None
+    assert list(table.columns) == ["Key Of", "statusId"]
+
+
+@asynchronous
+async def test_enum_labels_and_row_security(pg_store: Store) -> None:
+    """PostgreSQL: an enum's labels in order, schemas, row security, dropped columns gone."""
+    store = pg_store
+    await store.open()
+    await run(
+        store,
+        "CREATE SCHEMA work",
+        "CREATE TYPE work.mood AS ENUM ('new', 'busy')",
+        "CREATE TABLE work.t (id uuid PRIMARY KEY, gone text, status work.mood NOT NULL, tags text[])",
+        "ALTER TABLE work.t DROP COLUMN gone",
+        "ALTER TABLE work.t ENABLE ROW LEVEL SECURITY",
+    )
+    table = await store.table("work.t")
+    assert table is not None
+    assert list(table.columns) == ["id", "status", "tags"]
+    assert table.columns["status"].labels == ("new", "busy")
+    assert table.row_security
+    assert await store.table("t") is None

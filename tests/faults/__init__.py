@@ -1,0 +1,1 @@
+"""Tests that break things: one per row of the fault matrix, and chaos."""

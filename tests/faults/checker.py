@@ -1,0 +1,236 @@
+"""Judges a chaos run: one pass over the register, the rows and the workers' own logs.
+
+Nothing lost, no second accepted result, attempts within bounds, claims that never overlap, reclaims in time. It knows
+nothing of how the engine works: it compares what the database says with what the workers say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+TICK = 0.002  # seconds two readings of the same clock may seem out of order by rounding
+
+#: What must not happen, with the words a person reads.
+VIOLATIONS = {
+    "lost": "rows that are neither done nor failed",
+    "doubled": "second accepted results",
+    "wrong_result": "rows whose result is not the accepted attempt's",
+    "unexplained": "failures without evidence",
+    "live": "claims left behind",
+    "gaps": "claim numbers that skip or repeat",
+    "overlaps": "claims that overlap",
+    "swept_early": "claims swept before their lease ended",
+    "claimed_early": "retries claimed before they were due",
+    "miscounted": "attempts miscounted",
+    "out_of_bounds": "attempts beyond the maximum",
+    "superseded": "claims superseded without an owner's edit",
+    "unexpected": "results of jobs that nobody ran",
+    "run_twice": "attempts that ran twice",
+    "unheard": "answers that the register does not confirm",
+    "late": "reclaims later than lease + sweep + slack",
+    "leftovers": "temp folders of dead workers",
+    "leaked": "workers that waited for jobs they no longer had",
+    "bad_exits": "workers that ended in disorder",
+    "stuck": "runs that stopped moving",
+    "untested": "zombie runs without one refused answer",
+}
+ENDINGS = ("done", "failed", "quarantined")
+SPENT = ("retried", "crashed")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One line of the register, times in seconds since 1970."""
+
+    key: int
+    n: int
+    attempt: int
+    worker: str
+    claimed_at: float
+    lease_until: float
+    settled_at: float | None
+    outcome: str | None
+    retry_at: float | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the owner's table as it ended."""
+
+    status: str
+    result: str | None
+    error: str | None
+
+
+@dataclass
+class Terms:
+    """What a run promised."""
+
+    max_attempts: int
+    sweep: float
+    slack: float = 1.0
+    permanent: int = 0  #: keys that are multiples of it are told to fail; 0: none are
+    zombies: int = 0
+    outages: Sequence[tuple[float, float]] = ()  #: when the database was away: reclaims cannot happen then
+
+
+@dataclass
+class Report:
+    """What the checker found."""
+
+    violations: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)  #: the first of each kind
+    outcomes: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)  #: what workers were told: ok, stale
+    slowest_reclaim: float = 0.0
+
+    def blame(self, kind: str, what: str, count: int = 1) -> None:
+        """Notes a violation."""
+        self.violations[kind] += count
+        self.examples.setdefault(kind, what)
+
+    @property
+    def clean(self) -> bool:
+        """Whether every promise was kept."""
+        return not sum(self.violations.values())
+
+    def lines(self) -> Iterator[str]:
+        """The verdict for people: a number for every promise."""
+        for kind, words in VIOLATIONS.items():
+            yield f"  {self.violations[kind]:>6}  {words}" + (
+                f"   e.g. {self.examples[kind]}" if kind in self.examples else ""
+            )
+
+
+@dataclass
+class Logs:
+    """What the workers wrote down."""
+
+    runs: Counter[tuple[int, int]] = field(default_factory=Counter)  #: (key, n) -> handler calls
+    accepted: dict[tuple[int, int], str] = field(default_factory=dict)  #: (key, n) -> ending the worker was told
+    refused: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+    @classmethod
+    def read(cls, paths: Iterable[Path]) -> Logs:
+        """Reads every log; a line cut short by a kill says nothing."""
+        logs = cls()
+        for path in paths:
+            with path.open() as file:
+                for line in file:
+                    if not line.endswith("}\n"):
+                        continue
+                    entry = json.loads(line)
+                    place = (entry["key"], entry["n"])
+                    if entry["op"] == "run":
+                        logs.runs[place] += 1
+                    elif entry["op"] == "ok":
+                        logs.accepted[place] = entry["outcome"]
+                    elif entry["op"] == "stale":
+                        logs.refused[place] += 1
+        return logs
+
+
+def check(attempts: Iterable[Attempt], rows: Mapping[int, Row], logs: Logs, terms: Terms) -> Report:
+    """Compares the register (ordered by key and n), the rows and the logs."""
+    report = Report()
+    report.answers = Counter(ok=len(logs.accepted), stale=sum(logs.refused.values()))
+    seen = set()
+    for key, group in groupby(attempts, key=lambda attempt: attempt.key):
+        history = list(group)
+        seen.add(key)
+        _check_order(history, report, terms)
+        _check_ending(key, history, rows.get(key), report, terms)
+        _check_answers(history, logs, report)
+    for key in rows.keys() - seen:
+        report.blame("lost", f"{key} was never claimed, its status is {rows[key].status}")
+    for place, times in logs.runs.items():
+        if times > 1:
+            report.blame("run_twice", f"{place} ran {times} times")
+    if terms.zombies and not report.answers["stale"]:
+        report.blame("untested", f"{terms.zombies} zombies")
+    return report
+
+
+def _check_order(history: Sequence[Attempt], report: Report, terms: Terms) -> None:
+    """Claims follow each other without gap or overlap, count rightly, and end in time."""
+    before: Attempt | None = None
+    for number, attempt in enumerate(history, 1):
+        where = f"{attempt.key}/{attempt.n} ({attempt.worker})"
+        report.outcomes[attempt.outcome or "live"] += 1
+        if attempt.n != number:
+            report.blame("gaps", f"{where} is claim {number}")
+        if attempt.settled_at is None:
+            report.blame("live", where)
+        if attempt.outcome == "superseded":
+            report.blame("superseded", where)
+        if attempt.attempt > terms.max_attempts:
+            report.blame("out_of_bounds", f"{where} is attempt {attempt.attempt}")
+        if before is None:
+            expected = 1
+        else:
+            expected = before.attempt + (before.outcome in SPENT)
+            if before.settled_at is None or attempt.claimed_at < before.settled_at - TICK:
+                report.blame("overlaps", f"{where} claimed at {attempt.claimed_at}, before {before}")
+            if before.retry_at is not None and attempt.claimed_at < before.retry_at - TICK:
+                report.blame("claimed_early", f"{where}: {before.retry_at - attempt.claimed_at:.3f} s")
+        if attempt.attempt != expected:
+            report.blame("miscounted", f"{where} is attempt {attempt.attempt}, not {expected}, after {before}")
+        if crashed(attempt):
+            _check_reclaim(attempt, where, report, terms)
+        before = attempt
+
+
+def crashed(attempt: Attempt) -> bool:
+    """Whether the attempt ended because its lease ran out."""
+    told = attempt.error or ""
+    return attempt.outcome in ("crashed", "quarantined") or (attempt.outcome == "failed" and "crashed on" in told)
+
+
+def _check_reclaim(attempt: Attempt, where: str, report: Report, terms: Terms) -> None:
+    if attempt.settled_at is None:
+        return
+    if attempt.settled_at < attempt.lease_until - TICK:
+        report.blame("swept_early", f"{where}: {attempt.lease_until - attempt.settled_at:.3f} s")
+    away = sum(max(0.0, min(attempt.settled_at, end) - max(attempt.lease_until, begin)) for begin, end in terms.outages)
+    took = attempt.settled_at - attempt.lease_until - away
+    report.slowest_reclaim = max(report.slowest_reclaim, took)
+    if took > terms.sweep + terms.slack:
+        report.blame("late", f"{where}: {took:.2f} s after its lease")
+
+
+def _check_ending(key: int, history: Sequence[Attempt], row: Row | None, report: Report, terms: Terms) -> None:
+    """The row ended, in the way its last attempt did, with that attempt's result."""
+    done = [attempt for attempt in history if attempt.outcome == "done"]
+    last = history[-1]
+    if len(done) > 1 or any(attempt.outcome in ENDINGS for attempt in history[:-1]):
+        report.blame("doubled", f"{key}: {[(attempt.n, attempt.worker, attempt.outcome) for attempt in history]}")
+    if row is None or row.status not in ("done", "failed") or last.outcome not in ENDINGS:
+        report.blame("lost", f"{key}: {row}, last {last}")
+        return
+    if (row.status == "done") is not (last.outcome == "done"):
+        report.blame("wrong_result", f"{key} is {row.status}, its last attempt {last.outcome}")
+    told_to_fail = bool(terms.permanent) and key % terms.permanent == 0
+    if row.status == "done":
+        if told_to_fail or row.result != f"{key}:{last.n}:{last.worker}":
+            report.blame("wrong_result", f"{key} carries {row.result}, accepted was {last}")
+    elif not row.error or not last.error or not (told_to_fail or crashed(last)):
+        report.blame("unexplained", f"{key}: {row}, {last}")
+
+
+def _check_answers(history: Sequence[Attempt], logs: Logs, report: Report) -> None:
+    """What a worker was told is what the register says."""
+    for attempt in history:
+        place = (attempt.key, attempt.n)
+        if attempt.outcome == "done" and place not in logs.runs:
+            report.blame("unexpected", f"{place}")
+        told = logs.accepted.get(place)
+        if told is not None and told != attempt.outcome:
+            report.blame("unheard", f"{place}: told {told}, the register says {attempt.outcome}")
+        if place in logs.refused and told is None and attempt.outcome == "done":
+            report.blame("unheard", f"{place}: refused, but the register says done")

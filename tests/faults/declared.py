@@ -1,0 +1,19 @@
+"""A declaration for `tabellion worker`: handlers that take a minute and tell the file named by LABOR_LOG."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from tabellion import Job
+from tests.owner import jobs_queue
+
+jobs = jobs_queue(lease=5.0)
+
+
+@jobs.handler
+async def work(job: Job) -> None:
+    """Writes down who works on what, then takes its time."""
+    with open(os.environ["LABOR_LOG"], "a") as log:
+        log.write(f"{os.getpid()} {job.key}\n")
+    await asyncio.sleep(60)

@@ -1,0 +1,120 @@
+"""Wrong engines: each breaks one promise, so that the tests which watch over it can be seen to fail."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tabellion.engine import moves as shared
+from tabellion.engine import postgres, postgres_moves, sqlite, sqlite_moves
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """One wrong engine: `apply` breaks this process, `prepare` is SQL that must be run first."""
+
+    promise: str  #: what it breaks
+    apply: Callable[[], None]
+    prepare: tuple[str, ...] = ()
+
+
+def _reworded(module: Any, name: str, *changes: tuple[str, str]) -> None:
+    """Replaces patterns in the SQL that a function of a moves module makes; each must be there."""
+    right = getattr(module, name)
+
+    def wrong(*arguments: Any, **named: Any) -> str:
+        text: str = right(*arguments, **named)
+        for pattern, words in changes:
+            text, count = re.subn(pattern, words, text)
+            if not count:
+                raise LookupError(f"mutant: {pattern!r} is not in {module.__name__}.{name}: {text}")
+        return text
+
+    setattr(module, name, wrong)
+
+
+_SETTLED = r"AND (a\.)?settled_at IS NULL"
+_RUNNING = r"""t\."status" = 'running'"""
+_READY = r"""t\."status" = 'new'"""
+
+
+def _settle_blind() -> None:
+    """Like `UPDATE … WHERE id = ?`: neither the claim nor the row's state is looked at."""
+    _reworded(postgres_moves, "settle", (_SETTLED, ""), (_RUNNING, "true"))
+    _reworded(sqlite_moves, "settle_attempt", (_SETTLED, ""))
+    _reworded(sqlite_moves, "settle_row", (_RUNNING, "true"))
+
+
+def _settle_by_state() -> None:
+    """Like a queue without a fence: the row must be running, but whose claim it is nobody asks."""
+    _reworded(postgres_moves, "settle", (_SETTLED, ""))
+    _reworded(sqlite_moves, "settle_attempt", (_SETTLED, ""))
+
+
+def _sweep_unexpired() -> None:
+    """Sweeps claims whose lease has not run out."""
+    expired = rf"AND (a\.)?lease_until < {NOW}"
+    for kind in (postgres.PostgreSQL, sqlite.SQLite):
+
+        async def fetch(database: Any, text: str, *values: Any, right: Any = kind.fetch) -> Any:
+            return await right(database, re.sub(expired, "", text), *values)
+
+        kind.fetch = fetch  # type: ignore[method-assign, assignment]
+    _reworded(postgres_moves, "settle", (rf"{expired}|$", ""))
+    _reworded(sqlite_moves, "settle_attempt", (rf"{expired}|$", ""))
+
+
+def _claim_running() -> None:
+    """Claims rows that run already."""
+    for module in (postgres_moves, sqlite_moves):
+        _reworded(
+            module, "claim",
+            (_READY, """t."status" IN ('new', 'running')"""),
+            (r"(l_|l\.)settled_at IS NOT NULL", r"\1n IS NOT NULL"),
+        )  # fmt: skip
+
+
+def _claim_early() -> None:
+    """Claims rows whose retry is not due yet."""
+    for module in (postgres_moves, sqlite_moves):
+        _reworded(module, "claim", (r"(l_|l\.)retry_at IS NULL", r"\1n IS NOT NULL"))
+
+
+def _crash_uncharged() -> None:
+    """A crash does not count as an attempt."""
+    for module in (shared, postgres_moves, sqlite_moves):
+        module.CHARGED = ("retried",)  # type: ignore[attr-defined]
+
+
+def _row_forgotten() -> None:
+    """Writes the register and, for one key in a hundred, not the row."""
+    _reworded(postgres_moves, "settle", (r"WHERE t\.", "WHERE NOT l.key LIKE '%33' AND t."))
+    _reworded(sqlite_moves, "settle_row", (r"WHERE t\.", "WHERE CAST($1 AS TEXT) NOT LIKE '%33' AND t."))
+
+
+def _answer_forgotten() -> None:
+    """Takes a stale answer for a yes."""
+    right = Store.settle
+
+    async def settle(one: Store, settlements: Any) -> Any:
+        verdicts = await right(one, settlements)
+        meant = {id(settlement.job): settlement.outcome for settlement in settlements}
+        return [dataclasses.replace(v, outcome=v.outcome or meant[id(v.job)]) for v in verdicts]
+
+    Store.settle = settle  # type: ignore[method-assign, assignment]
+
+
+MUTANTS: dict[str, Mutant] = {
+    "settle-blind": Mutant("a result is accepted only from the live claim", _settle_blind),
+    "settle-by-state": Mutant("a result is accepted only from the row's present owner", _settle_by_state),
+    "sweep-unexpired": Mutant("only an expired claim is swept", _sweep_unexpired),
+    "claim-running": Mutant("a job has one owner at a time", _claim_running, ("DROP INDEX tabellion_attempts_live",)),
+    "claim-early": Mutant("a retry waits until it is due", _claim_early),
+    "crash-uncharged": Mutant("a crash spends the attempt", _crash_uncharged),
+    "row-forgotten": Mutant("nothing is lost", _row_forgotten),
+    "answer-forgotten": Mutant("a refused result is told to its worker", _answer_forgotten),
+}

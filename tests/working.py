@@ -1,0 +1,209 @@
+"""Runs workers beside a test: in threads of this process, or as processes that may be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tabellion import Environment, Event, Queue, Store, Worker
+from tests.waiting import eventually
+
+Value = TypeVar("Value")
+ROOT = Path(__file__).parents[1]
+
+
+class Diary:
+    """A listener that keeps every event."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        """Keeps the event."""
+        self.events.append(event)
+
+    @property
+    def names(self) -> list[str]:
+        """What happened, in order."""
+        return [event.name for event in list(self.events)]
+
+    def of(self, name: str) -> list[Event]:
+        """The events of one name."""
+        return [event for event in list(self.events) if event.name == name]
+
+
+class Gauge:
+    """Counts what runs at the same time."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def running(self, *names: str) -> Iterator[None]:
+        """Counts one more under each name for the length of a block."""
+        with self._lock:
+            for name in names:
+                self.now[name] = self.now.get(name, 0) + 1
+                self.most[name] = max(self.most.get(name, 0), self.now[name])
+        try:
+            yield
+        finally:
+            with self._lock:
+                for name in names:
+                    self.now[name] -= 1
+
+
+def make_worker(url: str, *queues: Queue, **options: Any) -> Worker:
+    """A worker that polls often."""
+    return Worker([Environment("prod", url)], queues, **({"poll": 0.05} | options))
+
+
+def ask(url: str, question: Callable[[Store], Awaitable[Value]]) -> Value:
+    """Asks a store of its own."""
+
+    async def go() -> Value:
+        async with Store(url) as store:
+            return await question(store)
+
+    return asyncio.run(go())
+
+
+class Shift:
+    """One worker at work in a thread with an event loop of its own."""
+
+    def __init__(self, worker: Worker, *, until_idle: bool = False) -> None:
+        self.worker = worker
+        self.failure: BaseException | None = None
+        self._until_idle = until_idle
+        self.thread = threading.Thread(target=self._run, name=f"shift of {worker.id}", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self.worker.serve(until_idle=self._until_idle))
+        except BaseException as error:
+            self.failure = error
+
+    @property
+    def over(self) -> bool:
+        """Whether the worker has ended."""
+        return not self.thread.is_alive()
+
+    def end(self, within: float = 20) -> None:
+        """Waits for the worker's end and raises what ended it, if anything did."""
+        self.thread.join(within)
+        assert self.over, f"{self.worker.id} did not stop within {within} s"
+        if self.failure is not None:
+            raise self.failure
+
+
+@contextlib.contextmanager
+def working(*workers: Worker) -> Iterator[list[Shift]]:
+    """These workers at work for the length of a block; told to stop at its end."""
+    shifts = [Shift(worker) for worker in workers]
+    try:
+        yield shifts
+    finally:
+        for worker in workers:
+            worker.stop()
+        for shift in shifts:
+            shift.thread.join(2)
+        for worker in workers:
+            worker.stop()
+    for shift in shifts:
+        shift.end()
+
+
+def drain(worker: Worker, within: float = 30) -> None:
+    """Works until nothing is left to do."""
+    shift = Shift(worker, until_idle=True)
+    try:
+        shift.end(within)
+    finally:
+        worker.stop()
+        worker.stop()
+
+
+class Laborer:
+    """A worker process of `tests.faults.laborer`; its log tells what its handlers did."""
+
+    def __init__(self, url: str, folder: Path, *, failpoints: str = "", environ: dict[str, str] | None = None,
+                 **options: Any) -> None:  # fmt: skip
+        number = len(list(folder.glob("laborer-*.log")))
+        self.log = folder / f"laborer-{number}.log"
+        self.log.touch()
+        self._errors = (folder / f"laborer-{number}.err").open("w+b")
+        orders = {"url": url, "log": str(self.log), "folder": str(folder / "temp")} | options
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.laborer", json.dumps(orders)],
+            cwd=ROOT, stderr=self._errors, stdout=self._errors, start_new_session=True,
+            env=os.environ | {"TABELLION_FAILPOINTS": failpoints} | (environ or {}),
+        )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self.process.pid
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal to the process."""
+        self.process.send_signal(number)
+
+    def lines(self, what: str | None = None) -> list[dict[str, Any]]:
+        """What it wrote down: handler calls as 'start' and 'end', events by their name."""
+        entries = [json.loads(line) for line in self.log.read_text().splitlines() if line.endswith("}")]
+        return entries if what is None else [entry for entry in entries if entry["what"] == what]
+
+    def started(self, key: int) -> bool:
+        """Whether its handler was called with this job."""
+        return any(entry["key"] == str(key) for entry in self.lines("start"))
+
+    def await_start(self, key: int) -> None:
+        """Returns once its handler works on this job."""
+        eventually(lambda: self.started(key) or self._died())
+
+    def await_event(self, name: str) -> None:
+        """Returns once it has told this event."""
+        eventually(lambda: self.lines(name) or self._died())
+
+    def _died(self) -> bool:
+        if self.process.poll() is not None:
+            raise AssertionError(f"the worker ended with {self.process.returncode}:\n{self.errors()}")
+        return False
+
+    def errors(self) -> str:
+        """What it printed."""
+        self._errors.seek(0)
+        return self._errors.read().decode()
+
+    def wait(self, within: float = 30) -> int:
+        """Waits for its end and returns the exit code; below zero is a signal."""
+        return self.process.wait(within)
+
+    def close(self) -> None:
+        """Ends it, however it is."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+        self._errors.close()
+
+
+@contextlib.contextmanager
+def laboring(url: str, folder: Path, **options: Any) -> Iterator[Laborer]:
+    """A worker process for the length of a block."""
+    laborer = Laborer(url, folder, **options)
+    try:
+        yield laborer
+    finally:
+        laborer.close()
