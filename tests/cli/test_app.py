@@ -1,0 +1,76 @@
+"""The application: help, version, options, and errors with their own exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tabellion import __version__
+from tabellion.cli.app import COMMANDS, app
+from tests.cli.project import Project
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example_and_json(command: str) -> None:
+    """`--help` explains, shows an example, and offers --json."""
+    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    assert f"tabellion {command}" in result.output or f"{command} " in result.output
+    assert "xample" in result.output
+    assert "--json" in result.output
+
+
+def test_version() -> None:
+    """--version prints it."""
+    assert CliRunner().invoke(app, ["--version"]).output.strip() == f"tabellion {__version__}"
+
+
+def test_help_loads_neither_engine_nor_drivers() -> None:
+    """`tabellion --help` stays quick: what only commands need is not imported."""
+    heavy = ("asyncpg", "tabellion.engine.worker", "structlog", "sqlite3")
+    code = f"import sys; import tabellion.cli.app; print([name for name in sys.modules if name.startswith({heavy!r})])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_an_error_is_one_message_and_its_own_code(tmp_path: Path) -> None:
+    """No traceback: configuration is 3, a database that does not answer is 4, wrong usage is 2."""
+
+    def code(*words: str, text: str = "") -> tuple[int, str]:
+        (tmp_path / "tabellion.toml").write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-m", "tabellion", *words], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stderr
+
+    assert code("status") == (3, f"error: {_which_queues()}\n")
+    assert code("status", text="quues = 'x'")[0] == 3
+    assert code("explain")[0] == 2
+    (tmp_path / "queues.py").write_text(
+        "from tabellion import Queue\nq = Queue('t', ready=1, running=2, done=3, failed=4)\n"
+    )
+    unreachable = "queues = 'queues.py'\n[environments]\nprod = 'postgresql://127.0.0.1:1/x'\n"
+    assert code("explain", "t", "1", text=unreachable)[0] == 4
+    assert code("explain", "nope", "1", text="queues = 'queues.py'")[0] == 3
+
+
+def _which_queues() -> str:
+    return (
+        "which queues? Name the module that declares them: --queues shop.queues, "
+        'or queues = "shop.queues" in tabellion.toml'
+    )
+
+
+def test_several_environments_must_be_told_apart(lite: Project) -> None:
+    """A command that changes something asks which environment is meant."""
+    file = lite.folder / "tabellion.toml"
+    file.write_text(file.read_text() + f'dev = "sqlite:///{lite.folder}/dev.db"\n')
+    result = lite.run("pause", "invoices")
+    assert result.exit_code == 3
+    assert "which environment? Say --environment with one of: prod, dev" in str(result.exception)
+    assert lite.run("pause", "invoices", "-e", "prod").exit_code == 0

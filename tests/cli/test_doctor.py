@@ -1,0 +1,98 @@
+"""doctor and adopt: from a table to a queue that works."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from tabellion import Queue
+from tests.cli.project import Project
+
+
+def test_the_doctor_names_the_missing_index_and_its_fix_works(project: Project) -> None:
+    """The DDL it prints is the DDL that quiets it, and it changes nothing itself."""
+    findings = project.json("doctor")
+    [index] = [one for one in findings if "no index leads" in one["what"]]
+    assert project.sql(_tables(project)) == [{"n": 0}]
+    project.sql(index["fix"].replace("CONCURRENTLY ", ""))
+    assert not [one for one in project.json("doctor") if "no index leads" in one["what"]]
+
+
+def _tables(project: Project) -> str:
+    if project.url.startswith("sqlite"):
+        return "SELECT count(*) AS n FROM sqlite_master WHERE name LIKE 'tabellion%'"
+    return "SELECT count(*) AS n FROM pg_tables WHERE tablename LIKE 'tabellion%'"
+
+
+def test_the_doctor_names_the_collision_of_seed_000(lite: Project) -> None:
+    """Status 4 for both OCR_PROCESSING and ERREUR: named, with exit code 3."""
+    (lite.folder / "queues.py").write_text(
+        "from tabellion import Queue\n"
+        "ocr = Queue('extraction_queue', name='ocr', status='status_id', ready=3, running=4, done=5, failed=4)\n"
+    )
+    result = lite.run("doctor")
+    assert result.exit_code == 3
+    assert "running and failed are the same rows: both are status_id = 4" in " ".join(result.output.split())
+
+
+def test_the_doctor_reports_rows_running_outside_the_register(project: Project) -> None:
+    """Rows left running by other workers are counted."""
+    project.insert("x")
+    project.sql("UPDATE invoices SET status = 'reading'")
+    project.run("migrate")
+    assert any("1 rows are running with no claim" in one["what"] for one in project.json("doctor"))
+
+
+def test_the_doctor_says_that_a_database_does_not_answer(lite: Project) -> None:
+    """Exit code 4, and where it looked, without the password."""
+    (lite.folder / "tabellion.toml").write_text(
+        f'queues = "{lite.folder}/queues.py"\n[environments]\nprod = "postgresql://me:secret@127.0.0.1:1/x"\n'
+    )
+    result = lite.run("doctor")
+    assert result.exit_code == 4
+    assert "postgresql://127.0.0.1:1/x" in result.output
+    assert "secret" not in result.output
+
+
+def test_adopt_writes_a_declaration_that_works(project: Project, tmp_path: Path) -> None:
+    """Status, states and mirrors are found; the file it writes is a queue the engine takes."""
+    project.insert("x")
+    file = tmp_path / "adopted.py"
+    result = project.run(
+        "adopt", "invoices", "--running", "reading", "--done", "read", "--failed", "broken", "--write", str(file)
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    spec = importlib.util.spec_from_file_location("adopted", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    queue = module.invoices
+    assert isinstance(queue, Queue)
+    assert queue.states["ready"] == {"status": "new"}
+    assert queue.mirrors == {"worker": "worker_id", "started_at": "started_at", "error": "error_message"}
+    assert project.run("adopt", "invoices", "--write", str(file)).exit_code == 2
+
+
+def test_adopt_asks_for_what_it_cannot_guess(lite: Project) -> None:
+    """All of it at once, with the values it saw."""
+    lite.sql(
+        "CREATE TABLE codes (id INTEGER PRIMARY KEY, status INTEGER)", "INSERT INTO codes (status) VALUES (7), (7), (9)"
+    )
+    result = lite.run("adopt", "codes")
+    assert result.exit_code == 3
+    said = str(result.exception)
+    assert "--ready VALUE" in said
+    assert "--failed VALUE" in said
+    assert "7: 2, 9: 1" in said
+
+
+def test_adopt_reads_the_names_behind_a_status_id(lite: Project) -> None:
+    """A status column that points to a table of names is understood."""
+    lite.sql(
+        "CREATE TABLE statuses (id INTEGER PRIMARY KEY, name TEXT)",
+        "INSERT INTO statuses VALUES (1, 'EN_ATTENTE'), (2, 'EN_TRAITEMENT'), (3, 'COMPLETE'), (4, 'ERREUR')",
+        "CREATE TABLE extraction_queue (id INTEGER PRIMARY KEY, status_id INTEGER REFERENCES statuses (id))",
+    )
+    found = lite.json("adopt", "extraction_queue")
+    assert found["states"] == {"ready": 1, "running": 2, "done": 3, "failed": 4}

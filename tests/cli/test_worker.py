@@ -1,0 +1,44 @@
+"""`tabellion worker`: works, restarts what dies with the evidence kept, stops in order."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.cli.project import Project
+from tests.waiting import eventually
+
+
+def test_a_killed_process_is_started_again_and_its_end_is_evidence(project: Project) -> None:
+    """The job of a process that was killed runs again at once; the register has the signal and the last note."""
+    project.insert("kill", "ok")
+    process = project.start("worker", "--until-idle")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert [row["status"] for row in project.sql("SELECT status FROM invoices ORDER BY id")] == ["read", "read"]
+    [crash] = project.sql("SELECT error FROM tabellion_attempts WHERE outcome = 'crashed'")
+    assert "was killed by SIGKILL" in crash["error"]
+    assert "page 3 of 9" in crash["error"]
+
+
+def test_sigterm_hands_back_and_exits_with_zero(project: Project) -> None:
+    """Past the grace time a running job is ready again, its attempt not spent, and no process is left."""
+    project.insert("slow")
+    process = project.start("worker", "--grace", "0.2", "--processes", "2", "--json")
+    eventually(lambda: project.sql("SELECT status FROM invoices")[0]["status"] == "reading", within=20)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert project.sql("SELECT status, worker_id FROM invoices") == [{"status": "new", "worker_id": None}]
+    [attempt] = project.sql("SELECT outcome FROM tabellion_attempts")
+    assert attempt["outcome"] == "released"
+    assert '"event": "worker_stopping"' in errors
+
+
+def test_a_declaration_that_cannot_work_ends_the_worker(lite: Project) -> None:
+    """It is said once, with exit code 3, and the process is not started again and again."""
+    lite.sql("ALTER TABLE invoices DROP COLUMN error_message")
+    process = lite.start("worker")
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert "has no column 'error_message'" in errors
+    assert errors.count("cannot work as declared") == 1

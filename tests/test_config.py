@@ -1,0 +1,104 @@
+"""Settings: the file, then variables, and every mistake named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tabellion import config
+from tabellion.engine.errors import ConfigurationError
+
+
+def written(folder: Path, text: str) -> Path:
+    """A configuration file with this text."""
+    file = folder / "tabellion.toml"
+    file.write_text(text)
+    return file
+
+
+def test_without_anything_there_is_sqlite_under_the_data_folder() -> None:
+    """No file, no variables: an embedded default."""
+    found = config.load(variables={})
+    assert [environment.url for environment in found.environments] == ["sqlite:///tabellion-data/tabellion.db"]
+    assert (found.queues, found.concurrency, found.processes, found.log_level) == (None, 100, 1, "info")
+
+
+def test_environments_keep_their_order_and_take_secrets_from_variables(tmp_path: Path) -> None:
+    """Order in the file is polling order; `${NAME}` is replaced."""
+    file = written(
+        tmp_path,
+        """
+queues = "shop.queues"
+[environments]
+prod = "postgresql://u:${PROD_PASSWORD}@db/prod"
+dev = { url = "sqlite:///dev.db", share = 2 }
+[worker]
+concurrency = 7
+""",
+    )
+    found = config.load(file, {"PROD_PASSWORD": "s3cret"})
+    assert [(one.name, one.url, one.share) for one in found.environments] == [
+        ("prod", "postgresql://u:s3cret@db/prod", None),
+        ("dev", "sqlite:///dev.db", 2),
+    ]
+    assert (found.queues, found.concurrency) == ("shop.queues", 7)
+    assert "s3cret" not in found.environments[0].address
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("quues = 'x'", "unknown key 'quues'; did you mean 'queues'"),
+        ("[worker]\nconcurency = 3", "unknown key 'worker.concurency'; did you mean 'worker.concurrency'"),
+        ("[worker]\nconcurrency = 'many'", "worker.concurrency = 'many' does not fit"),
+        ("[worker]\nconcurrency = true", "worker.concurrency = True does not fit"),
+        ("[worker]\nconcurrency = 0", "worker.concurrency: 0 must be at least 1"),
+        ("[log]\nlevel = 'loud'", "log.level: 'loud' is not one of"),
+        ("[environments]\nprod = 3", "environments.prod: write prod ="),
+        ("[environments]\nprod = { url = 'sqlite:///x', shares = 3 }", "environments.prod: unknown key 'shares'"),
+        ("[environments]\n'a b' = 'sqlite:///x'", "environment name 'a b'"),
+        ("[environments]\nprod = '${NOPE}'", "the environment variable NOPE is not set"),
+        ("queues = ", "tabellion.toml"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+    """Unknown keys, wrong types and missing variables say which key and what to write."""
+    with pytest.raises(ConfigurationError) as caught:
+        config.load(written(tmp_path, text), {})
+    assert message in str(caught.value)
+
+
+def test_variables_win_over_the_file(tmp_path: Path) -> None:
+    """`TABELLION_*` first, then the names people already have."""
+    file = written(tmp_path, "[worker]\nconcurrency = 7\n[log]\nlevel = 'error'\n")
+    variables = {
+        "TABELLION_CONCURRENCY": "9",
+        "LOG_LEVEL": "debug",
+        "TABELLION_LOG_JSON": "yes",
+        "TABELLION_DATABASE_URL": "sqlite:///v.db",
+    }
+    found = config.load(file, variables)
+    assert (found.concurrency, found.log_level, found.log_json) == (9, "debug", True)
+    assert [one.url for one in found.environments] == ["sqlite:///v.db"]
+
+
+def test_database_url_stands_in_where_the_file_names_none(tmp_path: Path) -> None:
+    """The file's environments are kept; without them DATABASE_URL is one."""
+    file = written(tmp_path, "[environments]\nprod = 'sqlite:///prod.db'")
+    variables = {"DATABASE_URL": "sqlite:///other.db"}
+    assert [one.name for one in config.load(file, variables).environments] == ["prod"]
+    assert [one.url for one in config.load(written(tmp_path, ""), variables).environments] == ["sqlite:///other.db"]
+
+
+@pytest.mark.parametrize(("name", "text"), [("TABELLION_CONCURRENCY", "many"), ("TABELLION_LOG_JSON", "perhaps")])
+def test_a_mistake_in_a_variable_is_named(name: str, text: str) -> None:
+    """The variable and its value are in the message."""
+    with pytest.raises(ConfigurationError, match=f"{name}='{text}'"):
+        config.load(variables={name: text})
+
+
+def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
+    """--config with a wrong name is an error, not the default."""
+    with pytest.raises(ConfigurationError, match="no such file"):
+        config.load(tmp_path / "nope.toml", {})
