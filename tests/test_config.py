@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion import config
+from tabellion.config import load
 from tabellion.engine.errors import ConfigurationError
 
 
@@ -19,7 +19,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_without_anything_there_is_sqlite_under_the_data_folder() -> None:
     """No file, no variables: an embedded default."""
-    found = config.load(variables={})
+    found = load(variables={})
     assert [environment.url for environment in found.environments] == ["sqlite:///tabellion-data/tabellion.db"]
     assert (found.queues, found.concurrency, found.processes, found.log_level) == (None, 100, 1, "info")
 
@@ -37,7 +37,7 @@ dev = { url = "sqlite:///dev.db", share = 2 }
 concurrency = 7
 """,
     )
-    found = config.load(file, {"PROD_PASSWORD": "s3cret"})
+    found = load(file, {"PROD_PASSWORD": "s3cret"})
     assert [(one.name, one.url, one.share) for one in found.environments] == [
         ("prod", "postgresql://u:s3cret@db/prod", None),
         ("dev", "sqlite:///dev.db", 2),
@@ -65,7 +65,7 @@ concurrency = 7
 def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, message: str) -> None:
     """Unknown keys, wrong types and missing variables say which key and what to write."""
     with pytest.raises(ConfigurationError) as caught:
-        config.load(written(tmp_path, text), {})
+        load(written(tmp_path, text), {})
     assert message in str(caught.value)
 
 
@@ -78,7 +78,7 @@ def test_variables_win_over_the_file(tmp_path: Path) -> None:
         "TABELLION_LOG_JSON": "yes",
         "TABELLION_DATABASE_URL": "sqlite:///v.db",
     }
-    found = config.load(file, variables)
+    found = load(file, variables)
     assert (found.concurrency, found.log_level, found.log_json) == (9, "debug", True)
     assert [one.url for one in found.environments] == ["sqlite:///v.db"]
 
@@ -87,18 +87,18 @@ def test_database_url_stands_in_where_the_file_names_none(tmp_path: Path) -> Non
     """The file's environments are kept; without them DATABASE_URL is one."""
     file = written(tmp_path, "[environments]\nprod = 'sqlite:///prod.db'")
     variables = {"DATABASE_URL": "sqlite:///other.db"}
-    assert [one.name for one in config.load(file, variables).environments] == ["prod"]
-    assert [one.url for one in config.load(written(tmp_path, ""), variables).environments] == ["sqlite:///other.db"]
+    assert [one.name for one in load(file, variables).environments] == ["prod"]
+    assert [one.url for one in load(written(tmp_path, ""), variables).environments] == ["sqlite:///other.db"]
 
 
 @pytest.mark.parametrize(("name", "text"), [("TABELLION_CONCURRENCY", "many"), ("TABELLION_LOG_JSON", "perhaps")])
 def test_a_mistake_in_a_variable_is_named(name: str, text: str) -> None:
     """The variable and its value are in the message."""
     with pytest.raises(ConfigurationError, match=f"{name}='{text}'"):
-        config.load(variables={name: text})
+        load(variables={name: text})
 
 
 def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
     """--config with a wrong name is an error, not the default."""
     with pytest.raises(ConfigurationError, match="no such file"):
-        config.load(tmp_path / "nope.toml", {})
+        load(tmp_path / "nope.toml", {})

@@ -43,7 +43,8 @@ async def read(job: Job) -> dict:
 """
 TABLES = {
     "sqlite": """CREATE TABLE invoices (id INTEGER PRIMARY KEY, status TEXT NOT NULL DEFAULT 'new', url TEXT,
-        total INTEGER, worker_id TEXT, started_at TEXT, error_message TEXT, created_at TEXT DEFAULT CURRENT_TIMESTAMP)""",
+        total INTEGER, worker_id TEXT, started_at TEXT, error_message TEXT,
+        created_at TEXT DEFAULT CURRENT_TIMESTAMP)""",
     "postgresql": """CREATE TABLE invoices (id serial PRIMARY KEY, status text NOT NULL DEFAULT 'new', url text,
         total integer, worker_id text, started_at timestamptz, error_message text,
         created_at timestamptz DEFAULT now())""",

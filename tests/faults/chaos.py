@@ -59,6 +59,7 @@ class Child:
     armed: str
     frozen_until: float | None = None
     frozen_at: float = 0.0
+    spared_until: float = 0.0  #: a zombie gets a moment to say what it has to say
 
 
 @dataclass
@@ -163,9 +164,11 @@ class Nemesis:
         self.zombies = max(3, kills // 7)
         self._seen = [0] * workers
         self.crashes = max(1, kills // 33) if server is not None else 0
-        self.children: dict[int, Child] = {slot: self._start(slot) for slot in range(workers)}
+        self.children: dict[int, Child] = {}
+        for slot in range(workers):
+            self.children[slot] = self._start(slot)
 
-    def rage(self) -> None:
+    def rage(self, limit: float) -> None:
         """Runs until every row has ended and everything planned has been done."""
         began = time.monotonic()
         moved, moved_at, asked_at = -1, began, began
@@ -181,6 +184,9 @@ class Nemesis:
             now = time.monotonic()
             if done != moved:
                 moved, moved_at = done, now
+            if now - began > limit:
+                self.tally.stuck = f"not over after {limit:g} s with {self.table.open_rows()} rows open"
+                break
             if now - moved_at > STUCK:
                 self.tally.stuck = f"nothing moved for {STUCK:g} s with {self.table.open_rows()} rows open"
                 break
@@ -214,7 +220,8 @@ class Nemesis:
 
     def _start(self, slot: int) -> Child:
         armed = ""
-        if self.tally.zombies < self.zombies and self.chance.random() < 0.25:
+        stopping = any(":stop" in child.armed for child in self.children.values()) or bool(self._frozen())
+        if self.tally.zombies < self.zombies and not stopping and self.chance.random() < 0.25:
             armed = f"handler.post_call:stop@{self.chance.randint(1, 200)}"
         elif self.tally.kills < self.kills and self.chance.random() < 0.5:
             armed = f"{self.chance.choice(PLACES)}:kill@{self.chance.randint(1, 40)}"
@@ -224,7 +231,8 @@ class Nemesis:
         return Child(pid, armed)
 
     def _living(self) -> list[Child]:
-        return [child for child in self.children.values() if child.frozen_until is None]
+        now = time.monotonic()
+        return [one for one in self.children.values() if one.frozen_until is None and now > one.spared_until]
 
     def _frozen(self) -> list[Child]:
         return [child for child in self.children.values() if child.frozen_until is not None]
@@ -232,7 +240,7 @@ class Nemesis:
     def _kill(self) -> None:
         """kill -9 at a random moment; most kills at failpoints happen by themselves."""
         living = self._living()
-        if living:
+        if len(living) > 1:  # somebody must be there to sweep
             child = self.chance.choice(living)
             child.armed = ""
             os.kill(child.pid, signal.SIGKILL)
@@ -265,7 +273,7 @@ class Nemesis:
                 if self.table.sqlite:
                     # It may have been stopped with the file's lock in its hands.
                     self.tally.outages.append((child.frozen_at, time.time() + 0.5))
-                child.frozen_until = None
+                child.frozen_until, child.spared_until, child.armed = None, time.monotonic() + 0.3, ""
 
     def _crash_server(self) -> None:
         assert self.server is not None
@@ -295,7 +303,9 @@ class Nemesis:
 
     def _end(self) -> None:
         """Lets everyone go home: SIGTERM, and an ending in order."""
-        self._thaw(everyone=True)
+        if self._frozen():
+            self._thaw(everyone=True)
+            time.sleep(0.3)
         for child in self.children.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGTERM)
@@ -315,7 +325,7 @@ class Nemesis:
 
 
 def run(database: str, *, jobs: int, kills: int, workers: int = 4, seed: int = 0, mutant: str | None = None,
-        slack: float = 1.0, server: Postgres | None = None) -> tuple[Report, Tally]:  # fmt: skip
+        slack: float = 1.0, limit: float = 7200.0, server: Postgres | None = None) -> tuple[Report, Tally]:  # fmt: skip
     """One chaos run on one database; returns what the checker found and what was done."""
     folder = Path(tempfile.mkdtemp(prefix="tabellion-chaos-"))
     try:
@@ -328,7 +338,7 @@ def run(database: str, *, jobs: int, kills: int, workers: int = 4, seed: int = 0
             table.prepare(*(MUTANTS[mutant].prepare if mutant else ()))
             table.insert(min(jobs, CHUNK))
             nemesis = Nemesis(orders, table, jobs=jobs, kills=kills, workers=workers, seed=seed, server=server)
-            nemesis.rage()
+            nemesis.rage(limit)
             return judge(table, folder, nemesis.tally, slack), nemesis.tally
     finally:
         shutil.rmtree(folder, ignore_errors=True)
