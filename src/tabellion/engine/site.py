@@ -86,7 +86,7 @@ class Site:
                     self.ready.set()
                     self._ring()
                     return
-                except StoreError as error:
+                except Exception as error:
                     self.trouble(error)
                     self.ready.set()
                     await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
@@ -160,26 +160,28 @@ class Site:
         while True:
             await asyncio.sleep(WATCH)
             self._runner.ask()
-            if not len(self.leases):
-                continue
-            for run in self.leases.unstarted(UNSTARTED) if self._runner.blocked else ():
-                # Claimed into a loop that stopped turning: another worker can do it meanwhile.
-                run.job.lost, run.why = True, "stopping"
-                self.leases.drop(run.job)
-                self.ledger.put(Settlement(run.job, "released"))
-            for run in self.leases.overdue():
-                self.event("timed_out", run.job, seconds=run.seconds)
-                self._runner.stop(run, "timeout")
-            for run in self.leases.expiring():
-                self._give_up(run)
-            if self.up and (self._renewing is None or self._renewing.done()):
-                self._renewing = asyncio.create_task(self._renew())
+            if len(self.leases):
+                self._look_after_claims()
+
+    def _look_after_claims(self) -> None:
+        for run in self.leases.unstarted(UNSTARTED) if self._runner.blocked else ():
+            # Claimed into a loop that stopped turning: another worker can do it meanwhile.
+            run.job.lost, run.why = True, "stopping"
+            self.leases.drop(run.job)
+            self.ledger.put(Settlement(run.job, "released"))
+        for run in self.leases.overdue():
+            self.event("timed_out", run.job, seconds=run.seconds)
+            self._runner.stop(run, "timeout")
+        for run in self.leases.expiring():
+            self._give_up(run)
+        if self.up and (self._renewing is None or self._renewing.done()):
+            self._renewing = asyncio.create_task(self._renew())
 
     async def _renew(self) -> None:
         everything, self._renew_all = self._renew_all, False
         try:
             gone = await self.leases.renew(everything=everything)
-        except StoreError as error:
+        except Exception as error:
             self.trouble(error)
             return
         for run in gone:

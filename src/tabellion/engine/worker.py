@@ -31,6 +31,8 @@ from tabellion.engine.slots import Lane, Slots, lanes
 CONCURRENCY = 100
 GRACE = 30.0
 POLL = 1.0
+STUCK = 5.0  # seconds a blocked event loop gets to notice that its worker has ended
+FIRST_LOOK = 2.0  # seconds that all databases together get to answer before claiming begins with those that did
 LAST_WORDS = 10.0  # seconds for the last endings to be written once every handler has ended
 
 
@@ -79,6 +81,7 @@ class Worker:
         self._hurry: asyncio.Event | None = None
         self._stop_event: asyncio.Event | None = None
         self._until_idle = False
+        self._owns_process = False
         #: Queues whose `done` is another's `ready` here: their results are someone's new work.
         self._leading_on = {one for one in self.queues if any(one.leads_to(other) for other in self.queues)}
 
@@ -113,6 +116,7 @@ class Worker:
 
         for number in asked:
             signal.signal(number, obey)
+        self._owns_process = True
         try:
             asyncio.run(self.serve(until_idle=until_idle))
         finally:
@@ -124,6 +128,8 @@ class Worker:
         self._until_idle = until_idle
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
+        concluded = threading.Event()
+        ended.add_done_callback(lambda _: concluded.set())
         runner = Runner(loop, self._report)
 
         def engine() -> None:
@@ -134,6 +140,9 @@ class Worker:
                 failure = error
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_conclude, ended, failure)
+            if self._owns_process and failure is None and not concluded.wait(STUCK):
+                # A handler keeps the loop from turning. Its job has been handed back: nothing is left to wait for.
+                os._exit(0)
 
         thread = threading.Thread(target=engine, name=f"tabellion {self.id}", daemon=True)
         thread.start()
@@ -182,7 +191,10 @@ class Worker:
         self._tell(Event("worker_started", worker=self.id))
         tasks = [asyncio.create_task(site.run()) for site in self._sites]
         try:
-            await asyncio.gather(*(site.ready.wait() for site in self._sites))
+            # Declarations are checked before the first claim, but a database that hangs keeps nobody waiting for long.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_LOOK):
+                    await asyncio.gather(*(site.ready.wait() for site in self._sites))
             self._raise_fatal()
             claiming = asyncio.create_task(self._rounds.run())
             watching = asyncio.create_task(self._watch_idle()) if self._until_idle else None
