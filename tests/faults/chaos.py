@@ -308,14 +308,14 @@ class Nemesis:
             time.sleep(0.3)
         for child in self.children.values():
             with contextlib.suppress(ProcessLookupError):
-                os.kill(child.pid, signal.SIGTERM)
+                os.kill(child.pid, signal.SIGKILL if self.tally.stuck else signal.SIGTERM)
         asked_at = time.monotonic()
         for child in self.children.values():
             while True:
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
                 if pid:
                     code = os.waitstatus_to_exitcode(status)
-                    if code != -signal.SIGKILL or ":kill" not in child.armed:
+                    if code != -signal.SIGKILL or not (self.tally.stuck or ":kill" in child.armed):
                         self.tally.exits[code] += 1
                     self.tally.leaked += time.monotonic() - asked_at > GRACE
                     break

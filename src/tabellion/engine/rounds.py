@@ -14,6 +14,7 @@ from tabellion.engine.slots import Lane, Slots
 
 PATIENCE = 0.25  # seconds a round waits for one database before it goes on to the next
 GATHER = 0.004  # seconds for slots to gather when only a few are free: one claim instead of many
+MOST_AT_ONCE = 250  # rows in one claim: they begin while the next are being claimed
 MOST_UNWRITTEN = 5000  # endings that may wait to be written before claiming stops
 
 
@@ -98,7 +99,7 @@ class Rounds:
                 room = self._slots.room(lane, reserve=reserve)
                 if room > 0 and self._may_claim(lane):
                     # Half the slots at most: one half runs and settles while the other is being claimed.
-                    await self._claim(lane, min(room, (self._slots.concurrency + 1) // 2))
+                    await self._claim(lane, min(room, (self._slots.concurrency + 1) // 2, MOST_AT_ONCE))
 
     async def _claim(self, lane: Lane, n: int) -> None:
         asked_at = time.monotonic()
