@@ -15,7 +15,8 @@ import pytest
 from tabellion import Job, Store
 from tabellion.engine.errors import NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.engine.settlement import Settlement
-from tabellion.engine.sqlite import SQLite, explained
+from tabellion.engine.sqlite import SQLite
+from tabellion.engine.sqlite_thread import explained
 from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks, tasks_queue
 
 

@@ -1,29 +1,25 @@
-"""SQLite: one connection in a thread of its own; every move is one immediate transaction there."""
+"""SQLite: the moves, each one immediate transaction on a connection that has a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import queue as thread_queue
 import secrets
 import sqlite3
-import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine import sqlite_moves as moves
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
 from tabellion.engine.moves import extras, price
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
+from tabellion.engine.sqlite_thread import ConnectionThread
 from tabellion.engine.table import Table
 from tabellion.engine.values import for_sqlite
 
-Result = TypeVar("Result")
 Connection = sqlite3.Connection
 
 
@@ -35,24 +31,17 @@ class SQLite:
 
     def __init__(self, url: str, *, deadline: float, clock: Callable[[], float] | None = None) -> None:
         self.path = _path(url)
-        self.deadline = deadline
         self.clock = clock
-        self._calls: thread_queue.SimpleQueue[Callable[[], None] | None] | None = None
-        self._connection: Connection | None = None
+        self._thread = ConnectionThread(self.path, deadline)
         self._texts: dict[str, str] = {}
 
     async def open(self) -> None:
         """Opens the file, making it if need be."""
-        await self._call(lambda connection: connection.execute("SELECT 1 FROM sqlite_master").fetchone())
+        await self._thread.call(lambda connection: connection.execute("SELECT 1 FROM sqlite_master").fetchone())
 
     async def close(self) -> None:
         """Closes the connection and ends its thread."""
-        if self._calls is not None:
-            closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._submit(self._disconnect, closing)
-            self._calls.put(None)
-            self._calls = None
-            await closing
+        await self._thread.close()
 
     async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
         """Runs one statement in a transaction of its own."""
@@ -70,7 +59,7 @@ class SQLite:
             return results
 
         reads_only = all(text.lstrip()[:6].upper() in ("SELECT", "PRAGMA", "EXPLAI") for text, _ in statements)
-        return await self._call(work if reads_only else self._atomic(work))
+        return await self._thread.call(work, atomic=not reads_only)
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows in one transaction; workers see the file change."""
@@ -78,7 +67,7 @@ class SQLite:
         marks = ", ".join("?" * len(columns))
         text = f"INSERT INTO {sql.name(table)} ({names}) VALUES ({marks})"
         stored = [[for_sqlite(value) for value in row] for row in rows]
-        await self._call(self._atomic(lambda connection: connection.executemany(text, stored)))
+        await self._thread.call(lambda connection: connection.executemany(text, stored), atomic=True)
 
     async def wake(self) -> None:
         """Nothing to do: every commit changes `data_version`, which workers watch."""
@@ -87,7 +76,9 @@ class SQLite:
         """Calls `ring` whenever another connection has committed, until cancelled."""
         seen = None
         while True:
-            version = await self._call(lambda connection: connection.execute("PRAGMA data_version").fetchone()[0])
+            version = await self._thread.call(
+                lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
+            )
             if seen is not None and version != seen:
                 ring()
             seen = version
@@ -139,7 +130,7 @@ class SQLite:
             failpoint("claim.pre_commit")
             return jobs
 
-        jobs = await self._call(self._atomic(work))
+        jobs = await self._thread.call(work, atomic=True)
         failpoint("claim.post_commit")
         failpoint("claim.drop_ack")
         return jobs
@@ -175,7 +166,7 @@ class SQLite:
             failpoint("settle.pre_commit")
             return results
 
-        results = await self._call(self._atomic(work))
+        results = await self._thread.call(work, atomic=True)
         failpoint("settle.post_commit")
         failpoint("settle.drop_ack")
         return results
@@ -195,7 +186,7 @@ class SQLite:
                     results[job.text_key] = False
             return results
 
-        return await self._call(self._atomic(work))
+        return await self._thread.call(work, atomic=True)
 
     async def table(self, name: str) -> Table | None:
         """The table as the file's schema describes it."""
@@ -203,7 +194,7 @@ class SQLite:
         def work(connection: Connection) -> Table | None:
             return moves.describe(connection, name)
 
-        return await self._call(work)
+        return await self._thread.call(work)
 
     def _text(self, template: str) -> str:
         prepared = self._texts.get(template)
@@ -211,103 +202,6 @@ class SQLite:
             prepared = self._texts[template] = sql.question_marks(template)
         clock = CLOCK["sqlite"] if self.clock is None else sql.instant(self.clock(), "sqlite")
         return prepared.replace(NOW, clock)
-
-    def _atomic(self, work: Callable[[Connection], Result]) -> Callable[[Connection], Result]:
-        def transaction(connection: Connection) -> Result:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            return result
-
-        return transaction
-
-    async def _call(self, work: Callable[[Connection], Result]) -> Result:
-        """Runs `work` in the connection's thread."""
-        if self._calls is None:
-            self._calls = thread_queue.SimpleQueue()
-            threading.Thread(target=_serve, args=(self._calls,), name=f"sqlite {self.path}", daemon=True).start()
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._submit(lambda: self._guarded(work), future)
-        return await future
-
-    def _submit(self, work: Callable[[], Result], future: asyncio.Future[Result]) -> None:
-        loop = future.get_loop()
-
-        def run() -> None:
-            try:
-                outcome: Any = work()
-                settle = future.set_result
-            except BaseException as error:
-                outcome, settle = error, future.set_exception  # type: ignore[assignment]
-
-            def deliver() -> None:
-                if not future.done():
-                    settle(outcome)
-
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(deliver)
-
-        assert self._calls is not None  # noqa: S101 - only called after the thread is there
-        self._calls.put(run)
-
-    def _guarded(self, work: Callable[[Connection], Result]) -> Result:
-        try:
-            if self._connection is None:
-                self._connection = self._connect()
-            return work(self._connection)
-        except sqlite3.Error as error:
-            mapped = explained(error, self.path, self.deadline)
-            if isinstance(mapped, Unreachable) and "is busy" not in str(mapped):
-                # After an I/O error nothing this connection believes can be trusted.
-                self._disconnect()
-            raise mapped from error
-        except (OverflowError, UnicodeEncodeError) as error:
-            raise ValueRefused(str(error)) from error
-
-    def _connect(self) -> Connection:
-        if self.path != ":memory:":
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path, timeout=self.deadline, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        return connection
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-
-def _serve(calls: thread_queue.SimpleQueue[Callable[[], None] | None]) -> None:
-    while (call := calls.get()) is not None:
-        call()
-
-
-def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
-    """The driver's exception as one of ours."""
-    text = str(error)
-    if isinstance(error, sqlite3.OperationalError):
-        if "no such table: tabellion_" in text:
-            return NotMigrated()
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return Unreachable(f"{path} is busy: another process has held it for more than {deadline:g} s")
-        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-            return Unreachable(f"{path}: {text}")
-        return StoreError(f"{path}: {text}")
-    if isinstance(
-        error, sqlite3.IntegrityError | sqlite3.InterfaceError | sqlite3.DataError | sqlite3.ProgrammingError
-    ):
-        return ValueRefused(text)
-    if isinstance(error, sqlite3.DatabaseError):
-        return StoreError(f"{path}: {text}")
-    return StoreError(text)
 
 
 def _path(url: str) -> str:

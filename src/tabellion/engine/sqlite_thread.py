@@ -1,0 +1,148 @@
+"""One SQLite connection in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from tabellion.engine.errors import NotMigrated, StoreError, Unreachable, ValueRefused
+
+Result = TypeVar("Result")
+Connection = sqlite3.Connection
+
+
+class _Call(Generic[Result]):
+    """Something to do with the connection, and who waits for it."""
+
+    def __init__(self, work: Callable[[Connection], Result], atomic: bool, future: asyncio.Future[Result]) -> None:
+        self.work = work
+        self.atomic = atomic
+        self.future = future
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+
+    def deliver(self) -> None:
+        """Hands the result or the error to the event loop that waits for it."""
+        loop = self.future.get_loop()
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._settle)
+
+    def _settle(self) -> None:
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)  # type: ignore[arg-type]
+
+
+class ConnectionThread:
+    """A connection that only its own thread touches: no transaction of ours ever waits for an event loop."""
+
+    def __init__(self, path: str, deadline: float) -> None:
+        self.path = path
+        self.deadline = deadline
+        self._calls: queue.SimpleQueue[_Call[Any] | None] | None = None
+        self._connection: Connection | None = None
+
+    async def call(self, work: Callable[[Connection], Result], *, atomic: bool = False) -> Result:
+        """Runs `work` in the thread; `atomic`: in an immediate transaction, all of it or nothing."""
+        if self._calls is None:
+            self._calls = queue.SimpleQueue()
+            threading.Thread(target=self._serve, args=(self._calls,), name=f"sqlite {self.path}", daemon=True).start()
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._calls.put(_Call(work, atomic, future))
+        return await future
+
+    async def close(self) -> None:
+        """Closes the connection and ends the thread."""
+        if self._calls is not None:
+            calls = self._calls
+            await self.call(lambda _: self._disconnect())
+            calls.put(None)
+            self._calls = None
+
+    def _serve(self, calls: queue.SimpleQueue[_Call[Any] | None]) -> None:
+        while (call := calls.get()) is not None:
+            try:
+                connection = self._connected()
+                call.result = _transaction(connection, call.work) if call.atomic else call.work(connection)
+            except BaseException as error:
+                call.error = self._explained(error)
+            call.deliver()
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            if self.path != ":memory:":
+                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                self.path, timeout=self.deadline, isolation_level=None, check_same_thread=False
+            )
+            for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {setting}")
+            self._connection = connection
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """The driver's exception as one of ours; after an I/O error the connection is not trusted any more."""
+        if isinstance(error, OverflowError | UnicodeEncodeError):
+            return ValueRefused(str(error))
+        if not isinstance(error, sqlite3.Error):
+            return error
+        mapped = explained(error, self.path, self.deadline)
+        if isinstance(mapped, Unreachable) and not is_busy(error):
+            self._disconnect()
+        mapped.__cause__ = error
+        return mapped
+
+
+def _transaction(connection: Connection, work: Callable[[Connection], Result]) -> Result:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        result = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return result
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another process holds the file."""
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
+    """The driver's exception as one of ours."""
+    text = str(error)
+    if isinstance(error, sqlite3.OperationalError):
+        if "no such table: tabellion_" in text:
+            return NotMigrated()
+        if is_busy(error):
+            return Unreachable(f"{path} is busy: another process has held it for more than {deadline:g} s")
+        if _code(error) in _AWAY:
+            return Unreachable(f"{path}: {text}")
+        return StoreError(f"{path}: {text}")
+    if isinstance(
+        error, sqlite3.IntegrityError | sqlite3.InterfaceError | sqlite3.DataError | sqlite3.ProgrammingError
+    ):
+        return ValueRefused(text)
+    return StoreError(f"{path}: {text}")
+
+
+_AWAY = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
