@@ -7,11 +7,13 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 from tabellion.engine.errors import ConfigurationError
 
 NEW = ".new-"  # the folder of a worker that is just starting
+ABANDONED = 60.0  # seconds after which a folder that is neither made nor removed was left by a killed worker
 
 
 class Folders:
@@ -52,22 +54,27 @@ class Folders:
         """Removes the folders of workers that are no more, and says which."""
         cleared = []
         for folder in self.base.iterdir():
-            if folder.is_dir() and not folder.name.startswith(NEW) and _is_dead(folder):
+            if folder.is_dir() and _is_dead(folder):
                 shutil.rmtree(folder, ignore_errors=True)
                 cleared.append(folder)
         return cleared
 
 
 def _is_dead(folder: Path) -> bool:
-    """Whether nobody holds the folder's lock."""
+    """Whether nobody holds the folder's lock; one without it is being made or removed, unless that takes too long."""
     try:
         lock = os.open(folder / ".alive", os.O_RDWR)
+    except FileNotFoundError:
+        with contextlib.suppress(OSError):
+            return time.time() - folder.stat().st_mtime > ABANDONED
+        return False
     except OSError:
         return False
     try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
         return False
+    else:
+        return not folder.name.startswith(NEW) or time.time() - folder.stat().st_mtime > ABANDONED
     finally:
         os.close(lock)

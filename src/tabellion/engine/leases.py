@@ -12,6 +12,7 @@ from tabellion.engine.store import Store
 
 RENEWAL = 1 / 3  # of the lease: two renewals may fail before it matters
 MARGIN = 1 / 10  # of the lease: a worker that could not renew stops its jobs this long before the end
+LEAST_MARGIN = 0.25  # seconds: the looks at a lease are a tenth of a second apart
 NOTE_PAUSE = 0.2  # seconds between two writings of the same job's notes
 
 
@@ -93,7 +94,9 @@ class Leases:
         ending = [
             lease
             for lease in self._live.values()
-            if lease.running and not lease.given_up and now - lease.renewed_at > lease.queue.lease * (1 - MARGIN)
+            if lease.running
+            and not lease.given_up
+            and now - lease.renewed_at > lease.queue.lease - max(lease.queue.lease * MARGIN, LEAST_MARGIN)
         ]
         for lease in ending:
             lease.given_up = True

@@ -65,6 +65,8 @@ class PostgreSQL:
         self.clock = clock
         self.pooled: bool | None = None  #: whether a pooler stands between; None until asked
         self._idle: dict[bool, list[Connection]] = {True: [], False: []}
+        self._most = connections
+        self._used = 0
         self._free = asyncio.Semaphore(connections)
 
     async def open(self) -> None:
@@ -90,30 +92,30 @@ class PostgreSQL:
 
         On a `pinned` one the planner may only walk indexes in their order.
         """
-        idle = self._idle[pinned]
+        idle, other = self._idle[pinned], self._idle[not pinned]
         async with self._free:
             connection: Connection = None
+            self._used += 1
+            if not idle and other and self._used + len(other) > self._most:
+                other.pop().terminate()
             try:
                 async with asyncio.timeout(self.deadline):
                     connection = idle.pop() if idle else await self._connect(pinned)
                     yield connection
             except BaseException as error:
-                if connection is not None:
-                    if (
-                        isinstance(error, asyncpg.PostgresError)
-                        and not isinstance(error, _GONE)
-                        and not connection.is_closed()
-                    ):
-                        idle.append(connection)
-                    else:
-                        connection.terminate()
+                sound = isinstance(error, asyncpg.PostgresError) and not isinstance(error, _GONE)
+                if connection is not None and sound and not connection.is_closed():
+                    idle.append(connection)
+                elif connection is not None:
+                    connection.terminate()
                 if isinstance(error, Exception):
                     raise explained(error, self.deadline) from error
                 raise
-            if connection.is_closed():
-                connection.terminate()
             else:
-                idle.append(connection)
+                if not connection.is_closed():
+                    idle.append(connection)
+            finally:
+                self._used -= 1
 
     async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
         """Runs one statement in a transaction of its own."""

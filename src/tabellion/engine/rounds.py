@@ -104,6 +104,7 @@ class Rounds:
     async def _claim(self, lane: Lane, n: int) -> None:
         asked_at = time.monotonic()
         lane.site.claims += 1
+        lane.more = False  # a bell that rings while we ask sets it again
         task = asyncio.create_task(
             lane.site.store.claim(lane.queue, n, self._worker, limited=lane.queue.name in lane.site.limits)
         )
@@ -129,9 +130,11 @@ class Rounds:
             jobs = task.result()
         except Exception as error:
             # Whatever it was, the other lanes go on, and this one is tried again once the database answers.
+            lane.more = True
             lane.site.trouble(error)
             return
-        lane.more = len(jobs) >= n
+        if len(jobs) >= n:
+            lane.more = True
         if not jobs:
             return
         room = self._slots.room(lane, reserve=False)

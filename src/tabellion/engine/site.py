@@ -25,6 +25,7 @@ SWEEP = 5.0
 CONTROLS = 1.0
 FOREIGN = 60.0
 LISTEN_PAUSE = 0.005
+LISTEN_AGAIN = 5.0
 LONGEST_PAUSE = 15.0
 
 
@@ -147,13 +148,13 @@ class Site:
                 self.trouble(error)
 
     async def _listen(self) -> None:
-        try:
-            await self.store.database.listen(self._ring, LISTEN_PAUSE)
-        except StoreError as error:
-            self.trouble(error)
-        except Exception as error:
-            # Without wake-ups polling still finds everything.
-            self.event("environment_up", error=f"no wake-ups from this database ({error}); polling only")
+        while True:
+            try:
+                await self.store.database.listen(self._ring, LISTEN_PAUSE)
+                return
+            except Exception:
+                # Without wake-ups polling still finds everything; whether the database is away, others find out.
+                await asyncio.sleep(LISTEN_AGAIN)
 
     async def _watch(self) -> None:
         """Looks at every live claim ten times a second: renewals, notes, timeouts, leases about to end."""

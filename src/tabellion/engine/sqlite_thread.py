@@ -42,13 +42,15 @@ class _Call(Generic[Result]):
 
 
 class ConnectionThread:
-    """A connection that only its own thread touches: no transaction of ours ever waits for an event loop."""
+    """A connection that only its own thread touches: no transaction of ours ever waits for an event loop.
+
+    `close` ends the thread with its connection; a call that comes later, or meanwhile, gets a new pair.
+    """
 
     def __init__(self, path: str, deadline: float) -> None:
         self.path = path
         self.deadline = deadline
         self._calls: queue.SimpleQueue[_Call[Any] | None] | None = None
-        self._connection: Connection | None = None
 
     async def call(self, work: Callable[[Connection], Result], *, atomic: bool = False) -> Result:
         """Runs `work` in the thread; `atomic`: in an immediate transaction, all of it or nothing."""
@@ -60,48 +62,49 @@ class ConnectionThread:
         return await future
 
     async def close(self) -> None:
-        """Closes the connection and ends the thread."""
-        if self._calls is not None:
-            calls = self._calls
-            await self.call(lambda _: self._disconnect())
+        """Closes the connection, after what was asked before, and ends the thread."""
+        calls, self._calls = self._calls, None
+        if calls is not None:
+            closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            calls.put(_Call(Connection.close, False, closed))
             calls.put(None)
-            self._calls = None
+            await closed
 
     def _serve(self, calls: queue.SimpleQueue[_Call[Any] | None]) -> None:
+        connection: Connection | None = None
         while (call := calls.get()) is not None:
             try:
-                connection = self._connected()
+                connection = connection or self._connect()
                 call.result = _transaction(connection, call.work) if call.atomic else call.work(connection)
             except BaseException as error:
                 call.error = self._explained(error)
+                if connection is not None and isinstance(call.error, Unreachable) and not is_busy(error):
+                    # After an I/O error nothing this connection believes can be trusted.
+                    connection.close()
+                    connection = None
             call.deliver()
-
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            if self.path != ":memory:":
-                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(
-                self.path, timeout=self.deadline, isolation_level=None, check_same_thread=False
-            )
-            for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-                connection.execute(f"PRAGMA {setting}")
-            self._connection = connection
-        return self._connection
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
+    def _connect(self) -> Connection:
+        if self.path != ":memory:":
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=self.deadline, isolation_level=None, check_same_thread=False)
+        try:
+            for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {setting}")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
     def _explained(self, error: BaseException) -> BaseException:
-        """The driver's exception as one of ours; after an I/O error the connection is not trusted any more."""
+        """The driver's exception as one of ours."""
         if isinstance(error, OverflowError | UnicodeEncodeError):
             return ValueRefused(str(error))
         if not isinstance(error, sqlite3.Error):
-            return error
+            return Unreachable(f"{self.path}: {error}") if isinstance(error, OSError) else error
         mapped = explained(error, self.path, self.deadline)
-        if isinstance(mapped, Unreachable) and not is_busy(error):
-            self._disconnect()
         mapped.__cause__ = error
         return mapped
 
@@ -118,7 +121,7 @@ def _transaction(connection: Connection, work: Callable[[Connection], Result]) -
     return result
 
 
-def is_busy(error: sqlite3.Error) -> bool:
+def is_busy(error: BaseException) -> bool:
     """Whether another process holds the file."""
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -144,5 +147,5 @@ def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
 _AWAY = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
-def _code(error: sqlite3.Error) -> int:
+def _code(error: BaseException) -> int:
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF

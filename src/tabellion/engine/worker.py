@@ -82,6 +82,7 @@ class Worker:
         self._stop_event: asyncio.Event | None = None
         self._until_idle = False
         self._owns_process = False
+        self._returned = threading.Event()
         #: Queues whose `done` is another's `ready` here: their results are someone's new work.
         self._leading_on = {one for one in self.queues if any(one.leads_to(other) for other in self.queues)}
 
@@ -120,6 +121,7 @@ class Worker:
         try:
             asyncio.run(self.serve(until_idle=until_idle))
         finally:
+            self._returned.set()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -128,8 +130,6 @@ class Worker:
         self._until_idle = until_idle
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
-        concluded = threading.Event()
-        ended.add_done_callback(lambda _: concluded.set())
         runner = Runner(loop, self._report)
 
         def engine() -> None:
@@ -140,9 +140,8 @@ class Worker:
                 failure = error
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_conclude, ended, failure)
-            if self._owns_process and failure is None and not concluded.wait(STUCK):
-                # A handler keeps the loop from turning. Its job has been handed back: nothing is left to wait for.
-                os._exit(0)
+            if self._owns_process and failure is None:
+                threading.Thread(target=self._end_stuck_process, daemon=True).start()
 
         thread = threading.Thread(target=engine, name=f"tabellion {self.id}", daemon=True)
         thread.start()
@@ -156,6 +155,11 @@ class Worker:
             raise
         finally:
             thread.join(1)
+
+    def _end_stuck_process(self) -> None:
+        """Ends the process when a handler would keep it: its job has been handed back, nothing is left to wait for."""
+        if not self._returned.wait(STUCK):
+            os._exit(0)
 
     def stop(self) -> None:
         """Asks the worker to stop: handlers may finish within the grace time; asked twice, jobs go back now."""
