@@ -121,6 +121,8 @@ def _override(settings: dict[str, Any], variables: Mapping[str, str]) -> None:
         text = variables.get(variable)
         if not text or key in taken:
             continue
+        if variable == "LOG_LEVEL" and text.lower() not in LEVELS:
+            continue  # someone else's word for someone else's program
         taken.add(key)
         settings[key] = _converted(key, text, variable)
 
@@ -153,6 +155,9 @@ def _environments(given: Mapping[str, Any] | None, variables: Mapping[str, str])
             raise ConfigurationError(
                 f"environments.{name}: unknown key {sorted(unknown)[0]!r}; known: url, share, deadline"
             )
+        for number in ("share", "deadline"):
+            if not isinstance(entry.get(number, 1), int | float) or isinstance(entry.get(number), bool):
+                raise ConfigurationError(f"environments.{name}: {number} = {entry[number]!r} is not a number")
         url = _expanded(entry["url"], f"environments.{name}", variables)
         environments.append(Environment(name, url, share=entry.get("share"), deadline=entry.get("deadline")))
     return tuple(environments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tabellion import Job, Permanent, RateLimited
 from tabellion.engine import site
 from tests.owner import Owner, jobs_queue, owning, seconds
 from tests.waiting import eventually
-from tests.working import drain, laboring, make_worker, working
+from tests.working import Diary, drain, laboring, make_worker, working
 
 
 @pytest.fixture
@@ -277,3 +278,28 @@ def test_a_handler_that_exits_does_not_end_the_worker(url: str, owner: Owner, tm
         assert "SystemExit" in owner.row(1)["error"]
         owner.insert(2)
         eventually(lambda: owner.status(2) == "done", within=8)
+
+
+def test_a_row_that_its_owner_holds_does_not_hold_up_the_others(pg_url: str) -> None:
+    """A forgotten lock on one running row delays that row's ending only, and is no outage."""
+    with owning(pg_url) as owner, owning(pg_url, create=False) as psql:
+        owner.insert(1, 2, 3)
+        queue = jobs_queue(lease=60)
+        go = threading.Event()
+
+        @queue.handler
+        async def work(job: Job) -> dict[str, Any]:
+            await asyncio.to_thread(go.wait, 30)
+            return {"result": "ok"}
+
+        diary = Diary()
+        with working(make_worker(pg_url, queue, listeners=[diary])):
+            eventually(lambda: owner.count("running") == 3)
+            psql("BEGIN")
+            psql("SELECT 1 FROM jobs WHERE id = 2 FOR UPDATE")
+            go.set()
+            eventually(lambda: (owner.status(1), owner.status(3)) == ("done", "done"))
+            assert owner.status(2) == "running"
+            psql("ROLLBACK")
+            eventually(lambda: owner.status(2) == "done")
+        assert "environment_down" not in diary.names

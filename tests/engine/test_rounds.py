@@ -123,3 +123,27 @@ def test_pause_and_resume(url: str, owner: Owner) -> None:
         ask(url, lambda store: controls.resume(store, queue))
         eventually(lambda: owner.status(2) == "done")
     assert started == [1, 2]
+
+
+def test_a_refused_claim_rests_its_queue_and_no_other(pg_url: str) -> None:
+    """A state that the table's CHECK forbids is reported; the environment stays up and the other queue goes on."""
+    with owning(pg_url) as owner:
+        owner("CREATE TABLE strict (id integer PRIMARY KEY, status text CHECK (status IN ('new', 'done', 'failed')))")
+        owner("INSERT INTO strict VALUES (1, 'new')")
+        owner.insert(1)
+        strict = Queue("strict", ready="new", running="busy", done="done", failed="failed")
+        jobs = jobs_queue()
+        for queue in (strict, jobs):
+            queue.handler(_nothing)
+        diary = Diary()
+        with working(Worker([Environment("one", pg_url)], [strict, jobs], poll=0.05, listeners=[diary])):
+            eventually(lambda: owner.status(1) == "done")
+            eventually(lambda: "claim_refused" in diary.names)
+            owner.insert(2)
+            eventually(lambda: owner.status(2) == "done")
+        assert diary.names.count("claim_refused") == 1
+        assert "environment_down" not in diary.names
+
+
+async def _nothing(job: Job) -> None:
+    """A handler that is content with everything."""

@@ -156,3 +156,18 @@ def test_an_error_that_cannot_be_said_is_still_an_ending() -> None:
     assert settlement is not None
     assert settlement.outcome == "retried"
     assert "Mute" in (settlement.error or "")
+
+
+def test_a_result_that_leaves_the_row_running_is_refused() -> None:
+    """`return dict(job.values)` would write the running state back: the job fails and says so."""
+    run = run_of(values={"status": STATES["running"], "text": "x"})
+    settlement = accepted(run.job, dict(run.job.values))
+    assert settlement.outcome == "failed"
+    assert "leaves the row running" in (settlement.error or "")
+
+
+def test_a_wait_may_be_a_header_as_it_came() -> None:
+    """`Retry-After: 30` is text; words that are no number are an ordinary error of the handler."""
+    assert RateLimited(after="30").after == 30.0  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="soon"):
+        RateLimited(after="soon")  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tabellion.cli.app import app
-from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError, TabellionError
+from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError, TabellionError, ValueRefused
 
 #: Exit codes, stable: scripts read them.
 OK, USAGE, CONFIGURATION, DATABASE, INPUT, PARTIAL = 0, 2, 3, 4, 5, 6
@@ -24,4 +24,4 @@ def exit_code(error: TabellionError) -> int:
     """The exit code of an error."""
     if isinstance(error, ConfigurationError | DeclarationError):
         return CONFIGURATION
-    return DATABASE if isinstance(error, StoreError) else INPUT
+    return DATABASE if isinstance(error, StoreError) and not isinstance(error, ValueRefused) else INPUT

@@ -39,7 +39,7 @@ def retry(
     from tabellion.engine import controls
 
     count = _do(context, queue, environment, lambda store, chosen: controls.restart(store, chosen, keys or None, error))
-    _tell(json, {"queue": queue, "retried": count}, f"{count} rows of {queue} are ready again")
+    _tell(json, {"queue": queue, "retried": count}, f"{count} {'row' if count == 1 else 'rows'} of {queue} ready again")
     if keys and count < len(keys):
         typer.echo(f"{len(keys) - count} of the {len(keys)} keys are not failed rows", err=True)
         raise typer.Exit(6)

@@ -23,6 +23,7 @@ from tabellion.engine.events import Event, Listener
 CHILD = "TABELLION_CHILD"  # set in a child's environment: the last part of its id
 NAME = "TABELLION_CHILD_NAME"
 PARENT = "TABELLION_PARENT"
+FOR_GOOD = (0, 2, 3)  # exit codes after which starting again would not help: in order, usage, configuration
 SHORT_LIFE = 10.0  # seconds; a child that dies younger is started again ever more slowly
 LONGEST_PAUSE = 30.0
 GOODBYE = 15.0  # seconds beyond the grace time before a child that will not end is killed
@@ -93,9 +94,10 @@ def supervise(
                     child.process.kill()
                 continue
             del children[place]
-            ended.append(code)
-            if code < 0 and not asked:
-                ending = f"was killed by {signal.Signals(-code).name}"
+            if code in FOR_GOOD or asked:
+                ended.append(code)
+            if code not in FOR_GOOD and not asked:
+                ending = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
                 listen(Event("worker_stopped", worker=child.id, error=ending))
                 asyncio.run(_bury(environments, child.id, ending))
                 young = time.monotonic() - child.started_at < SHORT_LIFE

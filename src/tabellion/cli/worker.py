@@ -34,11 +34,15 @@ def worker(
     """
     from tabellion.cli import supervisor
     from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+    from tabellion.engine.errors import ConfigurationError
     from tabellion.monitor.log import log_listener
 
     config = config_of(context)
     queues = queues_of(context, config)
     chosen = [queue_named(queues, name) for name in only] if only else [queue for queue in queues if queue.function]
+    if not chosen:
+        first = queues[0].name
+        raise ConfigurationError(f"no queue of this module has a handler: decorate a function with @{first}.handler")
     places = [environment_named(config, name) for name in environment] if environment else list(config.environments)
     as_json = json or config.log_json
 

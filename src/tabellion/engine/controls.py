@@ -7,7 +7,7 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.moves import fitted, stamp
+from tabellion.engine.moves import fitted, native_key, stamp, texts
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import CONTINUING, Settlement
 from tabellion.engine.sql import NOW
@@ -67,15 +67,17 @@ async def restart(store: Store, queue: Queue, keys: Sequence[Any] | None = None,
     moved = 0
     batches = [keys[start : start + MANY] for start in range(0, len(keys), MANY)] if keys is not None else [None]
     for batch in batches:
-        chosen, given = list(conditions), list(values)
+        chosen, given, named = list(conditions), list(values), ""
         if batch is not None:
             marks = []
             for one in batch:
                 given.append(str(one))
                 marks.append(f"${len(given)}")
-            chosen.append(f"{text_key} IN ({', '.join(marks)})" if marks else "1 = 0")
+            natives = ", ".join(native_key(bound, mark) for mark in marks)
+            chosen.append(f"t.{key} IN ({natives})" if marks else "1 = 0")
+            named = f"AND a.key IN ({', '.join(marks)})" if marks else "AND 1 = 0"
         where = " AND ".join(chosen)
-        waiting = _close_waiting(bound, where, "outcome = 'superseded', retry_at = NULL")
+        waiting = _close_waiting(bound, f"{where} {named}", "outcome = 'superseded', retry_at = NULL")
         update = f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)} WHERE {where}
 AND CAST($1 AS text) IS NOT NULL RETURNING 1 AS moved"""
         moved += len((await store.database.transact([(waiting, given), (update, given)]))[1])
@@ -104,9 +106,10 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         changes.append(f"{sql.column(queue.mirrors['error'])} = {fitted(bound, queue.mirrors['error'], '$3')}")
     if "finished_at" in queue.mirrors:
         changes.append(f"{sql.column(queue.mirrors['finished_at'])} = {stamp(bound, 'finished_at')}")
-    where = f"""CAST(t.{sql.column(bound.key.name)} AS text) = $2 AND {sql.holds(queue.states["ready"], store.dialect)}
+    where = f"""t.{sql.column(bound.key.name)} = {native_key(bound, "$2")}
+AND {sql.holds(queue.states["ready"], store.dialect)}
 AND CAST($1 AS text) IS NOT NULL AND CAST($3 AS text) IS NOT NULL"""
-    waiting = _close_waiting(bound, where, "outcome = 'cancelled', retry_at = NULL, error = $3")
+    waiting = _close_waiting(bound, f"{where} AND a.key = $2", "outcome = 'cancelled', retry_at = NULL, error = $3")
     update = f"UPDATE {sql.name(queue.table)} AS t SET {', '.join(changes)} WHERE {where} RETURNING 1 AS moved"
     values = (queue.name, str(key), reason)
     return bool((await store.database.transact([(waiting, values), (update, values)]))[1])
@@ -114,12 +117,12 @@ AND CAST($1 AS text) IS NOT NULL AND CAST($3 AS text) IS NOT NULL"""
 
 def _close_waiting(bound: Bound, where: str, changes: str) -> str:
     """$1 queue: ends the wait of rows that are due later, so that their next claim starts a new life."""
-    continuing = ", ".join(f"'{outcome}'" for outcome in CONTINUING)
+    continuing = texts(CONTINUING)
     return f"""UPDATE tabellion_attempts AS a SET {changes}
 WHERE a.queue = $1 AND a.outcome IN ({continuing})
   AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = a.queue AND m.key = a.key)
   AND EXISTS (SELECT 1 FROM {sql.name(bound.queue.table)} AS t
-    WHERE CAST(t.{sql.column(bound.key.name)} AS text) = a.key AND {where})"""
+    WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "a.key")} AND {where})"""
 
 
 async def _control(store: Store, queue: Queue, column: str, value: str, reason: str | None) -> None:

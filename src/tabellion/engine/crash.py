@@ -9,6 +9,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
+from tabellion.engine.moves import native_key
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import NOW
 
@@ -25,19 +26,12 @@ async def expired(database: Database, bound: Bound) -> list[Settlement]:
   {sql.epoch("a.claimed_at", database.dialect)} AS claimed_at, w.host, w.pid, w.ending, {limit} AS bound
 FROM tabellion_attempts AS a
 LEFT JOIN tabellion_workers AS w ON w.id = a.worker
-LEFT JOIN {sql.name(queue.table)} AS t ON t.{sql.column(bound.key.name)} = {_native_key(bound)}
+LEFT JOIN {sql.name(queue.table)} AS t ON t.{sql.column(bound.key.name)} = {native_key(bound, "a.key")}
 WHERE a.queue = $1 AND a.settled_at IS NULL AND a.lease_until < {NOW}
 ORDER BY a.claimed_at LIMIT {BATCH}""",
         queue.name,
     )
     return [_settlement(bound, row) for row in rows]
-
-
-def _native_key(bound: Bound) -> str:
-    """The attempt's key in its column's type, so that the row is found by its index."""
-    if bound.dialect == "postgresql":
-        return f"CAST(a.key AS {bound.key.type})"
-    return "CAST(a.key AS INTEGER)" if bound.key.family == "integer" else "a.key"
 
 
 def _settlement(bound: Bound, row: Mapping[str, Any]) -> Settlement:

@@ -124,6 +124,9 @@ def _key_problems(queue: Queue, table: Table) -> Iterable[Problem]:
             f"({sql.column(queue.key)});",
         )
     key = table.columns.get(queue.key or (table.primary_key[0] if len(table.primary_key) == 1 else ""))
+    if key is not None and not key.type:
+        what = f"the key {key.name!r} has no type, so that 5 and '5' are two rows"
+        yield Problem(what, "declare it INTEGER or TEXT, or name another unique column with key=")
     if key is not None and key.family == "bytes":
         yield Problem(
             f"the key {key.name!r} is {key.type}, which has no plain text form", "name another unique column with key="

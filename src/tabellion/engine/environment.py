@@ -33,12 +33,14 @@ class Environment:
     @property
     def address(self) -> str:
         """The URL without its secrets, for people and logs."""
-        parts = urlsplit(self.url)
-        if parts.scheme.startswith("sqlite"):
+        if self.url.startswith("sqlite"):
             return self.url
-        host = parts.hostname or ""
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{host}{port}{parts.path}"
+        try:
+            parts = urlsplit(self.url)
+            port = f":{parts.port}" if parts.port else ""
+            return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+        except ValueError:
+            return "a URL that cannot be understood"
 
     def __repr__(self) -> str:
         return f"Environment({self.name!r}, {self.address!r})"

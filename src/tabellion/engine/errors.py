@@ -7,6 +7,7 @@ TabellionError
 ├── Permanent               raised by a handler: never try this job again
 ├── RateLimited             raised by a handler: later, without spending the attempt
 └── StoreError              the database refused what was asked
+    ├── Busy                someone holds what is needed; the same call may succeed later
     ├── Forbidden           the role lacks a right
     ├── NotMigrated         the register is missing or of another version
     ├── Unreachable         no answer for now; asking again later is right
@@ -64,12 +65,16 @@ class RateLimited(TabellionError):  # noqa: N818 - handlers raise it as a verdic
     """The outside asked us to wait: the job goes back to `ready` and the attempt is not spent."""
 
     def __init__(self, after: float = 30.0, message: str = "") -> None:
-        self.after = after
-        super().__init__(message or f"rate limited, again in {after:g} s")
+        self.after = float(after)
+        super().__init__(message or f"rate limited, again in {self.after:g} s")
 
 
 class StoreError(TabellionError):
     """The database refused what was asked."""
+
+
+class Busy(StoreError):  # noqa: N818 - a state, not a failure
+    """Someone else holds the row; the same call may succeed later."""
 
 
 class Forbidden(StoreError):  # noqa: N818 - what the database said

@@ -14,6 +14,7 @@ NAMES: dict[str, str] = {
     "worker_stopped": "a worker ended in order",
     "environment_up": "a database answers",
     "environment_down": "a database does not answer; the others go on",
+    "claim_refused": "a database refuses claims of a queue; it is tried again later",
     "claimed": "a job was claimed",
     "done": "a job's result was accepted",
     "failed": "a job failed for good",

@@ -7,6 +7,7 @@ from typing import Any
 
 from tabellion.engine import roster, sql
 from tabellion.engine.declaration import Bound
+from tabellion.engine.moves import native_key
 from tabellion.engine.queue import STATES, Queue, spoken
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -151,7 +152,7 @@ async def _row(store: Store, bound: Bound, key: str) -> dict[str, Any] | None:
     passes = f"CASE WHEN (\n{queue.where}\n) THEN 1 ELSE 0 END" if queue.where else "1"
     rows = await store.database.fetch(
         f"""SELECT t.*, {tests}, {passes} AS passes FROM {sql.name(queue.table)} AS t
-WHERE CAST(t.{sql.column(bound.key.name)} AS text) = $1""",
+WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
         key,
     )
     if not rows:

@@ -34,6 +34,11 @@ class Lease:
         return self.run.job.queue
 
     @property
+    def past_timeout(self) -> bool:
+        """Whether the handler was stopped for taking too long and has not ended: its lease is left to run out."""
+        return self.running and self.run.why == "timeout"
+
+    @property
     def running(self) -> bool:
         """Whether the handler has not ended yet."""
         return self.run.ended_at is None
@@ -107,7 +112,7 @@ class Leases:
         now = time.monotonic()
         due = []
         for lease in self._live.values():
-            if lease.run.why == "timeout" and lease.running:
+            if lease.past_timeout:
                 continue
             aged = now - lease.renewed_at > lease.queue.lease * RENEWAL
             noted = lease.run.job._note != lease.noted and now - lease.noted_at > NOTE_PAUSE
@@ -117,7 +122,7 @@ class Leases:
 
     async def renew(self, *, everything: bool = False) -> list[Run]:
         """Renews what is due (or everything) and returns the jobs whose claim turned out to be gone."""
-        due = list(self._live.values()) if everything else self._due()
+        due = [lease for lease in self._live.values() if not lease.past_timeout] if everything else self._due()
         if not due:
             return []
         asked_at = time.monotonic()

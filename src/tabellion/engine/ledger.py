@@ -5,24 +5,21 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tabellion.engine.errors import StoreError
+from tabellion.engine.errors import Busy, Forbidden
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.store import Store
 
 BATCH = 500
-LONGEST_PAUSE = 5.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 
 class Ledger:
     """What has ended and is not written yet; one transaction takes whatever has gathered meanwhile."""
 
     def __init__(
-        self,
-        store: Store,
-        written: Callable[[Settlement, Verdict], None],
-        trouble: Callable[[Exception], None],
+        self, store: Store, written: Callable[[Settlement, Verdict], None], trouble: Callable[[Exception], None]
     ) -> None:
         self._store = store
         self._written = written
@@ -47,23 +44,43 @@ class Ledger:
 
     async def run(self) -> None:
         """Writes until cancelled; a database that is away is asked again, and nothing is forgotten."""
-        pause = 0.1
+        pause = SHORTEST_PAUSE
         while True:
             await self._some.wait()
             batch = [self._waiting[number] for number in range(min(len(self._waiting), BATCH))]
             try:
-                verdicts = await self._store.settle(batch)
-            except StoreError as error:
+                verdicts, held = await self._write(batch)
+            except Exception as error:
                 self._trouble(error)
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
-                pause = min(pause * 2, LONGEST_PAUSE)
-                continue
-            pause = 0.1
+                verdicts, held = [], list(batch)
             for _ in batch:
                 self._waiting.popleft()
+            self._waiting.extend(held)
             if not self._waiting:
                 self._some.clear()
                 self._none.set()
             by_job = {id(verdict.job): verdict for verdict in verdicts}
             for settlement in batch:
-                self._written(settlement, by_job[id(settlement.job)])
+                if id(settlement.job) in by_job:
+                    self._written(settlement, by_job[id(settlement.job)])
+            if held:
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
+                pause = min(pause * 2, LONGEST_PAUSE)
+            else:
+                pause = SHORTEST_PAUSE
+
+    async def _write(self, batch: Sequence[Settlement]) -> tuple[list[Verdict], list[Settlement]]:
+        """What became of the batch, and what has to wait: a row that someone holds must not hold up the others."""
+        try:
+            return await self._store.settle(batch), []
+        except (Busy, Forbidden):
+            if len(batch) == 1:
+                return [], list(batch)
+        verdicts: list[Verdict] = []
+        held: list[Settlement] = []
+        for one in batch:
+            try:
+                verdicts += await self._store.settle([one])
+            except (Busy, Forbidden):
+                held.append(one)
+        return verdicts, held

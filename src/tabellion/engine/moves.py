@@ -49,6 +49,13 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
     return [f"{target} = {value}" for target, value in items.items() if target not in own]
 
 
+def native_key(bound: Bound, text: str) -> str:
+    """A key's text in its column's type, so that the row is found by its index."""
+    if bound.dialect == "postgresql":
+        return f"CAST(CAST({text} AS text) AS {bound.key.type})"
+    return f"CAST({text} AS INTEGER)" if bound.key.family == "integer" else text
+
+
 def extras(job: Job) -> list[tuple[str, list[Any]]]:
     """The statements that commit with the job's finish, numbered and with their values in order."""
     try:

@@ -12,7 +12,16 @@ import asyncpg
 from tabellion.engine import postgres_moves as moves
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import ConfigurationError, Forbidden, NotMigrated, StoreError, Unreachable, ValueRefused
+from tabellion.engine.errors import (
+    Busy,
+    ConfigurationError,
+    Forbidden,
+    NotMigrated,
+    StoreError,
+    TabellionError,
+    Unreachable,
+    ValueRefused,
+)
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
 from tabellion.engine.moves import extras, price
@@ -22,13 +31,17 @@ from tabellion.engine.table import Column, Index, Table
 from tabellion.engine.values import for_postgres
 
 CHANNEL = "tabellion"
+LOCK_TIMEOUT = 2.0  # seconds a move waits for a row that someone else has locked
+BAD_URL = "the database URL cannot be understood; percent-encode / # @ : and ? in its password"
 RACES = 5  # how often a claim that lost the race for a row is asked again at once
 Connection = Any  # asyncpg's connection, or the proxy its pools hand out
 
 #: A queue's table changes faster than its statistics: left to its guesses, the planner reads and sorts the whole
 #: backlog for one claim. Every move is written to walk an index in order and look rows up by key: only that is allowed.
 _PINNED = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off", "jit": "off"}
-_PIN = "; ".join(f"SET LOCAL {setting} = {value}" for setting, value in _PINNED.items())
+_PIN = "; ".join(
+    [f"SET LOCAL {setting} = {value}" for setting, value in _PINNED.items()] + ["SET LOCAL lock_timeout = '2s'"]
+)
 
 _GONE = (
     asyncpg.PostgresConnectionError,
@@ -39,15 +52,19 @@ _GONE = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.SerializationError,
-    asyncpg.DeadlockDetectedError,
     asyncpg.InsufficientResourcesError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.QueryCanceledError,
     asyncpg.ObjectNotInPrerequisiteStateError,
     OSError,
     TimeoutError,
     EOFError,
+)
+
+
+_BUSY = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
 )
 
 
@@ -300,18 +317,25 @@ class PostgreSQL:
 
     async def _connect(self, pinned: bool) -> Connection:
         direct = self.pooled is False
-        return await asyncpg.connect(
-            self.url,
-            timeout=self.deadline,
-            statement_cache_size=100 if direct else 0,
-            server_settings={"application_name": "tabellion"} | (_PINNED if pinned and direct else {}),
-        )
+        limits = {"lock_timeout": f"{LOCK_TIMEOUT:g}s", "statement_timeout": f"{self.deadline:g}s"}
+        try:
+            return await asyncpg.connect(
+                self.url,
+                timeout=self.deadline,
+                statement_cache_size=100 if direct else 0,
+                server_settings={"application_name": "tabellion"}
+                | (limits if direct else {})
+                | (_PINNED if pinned and direct else {}),
+            )
+        except (ValueError, OverflowError) as error:
+            # The driver's own words may quote a part of the password.
+            raise ConfigurationError(BAD_URL) from error
 
 
 def explained(error: Exception, deadline: float) -> Exception:
     """The driver's exception as one of ours, so that nobody above knows the driver."""
     text = str(error) or type(error).__name__
-    if isinstance(error, StoreError):
+    if isinstance(error, TabellionError):
         return error
     if isinstance(error, TimeoutError):
         return Unreachable(f"no answer from the database within {deadline:g} s")
@@ -325,10 +349,10 @@ def explained(error: Exception, deadline: float) -> Exception:
         return NotMigrated()
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return Forbidden(f"{text}: the database role needs this right (GRANT SELECT, INSERT, UPDATE …)")
-    if isinstance(error, asyncpg.ClientConfigurationError) or (
-        isinstance(error, ValueError) and not isinstance(error, _GONE)
-    ):
-        return ConfigurationError(f"the database URL cannot be understood: {text}")
+    if isinstance(error, asyncpg.ClientConfigurationError):
+        return ConfigurationError(BAD_URL)
+    if isinstance(error, _BUSY):
+        return Busy(f"{type(error).__name__}: {text}")
     if isinstance(error, _GONE):
         return Unreachable(f"{type(error).__name__}: {text}")
     if isinstance(error, asyncpg.PostgresError):

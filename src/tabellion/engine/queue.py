@@ -123,8 +123,10 @@ class Queue:
         """How many attempts this row may have, the first included."""
         if isinstance(self.max_attempts, int):
             return self.max_attempts
-        value = row.get(self.max_attempts)
-        return MAX_ATTEMPTS if value is None else int(value)
+        try:
+            return int(row[self.max_attempts])
+        except (KeyError, TypeError, ValueError):
+            return MAX_ATTEMPTS  # SQLite lets any text stand in an integer column
 
     def columns(self) -> set[str]:
         """Every column the declaration names, the key excepted when it was not given."""
@@ -139,7 +141,7 @@ class Queue:
 
     def leads_to(self, other: Queue) -> bool:
         """Whether this queue's `done` is the other's `ready`: two stages that meet."""
-        return self.table == other.table and not disjoint(self.states["done"], other.states["ready"])
+        return _bare(self.table) == _bare(other.table) and not disjoint(self.states["done"], other.states["ready"])
 
     def __repr__(self) -> str:
         return f"Queue({self.name!r} on {self.table!r})"

@@ -76,6 +76,8 @@ ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, boot = 
 
 def _is_gone(pid: int) -> bool:
     """Whether no process of this machine has this number: a worker that was killed may start again under its name."""
+    if pid == os.getpid():
+        return True  # in a container the next worker often has the last one's number
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -129,7 +131,7 @@ async def strays(store: Store, worker: str, since: float, known: set[str]) -> li
     d = store.dialect
     rows = await store.database.fetch(
         f"""SELECT queue, key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts
-WHERE settled_at IS NULL AND worker = $1 AND {sql.epoch("claimed_at", d)} >= $2 AND {NOW} IS NOT NULL""",
+WHERE settled_at IS NULL AND worker = $1 AND {sql.epoch("claimed_at", d)} >= $2""",
         worker,
         since,
     )

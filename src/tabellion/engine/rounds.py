@@ -8,14 +8,16 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
+from tabellion.engine.errors import Busy, NotMigrated, Unreachable
 from tabellion.engine.job import Job
 from tabellion.engine.runner import Runner
 from tabellion.engine.slots import Lane, Slots
 
 PATIENCE = 0.25  # seconds a round waits for one database before it goes on to the next
 GATHER = 0.004  # seconds for slots to gather when only a few are free: one claim instead of many
+REST, SHORT_REST = 10.0, 0.5  # seconds before a lane whose claim was refused is asked again
 MOST_AT_ONCE = 250  # rows in one claim: they begin while the next are being claimed
-MOST_UNWRITTEN = 5000  # endings that may wait to be written before claiming stops
+MOST_UNWRITTEN = 5000  # endings that may wait to be written before claiming stops in their environment
 
 
 class Rounds:
@@ -67,7 +69,7 @@ class Rounds:
                 break
             # Rows were left and slots are free: no reason to wait, but let endings in first.
             await asyncio.sleep(0)
-            if self._unwritten() < MOST_UNWRITTEN and self._could_claim():
+            if self._could_claim():
                 continue
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._poll * random.uniform(0.5, 1.0)):  # noqa: S311 - spreading load
@@ -81,20 +83,18 @@ class Rounds:
     def _may_claim(self, lane: Lane) -> bool:
         """Whether rows may be there, the database is up, and the handlers' loop turns."""
         waits = lane.queue.is_async and self._runner.blocked
-        return lane.more and lane.open and lane not in self._late and not waits
+        room = len(lane.site.ledger) < MOST_UNWRITTEN
+        return lane.more and lane.open and room and lane not in self._late and not waits
 
     def _could_claim(self) -> bool:
         shared = self._slots.shared
         return any(self._may_claim(lane) and self._slots.room(lane, reserve=shared) > 0 for lane in self._slots.lanes)
 
-    def _unwritten(self) -> int:
-        return sum(len(site.ledger) for site in {lane.site for lane in self._slots.lanes})
-
     async def _round(self) -> None:
         """One look at every lane in order; with shares, a second look gives away what nobody wanted."""
         for reserve in (True, False) if self._slots.shared else (False,):
             for lane in self._slots.lanes:
-                if self.stopping or self._unwritten() >= MOST_UNWRITTEN:
+                if self.stopping:
                     return
                 room = self._slots.room(lane, reserve=reserve)
                 if room > 0 and self._may_claim(lane):
@@ -128,10 +128,15 @@ class Rounds:
         lane.site.claims -= 1
         try:
             jobs = task.result()
-        except Exception as error:
-            # Whatever it was, the other lanes go on, and this one is tried again once the database answers.
+        except (Unreachable, NotMigrated) as error:
             lane.more = True
             lane.site.trouble(error)
+            return
+        except Exception as error:
+            # The database answers, and says no: this lane rests, the others go on.
+            lane.more = True
+            lane.rests_until = time.monotonic() + (SHORT_REST if isinstance(error, Busy) else REST)
+            lane.site.event("claim_refused", queue=lane.queue.name, error=str(error))
             return
         if len(jobs) >= n:
             lane.more = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import threading
 import time
@@ -15,6 +14,7 @@ from tabellion.engine import retry
 from tabellion.engine.errors import LeaseLost, Permanent, RateLimited
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
+from tabellion.engine.queue import disjoint, spoken
 from tabellion.engine.settlement import Settlement
 
 BLOCKED = 0.3  # seconds without a turn after which the handlers' loop counts as blocked
@@ -30,12 +30,13 @@ class Stopped(BaseException):
 class Run:
     """One job being executed."""
 
-    __slots__ = ("ended_at", "given_at", "job", "reported", "started_at", "task", "thread", "why")
+    __slots__ = ("ended_at", "given_at", "guard", "job", "reported", "started_at", "task", "thread", "why")
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.given_at = time.monotonic()
         self.reported = False
+        self.guard = threading.Lock()  #: so that a thread is not stopped once it has ended
         self.started_at: float | None = None
         self.ended_at: float | None = None
         self.task: asyncio.Task[None] | None = None
@@ -86,16 +87,15 @@ class Runner:
 
     def stop(self, run: Run, why: Why) -> None:
         """Asks a running handler to end: a coroutine is cancelled, a thread gets an exception at its next line."""
-        if run.why is not None or run.ended_at is not None:
-            return
-        run.why = why
-        if why == "gone":
-            run.job.lost = True
-        if run.thread is not None:
-            ident = run.thread.ident
-            if ident is not None:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
-        else:
+        with run.guard:
+            if run.why is not None or run.ended_at is not None:
+                return
+            run.why = why
+            if why == "gone":
+                run.job.lost = True
+            if run.thread is not None and run.thread.ident is not None:
+                _raise_in(run.thread.ident, Stopped)
+        if run.thread is None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel, run)
 
     def _start_on_loop(self, runs: Sequence[Run]) -> None:
@@ -136,23 +136,35 @@ class Runner:
         handler = cast(Callable[[Job], Mapping[str, Any] | None], job.queue.function)
         run.started_at = time.monotonic()
         try:
-            failpoint("handler.pre_call")
-            settlement = accepted(job, handler(job))
-            failpoint("handler.post_call")
+            try:
+                failpoint("handler.pre_call")
+                settlement = accepted(job, handler(job))
+                failpoint("handler.post_call")
+            except (Exception, SystemExit) as error:
+                settlement = broken(run, error)
         except Stopped:
-            settlement = interrupted(run)
-        except (Exception, SystemExit) as error:
-            settlement = broken(run, error)
+            settlement = settlement or interrupted(run)
+        # A stop may arrive at any line until the guard is shut: the slot must come back all the same.
         while not run.reported:
-            # A stop may arrive at any line, this one too: the slot must come back all the same.
-            with contextlib.suppress(Stopped):
+            try:
+                with run.guard:
+                    run.ended_at = time.monotonic()
+                _raise_in(threading.get_ident(), None)
                 self._end(run, settlement)
+            except Stopped:
+                settlement = settlement or interrupted(run)
 
     def _end(self, run: Run, settlement: Settlement | None) -> None:
-        run.ended_at = time.monotonic()
+        run.ended_at = run.ended_at or time.monotonic()
         run.job.close()
         self._report(run, settlement)
         run.reported = True
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Raises in another thread at its next line of Python; None takes back what has not been raised yet."""
+    raised = ctypes.py_object(error) if error is not None else None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
 
 
 def accepted(job: Job, result: object) -> Settlement:
@@ -162,7 +174,14 @@ def accepted(job: Job, result: object) -> Settlement:
     if type(result) is not dict and not isinstance(result, Mapping):
         what = f"the handler returned {type(result).__name__}: return a dict of columns, or nothing"
         return Settlement(job, "failed", error=what)
-    return Settlement(job, "done", cast(Mapping[str, Any], result))
+    values = cast(Mapping[str, Any], result)
+    running = job.queue.states["running"]
+    if any(column in values for column in running):
+        named = {column: values[column] for column in running if column in values}
+        if not disjoint(job.queue.states["done"] | named, running):
+            what = f"the handler's result leaves the row running ({spoken(running)}): return only what changes"
+            return Settlement(job, "failed", error=what)
+    return Settlement(job, "done", values)
 
 
 def interrupted(run: Run) -> Settlement | None:
@@ -175,7 +194,14 @@ def interrupted(run: Run) -> Settlement | None:
 
 
 def broken(run: Run, error: BaseException) -> Settlement | None:
-    """The ending of a handler that raised."""
+    """The ending of a handler that raised; whatever it raised, there is one."""
+    try:
+        return _judged(run, error)
+    except Exception as trouble:
+        return tried(run.job, described(trouble))
+
+
+def _judged(run: Run, error: BaseException) -> Settlement | None:
     job = run.job
     if isinstance(error, Permanent):
         return Settlement(job, "failed", error=_said(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from tabellion.engine import roster
@@ -26,7 +27,8 @@ CONTROLS = 1.0
 FOREIGN = 60.0
 LISTEN_PAUSE = 0.005
 LISTEN_AGAIN = 5.0
-LONGEST_PAUSE = 15.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
+STEADY = 30.0  # seconds a connection must last for the next pause to be short again
 
 
 class Site:
@@ -49,7 +51,8 @@ class Site:
         self.store = environment.store()
         self.up = False
         self.ready = asyncio.Event()  #: set once the first connection has been tried
-        self.fatal: Exception | None = None  #: a declaration that cannot work here
+        self.fatal: Exception | None = None  #: a declaration that cannot work here, found before work began
+        self.admitted = False  #: whether work has begun, with or without this environment
         self.paused: set[str] = set()
         self.limits: dict[str, int] = {}
         self.claims = 0  #: running claim calls
@@ -77,23 +80,26 @@ class Site:
         ledger = asyncio.create_task(self.ledger.run())
         watch = asyncio.create_task(self._watch())
         try:
-            pause = 0.2
+            pause = SHORTEST_PAUSE
             while True:
+                began = time.monotonic()
                 try:
                     await self._connect()
-                    pause = 0.2
+                    await self._while_up()
                 except (DeclarationError, ConfigurationError) as error:
-                    self.fatal = error
-                    self.ready.set()
-                    self._ring()
-                    return
+                    if not self.admitted:
+                        self.fatal = error
+                        self.ready.set()
+                        return
+                    # The others work already: this environment is as good as away.
+                    self.trouble(error)
                 except Exception as error:
                     self.trouble(error)
-                    self.ready.set()
-                    await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
-                    pause = min(pause * 2, LONGEST_PAUSE)
-                    continue
-                await self._while_up()
+                self.ready.set()
+                if time.monotonic() - began > STEADY:
+                    pause = SHORTEST_PAUSE
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
+                pause = min(pause * 2, LONGEST_PAUSE)
         finally:
             for task in (ledger, watch):
                 task.cancel()
@@ -167,7 +173,8 @@ class Site:
     def _look_after_claims(self) -> None:
         for run in self.leases.unstarted(UNSTARTED) if self._runner.blocked else ():
             # Claimed into a loop that stopped turning: another worker can do it meanwhile.
-            run.job.lost, run.why = True, "stopping"
+            run.job.lost = True
+            self._runner.stop(run, "stopping")
             self.leases.drop(run.job)
             self.ledger.put(Settlement(run.job, "released"))
         for run in self.leases.overdue():
@@ -211,9 +218,11 @@ class Site:
 
     async def _report_foreign(self) -> None:
         for queue in self.queues:
-            found = await self.store.foreign(queue)
-            if found:
-                self.event("foreign_found", queue=queue.name, count=found)
+            # Good to know, but a count that takes too long on a large table says nothing about the database.
+            with contextlib.suppress(StoreError):
+                found = await self.store.foreign(queue)
+                if found:
+                    self.event("foreign_found", queue=queue.name, count=found)
 
     async def _read_controls(self) -> None:
         rows = await self.store.database.fetch(
@@ -257,5 +266,3 @@ class Site:
     def claimed(self, runs: Sequence[Run], asked_at: float) -> None:
         """Takes charge of new claims."""
         self.leases.add(runs, asked_at)
-        for run in runs:
-            run.job.environment = self.environment.name

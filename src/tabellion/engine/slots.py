@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,11 +23,13 @@ class Lane:
     weight: float | None = None  #: its share of the slots, when shares are used
     running: int = 0
     more: bool = True  #: whether the last claim left rows behind, as far as we know
+    rests_until: float = 0.0  #: after a refused claim, on the monotonic clock
 
     @property
     def open(self) -> bool:
         """Whether it makes sense to claim here."""
-        return self.site.up and self.queue.name not in self.site.paused
+        resting = self.rests_until > time.monotonic()
+        return self.site.up and not resting and self.queue.name not in self.site.paused
 
 
 @dataclass

@@ -116,8 +116,10 @@ def describe(connection: sqlite3.Connection, name: str) -> Table | None:
     rows = connection.execute(f"{pragma}table_info({sql.column(bare)})").fetchall()
     if not rows:
         return None
-    # An INTEGER PRIMARY KEY says nullable but never is.
-    columns = {row[1]: Column(row[1], row[2], not row[3] and not row[5]) for row in rows}
+    # An INTEGER PRIMARY KEY says nullable but never is; any other primary key may really hold NULL.
+    columns = {
+        row[1]: Column(row[1], row[2], not row[3] and not (row[5] and row[2].upper() == "INTEGER")) for row in rows
+    }
     primary_key = tuple(row[1] for row in sorted((row for row in rows if row[5]), key=lambda row: row[5]))
     indexes = []
     for _, index, unique, _, partial in connection.execute(f"{pragma}index_list({sql.column(bare)})").fetchall():

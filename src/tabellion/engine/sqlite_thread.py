@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import sqlite3
 import threading
@@ -19,8 +20,10 @@ Connection = sqlite3.Connection
 class _Call(Generic[Result]):
     """Something to do with the connection, and who waits for it."""
 
-    def __init__(self, work: Callable[[Connection], Result], atomic: bool, future: asyncio.Future[Result]) -> None:
-        self.work = work
+    def __init__(
+        self, work: Callable[[Connection], Result] | None, atomic: bool, future: asyncio.Future[Result]
+    ) -> None:
+        self.work = work  #: None: the last call, which closes the connection
         self.atomic = atomic
         self.future = future
         self.result: Result | None = None
@@ -28,9 +31,9 @@ class _Call(Generic[Result]):
 
     def deliver(self) -> None:
         """Hands the result or the error to the event loop that waits for it."""
-        loop = self.future.get_loop()
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(self._settle)
+        # A loop that has ended has nobody waiting.
+        with contextlib.suppress(RuntimeError):
+            self.future.get_loop().call_soon_threadsafe(self._settle)
 
     def _settle(self) -> None:
         if self.future.done():
@@ -50,7 +53,7 @@ class ConnectionThread:
     def __init__(self, path: str, deadline: float) -> None:
         self.path = path
         self.deadline = deadline
-        self._calls: queue.SimpleQueue[_Call[Any] | None] | None = None
+        self._calls: queue.SimpleQueue[_Call[Any]] | None = None
 
     async def call(self, work: Callable[[Connection], Result], *, atomic: bool = False) -> Result:
         """Runs `work` in the thread; `atomic`: in an immediate transaction, all of it or nothing."""
@@ -66,13 +69,18 @@ class ConnectionThread:
         calls, self._calls = self._calls, None
         if calls is not None:
             closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            calls.put(_Call(Connection.close, False, closed))
-            calls.put(None)
+            calls.put(_Call(None, False, closed))
             await closed
 
-    def _serve(self, calls: queue.SimpleQueue[_Call[Any] | None]) -> None:
+    def _serve(self, calls: queue.SimpleQueue[_Call[Any]]) -> None:
         connection: Connection | None = None
-        while (call := calls.get()) is not None:
+        while True:
+            call = calls.get()
+            if call.work is None:
+                if connection is not None:
+                    connection.close()
+                call.deliver()
+                return
             try:
                 connection = connection or self._connect()
                 call.result = _transaction(connection, call.work) if call.atomic else call.work(connection)
@@ -83,8 +91,6 @@ class ConnectionThread:
                     connection.close()
                     connection = None
             call.deliver()
-        if connection is not None:
-            connection.close()
 
     def _connect(self) -> Connection:
         if self.path != ":memory:":

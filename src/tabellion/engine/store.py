@@ -12,6 +12,7 @@ from tabellion.engine import crash, declaration, outsiders, register, sql
 from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import (
+    Busy,
     ConfigurationError,
     DeclarationError,
     Forbidden,
@@ -39,7 +40,7 @@ CONNECTIONS = 4
 LONGEST_ERROR = 8000
 RENEWALS = 500  # claims renewed in one statement
 
-_AWAY = (Unreachable, NotMigrated, Forbidden)  # says nothing about the job; the same call may succeed later
+_AWAY = (Unreachable, NotMigrated, Forbidden, Busy)  # says nothing about the job; the same call may succeed later
 
 
 class Store:

@@ -25,7 +25,7 @@ def json_text(value: Any) -> str:
 
 
 def for_postgres(values: Mapping[str, Any]) -> str:
-    """A row of values as one JSON object; the table's own row type gives each its type back."""
+    """A row of values as one JSON object; the columns' own types give each its type back."""
     return json_text({column: _plain(value) for column, value in values.items()})
 
 

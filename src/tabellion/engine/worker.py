@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import socket
 import threading
@@ -16,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import ConfigurationError, DeclarationError, Problem
+from tabellion.engine.errors import ConfigurationError, DeclarationError, Problem, StoreError
 from tabellion.engine.events import Event, Listener, Listeners
 from tabellion.engine.folders import Folders
 from tabellion.engine.job import Job
@@ -64,6 +65,8 @@ class Worker:
         self.grace = grace
         self.poll = poll
         boot = uuid.uuid4().hex
+        if id is not None and not re.fullmatch(r"[A-Za-z0-9_.@:-]+", id):
+            raise ConfigurationError(f"worker id {id!r}: use letters, digits and - _ . @ : only")
         self.id = id or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
         self.listeners = Listeners(tuple(listeners))
         self.member = Member(
@@ -173,6 +176,7 @@ class Worker:
     async def _run_engine(self, runner: Runner) -> None:
         self._engine = asyncio.get_running_loop()
         self._idle, self._hurry, self._stop_event = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        stop = self._stop_event
         self._idle.set()
         self._obey()
         self._runner = runner
@@ -200,16 +204,20 @@ class Worker:
                 async with asyncio.timeout(FIRST_LOOK):
                     await asyncio.gather(*(site.ready.wait() for site in self._sites))
             self._raise_fatal()
+            for site in self._sites:
+                site.admitted = True
             claiming = asyncio.create_task(self._rounds.run())
+            claiming.add_done_callback(lambda _: stop.set())
             watching = asyncio.create_task(self._watch_idle()) if self._until_idle else None
-            await self._stop_event.wait()
+            await stop.wait()
             self._tell(Event("worker_stopping", worker=self.id, count=self._slots.busy))
             self._rounds.stop()
-            await claiming
+            [failure] = await asyncio.gather(claiming, return_exceptions=True)
             if watching is not None:
                 watching.cancel()
-            self._raise_fatal()
             await self._wind_down()
+            if isinstance(failure, BaseException):
+                raise failure
         finally:
             for task in tasks:
                 task.cancel()
@@ -232,8 +240,6 @@ class Worker:
             self._hurry.set()
 
     def _ring(self) -> None:
-        if any(site.fatal is not None for site in self._sites) and self._stop_event is not None:
-            self._stop_event.set()
         if hasattr(self, "_rounds"):
             self._rounds.ring()
 
@@ -256,7 +262,7 @@ class Worker:
                 site.ledger.put(Settlement(run.job, "released"))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS):
-                await asyncio.gather(*(site.ledger.empty() for site in self._sites if site.up))
+                await asyncio.gather(*(site.ledger.empty() for site in self._sites))
 
     def _begin(self, lane: Lane, jobs: Sequence[Job], asked_at: float) -> None:
         self._slots.take(lane, len(jobs))
@@ -345,8 +351,11 @@ class Worker:
                 if not lane.site.up:
                     left += 1
                     continue
-                counts = await lane.site.store.counts(lane.queue, cap=1)
-                left += counts["ready"] + counts["running"]
+                try:
+                    counts = await lane.site.store.counts(lane.queue, cap=1)
+                    left += counts["ready"] + counts["running"]
+                except StoreError:
+                    left += 1
             if not left and not self._slots.busy:
                 self.stop()
                 return

@@ -169,7 +169,7 @@ def _declaration(
     lines = [
         '"""The queues of this project: `tabellion --queues THIS_FILE worker` works them."""',
         "",
-        "from tabellion import Job, Permanent, Queue",
+        "from tabellion import Job, Queue  # noqa: F401",
         "",
         f"{variable} = Queue(",
         f"    {', '.join(first)},",
@@ -178,10 +178,11 @@ def _declaration(
         ")",
         "",
         "",
-        f"@{variable}.handler",
-        "async def work(job: Job) -> dict:",
-        '    # job["column"] is the row\'s value; return the columns to write with `done`.',
-        '    raise Permanent("write this handler")',
+        "# Write the handler, then take the marks away: job['column'] is the row's value,",
+        "# and the columns you return are written together with `done`.",
+        f"# @{variable}.handler",
+        "# async def work(job: Job) -> dict:",
+        "#     return {}",
         "",
     ]
     return "\n".join(lines)

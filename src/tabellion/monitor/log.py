@@ -17,6 +17,7 @@ LEVELS = {
     "worker_stopped": "info",
     "environment_up": "info",
     "environment_down": "error",
+    "claim_refused": "error",
     "failed": "warning",
     "retried": "warning",
     "crashed": "warning",
