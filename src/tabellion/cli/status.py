@@ -27,7 +27,7 @@ def status(
 
         tabellion status --watch
 
-        tabellion status ocr --json | jq '.[0].queues[0].failed'
+        tabellion status ocr --json | jq '.[0].errors'
     """
     import asyncio
 
@@ -49,29 +49,36 @@ async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors
     import asyncio
     import contextlib
     from dataclasses import asdict
+    from json import dumps
 
     from tabellion.cli import output
     from tabellion.monitor import snapshot
 
     stores = [(place, place.store()) for place in places]
     try:
-        while True:
+        pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
+        while watch and json:
+            typer.echo(dumps([asdict(picture) for picture in pictures], ensure_ascii=False, default=str))
+            await asyncio.sleep(REFRESH)
             pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
-            if not watch:
-                break
+        if watch:
             await _keep_up(stores, queues, pictures)
-            return 0
+        errors = [
+            await snapshot.errors(store, queues[0]) if with_errors and picture.up else []
+            for (_, store), picture in zip(stores, pictures, strict=True)
+        ]
         if json:
-            output.as_json([asdict(picture) for picture in pictures])
+            output.as_json(
+                [asdict(picture) | {"errors": found} for picture, found in zip(pictures, errors, strict=True)]
+            )
         else:
             output.show(picture_of(pictures))
-            for (_, store), picture in zip(stores, pictures, strict=True):
-                if with_errors and picture.up:
-                    rows = [(one["n"], one["error"]) for one in await snapshot.errors(store, queues[0])]
-                    if rows:
-                        output.show(
-                            output.table(f"errors of failed jobs in {picture.environment}", ("jobs", "error"), rows)
-                        )
+            for picture, found in zip(pictures, errors, strict=True):
+                if found:
+                    rows = [(one["n"], one["error"]) for one in found]
+                    output.show(
+                        output.table(f"errors of failed jobs in {picture.environment}", ("jobs", "error"), rows)
+                    )
         return sum(not picture.up for picture in pictures)
     finally:
         for _, store in stores:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from tabellion.engine.errors import ConfigurationError
@@ -29,6 +30,13 @@ class Environment:
     def store(self) -> Store:
         """A new Store on this environment's database."""
         return Store(self.url) if self._deadline is None else Store(self.url, deadline=self._deadline)
+
+    def missing_file(self) -> str | None:
+        """The SQLite file that is not there; opening it would make an empty one."""
+        if not self.url.startswith("sqlite"):
+            return None
+        path = self.url.partition("://")[2].removeprefix("/")
+        return path if path and path != ":memory:" and not Path(path).exists() else None
 
     @property
     def address(self) -> str:

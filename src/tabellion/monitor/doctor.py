@@ -40,6 +40,16 @@ def declared(error: DeclarationError) -> list[Finding]:
 
 async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Finding]:
     """Everything there is to say about one environment."""
+    missing = environment.missing_file()
+    if missing:
+        return [
+            Finding(
+                "error",
+                environment.name,
+                f"there is no database file {missing}",
+                "correct the URL, or create the table",
+            )
+        ]
     store = environment.store()
     findings: list[Finding] = []
     try:
