@@ -11,8 +11,9 @@ import asyncpg
 import pytest
 
 from tabellion import Store
-from tabellion.engine import failpoints
+from tabellion.engine import failpoints, site
 from tabellion.testing import Clock
+from tests.owner import Owner, owning
 from tests.pooler import pooler
 from tests.servers import Postgres
 
@@ -96,3 +97,24 @@ def arm() -> Iterator[Callable[[str], None]]:
     """Arms failpoints for the length of the test."""
     yield failpoints.arm
     failpoints.arm("")
+
+
+@pytest.fixture
+def owner(url: str) -> Iterator[Owner]:
+    """The table with its owner."""
+    with owning(url) as owner:
+        yield owner
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps and looks at the controls several times a second."""
+    monkeypatch.setattr(site, "SWEEP", 0.2)
+    monkeypatch.setattr(site, "CONTROLS", 0.1)
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Iterator[Owner]:
+    """A second environment, on SQLite."""
+    with owning(f"sqlite:///{tmp_path}/second.db") as owner:
+        yield owner

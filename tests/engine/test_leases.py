@@ -6,13 +6,12 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tabellion import Job, Store
-from tabellion.engine import controls, site
+from tabellion.engine import controls
 from tabellion.engine.errors import StoreError, TabellionError
 from tabellion.engine.runner import Run, Runner, Why
 from tabellion.engine.settlement import Settlement
@@ -20,19 +19,7 @@ from tests.owner import NOW, Owner, jobs_queue, owning, seconds
 from tests.waiting import eventually
 from tests.working import Diary, ask, drain, make_worker, working
 
-
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    """The table with its owner."""
-    with owning(url) as owner:
-        yield owner
-
-
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps and looks at the controls several times a second."""
-    monkeypatch.setattr(site, "SWEEP", 0.2)
-    monkeypatch.setattr(site, "CONTROLS", 0.1)
+pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_notes_are_seen_while_the_job_runs(url: str, owner: Owner) -> None:

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tabellion import Job, Permanent, RateLimited
-from tabellion.engine import site
 from tests.owner import Owner, jobs_queue, owning, seconds
 from tests.waiting import eventually
 from tests.working import Diary, drain, laboring, make_worker, working
 
-
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    """The table with its owner."""
-    with owning(url) as owner:
-        yield owner
-
-
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps and looks at the controls several times a second."""
-    monkeypatch.setattr(site, "SWEEP", 0.2)
-    monkeypatch.setattr(site, "CONTROLS", 0.1)
+pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_a_returned_dict_is_written_with_done(url: str, owner: Owner) -> None:

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from tabellion import Environment, Job, Queue, Worker
-from tabellion.engine import site
 from tabellion.engine.errors import DeclarationError, TabellionError
-from tests.owner import Owner, jobs_queue, owning
+from tests.owner import Owner, jobs_queue
 from tests.waiting import eventually
 from tests.working import Diary, Shift, make_worker, working
 
-
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    """The table with its owner."""
-    with owning(url) as owner:
-        yield owner
-
-
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps and looks at the controls several times a second."""
-    monkeypatch.setattr(site, "SWEEP", 0.2)
-    monkeypatch.setattr(site, "CONTROLS", 0.1)
+pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_a_dead_environment_is_reported_once_and_skipped(url: str, owner: Owner) -> None:

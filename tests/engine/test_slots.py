@@ -5,38 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tabellion import Environment, Job, Queue, Worker
-from tabellion.engine import controls, site
-from tests.owner import Owner, jobs_queue, owning
+from tabellion.engine import controls
+from tests.owner import Owner, jobs_queue
 from tests.waiting import eventually
 from tests.working import Gauge, ask, drain, make_worker, working
 
-
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    """The table with its owner."""
-    with owning(url) as owner:
-        yield owner
-
-
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps and looks at the controls several times a second."""
-    monkeypatch.setattr(site, "SWEEP", 0.2)
-    monkeypatch.setattr(site, "CONTROLS", 0.1)
-
-
-@pytest.fixture
-def second(tmp_path: Path) -> Iterator[Owner]:
-    """A second environment, on SQLite."""
-    with owning(f"sqlite:///{tmp_path}/second.db") as owner:
-        yield owner
+pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_concurrency_is_never_exceeded(url: str, owner: Owner) -> None:

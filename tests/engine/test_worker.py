@@ -7,32 +7,18 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tabellion import Environment, Event, Job, Permanent, Worker
-from tabellion.engine import site
 from tabellion.engine.errors import ConfigurationError, DeclarationError
 from tests.owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
 from tests.working import Diary, Shift, drain, laboring, make_worker, working
 
-
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    """The table with its owner."""
-    with owning(url) as owner:
-        yield owner
-
-
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps and looks at the controls several times a second."""
-    monkeypatch.setattr(site, "SWEEP", 0.2)
-    monkeypatch.setattr(site, "CONTROLS", 0.1)
+pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_stop_lets_handlers_finish(url: str, owner: Owner) -> None:

@@ -112,7 +112,9 @@ class Worker:
 
     def run(self, *, until_idle: bool = False) -> None:
         """Works until SIGTERM or Ctrl-C; with `until_idle`, until nothing is ready, running or due later."""
-        asked = {signal.SIGTERM, signal.SIGINT}
+        # Only a process's first thread may listen to signals; elsewhere `stop()` is the way.
+        first = threading.current_thread() is threading.main_thread()
+        asked = {signal.SIGTERM, signal.SIGINT} if first else set()
         before = {number: signal.getsignal(number) for number in asked}
 
         def obey(_number: int, _frame: FrameType | None) -> None:
@@ -120,7 +122,7 @@ class Worker:
 
         for number in asked:
             signal.signal(number, obey)
-        self._owns_process = True
+        self._owns_process = first
         try:
             asyncio.run(self.serve(until_idle=until_idle))
         finally:
