@@ -9,8 +9,8 @@ from typing import Any
 
 import asyncpg
 
+from tabellion.engine import postgres_catalog, sql
 from tabellion.engine import postgres_moves as moves
-from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import (
     Busy,
@@ -27,7 +27,7 @@ from tabellion.engine.job import Job
 from tabellion.engine.moves import extras, price
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
-from tabellion.engine.table import Column, Index, Table
+from tabellion.engine.table import Table
 from tabellion.engine.values import for_postgres
 
 CHANNEL = "tabellion"
@@ -283,23 +283,7 @@ class PostgreSQL:
 
     async def table(self, name: str) -> Table | None:
         """The table as the catalog describes it."""
-        found = await self._fetch(_TABLE, [sql.name(name)])
-        if not found or found[0]["oid"] is None:
-            return None
-        oid = found[0]["oid"]
-        columns = {
-            row["name"]: Column(row["name"], row["type"], not row["required"], tuple(row["labels"] or ()))
-            for row in await self._fetch(_COLUMNS, [oid])
-        }
-        indexes: list[Index] = []
-        primary_key: tuple[str, ...] = ()
-        for row in await self._fetch(_INDEXES, [oid]):
-            index = Index(row["name"], tuple(row["columns"]), row["unique"], row["condition"], row["definition"])
-            if row["primary"]:
-                primary_key = index.columns
-            indexes.append(index)
-        references = {row["column"]: (row["table"], row["target"]) for row in await self._fetch(_REFERENCES, [oid])}
-        return Table(name, columns, primary_key, tuple(indexes), found[0]["row_security"], references)
+        return await postgres_catalog.describe(self.fetch, name)
 
     async def _fetch(self, text: str, values: Sequence[Any], *, pinned: bool = True) -> list[Any]:
         async with self.connection(pinned=pinned) as connection:
@@ -371,28 +355,3 @@ async def _run_extras(connection: Connection, also: Sequence[tuple[str, Sequence
 
 def _text_of(value: float | None) -> str | None:
     return None if value is None else repr(value)
-
-
-_TABLE = """SELECT c.oid, c.relrowsecurity AS row_security FROM pg_class AS c WHERE c.oid = to_regclass($1)"""
-
-_COLUMNS = """
-SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
-  (SELECT array_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum AS e WHERE e.enumtypid = a.atttypid) AS labels
-FROM pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
-
-_INDEXES = """
-SELECT c.relname AS name, i.indisunique AS unique, i.indisprimary AS primary,
-  pg_get_expr(i.indpred, i.indrelid) AS condition,
-  pg_get_indexdef(i.indexrelid) AS definition,
-  array(SELECT coalesce(a.attname, '') FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, place)
-        LEFT JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.number
-        WHERE k.place <= i.indnkeyatts ORDER BY k.place) AS columns
-FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
-WHERE i.indrelid = $1 AND i.indisvalid ORDER BY c.relname"""
-
-_REFERENCES = """
-SELECT a.attname AS column, f.confrelid::regclass::text AS table, b.attname AS target
-FROM pg_constraint AS f
-JOIN pg_attribute AS a ON a.attrelid = f.conrelid AND a.attnum = f.conkey[1]
-JOIN pg_attribute AS b ON b.attrelid = f.confrelid AND b.attnum = f.confkey[1]
-WHERE f.contype = 'f' AND f.conrelid = $1 AND cardinality(f.conkey) = 1"""

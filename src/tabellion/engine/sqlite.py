@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tabellion.engine import sql
+from tabellion.engine import sql, sqlite_catalog
 from tabellion.engine import sqlite_moves as moves
 from tabellion.engine.declaration import Bound
 from tabellion.engine.failpoints import failpoint
@@ -192,7 +192,7 @@ class SQLite:
         """The table as the file's schema describes it."""
 
         def work(connection: Connection) -> Table | None:
-            return moves.describe(connection, name)
+            return sqlite_catalog.describe(connection, name)
 
         return await self._thread.call(work)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +10,6 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import at_claim, at_settlement, extra_condition, stamp, texts
 from tabellion.engine.settlement import CHARGED, CONTINUING, Outcome
 from tabellion.engine.sql import NOW, Dialect
-from tabellion.engine.table import Column, Index, Table
 
 _LITE: Dialect = "sqlite"
 
@@ -107,29 +104,3 @@ def _mine(bound: Bound) -> str:
     return (
         f"queue = {sql.literal(bound.queue.name, _LITE)} AND key = $1 AND n = $2 AND token = $3 AND settled_at IS NULL"
     )
-
-
-def describe(connection: sqlite3.Connection, name: str) -> Table | None:
-    """The table as the file's schema describes it."""
-    schema, _, bare = name.rpartition(".")
-    pragma = f"PRAGMA {sql.column(schema)}." if schema else "PRAGMA "
-    rows = connection.execute(f"{pragma}table_info({sql.column(bare)})").fetchall()
-    if not rows:
-        return None
-    # An INTEGER PRIMARY KEY says nullable but never is; any other primary key may really hold NULL.
-    columns = {
-        row[1]: Column(row[1], row[2], not row[3] and not (row[5] and row[2].upper() == "INTEGER")) for row in rows
-    }
-    primary_key = tuple(row[1] for row in sorted((row for row in rows if row[5]), key=lambda row: row[5]))
-    indexes = []
-    for _, index, unique, _, partial in connection.execute(f"{pragma}index_list({sql.column(bare)})").fetchall():
-        parts = tuple(row[2] or "" for row in connection.execute(f"{pragma}index_info({sql.column(index)})").fetchall())
-        found = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [index]).fetchone()
-        definition = (found[0] if found else None) or ""
-        condition = re.split(r"(?i)\bwhere\b", definition, maxsplit=1)[-1].strip() if partial else None
-        indexes.append(Index(index, parts, bool(unique), condition, definition))
-    references = {
-        row[3]: (row[2], row[4] or "rowid")
-        for row in connection.execute(f"{pragma}foreign_key_list({sql.column(bare)})").fetchall()
-    }
-    return Table(name, columns, primary_key, tuple(indexes), references=references)
