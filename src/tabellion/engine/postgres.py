@@ -238,10 +238,7 @@ class PostgreSQL:
         first = batch[0]
         columns = list(first.values)
         jobs = [one.job for one in batch]
-        detailed = bool(columns) or any(
-            one.error is not None or one.after is not None or one.job._note is not None or one.job.cost is not None
-            for one in batch
-        )
+        detailed = not all(one.is_plain for one in batch)
         text = moves.settle(bound, first.outcome, columns, expired_only=first.expired_only, detailed=detailed)
         values: list[Any] = [[job.text_key for job in jobs], [job.token for job in jobs]]
         if detailed:

@@ -49,6 +49,12 @@ class Settlement:
     after: float | None = None  #: seconds until the next try is due
     expired_only: bool = False  #: a sweep: only if the lease has still run out
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to write but the ending itself."""
+        job = self.job
+        return self.error is None and self.after is None and job._note is None and job.cost is None and not self.values
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

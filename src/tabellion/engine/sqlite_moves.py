@@ -86,6 +86,22 @@ def settle_row(bound: Bound, outcome: Outcome, columns: Sequence[str]) -> str:
 WHERE t.{sql.column(bound.key.name)} = $1 AND {sql.holds(queue.states["running"], _LITE)} AND ($2 IS $2)"""
 
 
+def settle_plainly(bound: Bound, outcome: Outcome) -> tuple[str, str]:
+    """$1 keys, $2 tokens as JSON: attempts that ended alike with nothing to say; $1 the rows' keys as JSON: their rows.
+
+    Two statements for a whole batch: each statement of its own makes Python's threads take turns.
+    """
+    queue = bound.queue
+    items = ", ".join(at_settlement(bound, outcome, error="NULL", columns=()))
+    attempts = f"""UPDATE tabellion_attempts SET settled_at = {NOW}, outcome = {sql.literal(outcome, _LITE)}
+WHERE queue = {sql.literal(queue.name, _LITE)} AND key IN (SELECT value FROM json_each($1))
+  AND token IN (SELECT value FROM json_each($2)) AND settled_at IS NULL"""
+    rows = f"""UPDATE {sql.name(queue.table)} AS t SET {items}
+WHERE t.{sql.column(bound.key.name)} IN (SELECT value FROM json_each($1))
+  AND {sql.holds(queue.states["running"], _LITE)}"""
+    return attempts, rows
+
+
 def renew(bound: Bound) -> str:
     """$1 key, $2 n, $3 token, $4 note, $5 lease seconds, $6 the row's key: extends a claim that holds."""
     return f"""UPDATE tabellion_attempts SET lease_until = {sql.later("$5", _LITE)}, note = coalesce($4, note)
