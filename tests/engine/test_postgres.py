@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from tabellion import Job, Queue, Store
-from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreachable, ValueRefused
+from tabellion.engine.errors import Busy, Forbidden, NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.engine.postgres import PostgreSQL, explained
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
@@ -262,10 +262,10 @@ async def test_concurrent_calls_share_few_connections(emptied: Emptied) -> None:
         (asyncpg.TooManyConnectionsError("x"), Unreachable),
         (asyncpg.AdminShutdownError("x"), Unreachable),
         (asyncpg.ReadOnlySQLTransactionError("x"), Unreachable),
-        (asyncpg.SerializationError("x"), Unreachable),
-        (asyncpg.DeadlockDetectedError("x"), Unreachable),
+        (asyncpg.SerializationError("x"), Busy),
+        (asyncpg.DeadlockDetectedError("x"), Busy),
         (asyncpg.DiskFullError("x"), Unreachable),
-        (asyncpg.LockNotAvailableError("x"), Unreachable),
+        (asyncpg.LockNotAvailableError("x"), Busy),
         (asyncpg.InterfaceError("x"), Unreachable),
         (asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress"), Unreachable),
         (ConnectionRefusedError("x"), Unreachable),

@@ -42,8 +42,15 @@ _RUNNING = r"""t\."status" = 'running'"""
 _READY = r"""t\."status" = 'new'"""
 
 
+def _one_by_one() -> None:
+    """Has SQLite settle every job by itself, by the statements that a mutant changes."""
+    nothing = "UPDATE tabellion_attempts SET n = n WHERE $1 IS NULL"
+    sqlite_moves.settle_plainly = lambda bound, outcome: (f"{nothing} AND $2 IS NULL", nothing)
+
+
 def _settle_blind() -> None:
     """Like `UPDATE … WHERE id = ?`: neither the claim nor the row's state is looked at."""
+    _one_by_one()
     _reworded(postgres_moves, "settle", (_SETTLED, ""), (_RUNNING, "true"))
     _reworded(sqlite_moves, "settle_attempt", (_SETTLED, ""))
     _reworded(sqlite_moves, "settle_row", (_RUNNING, "true"))
@@ -51,12 +58,14 @@ def _settle_blind() -> None:
 
 def _settle_by_state() -> None:
     """Like a queue without a fence: the row must be running, but whose claim it is nobody asks."""
+    _one_by_one()
     _reworded(postgres_moves, "settle", (_SETTLED, ""))
     _reworded(sqlite_moves, "settle_attempt", (_SETTLED, ""))
 
 
 def _sweep_unexpired() -> None:
     """Sweeps claims whose lease has not run out."""
+    _one_by_one()
     expired = rf"AND (a\.)?lease_until < {NOW}"
     for kind in (postgres.PostgreSQL, sqlite.SQLite):
 
@@ -92,7 +101,8 @@ def _crash_uncharged() -> None:
 
 def _row_forgotten() -> None:
     """Writes the register and, for one key in a hundred, not the row."""
-    _reworded(postgres_moves, "settle", (r"WHERE t\.", "WHERE NOT l.key LIKE '%33' AND t."))
+    _one_by_one()
+    _reworded(postgres_moves, "settle", (r"WHERE t\.", "WHERE NOT t.id::text LIKE '%33' AND t."))
     _reworded(sqlite_moves, "settle_row", (r"WHERE t\.", "WHERE CAST($1 AS TEXT) NOT LIKE '%33' AND t."))
 
 

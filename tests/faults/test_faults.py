@@ -177,14 +177,18 @@ def test_f06_the_answer_to_a_finish_is_lost(url: str, owner: Owner) -> None:
 
 def test_f06_the_answer_to_a_claim_is_lost(url: str, owner: Owner) -> None:
     """F06: rows claimed by a call whose answer was lost are handed back uncharged, without waiting for the lease."""
-    owner.insert(*range(1, 21))
     queue = jobs_queue(lease=60.0)
     counting(queue)
-    failpoints.arm("claim.drop_ack:raise@2")
     with working(make_worker(url, queue, concurrency=4)):
-        eventually(lambda: owner.count("done") == 20)
+        for key in range(1, 101):
+            # A look that finds nothing may be the one whose answer is lost: then the next row's turn comes.
+            failpoints.arm("claim.drop_ack:raise@1")
+            owner.insert(key)
+            eventually(lambda: owner.count("done") == key)  # noqa: B023 - awaited at once
+            if "released" in {attempt["outcome"] for attempt in owner.attempts()}:
+                break
     assert "released" in {attempt["outcome"] for attempt in owner.attempts()}, "the failpoint did not fire"
-    assert_all_done(owner, 20)
+    assert_all_done(owner, key)
 
 
 def test_f06_the_network_loses_the_answers(pg_url: str) -> None:
@@ -511,7 +515,7 @@ def test_f13_a_deadlock_with_the_owner(pg_url: str) -> None:
             owner("SELECT 1 FROM tabellion_attempts WHERE key = '1' FOR UPDATE")
             owner("COMMIT")
             eventually(lambda: watcher.count("done") == 1)
-        assert "deadlock" in str(diary.of("environment_down")[0].error).lower()
+        assert "environment_down" not in diary.names, "a deadlock is no outage"
         assert_all_done(watcher, 1)
 
 

@@ -15,6 +15,8 @@ ALIVE = 20.0  # seconds since a worker was last seen; it is seen every BEAT
 BEAT = 5.0
 KEPT = 7 * 86_400.0
 
+_boots: set[str] = set()  # the workers of this process
+
 
 @dataclass(slots=True)
 class Member:
@@ -38,16 +40,18 @@ async def enlist(store: Store, member: Member) -> None:
     await store.open()
     d = store.dialect
     rows = await store.database.fetch(
-        f"""SELECT host, pid FROM tabellion_workers WHERE id = $1 AND boot <> $2 AND stopped_at IS NULL
+        f"""SELECT host, pid, boot FROM tabellion_workers WHERE id = $1 AND boot <> $2 AND stopped_at IS NULL
 AND {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} < {ALIVE}""",
         member.id,
         member.boot,
     )
-    if rows and not (rows[0]["host"] == member.host and _is_gone(rows[0]["pid"])):
+    here = rows and rows[0]["host"] == member.host and rows[0]["boot"] not in _boots
+    if rows and not (here and _is_gone(rows[0]["pid"])):
         raise ConfigurationError(
             f"worker id {member.id!r} is in use by process {rows[0]['pid']} on {rows[0]['host']}: "
             "give each worker an id of its own"
         )
+    _boots.add(member.boot)
     await store.database.transact(
         [
             (
