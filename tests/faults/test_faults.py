@@ -515,6 +515,8 @@ def test_f13_a_deadlock_with_the_owner(pg_url: str) -> None:
             owner("SELECT 1 FROM tabellion_attempts WHERE key = '1' FOR UPDATE")
             owner("COMMIT")
             eventually(lambda: watcher.count("done") == 1)
+            counted = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+            eventually(lambda: watcher(counted)[0]["deadlocks"] >= 1)  # else nothing was tested
         assert "environment_down" not in diary.names, "a deadlock is no outage"
         assert_all_done(watcher, 1)
 
