@@ -48,7 +48,7 @@ SLEEP = 3.0
 CLAIM = 100
 CLAIMS = 60
 READY = 10_000
-LONGER = 3  # times the jobs for many workers: with fewer the first connections would be all that is measured
+LONGER = 5  # times the jobs for many workers: with fewer the first connections would be all that is measured
 
 Found = TypeVar("Found")
 

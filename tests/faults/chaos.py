@@ -41,6 +41,7 @@ LEASE, SWEEP, CONCURRENCY, MAX_ATTEMPTS = 1.5, 0.3, 50, 6
 FROZEN = LEASE * 1.6 + SWEEP  # how long a zombie is stopped
 RECOVERY = 3.0  # seconds after the database is back in which workers find out
 STUCK = 60.0
+LONGEST_END = 30.0  # seconds after SIGTERM in which a worker must have ended
 CHUNK = 2000
 PLANNED = 0.95  # everything planned has happened when this share of the jobs has been run
 PLACES = (
@@ -74,6 +75,7 @@ class Tally:
     outages: list[tuple[float, float]] = field(default_factory=list)
     exits: Counter[int] = field(default_factory=Counter)
     leaked: int = 0
+    hung: int = 0  #: had to be killed at the end
     stuck: str = ""
 
 
@@ -273,7 +275,9 @@ class Nemesis:
                 if self.table.sqlite:
                     # It may have been stopped with the file's lock in its hands.
                     self.tally.outages.append((child.frozen_at, time.time() + 0.5))
-                child.frozen_until, child.spared_until, child.armed = None, time.monotonic() + 0.3, ""
+                child.frozen_until, child.spared_until = None, time.monotonic() + 0.3
+                if ":stop" in child.armed:
+                    child.armed = ""  # it has had its stop; a kill that is still to come stays expected
 
     def _crash_server(self) -> None:
         assert self.server is not None
@@ -311,15 +315,22 @@ class Nemesis:
                 os.kill(child.pid, signal.SIGKILL if self.tally.stuck else signal.SIGTERM)
         asked_at = time.monotonic()
         for child in self.children.values():
+            hung = False
             while True:
-                pid, status = os.waitpid(child.pid, os.WNOHANG)
-                if pid:
+                pid, status = os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED)
+                if pid and os.WIFSTOPPED(status):
+                    # Thawed a moment ago, it went on to the failpoint it was armed with and stopped itself again.
+                    os.kill(child.pid, signal.SIGCONT)
+                elif pid:
                     code = os.waitstatus_to_exitcode(status)
-                    if code != -signal.SIGKILL or not (self.tally.stuck or ":kill" in child.armed):
+                    expected = code == -signal.SIGKILL and not hung and ":kill" in child.armed
+                    if not (expected or self.tally.stuck):
                         self.tally.exits[code] += 1
+                    self.tally.hung += hung
                     self.tally.leaked += time.monotonic() - asked_at > GRACE
                     break
-                if time.monotonic() - asked_at > 30:
+                if time.monotonic() - asked_at > LONGEST_END and not hung:
+                    hung = True
                     os.kill(child.pid, signal.SIGKILL)
                 time.sleep(0.01)
 
@@ -355,7 +366,8 @@ def judge(table: Table, folder: Path, tally: Tally, slack: float) -> Report:
     disorder = sum(count for code, count in tally.exits.items() if code != 0)
     if disorder:
         told = [path.read_text().strip().splitlines()[-1] for path in folder.glob("died-*.txt")]
-        report.blame("bad_exits", f"exit codes {dict(tally.exits)}: {told[:1]}", disorder)
+        ended = f"exit codes {dict(tally.exits)}, {tally.hung} after {LONGEST_END:g} s without ending: {told[:1]}"
+        report.blame("bad_exits", ended, disorder)
     janitor = Folders("janitor", folder / "temp")
     janitor.open()
     janitor.close()
