@@ -50,7 +50,7 @@ STRANGE: dict[str, Any] = {"no text": 5, "a nul": "a\x00b", "half a character": 
 def test_a_strange_note_does_not_take_the_environment_down(url: str, owner: Owner, what: str) -> None:
     """A note that cannot be written is its own job's trouble: leases of the others are renewed, the database is up."""
     owner.insert(1, 2)
-    queue = jobs_queue(lease=0.6)
+    queue = jobs_queue(lease=1.0)
     diary = Diary()
 
     @queue.handler
@@ -58,7 +58,7 @@ def test_a_strange_note_does_not_take_the_environment_down(url: str, owner: Owne
         if job.key == 1:
             with contextlib.suppress(TypeError, ValueError, TabellionError):
                 job.note(STRANGE[what])
-        await asyncio.sleep(1.2)
+        await asyncio.sleep(2.0)
 
     with working(make_worker(url, queue, listeners=[diary])):
         eventually(lambda: owner.status(2) == "done", within=10)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
 import pytest
 
 from tabellion import Job, LeaseLost, Permanent, Queue, RateLimited
-from tabellion.engine.runner import LONGEST_WAIT, Run, accepted, broken, deferred, described, interrupted, tried
+from tabellion.engine.runner import LONGEST_WAIT, Run, Runner, accepted, broken, deferred, described, interrupted, tried
 from tabellion.engine.settlement import Settlement
 from tests.engine.tables import STATES
 
@@ -171,3 +172,30 @@ def test_a_wait_may_be_a_header_as_it_came() -> None:
     assert RateLimited(after="30").after == 30.0  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="soon"):
         RateLimited(after="soon")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_only_a_job_that_has_not_begun_can_be_withdrawn(begun: bool) -> None:
+    """A job taken back before it began is never run, and one that has begun is not taken back."""
+    called: list[int] = []
+    queue = Queue("jobs", **STATES)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        called.append(job.attempt)
+
+    async def go() -> tuple[bool, list[Settlement | None]]:
+        endings: list[Settlement | None] = []
+        runner = Runner(asyncio.get_running_loop(), lambda _run, ending: endings.append(ending))
+        run = Run(Job(queue, 1, "1", {}, n=1, token="t", attempt=1, worker="w"))
+        runner.start([run])
+        while begun and not endings:
+            await asyncio.sleep(0)
+        withdrawn = runner.withdraw(run)
+        while not endings:
+            await asyncio.sleep(0)
+        return withdrawn, endings
+
+    withdrawn, [ending] = asyncio.run(go())
+    assert ending is not None
+    assert (withdrawn, called, ending.outcome) == ((False, [1], "done") if begun else (True, [], "released"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable
 
@@ -50,6 +51,7 @@ class Leases:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._live: dict[str, Lease] = {}
+        self.some = asyncio.Event()  #: set while there are any: without claims there is nothing to look after
 
     def __len__(self) -> int:
         return len(self._live)
@@ -58,10 +60,13 @@ class Leases:
         """Watches over new claims."""
         for run in runs:
             self._live[run.job.token] = Lease(run, asked_at)
+        self.some.set()
 
     def drop(self, job: Job) -> None:
         """Forgets a claim that has been settled or lost."""
         self._live.pop(job.token, None)
+        if not self._live:
+            self.some.clear()
 
     def tokens(self) -> set[str]:
         """The tokens of every live claim."""

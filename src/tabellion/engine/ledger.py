@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -12,6 +13,7 @@ from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.store import Store
 
 BATCH = 500
+CROWDED, GATHER = 0.01, 0.004  # seconds: where writing takes long, a moment's wait makes one write of several
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 
@@ -44,15 +46,19 @@ class Ledger:
 
     async def run(self) -> None:
         """Writes until cancelled; a database that is away is asked again, and nothing is forgotten."""
-        pause = SHORTEST_PAUSE
+        pause, took = SHORTEST_PAUSE, 0.0
         while True:
             await self._some.wait()
+            if took > CROWDED:
+                await asyncio.sleep(GATHER)
+            asked_at = time.monotonic()
             batch = [self._waiting[number] for number in range(min(len(self._waiting), BATCH))]
             try:
                 verdicts, held = await self._write(batch)
             except Exception as error:
                 self._trouble(error)
                 verdicts, held = [], list(batch)
+            took = time.monotonic() - asked_at
             for _ in batch:
                 self._waiting.popleft()
             self._waiting.extend(held)

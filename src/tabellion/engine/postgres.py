@@ -146,7 +146,16 @@ class PostgreSQL:
             ]
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Inserts rows by COPY and rings once."""
+        """Inserts rows by COPY and rings once; a single row in one statement, one round trip instead of four."""
+        if len(rows) == 1:
+            marks = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+            insert = f"INSERT INTO {sql.name(table)} ({', '.join(map(sql.column, columns))}) VALUES ({marks})"
+            await self._fetch(
+                f"WITH added AS ({insert} RETURNING 1) SELECT pg_notify('{CHANNEL}', '') FROM added",
+                rows[0],
+                pinned=False,
+            )
+            return
         schema, _, bare = table.rpartition(".")
         async with self.connection() as connection, connection.transaction():
             await connection.copy_records_to_table(bare, schema_name=schema or None, columns=columns, records=rows)

@@ -15,6 +15,7 @@ from tabellion.engine.slots import Lane, Slots
 
 PATIENCE = 0.25  # seconds a round waits for one database before it goes on to the next
 GATHER = 0.004  # seconds for slots to gather when only a few are free: one claim instead of many
+LONGEST_GATHER = 0.02  # seconds, where claims are slow anyway
 REST, SHORT_REST = 10.0, 0.5  # seconds before a lane whose claim was refused is asked again
 MOST_AT_ONCE = 250  # rows in one claim: they begin while the next are being claimed
 CROWDED = 0.01  # seconds a claim takes where many share the machine: fewer, larger ones then cost everyone less
@@ -64,8 +65,7 @@ class Rounds:
         """Claims until stopped."""
         while not self.stopping:
             self._bell.clear()
-            if self._slots.free < self._slots.concurrency // 10:
-                await asyncio.sleep(GATHER)
+            await self._gather()
             await self._round()
             if self.stopping:
                 break
@@ -81,6 +81,14 @@ class Rounds:
         for lane, task in list(self._late.items()):
             with contextlib.suppress(Exception, asyncio.CancelledError):
                 self._hand_back(lane, await task)
+
+    async def _gather(self) -> None:
+        """Lets free slots come together: one claim costs the database as much as many, nearly."""
+        slots = self._slots
+        if self._took >= CROWDED and slots.free < slots.concurrency * 3 // 4:
+            await asyncio.sleep(min(self._took, LONGEST_GATHER))
+        elif slots.free < slots.concurrency // 10:
+            await asyncio.sleep(GATHER)
 
     def _may_claim(self, lane: Lane) -> bool:
         """Whether rows may be there, the database is up, and the handlers' loop turns."""

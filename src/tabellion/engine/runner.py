@@ -98,6 +98,14 @@ class Runner:
         if run.thread is None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel, run)
 
+    def withdraw(self, run: Run) -> bool:
+        """Takes back a job that has not begun, and says whether that was in time."""
+        with run.guard:
+            if run.started_at is not None:
+                return False
+            run.why = run.why or "stopping"
+            return True
+
     def _start_on_loop(self, runs: Sequence[Run]) -> None:
         for run in runs:
             run.task = self._loop.create_task(self._on_loop(run))
@@ -112,7 +120,8 @@ class Runner:
         job = run.job
         settlement: Settlement | None = None
         handler = cast(Callable[[Job], Coroutine[Any, Any, Mapping[str, Any] | None]], job.queue.function)
-        run.started_at = time.monotonic()
+        with run.guard:
+            run.started_at = time.monotonic()
         try:
             if run.why is None:
                 failpoint("handler.pre_call")

@@ -165,18 +165,18 @@ class Site:
     async def _watch(self) -> None:
         """Looks at every live claim ten times a second: renewals, notes, timeouts, leases about to end."""
         while True:
-            await asyncio.sleep(WATCH)
+            await self.leases.some.wait()
             self._runner.ask()
-            if len(self.leases):
-                self._look_after_claims()
+            await asyncio.sleep(WATCH)
+            self._look_after_claims()
 
     def _look_after_claims(self) -> None:
         for run in self.leases.unstarted(UNSTARTED) if self._runner.blocked else ():
             # Claimed into a loop that stopped turning: another worker can do it meanwhile.
-            run.job.lost = True
-            self._runner.stop(run, "stopping")
-            self.leases.drop(run.job)
-            self.ledger.put(Settlement(run.job, "released"))
+            if self._runner.withdraw(run):
+                run.job.lost = True
+                self.leases.drop(run.job)
+                self.ledger.put(Settlement(run.job, "released"))
         for run in self.leases.overdue():
             self.event("timed_out", run.job, seconds=run.seconds)
             self._runner.stop(run, "timeout")
