@@ -1,0 +1,67 @@
+"""What can go wrong with a model call, as the engine must treat it.
+
+ModelError
+├── Rejected        this request will never work (a Permanent: the job fails)
+├── KeyRefused      the key is wrong, expired or out of money (a RateLimited: the gate pauses, no attempt is spent)
+├── Throttled       too many requests (a RateLimited: later, no attempt is spent)
+├── Unavailable     the server or the way to it is in trouble (retried)
+└── BadOutput       an answer that cannot be used (retried, differently)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from tabellion.engine.errors import Permanent, RateLimited, TabellionError
+from tabellion.models.base import Usage
+
+LONGEST_RAW = 64 * 1024
+LONGEST_HINT = 3600.0  # seconds: no server may ask for a longer pause at once
+
+Fault = Literal["truncated", "html", "json", "schema", "repetition", "empty", "rotation", "too_large"]
+
+
+class ModelError(TabellionError):
+    """A model call that gave no usable reply."""
+
+    status: int | None = None  #: the HTTP status, where there was one
+    request_id: str = ""
+
+
+class Rejected(ModelError, Permanent):  # noqa: N818 - a verdict
+    """The provider will never answer this request: bad request, blocked content, a model that is gone."""
+
+
+class KeyRefused(ModelError, RateLimited):  # noqa: N818 - a verdict
+    """The provider does not accept the key: nothing of the job's doing."""
+
+    def __init__(self, message: str) -> None:
+        RateLimited.__init__(self, after=60.0, message=message)
+
+
+class Throttled(ModelError, RateLimited):  # noqa: N818 - a verdict
+    """The provider wants fewer requests."""
+
+    def __init__(self, message: str, hint: float | None = None) -> None:
+        self.hint = None if hint is None else min(max(hint, 0.0), LONGEST_HINT)  #: the server's own word on when
+        RateLimited.__init__(self, after=self.hint if self.hint is not None else 1.0, message=message)
+
+
+class Unavailable(ModelError):  # noqa: N818 - a state
+    """The provider, or the way to it, is in trouble."""
+
+
+class BadOutput(ModelError):  # noqa: N818 - a verdict
+    """The provider answered, and the answer cannot be used."""
+
+    def __init__(
+        self, message: str, fault: Fault, *, raw: str = "", usage: Usage | None = None, cost: float | None = None,
+        hint: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.fault = fault
+        self.raw = raw[:LONGEST_RAW]
+        self.usage = usage or Usage()
+        self.cost = cost  #: it was paid for all the same
+        self.hint = dict(hint or {})  #: what the next try should do differently
+        super().__init__(message)
