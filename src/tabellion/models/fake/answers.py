@@ -1,0 +1,154 @@
+"""Answers: made from the content alone, so that the same content gets the same answer, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, Literal
+
+from tabellion.models.fake.content import Content, tokens_of
+from tabellion.models.fake.form import Form
+from tabellion.models.fake.lines import lines_of
+
+REPEATED_TOKENS = 8192  # how long a repetition loop runs where the request sets no limit
+MOST_REPEATED = 65_536
+
+Finish = Literal["stop", "length", "block"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a request asks, whichever protocol it came by."""
+
+    model: str
+    contents: tuple[Content, ...]
+    instructions: tuple[Content, ...] = ()  #: counted, never answered with
+    schema: Mapping[str, Any] | None = None
+    json: bool = False
+    bare_enum: bool = False  #: an enum's value without quotes
+    max_tokens: int | None = None
+    thinking: bool = False
+    show_thoughts: bool = False
+    stream: bool = False
+    stream_usage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is answered, before a protocol dresses it."""
+
+    text: str | None = field(repr=False)
+    model: str
+    digest: str  #: of the content and the model
+    finish: Finish = "stop"
+    thought: str | None = None
+    input: Mapping[str, int] = field(default_factory=dict)  #: tokens by modality
+    output: int = 0
+    thoughts: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Everything that is paid for."""
+        return sum(self.input.values()) + self.output + self.thoughts
+
+
+def answered(question: Question, met: frozenset[str]) -> Answer:
+    """The answer, with the knobs that were met at work on it."""
+    sent = sha256("/".join(content.digest for content in question.contents).encode()).hexdigest()
+    digest = sha256(f"{question.model}/{sent}".encode()).hexdigest()
+    counted: Counter[str] = Counter()
+    for content in (*question.instructions, *question.contents):
+        counted[content.modality] += content.tokens
+    thoughts = 16 + int(digest[:2], 16) % 64 if question.thinking else 0
+    text = _front_matter(question, met) + _text(question, sent)
+    answer = Answer(text, question.model, digest, input=counted, thoughts=thoughts)
+    if question.show_thoughts or "thought" in met:
+        answer = replace(answer, thought="Reading what was sent, line by line.", thoughts=max(thoughts, 16))
+    return _counted(_bent(_within(answer, question.max_tokens), question, met))
+
+
+def pieces(text: str) -> list[str]:
+    """A text as a stream brings it."""
+    size = max(16, -(-len(text) // 12))
+    return [text[at : at + size] for at in range(0, len(text), size)] or [""]
+
+
+def source(question: Question) -> str:
+    """The text that is answered from: the documents' own, or where there is none, everything that was said."""
+    documents = [content.text for content in question.contents if content.document and content.text.strip()]
+    pictures = [content.text for content in question.contents if content.modality != "TEXT"]
+    return "\n".join(documents or pictures or [content.text for content in question.contents])
+
+
+def _text(question: Question, sent: str) -> str:
+    text = source(question)
+    if question.schema is not None:
+        # A picture has no words: what its prompt says about it is all there is to search.
+        said = "\n".join(content.text for content in question.contents if content.modality == "TEXT")
+        documents = any(content.document for content in question.contents)
+        value = Form(question.schema, text if documents else said, sent).filled()
+        return str(value) if question.bare_enum else _dumped(value)
+    if question.json:
+        labels = {label.replace(" ", "_"): found[0] for label, found in lines_of(text).labels.items()}
+        return _dumped(labels or {"text": text})
+    return text
+
+
+def _front_matter(question: Question, met: frozenset[str]) -> str:
+    """What olmOCR puts before its markdown."""
+    if "olmocr" not in question.model.lower() or question.schema is not None or question.json:
+        return ""
+    size = next((content.size for content in question.contents if content.size), None)
+    rotated = "rotate90" in met and not (size and size[0] > size[1])
+    return (
+        f"---\nprimary_language: en\nis_rotation_valid: {not rotated}\nrotation_correction: {90 if rotated else 0}\n"
+        f"is_table: False\nis_diagram: False\n---\n"
+    )
+
+
+def _within(answer: Answer, most: int | None) -> Answer:
+    """The answer cut at the token limit, as every provider does."""
+    if most is None or answer.text is None or tokens_of(answer.text) <= most:
+        return answer
+    return replace(answer, text=answer.text[: most * 4], finish="length")
+
+
+def _bent(answer: Answer, question: Question, met: frozenset[str]) -> Answer:
+    text = answer.text or ""
+    if "block" in met:
+        return replace(answer, text=None, thought=None, thoughts=0, finish="block")
+    if "empty" in met:
+        return replace(answer, text=None, finish="length", thoughts=question.max_tokens or 64)
+    if "truncate" in met:
+        return replace(answer, text=text[: max(1, len(text) // 2)], finish="length")
+    if "repeat" in met:
+        limit = min(question.max_tokens or REPEATED_TOKENS, MOST_REPEATED) * 4
+        begin = f"{text[: len(text) // 2]}" if question.schema is not None else f"{text}\n"
+        loop = "0" if question.schema is not None else "and the same again "
+        return replace(answer, text=(begin + loop * (limit // len(loop) + 1))[:limit], finish="length")
+    if "schema" in met:
+        return replace(answer, text=_dumped(_broken(text)))
+    return answer
+
+
+def _counted(answer: Answer) -> Answer:
+    return replace(answer, output=tokens_of(answer.text or ""))
+
+
+def _broken(text: str) -> Any:
+    """JSON that cannot satisfy the schema the text satisfies."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        return {"unexpected": True}
+    names = list(value)[:-1] if len(value) > 1 else list(value)
+    return {name: {"unexpected": [value[name]]} for name in names} | {"unexpected": True}
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
