@@ -1,4 +1,4 @@
-"""For users' tests: run one job inline, set the clock, assert on outcomes."""
+"""For users' tests: run one job inline, set the clock, assert on outcomes, talk to a fake model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.runner import Run, accepted, broken
 from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.engine.store import Store
+from tabellion.models.fake.serving import Serving, serving
 
-__all__ = ["Clock", "Result", "run_job", "work_off"]
+__all__ = ["Clock", "Result", "Serving", "run_job", "serving", "work_off"]
 
 _numbers = itertools.count(1)
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "doctor": "tabellion.cli.doctor",
     "adopt": "tabellion.cli.adopt",
     "migrate": "tabellion.cli.migrate",
+    "fake-model": "tabellion.cli.fake_model",
 }
 
 app = typer.Typer(
@@ -60,7 +61,7 @@ def options(
 
 
 def _add(name: str, module: str) -> None:
-    command: Any = getattr(importlib.import_module(module), name)
+    command: Any = getattr(importlib.import_module(module), name.replace("-", "_"))
     app.command(name)(command)
 
 

@@ -1,0 +1,35 @@
+"""Where a fake model listens, and the environment variables that lead clients there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A running server's address."""
+
+    url: str
+    log: str | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What to set so that clients talk to this server; Google's own client reads the second name."""
+        return {
+            "GEMINI_BASE_URL": self.url,
+            "GOOGLE_GEMINI_BASE_URL": self.url,
+            "GEMINI_API_KEY": "fake",
+            "OPENAI_BASE_URL": f"{self.url}/v1",
+            "OPENAI_API_KEY": "fake",
+        }
+
+    @property
+    def line(self) -> str:
+        """One line that a shell can take as it is."""
+        values = " ".join(f"{name}={value}" for name, value in self.environment.items())
+        return f"export {values}  # fake model on {self.url}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The address for programs."""
+        return {"url": self.url, "log": self.log, "environment": self.environment}

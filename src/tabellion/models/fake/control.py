@@ -1,0 +1,95 @@
+"""What holds for the whole server: settings that may change while it runs, quotas, chance, and counts."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from tabellion.engine.errors import ConfigurationError
+from tabellion.models.fake.bucket import Bucket
+from tabellion.models.fake.knobs import Knobs, knobs
+
+MOST_BUCKETS = 1000
+
+
+class Control:
+    """The server's settings and counts; only its event loop touches them."""
+
+    def __init__(
+        self, *, rate: float | None = None, latency: float | str | None = None, knobs: str = "", seed: int = 0
+    ) -> None:
+        self.rate, self.latency, self.text = rate, latency, knobs
+        self.requests = 0
+        self.statuses: Counter[str] = Counter()
+        self.open = self.most_open = 0
+        self._faults, self._delays = Random(seed), Random(seed + 1)  # noqa: S311 - the same dice in every run
+        self._buckets: dict[float, Bucket] = {}
+        self._base = ""
+        self.change({})
+
+    def change(self, settings: Mapping[str, Any]) -> None:
+        """Takes over new settings, all or none of them."""
+        unknown = set(settings) - {"rate", "latency", "knobs"}
+        if unknown:
+            raise ConfigurationError(f"there is no setting {sorted(unknown)[0]!r}; there are rate, latency, knobs")
+        rate, latency = settings.get("rate", self.rate), settings.get("latency", self.latency)
+        text = str(settings.get("knobs", self.text) or "")
+        words = [text]
+        if latency is not None and latency != "":
+            words.append(f"latency={latency}")
+        if rate is not None:
+            words.append(f"rate={rate}")
+        base = ",".join(words)
+        knobs(base)
+        self.rate, self.latency, self.text, self._base = rate, latency, text, base
+
+    def report(self) -> dict[str, Any]:
+        """Settings and counts."""
+        return {
+            "rate": self.rate,
+            "latency": self.latency,
+            "knobs": self.text,
+            "requests": self.requests,
+            "statuses": dict(sorted(self.statuses.items())),
+            "open": self.open,
+            "most_open": self.most_open,
+        }
+
+    def knobs(self, suffix: str, header: str) -> Knobs:
+        """What is set for a request: the server's knobs, then the model's, then the header's."""
+        return knobs(self._base, suffix, header)
+
+    def refused_for(self, rate: float) -> float:
+        """Takes a token from the bucket of this rate: zero, or the seconds until there is one."""
+        now = time.monotonic()
+        bucket = self._buckets.get(rate)
+        if bucket is None:
+            if len(self._buckets) >= MOST_BUCKETS:
+                self._buckets.clear()
+            bucket = self._buckets[rate] = Bucket(rate, now)
+        return bucket.take(now)
+
+    def drawn(self, chosen: Knobs) -> frozenset[str]:
+        """The knobs that this request meets."""
+        return chosen.drawn(self._faults)
+
+    def delay(self, chosen: Knobs) -> float:
+        """The seconds this request's answer takes."""
+        return chosen.latency.draw(self._delays) if chosen.latency else 0.0
+
+    def begin(self) -> None:
+        """One more request is here."""
+        self.requests += 1
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+
+    def end(self) -> None:
+        """A request is over."""
+        self.open -= 1
+
+    def count(self, status: int) -> None:
+        """A request was answered so."""
+        self.statuses[str(status)] += 1

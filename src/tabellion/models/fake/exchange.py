@@ -1,0 +1,120 @@
+"""One call from its arrival to its reply: key, knobs, quota, delay, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tabellion.engine.errors import ConfigurationError
+from tabellion.models.fake.answers import Answer, Question, answered
+from tabellion.models.fake.control import Control
+from tabellion.models.fake.gemini import Gemini
+from tabellion.models.fake.knobs import KNOBS, Knobs
+from tabellion.models.fake.log import Entry
+from tabellion.models.fake.replies import MARK, PAGE, Cut, Drip, Pieces, Refused, Silence, huge
+from tabellion.models.fake.wire import Call, Hint, Wire, dumped
+
+HEADER = "x-fake"
+JSON, SSE, HTML = "application/json", "text/event-stream", "text/html; charset=utf-8"
+STATUS_KNOBS = tuple(name for name in KNOBS if name.isdigit())
+SAID_LATER = 0.4  # seconds by which Google's sentence goes beyond its RetryInfo
+_numbers = itertools.count(1)
+
+
+class Exchange:
+    """Answers the calls of one protocol."""
+
+    def __init__(self, wire: Wire, control: Control) -> None:
+        self._wire, self._control = wire, control
+
+    async def reply(self, request: Request, entry: Entry) -> Response:
+        """The reply to a request; what it met is noted in the entry."""
+        call = await self._wire.call(request)
+        entry.model = call.model
+        try:
+            knobs = self._control.knobs(call.suffix, request.headers.get(HEADER, ""))
+        except ConfigurationError as wrong:
+            raise self._refused(400, str(wrong), call) from wrong
+        met = self._control.drawn(knobs)
+        self._check_quota(knobs, met, call, entry)
+        status = next((int(name) for name in STATUS_KNOBS if name in met), 0)
+        if 0 < status < 500:
+            entry.knob = str(status)
+            raise self._error(status, knobs, met, call)
+        question = await self._wire.question(call)
+        if delay := self._control.delay(knobs):
+            await asyncio.sleep(delay)
+        if status:
+            entry.knob = str(status)
+            raise self._error(status, knobs, met, call)
+        return self._answer(call, question, knobs, met, entry)
+
+    def _check_quota(self, knobs: Knobs, met: frozenset[str], call: Call, entry: Entry) -> None:
+        wait = self._control.refused_for(knobs.rate) if knobs.rate else 0.0
+        if wait:
+            entry.knob = "rate"
+            seconds = -(-wait * 1000 // 1) / 1000
+            raise self._shaped(429, met, call, hint=Hint(seconds, seconds, knobs.hint, (knobs.rate or 0) * 60))
+
+    def _answer(self, call: Call, question: Question, knobs: Knobs, met: frozenset[str], entry: Entry) -> Response:
+        headers = self._headers()
+        entry.knob = next((name for name in KNOBS if name in met), "")
+        for name, kind in (("hang", Silence), ("drip", Drip)):
+            if name in met:
+                entry.status = 0
+                return kind(media_type=JSON)
+        if "html" in met:
+            return Response(PAGE.format(status=200), 200, headers, HTML)
+        if isinstance(self._wire, Gemini) and call.action == "countTokens":
+            return Response(dumped(self._wire.tokens(question)), 200, headers, JSON)
+        try:
+            answer = answered(question, met)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as wrong:
+            raise self._refused(400, f"Invalid schema: {wrong}", call) from wrong
+        entry.tokens = answer.tokens
+        return self._dressed(answer, call, question, knobs, met, headers)
+
+    def _dressed(
+        self, answer: Answer, call: Call, question: Question, knobs: Knobs, met: frozenset[str], headers: dict[str, str]
+    ) -> Response:
+        if "huge" in met:
+            answer = replace(answer, text=MARK, output=knobs.huge * 262_144)
+        media = SSE if question.stream and call.sse else JSON
+        if question.stream:
+            parts = self._wire.stream(answer, question, call)
+        else:
+            parts = [dumped(self._wire.body(answer, question))]
+        if "huge" in met:
+            return Pieces(huge(b"".join(parts), knobs.huge), media, headers)
+        if "reset" in met:
+            return Cut(parts, media, headers)
+        return Pieces(parts, media, headers) if question.stream else Response(parts[0], 200, headers, media)
+
+    def _headers(self) -> dict[str, str]:
+        return {"x-request-id": f"req_{next(_numbers):010x}"} if self._wire.name == "openai" else {}
+
+    def _error(self, status: int, knobs: Knobs, met: frozenset[str], call: Call) -> Refused:
+        hint = Hint(knobs.after, knobs.after + SAID_LATER, knobs.hint) if status == 429 else None
+        return self._shaped(status, met, call, hint=hint)
+
+    def _refused(self, status: int, message: str, call: Call) -> Refused:
+        return self._shaped(status, frozenset(), call, message=message)
+
+    def _shaped(
+        self, status: int, met: frozenset[str], call: Call, *, message: str = "", hint: Hint | None = None
+    ) -> Refused:
+        """The error in the protocol's words, or in the shape that a knob gives it."""
+        said, headers = self._wire.error(status, message, hint, call.model)
+        body: Any = said
+        if "html" in met:
+            body = PAGE.format(status=status)
+        elif "detail" in met and self._wire.name == "openai":
+            body = {"detail": {"error": said["error"]["message"]}}
+        elif "errorlist" in met:
+            body = [said]
+        return Refused(status, body, headers | self._headers())

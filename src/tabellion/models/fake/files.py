@@ -1,0 +1,134 @@
+"""Gemini's Files API: resumable upload, get, list, delete; files are kept in memory for as long as there is room."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tabellion.models.fake.gemini_request import check_key, get, json_body, refused
+from tabellion.models.fake.log import Entry
+from tabellion.models.fake.replies import Refused
+from tabellion.models.fake.wire import dumped, read_body
+
+ROOM = 512 * 1024 * 1024  # bytes in all; the oldest files make way
+LIFE = timedelta(hours=48)
+
+
+@dataclass(slots=True)
+class File:
+    """One uploaded file."""
+
+    name: str  #: files/…
+    type: str
+    display_name: str = ""
+    data: bytes = b""
+    received: bytearray = field(default_factory=bytearray)
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+class Files:
+    """The files that were uploaded."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, File] = {}
+        self._coming: dict[str, File] = {}
+        self._numbers = itertools.count(1)
+
+    def at(self, uri: str) -> File:
+        """The file a request names by its URI."""
+        name = uri.rpartition("/files/")[2] if "/files/" in uri else uri.removeprefix("files/")
+        file = self._kept.get(f"files/{name}")
+        if file is None:
+            raise self._missing(name)
+        return file
+
+    async def upload(self, request: Request, entry: Entry) -> Response:
+        """POST upload: `start` gives an address, `upload` takes bytes there, `finalize` makes the file."""
+        commands = {word.strip() for word in request.headers.get("x-goog-upload-command", "").lower().split(",")}
+        if "start" in commands:
+            return await self._start(request)
+        file = self._coming.get(request.query_params.get("upload_id", ""))
+        if file is None:
+            raise refused(404, "There is no such upload.")
+        if "query" in commands:
+            size = str(len(file.received))
+            return Response(headers={"x-goog-upload-status": "active", "x-goog-upload-size-received": size})
+        if int(request.headers.get("x-goog-upload-offset") or 0) != len(file.received):
+            raise refused(400, f"This upload goes on at byte {len(file.received)}.")
+        file.received += await read_body(request)
+        if "finalize" not in commands:
+            return Response(headers={"x-goog-upload-status": "active"})
+        file.data, file.received = bytes(file.received), bytearray()
+        self._coming.pop(request.query_params["upload_id"])
+        self._keep(file)
+        return _json({"file": _shown(file, request)}, {"x-goog-upload-status": "final"})
+
+    async def _start(self, request: Request) -> Response:
+        check_key(request)
+        given = (await json_body(request)).get("file")
+        given = given if isinstance(given, dict) else {}
+        number = next(self._numbers)
+        name = str(given.get("name") or f"files/fake{number:08x}")
+        type_ = get(given, "mimeType") or request.headers.get("x-goog-upload-header-content-type")
+        identity = f"upload{number}"
+        self._coming[identity] = File(
+            name, str(type_ or "application/octet-stream"), str(get(given, "displayName") or "")
+        )
+        address = request.url.replace(query=f"upload_id={identity}&upload_protocol=resumable")
+        headers = {"x-goog-upload-status": "active", "x-goog-upload-url": str(address)}
+        return Response(headers=headers | {"x-goog-upload-chunk-granularity": "262144"})
+
+    def _keep(self, file: File) -> None:
+        self._kept[file.name] = file
+        while len(self._kept) > 1 and sum(len(kept.data) for kept in self._kept.values()) > ROOM:
+            del self._kept[next(iter(self._kept))]
+
+    async def show(self, request: Request, entry: Entry) -> Response:
+        """GET files/NAME."""
+        return _json(_shown(self._asked(request), request))
+
+    async def list(self, request: Request, entry: Entry) -> Response:
+        """GET files."""
+        check_key(request)
+        return _json({"files": [_shown(file, request) for file in self._kept.values()]})
+
+    async def delete(self, request: Request, entry: Entry) -> Response:
+        """DELETE files/NAME."""
+        del self._kept[self._asked(request).name]
+        return _json({})
+
+    def _asked(self, request: Request) -> File:
+        check_key(request)
+        return self.at(request.path_params["name"])
+
+    def _missing(self, name: str) -> Refused:
+        return refused(403, f"You do not have permission to access the File {name} or it may not exist.")
+
+
+def _json(value: Any, headers: dict[str, str] | None = None) -> Response:
+    return Response(dumped(value), headers=headers, media_type="application/json")
+
+
+def _shown(file: File, request: Request) -> dict[str, Any]:
+    version = request.path_params.get("version", "v1beta")
+    stamp = file.created_at.isoformat().replace("+00:00", "Z")
+    shown = {
+        "name": file.name,
+        "mimeType": file.type,
+        "sizeBytes": str(len(file.data)),
+        "createTime": stamp,
+        "updateTime": stamp,
+        "expirationTime": (file.created_at + LIFE).isoformat().replace("+00:00", "Z"),
+        "sha256Hash": base64.b64encode(sha256(file.data).hexdigest().encode()).decode(),
+        "uri": f"{request.url.scheme}://{request.url.netloc}/{version}/{file.name}",
+        "state": "ACTIVE",
+        "source": "UPLOADED",
+    }
+    return shown | {"displayName": file.display_name} if file.display_name else shown

@@ -1,0 +1,55 @@
+"""The request log: one JSON line per request, no content and no keys."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+LONGEST_MODEL = 200
+
+
+class Entry:
+    """One request, from its arrival to its answer."""
+
+    __slots__ = ("began", "knob", "model", "protocol", "status", "time", "tokens")
+
+    def __init__(self, protocol: str) -> None:
+        self.protocol = protocol
+        self.time = time.time()
+        self.began = time.perf_counter()
+        self.model = ""
+        self.status = 0  #: 0 is a request that never gets an answer
+        self.tokens = 0
+        self.knob = ""  #: what was done to it on purpose
+
+    def line(self) -> str:
+        """The entry as JSON."""
+        return json.dumps(
+            {
+                "time": round(self.time, 6),
+                "protocol": self.protocol,
+                "model": self.model[:LONGEST_MODEL],
+                "status": self.status,
+                "seconds": round(time.perf_counter() - self.began, 6),
+                "tokens": self.tokens,
+                "knob": self.knob,
+            }
+        )
+
+
+class Log:
+    """A file that gets a line for each request at once; without a path it keeps nothing."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._file = path.open("ab", buffering=0) if path else None
+
+    def write(self, entry: Entry) -> None:
+        """Writes an entry down."""
+        if self._file is not None:
+            self._file.write(entry.line().encode() + b"\n")
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()

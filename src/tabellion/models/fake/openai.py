@@ -1,0 +1,180 @@
+"""OpenAI's protocol: chat completions, whole and streamed, and models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tabellion.models.fake.answers import Answer, Question, pieces
+from tabellion.models.fake.content import Content, Reader, Unreadable, data_url, decoded, plain
+from tabellion.models.fake.log import Entry
+from tabellion.models.fake.openai_errors import error, invalid_key, no_key
+from tabellion.models.fake.replies import Refused
+from tabellion.models.fake.wire import BAD_KEY, Call, Hint, TooLarge, dumped, read_body, split_model
+
+MODELS = ("gpt-5-mini", "gpt-4o-mini", "allenai/olmOCR-2-7B-1025")
+CREATED = 1_767_225_600  # the first second of 2026: the same answer, byte for byte, at any time
+PRICES = 0.09, 0.19  # dollars per million tokens in and out, as DeepInfra asks for olmOCR
+FINISHES = {"stop": "stop", "length": "length", "block": "content_filter"}
+
+
+class OpenAI:
+    """Reads and writes as the OpenAI API does, and as DeepInfra and vLLM do where they add something."""
+
+    name = "openai"
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def error(
+        self, status: int, message: str = "", hint: Hint | None = None, model: str = ""
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """An error in OpenAI's words."""
+        return error(status, message, hint, model)
+
+    async def call(self, request: Request) -> Call:
+        """The call in a request to `chat/completions`."""
+        check_key(request)
+        try:
+            body = json.loads(await read_body(request))
+        except TooLarge:
+            raise refused(413, "Request too large.") from None
+        except (RecursionError, ValueError):
+            raise refused(400, "We could not parse the JSON body of your request.") from None
+        if not isinstance(body, Mapping) or not isinstance(body.get("model"), str) or not body["model"]:
+            raise refused(400, "you must provide a model parameter")
+        model, suffix = split_model(body["model"])
+        return Call(model, suffix, body)
+
+    async def question(self, call: Call) -> Question:
+        """What the call asks."""
+        body = call.body
+        contents: list[Content] = []
+        instructions: list[Content] = []
+        messages = body.get("messages")
+        for message in messages if isinstance(messages, list) else []:
+            if not isinstance(message, Mapping):
+                raise refused(400, "Invalid type for 'messages[0]': expected an object.")
+            asked = message.get("role") in ("user", None)
+            (contents if asked else instructions).extend(await self._contents(message.get("content")))
+        if not contents:
+            raise refused(400, "Invalid 'messages': there is nothing from a user in it.")
+        form = body.get("response_format")
+        form = form if isinstance(form, Mapping) else {}
+        schema: Any = body.get("guided_json")
+        if form.get("type") == "json_schema":
+            named = form.get("json_schema")
+            schema = named.get("schema") if isinstance(named, Mapping) else None
+            if not isinstance(schema, Mapping):
+                raise refused(400, "Missing required parameter: 'response_format.json_schema'.")
+        most = body.get("max_completion_tokens") or body.get("max_tokens")
+        options = body.get("stream_options")
+        return Question(
+            model=call.model,
+            contents=tuple(contents),
+            instructions=tuple(instructions),
+            schema=schema if isinstance(schema, Mapping) else None,
+            json=form.get("type") == "json_object",
+            max_tokens=most if isinstance(most, int) else None,
+            stream=body.get("stream") is True,
+            stream_usage=isinstance(options, Mapping) and options.get("include_usage") is True,
+        )
+
+    async def _contents(self, content: Any) -> list[Content]:
+        if isinstance(content, str):
+            return [plain(content)]
+        parts = content if isinstance(content, list) else []
+        found = [await self._content(part) for part in parts if isinstance(part, Mapping)]
+        return [one for one in found if one is not None]
+
+    async def _content(self, part: Mapping[str, Any]) -> Content | None:
+        kind = part.get("type")
+        if kind == "text":
+            return plain(str(part.get("text") or ""))
+        given = part.get(kind) if kind in ("image_url", "file") else None
+        if given is None:
+            return None
+        place = given if isinstance(given, Mapping) else {"url": given}
+        address = str(place.get("url") or place.get("file_data") or "")
+        try:
+            inline = data_url(address)
+            if inline is None and kind == "file":
+                inline = decoded(address), "application/pdf"
+            if inline is None:  # somewhere on the net, where this server never looks
+                return await self._reader.read(address.encode("utf-8", "replace"), "image/unseen")
+            return await self._reader.read(*inline)
+        except Unreadable as unreadable:
+            raise refused(400, f"Invalid {kind}: {unreadable}") from unreadable
+
+    def body(self, answer: Answer, question: Question) -> dict[str, Any]:
+        """The answer as a chat.completion."""
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
+        if answer.thought:
+            message["reasoning_content"] = answer.thought
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": FINISHES[answer.finish]}
+        return _head(answer, "chat.completion") | {"choices": [choice], "usage": _usage(answer)}
+
+    def stream(self, answer: Answer, question: Question, call: Call) -> list[bytes]:
+        """The answer as chat.completion.chunk events."""
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+        if answer.thought:
+            deltas.append({"reasoning_content": answer.thought})
+        deltas += [{"content": piece} for piece in pieces(answer.text)] if answer.text is not None else []
+        head = _head(answer, "chat.completion.chunk")
+        chunks = [head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+        chunks.append(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": FINISHES[answer.finish]}]})
+        if question.stream_usage:
+            chunks.append(head | {"choices": [], "usage": _usage(answer)})
+        return [*(b"data: " + dumped(chunk) + b"\n\n" for chunk in chunks), b"data: [DONE]\n\n"]
+
+
+def check_key(request: Request) -> None:
+    """Refuses a request without a key, and one with the key that is always bad."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    key = key.strip()
+    if scheme.lower() != "bearer" or not key:
+        raise Refused(401, no_key())
+    if key == BAD_KEY:
+        raise Refused(401, invalid_key())
+
+
+def refused(status: int, message: str) -> Refused:
+    """A refusal with this message."""
+    body, headers = error(status, message)
+    return Refused(status, body, headers)
+
+
+async def list_models(request: Request, entry: Entry) -> Response:
+    """GET models."""
+    check_key(request)
+    listed = {"object": "list", "data": [_model(name) for name in MODELS]}
+    return Response(dumped(listed), media_type="application/json")
+
+
+async def show_model(request: Request, entry: Entry) -> Response:
+    """GET models/NAME: any name is a model here."""
+    check_key(request)
+    entry.model, _ = split_model(request.path_params["call"])
+    return Response(dumped(_model(entry.model)), media_type="application/json")
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": CREATED, "owned_by": "fake"}
+
+
+def _head(answer: Answer, kind: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{answer.digest[:24]}", "object": kind, "created": CREATED, "model": answer.model}
+
+
+def _usage(answer: Answer) -> dict[str, Any]:
+    sent, made = sum(answer.input.values()), answer.output + answer.thoughts
+    usage: dict[str, Any] = {"prompt_tokens": sent, "completion_tokens": made, "total_tokens": sent + made}
+    if answer.thoughts:
+        usage["completion_tokens_details"] = {"reasoning_tokens": answer.thoughts}
+    if "olmocr" in answer.model.lower():
+        usage["estimated_cost"] = round((sent * PRICES[0] + made * PRICES[1]) / 1e6, 10)
+    return usage

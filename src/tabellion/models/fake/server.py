@@ -1,0 +1,231 @@
+"""The server: its routes, its socket, and how it starts and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
+
+from tabellion.engine.errors import ConfigurationError
+from tabellion.models.fake import gemini, openai
+from tabellion.models.fake.address import Address
+from tabellion.models.fake.content import Reader
+from tabellion.models.fake.control import Control
+from tabellion.models.fake.exchange import HTML, JSON, Exchange
+from tabellion.models.fake.files import Files
+from tabellion.models.fake.log import Entry, Log
+from tabellion.models.fake.replies import Refused
+from tabellion.models.fake.wire import TooLarge, dumped
+
+BACKLOG = 4096
+KEEP_ALIVE = 600  # seconds: a client's idle connection must not be closed under its next request
+MOST_FILES = 65_536
+GONE = 499  # nobody was there any more to be answered
+Work = Callable[[Request, Entry], Awaitable[Response]]
+_logger = logging.getLogger("tabellion.fake")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a server is started."""
+
+    port: int = 0
+    host: str = "127.0.0.1"
+    rate: float | None = None
+    latency: float | str | None = None
+    knobs: str = ""
+    seed: int = 0
+    log: str | None = None
+
+
+class Door:
+    """One route: leads a request to its reply and writes it down."""
+
+    def __init__(self, protocol: str, work: Work, control: Control, log: Log) -> None:
+        self._protocol, self._work, self._control, self._log = protocol, work, control, log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request."""
+        entry = Entry(self._protocol)
+        self._control.begin()
+        try:
+            reply = await self._reply(Request(scope, receive), entry)
+            self._written(entry)  # before it is sent: whoever has an answer finds its line
+            await reply(scope, receive, send)
+        except ClientDisconnect:
+            entry.status = GONE
+            self._written(entry)
+        finally:
+            self._control.end()
+
+    def _written(self, entry: Entry) -> None:
+        self._control.count(entry.status)
+        self._log.write(entry)
+
+    async def _reply(self, request: Request, entry: Entry) -> Response:
+        entry.status = 200
+        try:
+            return await self._work(request, entry)
+        except Refused as refused:
+            entry.status = refused.status
+            if isinstance(refused.body, str):
+                return Response(refused.body, refused.status, refused.headers, HTML)
+            return Response(dumped(refused.body), refused.status, refused.headers, JSON)
+        except TooLarge:
+            entry.status = 413
+            return PlainTextResponse("too large\n", 413)
+        except ClientDisconnect:
+            raise
+        except Exception:
+            _logger.exception("a fault of the fake model itself")
+            entry.status = 500
+            return PlainTextResponse("the fake model has a fault of its own: see its standard error\n", 500)
+
+
+def application(control: Control, log: Log) -> Router:
+    """Both protocols on one port."""
+    reader, files = Reader(), Files()
+    google = Exchange(gemini.Gemini(reader, files), control)
+    chat = Exchange(openai.OpenAI(reader), control)
+
+    def route(path: str, protocol: str, work: Work, method: str = "POST") -> Route:
+        return Route(path, Door(protocol, work, control, log), methods=[method])
+
+    def either(theirs: Work, ours: Work) -> Work:
+        """The same path in both protocols: the way the key is sent tells which one is meant."""
+
+        def chosen(request: Request, entry: Entry) -> Awaitable[Response]:
+            meant = "x-goog-api-key" in request.headers or "key" in request.query_params
+            meant = meant or request.path_params["version"] != "v1"
+            entry.protocol = "gemini" if meant else "openai"
+            return (theirs if meant else ours)(request, entry)
+
+        return chosen
+
+    bases = ("/v1", "", "/v1/openai", "/v1beta/openai")
+    return Router(
+        [
+            route("/{version}/models/{call:path}", "gemini", google.reply),
+            *(route(f"{base}/chat/completions", "openai", chat.reply) for base in bases),
+            *(route(f"{base}/models", "openai", openai.list_models, "GET") for base in bases if base != "/v1"),
+            route("/upload/{version}/files", "gemini", files.upload),
+            route("/{version}/files", "gemini", files.list, "GET"),
+            route("/{version}/files/{name}", "gemini", files.show, "GET"),
+            route("/{version}/files/{name}", "gemini", files.delete, "DELETE"),
+            route("/{version}/models", "gemini", either(gemini.list_models, openai.list_models), "GET"),
+            route("/{version}/models/{call:path}", "gemini", either(gemini.show_model, openai.show_model), "GET"),
+            Route("/fake", _settings(control), methods=["GET", "PUT"]),
+        ]
+    )
+
+
+def _settings(control: Control) -> Callable[[Request], Awaitable[Response]]:
+    async def settings(request: Request) -> Response:
+        """GET tells settings and counts, PUT changes settings at once."""
+        if request.method == "PUT":
+            try:
+                given = json.loads(await request.body() or b"{}")
+                if not isinstance(given, dict):
+                    raise ConfigurationError("send a JSON object with rate, latency or knobs")
+                control.change(given)
+            except (ConfigurationError, ValueError) as wrong:
+                return Response(dumped({"error": str(wrong)}), 400, media_type=JSON)
+        return Response(dumped(control.report()), media_type=JSON)
+
+    return settings
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, tell: Callable[[uvicorn.Server], None]) -> None:
+        super().__init__(config)
+        self._tell = tell
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._tell(self)
+
+
+def run(options: Options, tell: Callable[[Address, uvicorn.Server], None]) -> None:
+    """Serves until a signal or `server.should_exit`; tells its address once it listens."""
+    control = Control(rate=options.rate, latency=options.latency, knobs=options.knobs, seed=options.seed)
+    listening = _listen(options)
+    try:
+        log = Log(Path(options.log) if options.log else None)
+    except OSError as error:
+        listening.close()
+        raise ConfigurationError(f"the log {options.log} cannot be written: {error.strerror}") from error
+    _raise_file_limit()
+    address = Address(f"http://{_host(options.host)}:{listening.getsockname()[1]}", options.log)
+    config = uvicorn.Config(
+        application(control, log), backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=0,
+        lifespan="off", log_config=None, log_level="critical", access_log=False, server_header=False, ws="none",
+    )  # fmt: skip
+    server = _Server(config, lambda started: tell(address, started))
+    try:
+        with _quiet_signals():
+            asyncio.run(server.serve([listening]))
+    finally:
+        listening.close()
+        log.close()
+
+
+def _listen(options: Options) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    # The protocol must be named: asyncio turns Nagle's algorithm off only for sockets that say they are TCP, and with
+    # it on, headers and body wait for each other 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((options.host, options.port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigurationError(
+            f"cannot listen on {options.host}:{options.port}: {reason}; choose another with --port, or --port 0"
+        ) from error
+    return listening
+
+
+def _host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _raise_file_limit() -> None:
+    """Thousands of open connections need as many descriptors; where that cannot be had, fewer will do."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
+        if soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+@contextlib.contextmanager
+def _quiet_signals() -> Iterator[None]:
+    """A signal ends the server and nothing else: uvicorn raises it again once it has ended, for whoever was before."""
+
+    def nothing(*_: Any) -> None:
+        pass
+
+    before = {number: signal.signal(number, nothing) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

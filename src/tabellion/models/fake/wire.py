@@ -1,0 +1,97 @@
+"""What both protocols share: a call, the hint of a 429, and what a protocol must be able to say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from starlette.requests import Request
+
+from tabellion.models.fake.answers import Answer, Question
+from tabellion.models.fake.knobs import Form
+
+LARGEST_BODY = 100 * 1024 * 1024
+BAD_KEY = "bad-key"  #: the key that is always refused
+
+
+class TooLarge(Exception):  # noqa: N818 - what the body is
+    """A request body over the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request for an answer, its model told apart from the knobs behind the @."""
+
+    model: str
+    suffix: str
+    body: Mapping[str, Any]
+    action: str = "generateContent"
+    sse: bool = True  #: streams are server-sent events, not one long JSON list
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """When a client that sent too much may come back, and how it is told."""
+
+    seconds: float
+    said: float  #: as the message has it
+    form: Form
+    quota: float = 10.0  #: requests a minute
+
+    @property
+    def header(self) -> dict[str, str]:
+        """The Retry-After header, in whole seconds as HTTP wants it."""
+        return {"retry-after": str(-int(-self.seconds // 1))}
+
+
+class Wire(Protocol):
+    """One protocol: reads its requests, writes its answers and its errors."""
+
+    name: str
+
+    async def call(self, request: Request) -> Call:
+        """The call in a request; raises Refused for a key or a body that is no good."""
+        ...
+
+    async def question(self, call: Call) -> Question:
+        """What the call asks; raises Refused."""
+        ...
+
+    def body(self, answer: Answer, question: Question) -> dict[str, Any]:
+        """The answer as one JSON object."""
+        ...
+
+    def stream(self, answer: Answer, question: Question, call: Call) -> list[bytes]:
+        """The answer as the pieces of a stream."""
+        ...
+
+    def error(
+        self, status: int, message: str = "", hint: Hint | None = None, model: str = ""
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """An error's body and headers; without a message, the one that this provider is known for."""
+        ...
+
+
+async def read_body(request: Request) -> bytes:
+    """The whole body; raises TooLarge."""
+    if int(request.headers.get("content-length") or 0) > LARGEST_BODY:
+        raise TooLarge
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            raise TooLarge
+    return bytes(body)
+
+
+def split_model(name: str) -> tuple[str, str]:
+    """A model's name and the knobs behind its @."""
+    model, _, suffix = name.partition("@")
+    return model, suffix
+
+
+def dumped(value: Any) -> bytes:
+    """JSON as it goes out; ASCII, because what was sent may hold half a character."""
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,0 +1,42 @@
+"""Server-wide settings: changed all or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion.engine.errors import ConfigurationError
+from tabellion.models.fake.control import Control
+
+
+def test_a_wrong_change_changes_nothing() -> None:
+    """One wrong value and the old settings stay."""
+    control = Control(rate=5, latency="0.5-2")
+    for wrong in ({"rate": 9, "knobs": "nonsense"}, {"rate": -1}, {"speed": 3}, {"latency": "soon"}):
+        with pytest.raises(ConfigurationError):
+            control.change(wrong)
+    assert (control.report()["rate"], control.report()["latency"]) == (5, "0.5-2")
+
+
+def test_a_setting_can_be_taken_back() -> None:
+    """null means no limit, no delay."""
+    control = Control(rate=5, latency=1, knobs="503")
+    control.change({"rate": None, "latency": None, "knobs": ""})
+    chosen = control.knobs("", "")
+    assert (chosen.rate, chosen.latency, chosen.chances) == (None, None, {})
+
+
+def test_the_same_seed_gives_the_same_faults() -> None:
+    """Two servers with one seed meet the same knobs in the same order; another seed, others."""
+
+    def faults(seed: int) -> list[bool]:
+        control = Control(knobs="503=0.5", seed=seed)
+        return ["503" in control.drawn(control.knobs("", "")) for _ in range(64)]
+
+    assert faults(1) == faults(1) != faults(2)
+
+
+def test_requests_of_one_rate_share_a_bucket() -> None:
+    """Two requests that name the same rate draw on the same tokens; another rate has its own."""
+    control = Control()
+    assert [control.refused_for(1) > 0 for _ in range(3)] == [False, False, True]
+    assert control.refused_for(2) == 0
