@@ -11,7 +11,7 @@ from tests.models.fake.samples import generate
 
 
 def test_it_is_there_within_the_block_and_gone_behind_it(tmp_path: Path) -> None:
-    """Its log stays where it was asked for; hanging requests do not keep it."""
+    """Its log stays where it was asked for."""
     with serving(log=tmp_path / "log", knobs="latency=0") as fake:
         assert generate(fake.url, "hello").status == 200
         assert fake.environment["OPENAI_BASE_URL"] == f"{fake.url}/v1"
