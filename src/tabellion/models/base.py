@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 Schema = Mapping[str, Any]  #: plain JSON Schema of the object that is wanted
@@ -29,6 +29,12 @@ class Usage:
     output: int = 0  #: what was answered, without the thoughts
     thoughts: int = 0
     cached: int = 0  #: the part of the input that the provider had in its cache
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input, self.output + other.output,
+            self.thoughts + other.thoughts, self.cached + other.cached,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,15 @@ class Ask:
     deadline: float = 120.0  #: seconds for the whole call, whatever the server does meanwhile
     attempt: int = 1  #: which try this is: later ones may ask differently
     hint: Mapping[str, Any] = field(default_factory=dict)  #: what the last bad output taught: {"rotate": 90}
+
+    def __post_init__(self) -> None:
+        for name in ("temperature", "max_tokens"):  # the lesson of the last try wins over the caller's habit
+            if name in self.hint:
+                object.__setattr__(self, name, self.hint[name])
+
+    def again(self, hint: Mapping[str, Any]) -> Ask:
+        """The same, once more and wiser: pass the hint of the `BadOutput` that ended the last try."""
+        return replace(self, attempt=self.attempt + 1, hint={**self.hint, **hint})
 
 
 class Model(Protocol):

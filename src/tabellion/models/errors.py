@@ -27,6 +27,8 @@ class ModelError(TabellionError):
 
     status: int | None = None  #: the HTTP status, where there was one
     request_id: str = ""
+    usage: Usage = Usage()  #: tokens that were billed although there is no reply
+    cost: float | None = None  #: what they cost; None when nothing is known to have been billed
 
 
 class Rejected(ModelError, Permanent):  # noqa: N818 - a verdict
@@ -50,6 +52,10 @@ class Throttled(ModelError, RateLimited):  # noqa: N818 - a verdict
 
 class Unavailable(ModelError):  # noqa: N818 - a state
     """The provider, or the way to it, is in trouble."""
+
+    def __init__(self, message: str = "", hint: float | None = None) -> None:
+        self.hint = None if hint is None else min(max(hint, 0.0), LONGEST_HINT)  #: the server's own word on when
+        super().__init__(message)
 
 
 class BadOutput(ModelError):  # noqa: N818 - a verdict
