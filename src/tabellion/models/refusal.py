@@ -1,0 +1,208 @@
+"""What a provider's refusal means: from an HTTP status and its body to one of our errors."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from tabellion.models.errors import KeyRefused, ModelError, Rejected, Throttled, Unavailable
+
+LONGEST_MESSAGE = 500
+LONGEST_READ = 4000  # characters of a message in which a hint is looked for
+
+MEANINGS = {
+    400: "bad request", 401: "the key is not accepted", 402: "payment required", 403: "the key may not do this",
+    404: "not found", 408: "the server waited too long", 409: "conflict", 410: "gone", 413: "the request is too large",
+    422: "the request does not fit", 429: "too many requests", 500: "internal error", 502: "bad gateway",
+    503: "unavailable", 504: "the server waited too long",
+}  # fmt: skip
+TOO_MANY = {429, 498}  # 498 is Groq's word for "no capacity left"
+PASSING = {408, 409, 425}
+#: A wrong key is a 400 to Google, an empty purse a 429 to OpenAI: the words tell, not the number.
+KEY_CODES = {
+    "API_KEY_INVALID", "API_KEY_EXPIRED", "UNAUTHENTICATED", "invalid_api_key", "insufficient_quota",
+    "billing_not_active", "account_deactivated",
+}  # fmt: skip
+KEY_WORDS = re.compile(
+    r"api key (?:not valid|expired|not found)|(?:incorrect|invalid) api key|location is not supported|"
+    r"credits are depleted",
+    re.IGNORECASE,
+)
+CONTENT_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}
+
+_PAGE = re.compile(r"\s*<(?:!doctype|html)", re.IGNORECASE)
+_SECRETS = re.compile(r"\b(?:sk-|AIza)[\w*.\-]{8,}|(?<=key=)[^&\s\"']+|(?<=Bearer )[\w*.\-]+")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SPAN = r"(\d+(?:\.\d+)?)\s*(milliseconds?|ms|hours?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])"
+_AGAIN = re.compile(rf"(?:retry|again)\s+(?:in|after)\s+((?:{_SPAN}\s*)+)", re.IGNORECASE)
+
+
+def refused(
+    name: str, status: int, body: object, headers: Mapping[str, str] | None = None, secret: str = ""
+) -> ModelError:
+    """The error for an answer that was not 200: `body` is its parsed JSON, or its text."""
+    headers = headers or {}
+    message = _message(body)
+    said = "a web page" if _PAGE.match(message) else clean(message, secret)
+    hints = (_retry_info(body), _in_words(message[:LONGEST_READ]), _in_headers(headers))
+    hint = next((seconds for seconds in hints if seconds is not None), None)
+    text = f"{name} said {status}: {_meaning(status)}"
+    if quota := _quota(body):
+        text += f" ({clean(quota, secret)})"
+    if said and (hint is None or status not in TOO_MANY):
+        text += f": {said}"
+    if hint is not None:
+        text += f"; retry in {hint:.3g} s"
+    error = _verdict(status, set(_codes(body)), said, text, hint)
+    error.status = status
+    error.request_id = request_id(headers)
+    return error
+
+
+def refused_within(
+    name: str, data: Mapping[str, Any], headers: Mapping[str, str] | None = None, secret: str = ""
+) -> ModelError | None:
+    """The error inside an answer that came with 200: gateways do that when the trouble is behind them."""
+    if not isinstance(data.get("error"), Mapping | str) or not data["error"]:
+        return None
+    code = pick(data, "error", "code")
+    return refused(name, code if isinstance(code, int) and 400 <= code < 600 else 502, data, headers, secret)
+
+
+def request_id(headers: Mapping[str, str]) -> str:
+    """The provider's own name for the call, to quote in a complaint."""
+    for header in ("x-request-id", "x-goog-request-id", "x-deepinfra-request-id", "cf-ray"):
+        if value := headers.get(header):
+            return str(value)[:100]
+    return ""
+
+
+def clean(text: str, secret: str = "") -> str:
+    """What a provider said, fit for a log: one line, no keys, no longer than people read."""
+    if secret:
+        text = text.replace(secret, "***")
+    return " ".join(_SECRETS.sub("***", text[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
+
+
+def pick(data: object, *path: str | int) -> Any:
+    """The value at a path of keys and indexes, or None: what servers send is not to be trusted."""
+    for step in path:
+        if isinstance(step, str):
+            data = data.get(step) if isinstance(data, Mapping) else None
+        else:
+            data = data[step] if isinstance(data, list) and -len(data) <= step < len(data) else None
+    return data
+
+
+def _verdict(status: int, codes: set[str], said: str, text: str, hint: float | None) -> ModelError:
+    if status in (401, 402) or codes & KEY_CODES or KEY_WORDS.search(said):
+        return KeyRefused(text)
+    if codes & CONTENT_CODES:
+        return Rejected(text)
+    if status == 403:
+        return KeyRefused(text)
+    if status in TOO_MANY or codes & {"RESOURCE_EXHAUSTED", "rate_limit_exceeded"}:
+        return Throttled(text, hint)
+    if status in PASSING or status >= 500:
+        return Unavailable(text, hint)
+    if status < 400:
+        return Unavailable(f"{text}; redirects are not followed, check the base URL" if status >= 300 else text)
+    return Rejected(text)
+
+
+def _meaning(status: int) -> str:
+    if 300 <= status < 400:
+        return "look elsewhere"
+    return MEANINGS.get(status, "refused" if status < 500 else "server trouble")
+
+
+def _inner(body: object) -> object:
+    """The error itself: Google may put it in a list, FastAPI under `detail`."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    for key in ("error", "detail"):
+        inner = pick(body, key)
+        if isinstance(inner, Mapping | str) and inner:
+            return _inner(inner) if key == "detail" and isinstance(inner, Mapping) and "error" in inner else inner
+        if isinstance(inner, list) and inner:
+            return inner[0]
+    return body
+
+
+def _message(body: object) -> str:
+    """Only what the server wrote as its message: the rest of the body may echo the document."""
+    inner = _inner(body)
+    if isinstance(inner, str):
+        return inner
+    for key in ("message", "msg", "error"):
+        if isinstance(value := pick(inner, key), str):
+            return value
+    return ""
+
+
+def _details(body: object) -> Iterator[Mapping[str, Any]]:
+    details = pick(_inner(body), "details")
+    if isinstance(details, list):
+        yield from (detail for detail in details[:20] if isinstance(detail, Mapping))
+
+
+def _codes(body: object) -> Iterator[str]:
+    inner = _inner(body)
+    for value in [pick(inner, "status"), pick(inner, "code"), pick(inner, "type")]:
+        if isinstance(value, str):
+            yield value
+    for detail in _details(body):
+        if isinstance(reason := detail.get("reason"), str):
+            yield reason
+
+
+def _quota(body: object) -> str:
+    for detail in _details(body):
+        violation = pick(detail, "violations", 0)
+        if isinstance(quota := pick(violation, "quotaId"), str):
+            value = pick(violation, "quotaValue")
+            return f"quota {quota} {value}" if value else f"quota {quota}"
+    return ""
+
+
+def _retry_info(body: object) -> float | None:
+    for detail in _details(body):
+        if str(detail.get("@type", "")).endswith("RetryInfo"):
+            delay = detail.get("retryDelay")
+            seconds = pick(delay, "seconds") if isinstance(delay, Mapping) else str(delay).removesuffix("s")
+            return _number(seconds)
+    return None
+
+
+def _in_words(said: str) -> float | None:
+    found = _AGAIN.search(said)
+    if not found:
+        return None
+    total = 0.0
+    for amount, unit in re.findall(_SPAN, found[1], re.IGNORECASE):
+        unit = unit.lower()
+        total += float(amount) * _UNITS["ms" if unit.startswith(("ms", "milli")) else unit[0]]
+    return total
+
+
+def _in_headers(headers: Mapping[str, str]) -> float | None:
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    after = headers.get("retry-after")
+    if after is None or (seconds := _number(after)) is not None:
+        return seconds if after is not None else None
+    try:
+        return max(0.0, parsedate_to_datetime(after).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(str(value))
+    except ValueError:
+        return None
+    return number if 0 <= number < 1e9 else None  # NaN compares false
