@@ -1,0 +1,222 @@
+"""Judging an answer: what is not what was asked for is never a result."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from tabellion.models.base import Ask, Schema, Usage
+from tabellion.models.errors import BadOutput, Fault, Rejected
+
+#: What to try when the same question would get the same answer.
+TEMPERATURES = (0.0, 0.2, 0.5, 0.8, 1.0)
+CUT_SHORT = {"MAX_TOKENS", "length", "max_tokens", "max_output_tokens"}
+LONGEST_TAIL = 6000  # characters of the end in which a loop is looked for
+SHORTEST_LOOP = 400  # of an answer that was cut short: loops run until somebody stops them
+LONGEST_TABLE = 2000  # of an answer that ended by itself: some tables do repeat themselves
+
+_HTML = re.compile(r"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)(?:\n\s*```|\Z)", re.DOTALL)
+
+
+def judge(
+    text: str, schema: Schema | None, ask: Ask, *, finish: str = "stop", usage: Usage | None = None,
+    cost: float | None = None,
+) -> Any:  # fmt: skip
+    """The object that was asked for (None without a schema), or a BadOutput that says what to do differently."""
+
+    def bad(fault: Fault, message: str, hint: Mapping[str, Any] | None = None) -> BadOutput:
+        return BadOutput(message, fault, raw=text, usage=usage, cost=cost, hint=hint)
+
+    warmer = {"temperature": next_temperature(ask.temperature)}
+    cut = finish in CUT_SHORT
+    if loops(text, cut):
+        raise bad("repetition", "the answer repeats itself without end", warmer)
+    if cut and not text.strip():
+        raise bad("empty", f"nothing was answered within {ask.max_tokens} tokens", more_room(schema, ask))
+    if cut:
+        raise bad("truncated", f"the answer was cut off at {ask.max_tokens} tokens", more_room(schema, ask))
+    if not text.strip():
+        raise bad("empty", "the answer is empty", warmer)
+    if schema is None:
+        return None
+    if _HTML.match(text):
+        raise bad("html", "the answer is a web page, not JSON", warmer)
+    try:
+        found = parse(text)
+    except _Unfinished:
+        raise bad("truncated", "the answer stops in the middle of its JSON", more_room(schema, ask)) from None
+    except ValueError as error:
+        raise bad("json", f"the answer is not JSON: {error}", warmer) from None
+    found = without_nulls(found, schema)
+    if complaint := complaint_of(found, schema):
+        raise bad("schema", f"the answer does not fit the schema: {complaint}", warmer)
+    return found
+
+
+def envelope(name: str, body: str) -> dict[str, Any]:
+    """What a server sent with 200, as an object."""
+    if _HTML.match(body):
+        message = f"{name} answered with a web page instead of JSON: is the base URL right, is a proxy in the way?"
+        raise BadOutput(message, "html", raw=body)
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadOutput(f"{name} answered with something that is not JSON", "json", raw=body) from None
+    if not isinstance(found, dict):
+        raise BadOutput(f"{name} answered with JSON that is not an object", "json", raw=body)
+    return found
+
+
+def more_room(schema: Schema | None, ask: Ask) -> dict[str, Any]:
+    """What helps against a cut answer: fewer fields at once, else more tokens."""
+    if schema is not None and len(schema.get("properties") or ()) > 1:
+        return {"split": 2}
+    return {"max_tokens": min(2 * ask.max_tokens, 65_536)}
+
+
+def next_temperature(current: float, ladder: tuple[float, ...] = TEMPERATURES) -> float:
+    """The next warmer step of a ladder."""
+    return next((step for step in ladder if step > current), ladder[-1])
+
+
+class _Unfinished(ValueError):  # noqa: N818 - a state
+    """JSON that ends too early."""
+
+
+def parse(text: str) -> Any:
+    """JSON, also in a fence or after a word of politeness; strict in everything else."""
+    body = text.strip().removeprefix("\ufeff")
+    if not body.startswith(("{", "[")) and (fence := _FENCE.search(body)):
+        body = fence[1].strip()
+    try:
+        found = json.loads(body, parse_constant=_refuse)
+        json.dumps(found, ensure_ascii=False).encode()  # lone surrogates parse, and then fit nowhere
+    except json.JSONDecodeError as error:
+        if body.startswith(("{", "[")) and _open(body):
+            raise _Unfinished(str(error)) from None
+        raise ValueError(f"{error.msg} at character {error.pos}") from None
+    except UnicodeEncodeError:
+        raise ValueError("it has half a character in it") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _open(body: str) -> bool:
+    """Whether brackets or a string are still open at the end."""
+    depth = 0
+    quoted = False
+    for piece in re.finditer(r'\\.|["{}\[\]]', body):
+        mark = piece[0]
+        if mark == '"':
+            quoted = not quoted
+        elif not quoted and mark in "{[":
+            depth += 1
+        elif not quoted and mark in "}]":
+            depth -= 1
+    return quoted or depth > 0
+
+
+def loops(text: str, cut: bool) -> bool:
+    """Whether the answer ends in one piece of text over and over again.
+
+    Only the very end counts, and only when it is long: dotted leaders, rulers and tables repeat themselves too, but
+    then something else follows, or the answer ended by itself before long.
+    """
+    tail = text[-LONGEST_TAIL:].rstrip().rstrip('"]}').rstrip()
+    shortest, times = (SHORTEST_LOOP, 6) if cut else (LONGEST_TABLE, 20)
+    if len(tail) < shortest or len(zlib.compress(tail[-shortest:].encode("utf-8", "replace"), 1)) > shortest // 4:
+        return False  # what repeats itself packs well; this test costs microseconds, the next one milliseconds
+    unit, span = _period(tail[::-1])
+    if span < shortest or span < times * unit:
+        return False
+    return cut or any(mark.isalnum() for mark in tail[-unit:])
+
+
+def _period(text: str) -> tuple[int, int]:
+    """The unit that covers the longest beginning of a text by repetition, and how far it reaches (the Z function)."""
+    best = (len(text), 0)
+    left = right = 0
+    reach = [0] * len(text)
+    for start in range(1, len(text)):
+        length = min(right - start, reach[start - left]) if start < right else 0
+        while start + length < len(text) and text[length] == text[start + length]:
+            length += 1
+        reach[start] = length
+        if start + length > right:
+            left, right = start, start + length
+        if length >= start and start + length > best[1]:
+            best = (start, start + length)
+    return best
+
+
+def without_nulls(found: Any, schema: Any, root: Schema | None = None) -> Any:
+    """The same without the nulls that stand for an absent optional field: models write them, schemas forbid them."""
+    root = schema if root is None else root
+    schema = resolved(schema, root)
+    if isinstance(found, list):
+        items = schema.get("items")
+        return [without_nulls(item, items, root) for item in found] if isinstance(items, Mapping) else found
+    properties = schema.get("properties")
+    if not isinstance(found, dict) or not isinstance(properties, Mapping):
+        return found
+    required = schema.get("required") or ()
+    kept = {}
+    for key, value in found.items():
+        inner = properties.get(key)
+        if value is None and key not in required and inner is not None and complaint_of(None, inner, root):
+            continue
+        kept[key] = without_nulls(value, inner, root) if isinstance(inner, Mapping) else value
+    return kept
+
+
+def resolved(schema: Any, root: Schema) -> Mapping[str, Any]:
+    """A schema with a local `$ref` at its top followed."""
+    for _ in range(20):
+        if not isinstance(schema, Mapping):
+            return {}
+        target = schema.get("$ref")
+        if not isinstance(target, str) or not target.startswith("#/"):
+            return schema
+        schema = root
+        for step in target[2:].split("/"):
+            schema = schema.get(step, {}) if isinstance(schema, Mapping) else {}
+    return {}
+
+
+def complaint_of(found: Any, schema: Any, root: Schema | None = None) -> str:
+    """What does not fit, without quoting the document; empty when all does."""
+    if root is not None and isinstance(schema, Mapping) and "$defs" in root:
+        schema = {**schema, "$defs": root["$defs"]}
+    validator = _validator(json.dumps(schema, sort_keys=True))
+    error = next(iter(validator.iter_errors(found)), None)
+    if error is None:
+        return ""
+    where = "/".join(str(step) for step in error.instance_path) or "the whole"
+    rule = "/".join(str(step) for step in error.schema_path)
+    return f"{where} breaks {rule}"
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> Any:
+    try:
+        import jsonschema_rs
+    except ImportError:  # pragma: no cover - the extras bring it
+        raise Rejected("schemas need a validator: pip install 'tabellion[gemini]' or 'tabellion[openai]'") from None
+    try:
+        return jsonschema_rs.validator_for(json.loads(schema), retriever=_nowhere)
+    except ValueError as error:
+        raise Rejected(f"the schema itself is wrong: {str(error).splitlines()[0][:200]}") from None
+
+
+def _nowhere(uri: str) -> Any:
+    raise ValueError(f"a schema may not fetch {uri}")

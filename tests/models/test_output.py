@@ -1,0 +1,178 @@
+"""An answer is what was asked for, or it is a BadOutput that says what to do differently."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tabellion.models.base import Ask, Usage
+from tabellion.models.errors import LONGEST_RAW, BadOutput, Rejected
+from tabellion.models.output import complaint_of, envelope, judge, loops, next_temperature
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"vendor": {"type": "string"}, "total": {"type": "number"}, "due": {"type": "string"}},
+    "required": ["vendor", "total"],
+    "additionalProperties": False,
+}
+ONE = {"type": "object", "properties": {"vendor": {"type": "string"}}, "required": ["vendor"]}
+GOOD = '{"vendor": "Acme", "total": 12.5}'
+
+
+def bad(text: str, schema: Any = SCHEMA, finish: str = "stop", ask: Ask = Ask()) -> BadOutput:
+    with pytest.raises(BadOutput) as caught:
+        judge(text, schema, ask, finish=finish, usage=Usage(input=3), cost=0.25)
+    assert caught.value.usage.input == 3
+    assert caught.value.cost == 0.25
+    assert caught.value.raw == text[:LONGEST_RAW]
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "text", [GOOD, f"```json\n{GOOD}\n```", f"Here it is:\n```\n{GOOD}\n```\nAnything else?", f"\ufeff {GOOD}\n"]
+)
+def test_json_is_found_where_models_put_it(text: str) -> None:
+    """Bare, in a fence, after a word of politeness."""
+    assert judge(text, SCHEMA, Ask()) == {"vendor": "Acme", "total": 12.5}
+
+
+def test_text_without_a_schema_is_just_text() -> None:
+    """Without a schema nothing is parsed, markup included."""
+    assert judge("<html>a page about HTML</html>", None, Ask()) is None
+
+
+def test_null_stands_for_an_absent_optional_field() -> None:
+    """Models write null where a field is not there; it is left out, at every depth, and null that may be stays."""
+    item = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": ["string", "null"]}}}
+    schema = {
+        "type": "object",
+        "properties": {"due": {"type": "string"}, "items": {"type": "array", "items": {"$ref": "#/$defs/item"}}},
+        "$defs": {"item": item},
+    }
+    assert judge('{"due": null, "items": [{"a": null, "b": null}]}', schema, Ask()) == {"items": [{"b": None}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "empty"),
+        ("  \n", "empty"),
+        ("<!DOCTYPE html><html><body>Sign in</body></html>", "html"),
+        ("Sorry, I cannot.", "json"),
+        ('{"vendor": "Acme", "total": NaN}', "json"),
+        ('{"vendor": "\\ud800", "total": 1}', "json"),
+        ('{"vendor" "Acme"}', "json"),
+        ("[" * 100_000 + "]" * 100_000, "json"),
+        ('{"vendor": "Acme", "total": "12"}', "schema"),
+        ('{"vendor": "Acme"}', "schema"),
+        ('{"vendor": null, "total": 1}', "schema"),
+        ('{"vendor": "Acme", "total": 1, "more": 1}', "schema"),
+        ("[1]", "schema"),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_what_is_not_an_answer_is_asked_again_warmer(text: str, fault: str) -> None:
+    """Each fault has its name, and the hint is the next temperature."""
+    error = bad(text)
+    assert error.fault == fault
+    assert error.hint == {"temperature": 0.2}
+
+
+@pytest.mark.parametrize("finish", ["MAX_TOKENS", "length"])
+def test_a_cut_answer_is_asked_in_parts(finish: str) -> None:
+    """Several fields are split; a single one gets more room."""
+    assert (bad(GOOD[:20], finish=finish).fault, bad(GOOD[:20], finish=finish).hint) == ("truncated", {"split": 2})
+    assert bad(GOOD[:20], ONE, finish).hint == {"max_tokens": 16384}
+    assert bad("some text", None, finish).hint == {"max_tokens": 16384}
+    assert bad("", SCHEMA, finish).fault == "empty"
+    assert bad("", SCHEMA, finish).hint == {"split": 2}
+
+
+@pytest.mark.parametrize("text", [GOOD[:-1], '{"vendor": "Ac', '```json\n{"vendor": ["a", "b"\n'])
+def test_json_that_stops_in_the_middle_was_cut(text: str) -> None:
+    """Some servers say stop all the same."""
+    assert bad(text).fault == "truncated"
+
+
+def test_the_complaint_does_not_quote_the_document() -> None:
+    """Where and which rule, not what stood there."""
+    error = bad('{"vendor": {"canary": 1}, "total": 1}')
+    assert "vendor" in str(error)
+    assert "canary" not in str(error)
+
+
+def test_a_hint_makes_the_next_ask_wiser() -> None:
+    """`Ask.again` takes a BadOutput's hint over: warmer, or with more room."""
+    ask = Ask().again({"temperature": 0.2}).again({"max_tokens": 100})
+    assert (ask.attempt, ask.temperature, ask.max_tokens) == (3, 0.2, 100)
+    assert bad("", ask=ask).hint == {"temperature": 0.5}
+    assert next_temperature(1.0) == 1.0
+
+
+LEADERS = "\n".join(f"Chapter {number} {'.' * 120} {number * 7}" for number in range(60))
+TABLE = "| item | price |\n|---|---|\n" + "\n".join(f"| part {number} | 10.00 |" for number in range(400))
+SAME_ROWS = "| item | price |\n|---|---|\n" + "| hour of work | 100.00 |\n" * 40
+BLANK_FORM = "Name\n" + "|     |     |     |\n" * 200
+LOOPS = {
+    "words": "The total is due. " + "and the same again " * 400,
+    "digits": '{"total": 1' + "0" * 4000,
+    "dots": "Contents " + "." * 4000,
+    "lines": "Invoice\n" + "| Widget | 10.00 | 20.00 |\n" * 300,
+    "items": '{"lines": [' + '{"a": "Widget", "b": 1}, ' * 200,
+    "closed": '{"text": "' + "la " * 2000 + '"}',
+}
+
+
+@pytest.mark.parametrize("text", [LEADERS, TABLE, SAME_ROWS, BLANK_FORM, "-" * 1500, "short " * 20])
+def test_tables_and_dotted_leaders_are_no_loops(text: str) -> None:
+    """What documents look like is not held against them."""
+    assert not loops(text, cut=False)
+
+
+@pytest.mark.parametrize("text", [LEADERS, TABLE])
+def test_a_cut_table_is_no_loop(text: str) -> None:
+    """Not even when the answer ran out of tokens in the middle of it."""
+    assert not loops(text, cut=True)
+
+
+@pytest.mark.parametrize("what", LOOPS)
+def test_a_loop_is_a_loop(what: str) -> None:
+    """The same over and over until the tokens ran out: asked again warmer."""
+    error = bad(LOOPS[what], finish="length")
+    assert (error.fault, error.hint) == ("repetition", {"temperature": 0.2})
+
+
+def test_a_long_loop_counts_even_when_it_ended_by_itself() -> None:
+    """Thousands of characters of the same words are no table."""
+    assert bad(LOOPS["closed"]).fault == "repetition"
+
+
+def test_the_raw_reply_is_kept_within_bounds() -> None:
+    """64 kB of it, for whoever looks into it."""
+    assert len(bad("x " + json.dumps("y") * 100_000).raw) == LONGEST_RAW
+
+
+def test_an_envelope_is_an_object() -> None:
+    """A web page, a list and half a JSON are told apart."""
+    assert envelope("gemini", '{"a": 1}') == {"a": 1}
+    for body, fault in [("<html>sign in</html>", "html"), ("[1]", "json"), ('{"a', "json"), ("", "json")]:
+        with pytest.raises(BadOutput) as caught:
+            envelope("gemini", body)
+        assert caught.value.fault == fault
+    with pytest.raises(BadOutput):
+        envelope("gemini", "[" * 200_000)
+
+
+def test_a_wrong_schema_is_the_callers_trouble() -> None:
+    """A schema that is none, or that wants the network, is Rejected."""
+    with pytest.raises(Rejected, match="schema"):
+        judge(GOOD, {"type": "strange"}, Ask())
+    with pytest.raises(Rejected, match="schema"):
+        judge(GOOD, {"$ref": "http://127.0.0.1:9/schema.json"}, Ask())
+
+
+def test_numbers_beyond_machine_words_are_judged_too() -> None:
+    """A model that writes a hundred digits breaks nothing."""
+    assert complaint_of({"n": 10**100}, {"properties": {"n": {"type": "string"}}}) != ""
