@@ -79,9 +79,7 @@ class Model(Protocol):
     name: str  #: what its gate and its memos are kept under, e.g. "gemini"
     model: str  #: the provider's own name for it, e.g. "gemini-2.5-flash"
 
-    async def call(
-        self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()  # noqa: B008 - it is frozen
-    ) -> Reply:  # fmt: skip
+    async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
         """Sends the parts and returns the reply, or raises one of `tabellion.models.errors`."""
         ...
 

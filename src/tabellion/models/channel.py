@@ -1,0 +1,191 @@
+"""The way out to one provider: many calls at once, capped answers, no redirects, one deadline for all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import urllib.request
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+
+import httpx2
+
+from tabellion.models.errors import BadOutput, ModelError, Rejected, Unavailable
+from tabellion.models.refusal import clean
+
+ANSWER_LIMIT = 16 * 1024 * 1024
+LANES = 32  # a pool looks at all its connections for each call, so a thousand in one pool would cost milliseconds
+IDLE = 64  # connections that each lane keeps: 2,048 in all
+CONNECT = 15.0  # seconds
+AT_ONCE = 32  # calls that are being made ready and sent at the same time
+LONGEST_TURN = 1.0  # seconds: a large file on a slow line does not hold up the others
+
+
+def client(base_url: str, headers: Mapping[str, str] | None = None, limit: int = ANSWER_LIMIT) -> httpx2.AsyncClient:
+    """The one HTTP client of a model; proxies are taken from the usual variables, certificates are checked."""
+    transport = Lanes(limit, proxy_for(base_url))
+    return httpx2.AsyncClient(
+        transport=transport,
+        headers={**(headers or {}), "accept-encoding": "identity"},  # a small packed answer may unpack to gigabytes
+        follow_redirects=False,
+        timeout=httpx2.Timeout(None, connect=CONNECT),
+        trust_env=False,  # one host, decided above; a .netrc is nobody's idea of a setting
+    )
+
+
+def proxy_for(base_url: str) -> str | None:
+    """The proxy that the environment names for this host."""
+    url = httpx2.URL(base_url)
+    proxies = urllib.request.getproxies()
+    if url.host in ("localhost", "127.0.0.1", "::1") or urllib.request.proxy_bypass(url.host):
+        return None
+    return proxies.get(url.scheme) or proxies.get("all")
+
+
+class Turns:
+    """Lets calls begin a few at a time.
+
+    A thousand calls that begin at once would each wait for all the others at every step, and be sent together at the
+    very end; taken in turns, each is on its way within milliseconds, and so come the answers.
+    """
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(AT_ONCE)
+
+    @asynccontextmanager
+    async def taken(self) -> AsyncIterator[None]:
+        """A turn, which ends when the request is sent."""
+        await self._free.acquire()
+        turn = Turn(self._free)
+        token = _turn.set(turn)
+        try:
+            yield
+        finally:
+            _turn.reset(token)
+            turn.end()
+
+
+class Turn:
+    """The right to use the processor until a request is sent, or has been on its way for long enough."""
+
+    def __init__(self, free: asyncio.Semaphore) -> None:
+        self._free: asyncio.Semaphore | None = free
+        self._timer = asyncio.get_running_loop().call_later(LONGEST_TURN, self.end)
+
+    def end(self) -> None:
+        """Lets the next one begin; a second time is nothing."""
+        if self._free is not None:
+            self._timer.cancel()
+            self._free.release()
+            self._free = None
+
+    async def watch(self, event: str, info: object) -> None:
+        """Follows what the connection does."""
+        if event == "http11.send_request_body.complete":
+            self.end()
+
+
+_turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
+
+
+class Lanes(httpx2.AsyncBaseTransport):
+    """Several connection pools taking turns, each answer counted while it is read."""
+
+    def __init__(self, limit: int, proxy: str | None = None) -> None:
+        certificates = httpx2.create_ssl_context()
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=IDLE, keepalive_expiry=30.0)
+        self._lanes = [httpx2.AsyncHTTPTransport(verify=certificates, limits=limits, proxy=proxy) for _ in range(LANES)]
+        self._turns = itertools.cycle(self._lanes)
+        self._limit = limit
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Sends the request down the next lane."""
+        if turn := _turn.get():
+            request.extensions = {**request.extensions, "trace": turn.watch}
+        response = await next(self._turns).handle_async_request(request)
+        stream = response.stream
+        assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - for the type checker
+        encoding = response.headers.get("content-encoding", "identity")
+        length = response.headers.get("content-length", "")
+        if encoding != "identity" or (length.isdigit() and int(length) > self._limit):
+            await stream.aclose()
+            if encoding != "identity":
+                raise Unavailable(f"the server answered in {encoding[:20]} although it was asked not to")
+            raise too_large(self._limit)
+        response.stream = Counted(stream, self._limit)
+        return response
+
+    async def aclose(self) -> None:
+        """Closes every lane."""
+        for lane in self._lanes:
+            await lane.aclose()
+
+
+class Counted(httpx2.AsyncByteStream):
+    """An answer that stops being read when it is too large."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = self._limit
+        async for chunk in self._stream:
+            left -= len(chunk)
+            if left < 0:
+                raise too_large(self._limit)
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Lets the connection go."""
+        await self._stream.aclose()
+
+
+def too_large(limit: int) -> BadOutput:
+    """The error for an answer beyond the limit."""
+    return BadOutput(f"the answer is larger than {limit:,} bytes", "too_large")
+
+
+@asynccontextmanager
+async def deadline(name: str, seconds: float) -> AsyncIterator[None]:
+    """Ends whatever runs inside after so many seconds: connecting, sending, waiting and a server that drips."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise Unavailable(f"{name}: no complete answer within {seconds:g} s") from None
+
+
+@contextmanager
+def plainly(name: str, secret: str = "") -> Iterator[None]:
+    """Turns what an SDK or its HTTP library raises into ours, without their cause: it may quote keys or documents."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except Exception as error:
+        raise _named(name, error, secret) from None
+
+
+def _named(name: str, error: BaseException, secret: str) -> Exception:
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    for found in chain:
+        if isinstance(found, ModelError):
+            return found
+    for found in chain:
+        if isinstance(found, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
+            return Unavailable(f"{name} cannot be reached: {clean(str(found), secret)[:200]}")
+        if isinstance(found, httpx2.TimeoutException | TimeoutError):
+            return Unavailable(f"{name} did not answer in time")
+        if isinstance(found, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol | httpx2.InvalidURL):
+            return Rejected(f"{name} was asked in a way that HTTP does not know ({type(found).__name__})")
+        if isinstance(found, httpx2.TransportError | httpx2.StreamError | OSError):
+            return Unavailable(f"{name} broke off the connection ({type(found).__name__})")
+    if isinstance(error, ValueError | TypeError | KeyError | RecursionError):
+        return Rejected(f"{name}: the request could not be made ({type(error).__name__})")
+    return Unavailable(f"{name}: {type(error).__name__}")

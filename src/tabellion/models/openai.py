@@ -1,0 +1,170 @@
+"""Any server that speaks OpenAI's protocol, through the openai package."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from tabellion.models.base import Ask, Blob, Part, Reply, Schema, Usage
+from tabellion.models.errors import ModelError, Rejected
+from tabellion.models.output import envelope, judge
+from tabellion.models.prices import Prices
+from tabellion.models.refusal import pick, refused, refused_within, request_id
+from tabellion.models.remote import ANSWER_LIMIT, Remote, count
+from tabellion.models.strict import strict
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import AsyncOpenAI
+
+BASE_URL = "https://api.openai.com/v1"
+MODEL = "gpt-4.1-mini"
+NO_KEY = "none"  # the SDK wants one; servers of one's own often do not
+
+Form = Literal["json_schema", "json_object", "text"]
+#: From the best way of asking for JSON to the one that every server takes.
+WEAKER: dict[Form, Form] = {"json_schema": "json_object", "json_object": "text"}
+_ABOUT_FORM = re.compile(r"response_format|json_schema|json_object|structured output|guided", re.IGNORECASE)
+_UNSUPPORTED = re.compile(r"unsupported|not supported|does not support|unrecognized|unknown|extra", re.IGNORECASE)
+
+
+class OpenAI(Remote["AsyncOpenAI"]):
+    """OpenAI's own models, and vLLM, Ollama, DeepInfra, OpenRouter, llama.cpp, … by their base URL."""
+
+    name = "openai"
+    sdk = "openai"
+    extra = "openai"
+
+    def __init__(
+        self, key: str = "", base_url: str | None = None, model: str = MODEL, *, prices: Prices | None = None,
+        headers: Mapping[str, str] | None = None, answer_limit: int = ANSWER_LIMIT,
+    ) -> None:  # fmt: skip
+        super().__init__(key, base_url or BASE_URL, model, prices=prices, headers=headers, answer_limit=answer_limit)
+        # What this server turned out to take. It is asked the best way first and remembers a refusal.
+        self._form: Form = "json_schema"
+        self._dropped: set[str] = set()
+
+    def _connect(self, http: httpx2.AsyncClient) -> AsyncOpenAI:
+        from openai import AsyncOpenAI
+
+        return AsyncOpenAI(api_key=self._key or NO_KEY, base_url=self.base_url, max_retries=0, http_client=http)
+
+    async def _call(
+        self, http: httpx2.AsyncClient, client: AsyncOpenAI, parts: Sequence[Part], schema: Schema | None, ask: Ask,
+        started: float,
+    ) -> Reply:  # fmt: skip
+        data, headers = await self._complete(client, self._content(parts, ask), schema, ask)
+        usage, cost = self._usage(data)
+        text, finish = self._text(data, usage, cost)
+        found = judge(text, schema, ask, finish=finish, usage=usage, cost=cost)
+        return Reply(
+            text=text, object=found, usage=usage, cost=cost, model=str(data.get("model") or self.model)[:200],
+            seconds=time.monotonic() - started, finish=finish,
+            request_id=request_id(headers) or str(data.get("id", ""))[:100],
+        )  # fmt: skip
+
+    async def _complete(
+        self, client: AsyncOpenAI, content: list[dict[str, Any]], schema: Schema | None, ask: Ask
+    ) -> tuple[dict[str, Any], Mapping[str, str]]:
+        """The server's answer, asked in the best way that it takes: settling on one is no retry, no model has run."""
+        import httpx2
+        import openai
+
+        while True:
+            asked = self._form, frozenset(self._dropped)
+            request = self._request(content, schema, ask)
+            try:  # by path: the typed method walks through every message and costs more than the rest of the call
+                answer = await client.post("/chat/completions", cast_to=httpx2.Response, body=request)
+            except openai.APIStatusError as error:
+                verdict = self._refused(error)
+                if schema is not None and self._weaken(verdict, error.body, asked):
+                    continue
+                if self._drop(verdict, error.body, asked):
+                    continue
+                raise verdict from None
+            data = envelope(self.name, answer.text)
+            if trouble := refused_within(self.name, data, answer.headers, self._key):
+                raise trouble
+            return data, answer.headers
+
+    def _request(self, content: list[dict[str, Any]], schema: Schema | None, ask: Ask) -> dict[str, Any]:
+        system = ask.system or ""
+        request: dict[str, Any] = {"model": self.model, "max_tokens": ask.max_tokens, "temperature": ask.temperature}
+        if schema is not None and self._form == "json_schema":
+            made = strict(schema)
+            wanted = {"name": "answer", "strict": made is not None, "schema": made or dict(schema)}
+            request["response_format"] = {"type": "json_schema", "json_schema": wanted}
+        elif schema is not None:
+            system += f"\nAnswer with one JSON object only. It must fit this JSON Schema:\n{json.dumps(schema)}"
+            if self._form == "json_object":
+                request["response_format"] = {"type": "json_object"}
+        if "max_tokens" in self._dropped:  # OpenAI's newer name, which older servers do not know
+            request["max_completion_tokens"] = request.pop("max_tokens")
+        if "temperature" in self._dropped:
+            del request["temperature"]
+        said = [{"role": "system", "content": system.strip()}] if system else []
+        return request | {"messages": [*said, {"role": "user", "content": content}]}
+
+    def _content(self, parts: Sequence[Part], ask: Ask) -> list[dict[str, Any]]:
+        return [{"type": "text", "text": part} if isinstance(part, str) else self._blob(part) for part in parts]
+
+    def _blob(self, blob: Blob) -> dict[str, Any]:
+        url = f"data:{blob.type};base64,{b64encode(blob.data).decode()}"
+        if blob.type.startswith("image/"):
+            return {"type": "image_url", "image_url": {"url": url}}
+        return {"type": "file", "file": {"filename": blob.name or "document.pdf", "file_data": url}}
+
+    def _refused(self, error: Any) -> ModelError:
+        try:
+            body = error.response.json()
+        except ValueError:
+            body = error.response.text
+        return refused(self.name, error.status_code, body, error.response.headers, self._key)
+
+    def _weaken(self, verdict: ModelError, body: object, asked: tuple[Form, frozenset[str]]) -> bool:
+        """Whether it is worth asking again in a weaker form."""
+        form = asked[0]
+        about = pick(body, "param") == "response_format" or _ABOUT_FORM.search(str(verdict))
+        if not isinstance(verdict, Rejected) or form not in WEAKER or not about:
+            return False
+        if self._form == form:  # many calls may learn this at once
+            self._form = WEAKER[form]
+        return True
+
+    def _drop(self, verdict: ModelError, body: object, asked: tuple[Form, frozenset[str]]) -> bool:
+        """Whether the server merely does not know a parameter that it can do without."""
+        param = pick(body, "param")
+        if not isinstance(verdict, Rejected) or param not in ("max_tokens", "temperature") or param in asked[1]:
+            return False
+        if not str(pick(body, "code")).startswith("unsupported") and not _UNSUPPORTED.search(str(verdict)):
+            return False
+        self._dropped.add(str(param))
+        return True
+
+    def _usage(self, data: Mapping[str, Any]) -> tuple[Usage, float | None]:
+        tokens = data.get("usage")
+        thoughts = count(pick(tokens, "completion_tokens_details", "reasoning_tokens"))
+        usage = Usage(
+            input=count(pick(tokens, "prompt_tokens")),
+            output=max(0, count(pick(tokens, "completion_tokens")) - thoughts),
+            thoughts=thoughts,
+            cached=count(pick(tokens, "prompt_tokens_details", "cached_tokens")),
+        )
+        billed = pick(tokens, "estimated_cost")
+        return usage, self._cost(usage, pick(tokens, "cost") if billed is None else billed)
+
+    def _text(self, data: Mapping[str, Any], usage: Usage, cost: float | None) -> tuple[str, str]:
+        choice = pick(data, "choices", 0)
+        finish = str(pick(choice, "finish_reason") or "stop")[:60]
+        said = pick(choice, "message", "content")
+        if isinstance(said, list):  # some servers answer in parts
+            said = "".join(text for part in said if isinstance(text := pick(part, "text"), str))
+        if finish == "content_filter" or pick(choice, "message", "refusal"):
+            error = Rejected(f"{self.name} will not answer this: its content filter says no")
+            error.usage, error.cost = usage, cost
+            raise error
+        return said if isinstance(said, str) else "", finish

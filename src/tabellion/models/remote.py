@@ -1,0 +1,130 @@
+"""What models behind HTTP have in common: an address, a key that nobody sees, prices, one client, one deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from tabellion.engine.errors import ConfigurationError
+from tabellion.models.base import Ask, Part, Reply, Schema, Usage
+from tabellion.models.prices import Prices, cost, table
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from tabellion.models.channel import Turns
+
+Client = TypeVar("Client")
+
+ANSWER_LIMIT = 16 * 1024 * 1024
+
+
+class Remote(ABC, Generic[Client]):
+    """A model that is called through a provider's SDK, over an HTTP client of ours."""
+
+    name: str
+    sdk: str  #: the package to import
+    extra: str  #: the extra that brings it
+
+    def __init__(
+        self, key: str, base_url: str, model: str, *, prices: Prices | None = None,
+        headers: Mapping[str, str] | None = None, answer_limit: int = ANSWER_LIMIT,
+    ) -> None:  # fmt: skip
+        self.model = model
+        self.base_url = checked_url(self.name, base_url)
+        self._key = checked_key(self.name, key)
+        self._prices = table(prices)
+        self._headers = dict(headers or {})
+        self._answer_limit = answer_limit
+        # Connections belong to the event loop they were made in; handlers that are plain functions bring their own.
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, Client, Turns]] = (
+            WeakKeyDictionary()
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.model} at {urlsplit(self.base_url).netloc.rpartition('@')[2]}>"
+
+    async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
+        """Sends the parts and returns the reply, or raises one of `tabellion.models.errors`."""
+        if not self._clients:
+            await asyncio.to_thread(self._load)  # a second of importing, which must not hold up the loop
+        from tabellion.models.channel import deadline, plainly
+
+        http, client, turns = self._opened()
+        started = time.monotonic()
+        with plainly(self.name, self._key):
+            async with deadline(self.name, ask.deadline), turns.taken():
+                return await self._call(http, client, parts, schema, ask, started)
+
+    async def close(self) -> None:
+        """Lets go of this loop's connections; a later call makes new ones."""
+        if opened := self._clients.pop(asyncio.get_running_loop(), None):
+            await opened[0].aclose()
+
+    @abstractmethod
+    async def _call(
+        self, http: httpx2.AsyncClient, client: Client, parts: Sequence[Part], schema: Schema | None, ask: Ask,
+        started: float,
+    ) -> Reply:  # fmt: skip
+        """One call, with no thought for time, connections and what else may go wrong around it."""
+
+    @abstractmethod
+    def _connect(self, http: httpx2.AsyncClient) -> Client:
+        """The SDK's client, retries off, over the HTTP client that is given."""
+
+    def _cost(self, usage: Usage, billed: object = None) -> float | None:
+        """What the provider says it cost, else what the table says."""
+        if isinstance(billed, int | float) and not isinstance(billed, bool) and 0 <= billed < 1e6:
+            return float(billed)
+        return cost(self.model, usage, self._prices)
+
+    def _opened(self) -> tuple[httpx2.AsyncClient, Client, Turns]:
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            from tabellion.models.channel import Turns, client
+
+            http = client(self.base_url, self._headers, self._answer_limit)
+            self._clients[loop] = (http, self._connect(http), Turns())
+        return self._clients[loop]
+
+    def _load(self) -> None:
+        try:
+            importlib.import_module(self.sdk)
+            importlib.import_module("tabellion.models.channel")
+        except ImportError as error:
+            raise ConfigurationError(
+                f"the {self.name} model needs a package that is not installed ({error.name}): "
+                f"pip install 'tabellion[{self.extra}]'"
+            ) from None
+
+
+def checked_url(name: str, base_url: str) -> str:
+    """The base URL without its last slash, or an error that says what is wrong with it."""
+    url = base_url.strip()
+    try:
+        split = urlsplit(url)
+        good = split.scheme in ("http", "https") and bool(split.hostname) and (split.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ConfigurationError(f"{name}: the base URL must be like https://host/path, not {url.rpartition('@')[2]!r}")
+    return url.rstrip("/")
+
+
+def checked_key(name: str, key: str) -> str:
+    """The key, fit for a header: an HTTP library's complaint about it would quote it."""
+    key = key.strip()
+    if not key.isascii() or any(mark <= " " or mark == "\x7f" for mark in key):
+        raise ConfigurationError(f"{name}: the key has a space or a character in it that no key has")
+    return key
+
+
+def count(value: object) -> int:
+    """A number of tokens as a server told it."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else 0

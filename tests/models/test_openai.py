@@ -1,0 +1,259 @@
+"""OpenAI-compatible servers through the real SDK, against the fake and against scripted answers."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from tabellion.engine.errors import ConfigurationError
+from tabellion.models.base import Ask, Blob
+from tabellion.models.errors import BadOutput, Fault, KeyRefused, ModelError, Rejected, Throttled, Unavailable
+from tabellion.models.fake.serving import Serving
+from tabellion.models.openai import OpenAI
+from tabellion.models.strict import strict
+from tests.models.asking import KEY, PAGE, SCHEMA, TEXT, ask, failing
+from tests.models.scripted import Answer, Asked, scripted
+
+
+def openai(fake: Serving, knobs: str = "", **settings: Any) -> OpenAI:
+    model = f"gpt-4o-mini@{knobs}" if knobs else "gpt-4o-mini"
+    return OpenAI(KEY, f"{fake.url}/v1", model, **settings)
+
+
+def test_fields_are_filled_in(fake: Serving) -> None:
+    """A schema gets an object, with its tokens and its price."""
+    reply = ask(openai(fake), [PAGE, TEXT], SCHEMA)
+    assert reply.object["vendor"] == "Acme Ltd"
+    assert reply.object["total"] == 118.0
+    assert reply.usage.input > 0
+    assert reply.cost == pytest.approx((reply.usage.input * 0.15 + reply.usage.output * 0.60) / 1e6)
+    assert (reply.model, reply.finish) == ("gpt-4o-mini", "stop")
+    assert reply.request_id.startswith("req_")
+
+
+def test_text_is_answered_with_text(fake: Serving) -> None:
+    """Without a schema the text is the answer."""
+    assert "Acme Ltd" in ask(openai(fake)).text
+
+
+ERRORS: list[tuple[str, type[ModelError], str]] = [
+    ("400", Rejected, "openai said 400: bad request"),
+    ("401", KeyRefused, "openai said 401: the key is not accepted"),
+    ("402", KeyRefused, "openai said 402: payment required"),
+    ("403", KeyRefused, "openai said 403: the key may not do this"),
+    ("404", Rejected, "openai said 404: not found"),
+    ("429=36", Throttled, "openai said 429: too many requests; retry in 36"),
+    ("429bare", Throttled, "openai said 429: too many requests: Model busy, retry later"),
+    ("429bare,detail", Throttled, "openai said 429: too many requests: Model busy, retry later"),
+    ("500", Unavailable, "openai said 500: internal error"),
+    ("502", Unavailable, "openai said 502: bad gateway"),
+    ("503", Unavailable, "openai said 503: unavailable: The engine is currently overloaded"),
+    ("503,html", Unavailable, "openai said 503: unavailable: a web page"),
+    ("503,detail", Unavailable, "openai said 503: unavailable: The engine"),
+    ("504", Unavailable, "openai said 504"),
+    ("reset", Unavailable, "openai broke off the connection"),
+    ("block", Rejected, "openai will not answer this"),
+]
+
+
+@pytest.mark.parametrize(("knob", "kind", "says"), ERRORS)
+def test_every_failure_has_its_class(fake: Serving, knob: str, kind: type[ModelError], says: str) -> None:
+    """The right class and a message a person understands."""
+    error = failing(kind, openai(fake, knob), schema=SCHEMA)
+    assert str(error).startswith(says)
+    if knob[:3].isdigit():
+        assert error.status == int(knob[:3])
+        assert error.request_id.startswith("req_")
+
+
+@pytest.mark.parametrize(
+    ("knob", "hint"), [("429=36", 36.4), ("429text=36", 36.4), ("429header=36", 36.0), ("429bare", None)]
+)
+def test_the_servers_word_on_when_is_heard(fake: Serving, knob: str, hint: float | None) -> None:
+    """The text, then the header."""
+    assert failing(Throttled, openai(fake, knob)).hint == hint
+
+
+BAD: list[tuple[str, Fault, dict[str, Any]]] = [
+    ("truncate", "truncated", {"split": 2}),
+    ("empty", "empty", {"split": 2}),
+    ("repeat", "repetition", {"temperature": 0.2}),
+    ("schema", "schema", {"temperature": 0.2}),
+    ("html", "html", {}),
+    ("huge=17", "too_large", {}),
+]
+
+
+@pytest.mark.parametrize(("knob", "fault", "hint"), BAD)
+def test_every_bad_answer_has_its_fault(fake: Serving, knob: str, fault: Fault, hint: dict[str, Any]) -> None:
+    """Never a result; what to do differently is in the hint, and the bill is kept."""
+    error = failing(BadOutput, openai(fake, knob), schema=SCHEMA)
+    assert (error.fault, error.hint) == (fault, hint)
+    if fault not in ("html", "too_large"):
+        assert error.cost
+        assert error.usage.input
+
+
+@pytest.mark.parametrize("knob", ["hang", "drip", "latency=30"])
+def test_the_deadline_ends_everything(fake: Serving, knob: str) -> None:
+    """A server that hangs, drips or takes its time is left."""
+    error = failing(Unavailable, openai(fake, knob), asked=Ask(deadline=0.5))
+    assert str(error) == "openai: no complete answer within 0.5 s"
+
+
+def test_a_wrong_key_is_no_fault_of_the_request(fake: Serving) -> None:
+    """401, and the gate pauses."""
+    failing(KeyRefused, OpenAI("bad-key", f"{fake.url}/v1"))
+
+
+def test_nobody_there() -> None:
+    """A refused connection is a state of the world, not of the request."""
+    assert "cannot be reached" in str(failing(Unavailable, OpenAI(KEY, "http://127.0.0.1:9")))
+
+
+def answer(text: Any = "ok", finish: str = "stop", **more: Any) -> Answer:
+    return Answer({"choices": [{"message": {"content": text}, "finish_reason": finish}], **more})
+
+
+FILLED = '{"vendor": "A", "total": 1}'
+
+
+def exchange(
+    script: Any, asked: Ask = Ask(), schema: Any = None, parts: Any = (PAGE, TEXT), calls: int = 1
+) -> tuple[Any, list[Asked]]:
+    """Calls to a scripted server: what came of the last, and what the server was asked."""
+
+    async def story() -> tuple[Any, list[Asked]]:
+        async with scripted(script) as server:
+            model = OpenAI(KEY, server.url, "m")
+            try:
+                for _ in range(calls):
+                    reply = await model.call(parts, schema, asked)
+                return reply, server.asked
+            except ModelError as error:
+                return error, server.asked
+            finally:
+                await model.close()
+
+    return asyncio.run(story())
+
+
+def test_what_goes_out_is_what_was_asked_for() -> None:
+    """Strict schema, data URLs, a file part for a PDF, system text; no retry, no telemetry of retries."""
+    pdf = Blob(b"%PDF-1.4", "application/pdf", "a.pdf")
+    asked = Ask(system="Be exact.", temperature=0.3, max_tokens=100)
+    reply, [request] = exchange([answer(FILLED)], asked, SCHEMA, [PAGE, pdf, TEXT])
+    assert reply.object == {"vendor": "A", "total": 1}
+    assert request.path == "/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    body = request.json
+    system, user = body["messages"]
+    assert system == {"role": "system", "content": "Be exact."}
+    page, file, text = user["content"]
+    head, _, data = page["image_url"]["url"].partition(",")
+    assert (head, base64.b64decode(data)) == ("data:image/png;base64", PAGE.data)
+    assert file["file"]["filename"] == "a.pdf"
+    assert file["file"]["file_data"].startswith("data:application/pdf;base64,")
+    assert text == {"type": "text", "text": TEXT}
+    assert (body["temperature"], body["max_tokens"]) == (0.3, 100)
+    wanted = body["response_format"]["json_schema"]
+    assert (wanted["strict"], wanted["schema"]) == (True, strict(SCHEMA))
+
+
+def refusal(message: str, param: str | None = None, code: str | None = None) -> Answer:
+    return Answer({"error": {"message": message, "param": param, "code": code, "type": "invalid_request_error"}}, 400)
+
+
+def test_a_server_without_schemas_is_asked_for_any_json_and_remembered() -> None:
+    """json_schema, then json_object, with the schema in words; the second call knows already."""
+    refused = refusal("response_format type json_schema is not supported")
+    reply, asked = exchange([refused, answer(FILLED), answer(FILLED)], Ask(), SCHEMA, calls=2)
+    assert reply.object == {"vendor": "A", "total": 1}
+    forms = [request.json["response_format"]["type"] for request in asked]
+    assert forms == ["json_schema", "json_object", "json_object"]
+    assert json.dumps(SCHEMA) in asked[1].json["messages"][0]["content"]
+
+
+def test_a_server_without_any_form_is_asked_in_words() -> None:
+    """The last resort is the prompt; the answer is judged all the same."""
+    refused = refusal("unknown field response_format")
+    reply, asked = exchange([refused, refused, answer(f"```json\n{FILLED}\n```")], Ask(), SCHEMA)
+    assert reply.object == {"vendor": "A", "total": 1}
+    assert "response_format" not in asked[2].json
+
+
+def test_a_bad_request_is_not_asked_again() -> None:
+    """Only a refusal of the form is a reason to ask differently."""
+    error, asked = exchange([refusal("the image is broken")], Ask(), SCHEMA)
+    assert isinstance(error, Rejected)
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(("param", "then"), [("max_tokens", "max_completion_tokens"), ("temperature", None)])
+def test_parameters_that_a_model_does_not_know_are_done_without(param: str, then: str | None) -> None:
+    """Newer models refuse what older servers need; the refusal is remembered."""
+    refused = refusal(f"Unsupported parameter: '{param}' is not supported", param, "unsupported_parameter")
+    reply, asked = exchange([refused, answer(), answer()], calls=2)
+    assert reply.text == "ok"
+    assert len(asked) == 3
+    for request in asked[1:]:
+        assert param not in request.json
+        assert then is None or then in request.json
+
+
+def test_the_providers_own_bill_wins() -> None:
+    """DeepInfra and OpenRouter say what it cost; thoughts and cached tokens are told apart."""
+    usage = {
+        "prompt_tokens": 100, "completion_tokens": 50, "completion_tokens_details": {"reasoning_tokens": 20},
+        "prompt_tokens_details": {"cached_tokens": 60},
+    }  # fmt: skip
+    reply, _ = exchange([answer(usage=usage | {"estimated_cost": 0.001})])
+    assert reply.cost == 0.001
+    assert (reply.usage.input, reply.usage.output, reply.usage.thoughts, reply.usage.cached) == (100, 30, 20, 60)
+    assert exchange([answer(usage=usage | {"cost": 0.002})])[0].cost == 0.002
+    assert exchange([answer(usage=usage | {"cost": "free"})])[0].cost is None
+
+
+def test_a_refusal_is_final() -> None:
+    """OpenAI's own field for it, and the content filter."""
+    refused = {"choices": [{"message": {"content": None, "refusal": "I cannot"}, "finish_reason": "stop"}]}
+    for script in (Answer(refused), answer("", "content_filter")):
+        assert isinstance(exchange([script])[0], Rejected)
+
+
+def test_answers_in_parts_are_joined() -> None:
+    """Some servers answer as they are asked."""
+    assert exchange([answer([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, 7])])[0].text == "ab"
+
+
+STRANGE: list[Any] = [
+    {}, {"choices": []}, {"choices": [None]}, {"choices": "x"}, {"choices": [{"message": 5}], "usage": 5},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", STRANGE, ids=str)
+def test_strange_answers_are_bad_output(body: Any) -> None:
+    """Whatever shape the body has."""
+    error, _ = exchange([Answer(body)])
+    assert isinstance(error, BadOutput)
+    assert error.fault == "empty"
+
+
+def test_redirects_are_not_followed() -> None:
+    """The key and the document go to the configured address and nowhere else."""
+    error, asked = exchange([Answer(b"", 307, {"location": "http://127.0.0.1:9/"})])
+    assert isinstance(error, Unavailable)
+    assert "redirects are not followed" in str(error)
+    assert len(asked) == 1
+
+
+def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing extra is a matter of configuration."""
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'tabellion\[openai\]'"):
+        ask(OpenAI(KEY, "http://127.0.0.1:9"))
