@@ -1,0 +1,134 @@
+"""From a name and settings to a model."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any
+
+from tabellion.engine.errors import ConfigurationError
+from tabellion.models.base import Model
+
+GROUP = "tabellion.models"  #: the entry point group of models that other packages bring
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model that has a name, and the variables people already have for it."""
+
+    target: str  #: package.module:Class
+    variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+MODELS: dict[str, Entry] = {
+    "gemini": Entry(
+        "tabellion.models.gemini:Gemini",
+        {
+            "key": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+            "base_url": ("GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
+            "model": ("GEMINI_MODEL",),
+            "api_version": ("GEMINI_API_VERSION", "GOOGLE_GENAI_API_VERSION"),
+        },
+    ),
+    "openai": Entry(
+        "tabellion.models.openai:OpenAI",
+        {"key": ("OPENAI_API_KEY",), "base_url": ("OPENAI_BASE_URL",), "model": ("OPENAI_MODEL",)},
+    ),
+    "deepinfra": Entry(
+        "tabellion.models.deepinfra:DeepInfra",
+        {
+            "key": ("DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"),
+            "base_url": ("DEEPINFRA_BASE_URL",),
+            "model": ("DEEPINFRA_MODEL",),
+        },
+    ),
+    "local": Entry("tabellion.models.local:Local"),
+}
+
+
+def names() -> list[str]:
+    """Every name that `make` knows, other packages' included."""
+    return [*MODELS, *(found.name for found in entry_points(group=GROUP) if found.name not in MODELS)]
+
+
+def make(name: str, settings: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None) -> Model:
+    """The model called `name`: one of ours, one of an installed package, or `package.module:Class`.
+
+    `settings` are its arguments (`key`, `base_url`, `model`, `prices`, …). `TABELLION_<NAME>_API_KEY`, `_BASE_URL`
+    and `_MODEL` win over them; the names people already have (`GEMINI_API_KEY`, …) fill what is left open.
+    """
+    variables = os.environ if variables is None else variables
+    entry = MODELS.get(name) or _entry(name)
+    kind = _loaded(name, entry.target)
+    label = name.rpartition(":")[2].lower() if ":" in name else name
+    parameters = inspect.signature(kind).parameters
+    chosen = {key: value for key, value in (settings or {}).items() if value is not None}
+    _check(label, chosen, parameters.values())
+    for key in ("key", "base_url", "model", "api_version"):
+        if key in parameters:
+            value = _first(variables, [variable(label, key)])
+            value = value or chosen.get(key) or _first(variables, entry.variables.get(key, ()))
+            if value:
+                chosen[key] = value
+    if "key" in parameters and "key" not in chosen and _needs_key(name, parameters["key"], chosen):
+        known = [*entry.variables.get("key", ()), variable(label, "key")]
+        raise ConfigurationError(f"{label} needs a key: set {' or '.join(known)}")
+    try:
+        model = kind(**chosen)
+    except TypeError as error:
+        raise ConfigurationError(f"{label}: {error}") from None
+    if not all(hasattr(model, part) for part in ("name", "model", "call", "close")):
+        raise ConfigurationError(f"{entry.target} is no model: it must have name, model, call() and close()")
+    return model  # type: ignore[no-any-return]
+
+
+def variable(label: str, key: str) -> str:
+    """Our own environment variable for a setting of a model."""
+    return f"TABELLION_{label.upper().replace('-', '_')}_{'API_KEY' if key == 'key' else key.upper()}"
+
+
+def _needs_key(name: str, parameter: inspect.Parameter, chosen: Mapping[str, Any]) -> bool:
+    """A server of one's own may have no keys; the providers' own addresses always do."""
+    return parameter.default is inspect.Parameter.empty or (name in MODELS and "base_url" not in chosen)
+
+
+def _first(variables: Mapping[str, str], candidates: Iterable[str]) -> str | None:
+    return next((variables[candidate] for candidate in candidates if variables.get(candidate)), None)
+
+
+def _entry(name: str) -> Entry:
+    if ":" in name:
+        return Entry(name)
+    for found in entry_points(group=GROUP):
+        if found.name == name:
+            return Entry(found.value)
+    known = names()
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}, or package.module:Class"
+    raise ConfigurationError(f"there is no model {name!r}; {hint}")
+
+
+def _loaded(name: str, target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ImportError as error:
+        raise ConfigurationError(f"model {name!r}: {module} cannot be imported: {error}") from error
+    except AttributeError:
+        raise ConfigurationError(f"model {name!r}: {module} has no {attribute}") from None
+
+
+def _check(label: str, chosen: Mapping[str, Any], parameters: Iterable[inspect.Parameter]) -> None:
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    known = [parameter.name for parameter in parameters]
+    for key in chosen:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}"
+            raise ConfigurationError(f"models.{label}: unknown key {key!r}; {hint}")

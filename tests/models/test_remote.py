@@ -1,0 +1,38 @@
+"""What all models behind HTTP have in common."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tabellion.models.catalog import make
+from tabellion.models.fake.serving import Serving
+from tests.models.asking import CANARY, KEY, PAGE, SCHEMA, TEXT, ask
+
+PATHS = {"gemini": "", "openai": "/v1"}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_keys_and_documents_stay_out_of_logs(name: str, fake: Serving, caplog: pytest.LogCaptureFixture) -> None:
+    """Not even the SDKs' own debug lines have them."""
+    caplog.set_level(logging.DEBUG)
+    model = make(name, {"key": KEY, "base_url": fake.url + PATHS[name]}, {})
+    ask(model, [PAGE, TEXT], SCHEMA)
+    assert KEY not in caplog.text
+    assert CANARY not in caplog.text
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_closed_model_can_be_called_again(name: str, fake: Serving) -> None:
+    """Closing lets go of connections, not of the model."""
+    model = make(name, {"key": KEY, "base_url": fake.url + PATHS[name]}, {})
+    assert ask(model).text == ask(model).text
+
+
+def test_headers_and_prices_are_settings(fake: Serving) -> None:
+    """A gateway's header reaches the server (the fake's own knob), and a price of one's own is used."""
+    settings = {"key": KEY, "base_url": fake.url, "model": "mine", "prices": {"mine": {"input": 1e6, "output": 0}}}
+    reply = ask(make("gemini", settings | {"headers": {"x-fake": "thought"}}, {}))
+    assert reply.usage.thoughts > 0
+    assert reply.cost == reply.usage.input
