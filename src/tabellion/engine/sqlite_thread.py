@@ -7,6 +7,7 @@ import contextlib
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -98,11 +99,23 @@ class ConnectionThread:
         connection = sqlite3.connect(self.path, timeout=self.deadline, isolation_level=None, check_same_thread=False)
         try:
             for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-                connection.execute(f"PRAGMA {setting}")
+                self._set(connection, setting)
         except sqlite3.Error:
             connection.close()
             raise
         return connection
+
+    def _set(self, connection: Connection, setting: str) -> None:
+        """Makes a setting; the switch to WAL does not wait for another process that makes it, so we do."""
+        until = time.monotonic() + self.deadline
+        while True:
+            try:
+                connection.execute(f"PRAGMA {setting}")
+                return
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
 
     def _explained(self, error: BaseException) -> BaseException:
         """The driver's exception as one of ours."""
