@@ -43,6 +43,12 @@ chaos: $(READY) ## Kill, freeze and crash everything: make chaos JOBS=100000 KIL
 bench: $(READY) .venv-bench/.ready ## Measure us and the peers side by side
 	@.venv-bench/bin/python -m bench.compare
 
+bench-gates: $(READY) ## Measure gates: a fleet before a quota that moves, an outage, a thousand calls at once (15 min)
+	@$(BIN)/python -m bench.gates fleet
+	@$(BIN)/python -m bench.gates fleet --profile classic
+	@$(BIN)/python -m bench.gates outage
+	@$(BIN)/python -m bench.gates calls
+
 .venv-bench/.ready: bench/requirements.lock requirements.lock
 	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
@@ -59,4 +65,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run test check format chaos bench lock clean
+.PHONY: help setup run test check format chaos bench bench-gates lock clean

@@ -96,5 +96,5 @@ def test_the_lock_names_no_address() -> None:
     for lock in (ROOT / "requirements.lock", ROOT / "bench" / "requirements.lock"):
         text = lock.read_text()
         assert "--hash=sha256:" in text
-        assert "://" not in text  # httpx2 is a package, not an address
+        assert "://" not in text
     assert "uv.lock" in (ROOT / ".gitignore").read_text()

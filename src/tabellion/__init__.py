@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tabellion.config import model
     from tabellion.engine.environment import Environment
     from tabellion.engine.errors import DeclarationError, LeaseLost, Permanent, RateLimited
     from tabellion.engine.events import Event
+    from tabellion.engine.gate_state import GateSettings
     from tabellion.engine.job import Job
     from tabellion.engine.queue import Queue
     from tabellion.engine.store import Store
@@ -19,6 +21,7 @@ __all__ = [
     "DeclarationError",
     "Environment",
     "Event",
+    "GateSettings",
     "Job",
     "LeaseLost",
     "Permanent",
@@ -26,19 +29,22 @@ __all__ = [
     "RateLimited",
     "Store",
     "Worker",
+    "model",
 ]
 
 _HOMES = {
-    "DeclarationError": "errors",
-    "Environment": "environment",
-    "Event": "events",
-    "Job": "job",
-    "LeaseLost": "errors",
-    "Permanent": "errors",
-    "Queue": "queue",
-    "RateLimited": "errors",
-    "Store": "store",
-    "Worker": "worker",
+    "DeclarationError": "engine.errors",
+    "Environment": "engine.environment",
+    "Event": "engine.events",
+    "GateSettings": "engine.gate_state",
+    "Job": "engine.job",
+    "LeaseLost": "engine.errors",
+    "Permanent": "engine.errors",
+    "Queue": "engine.queue",
+    "RateLimited": "engine.errors",
+    "Store": "engine.store",
+    "Worker": "engine.worker",
+    "model": "config",
 }
 
 
@@ -48,6 +54,6 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'tabellion' has no attribute {name!r}")
     import importlib
 
-    value: object = getattr(importlib.import_module(f"tabellion.engine.{_HOMES[name]}"), name)
+    value: object = getattr(importlib.import_module(f"tabellion.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

@@ -7,12 +7,16 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import ConfigurationError
+from tabellion.engine.gate_state import GateSettings
+
+if TYPE_CHECKING:
+    from tabellion.models.gated import Gated
 
 FILE = "tabellion.toml"
 DEFAULT_URL = "sqlite:///tabellion-data/tabellion.db"
@@ -25,6 +29,13 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "worker.processes": (int, "worker processes that `tabellion worker` keeps alive (1)"),
     "worker.grace": ((int, float), "seconds that running handlers get to finish on SIGTERM (30)"),
     "worker.poll": ((int, float), "seconds between two looks when nothing rings (1)"),
+    "gates": (
+        dict,
+        "name = { profile = …, rate = …, min_rate = …, max_rate = …, budget = …, threshold = …, recovery = … }",
+    ),
+    "gates_at": (str, "the environment whose database keeps the gates for all of them (the first)"),
+    "models": (dict, "name = { model = …, key = …, base_url = …, gate = … }; see the page on models"),
+    "prices": (dict, "model = { input = …, output = …, cached = … } in dollars per million tokens"),
     "log.level": (str, "debug, info, warning or error (info)"),
     "log.json": (bool, "one JSON object per line instead of text (false)"),
 }
@@ -36,11 +47,13 @@ VARIABLES: dict[str, str] = {
     "TABELLION_PROCESSES": "worker.processes",
     "TABELLION_GRACE": "worker.grace",
     "TABELLION_POLL": "worker.poll",
+    "TABELLION_GATES_AT": "gates_at",
     "TABELLION_LOG_LEVEL": "log.level",
     "LOG_LEVEL": "log.level",
     "TABELLION_LOG_JSON": "log.json",
 }
 DATABASE_VARIABLES = ("TABELLION_DATABASE_URL", "DATABASE_URL")
+TABLES = ("environments", "gates", "models", "prices")  #: keys whose own keys are names that people choose
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -57,6 +70,10 @@ class Config:
     log_level: str = "info"
     log_json: bool = False
     file: Path | None = None
+    gates: Mapping[str, GateSettings] = field(default_factory=dict)
+    gates_at: Environment | None = None
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -> Config:
@@ -86,6 +103,10 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         log_level=level,
         log_json=settings.get("log.json", False),
         file=path if path.exists() else None,
+        gates=_gates(settings.get("gates", {})),
+        gates_at=_home(settings.get("gates_at"), environments),
+        models=_models(settings.get("models", {}), variables),
+        prices=settings.get("prices", {}),
     )
 
 
@@ -96,7 +117,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path}: {error}") from error
     settings: dict[str, Any] = {}
     for key, value in document.items():
-        if isinstance(value, dict) and key != "environments":
+        if isinstance(value, dict) and key not in TABLES:
             settings |= {f"{key}.{inner}": inner_value for inner, inner_value in value.items()}
         else:
             settings[key] = value
@@ -172,3 +193,59 @@ def _expanded(text: str, key: str, variables: Mapping[str, str]) -> str:
         return variables[match[1]]
 
     return re.sub(r"\$\{(\w+)\}", value, text)
+
+
+def _gates(given: Mapping[str, Any]) -> dict[str, GateSettings]:
+    known = [one.name for one in fields(GateSettings)]
+    gates = {}
+    for name, entry in given.items():
+        if not isinstance(entry, dict):
+            raise ConfigurationError(f"gates.{name}: write {name} = {{ rate = 5, budget = 10 }}")
+        for key in entry:
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+                raise ConfigurationError(f"gates.{name}: unknown key {key!r}{hint}")
+        try:
+            gates[name] = GateSettings(**entry)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"gates.{name}: {error}") from error
+    return gates
+
+
+def _home(name: str | None, environments: tuple[Environment, ...]) -> Environment:
+    """The environment whose database keeps the gates."""
+    for environment in environments:
+        if name in (None, environment.name):
+            return environment
+    names = ", ".join(repr(environment.name) for environment in environments)
+    raise ConfigurationError(f"gates_at: there is no environment {name!r}; there are {names}")
+
+
+def _models(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    models = {}
+    for name, entry in given.items():
+        if not isinstance(entry, dict):
+            raise ConfigurationError(f'models.{name}: write {name} = {{ model = "…" }}')
+        models[name] = {
+            key: _expanded(value, f"models.{name}.{key}", variables) if isinstance(value, str) else value
+            for key, value in entry.items()
+        }
+    return models
+
+
+def model(name: str, config: Config | None = None) -> Gated:
+    """The model of this name as it is configured, behind its gate and with its memos: what handlers call.
+
+    >>> gemini = model("gemini")
+    >>> reply = await gemini.call([page, "Read this page."])
+    """
+    from tabellion.models import catalog  # most commands need no model
+    from tabellion.models.gated import Gated
+
+    config = config or load()
+    settings = dict(config.models.get(name, {}))
+    gate = settings.pop("gate", None)
+    if config.prices and "prices" not in settings and name != "local":
+        settings["prices"] = config.prices
+    return Gated(catalog.make(name, settings), gate=gate)

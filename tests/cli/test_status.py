@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tabellion.engine.register import CURRENT
 from tests.cli.project import Project
 
 
@@ -50,5 +51,5 @@ def test_explain_answers_in_sentences(project: Project) -> None:
 def test_migrate_tells_and_prints(project: Project, tmp_path: Path) -> None:
     """--sql changes nothing; migrate does, once."""
     assert "CREATE TABLE tabellion_attempts" in project.run("migrate", "--sql").output
-    assert project.json("migrate") == [{"environment": "prod", "before": 0, "version": 1}]
-    assert project.json("migrate") == [{"environment": "prod", "before": 1, "version": 1}]
+    assert project.json("migrate") == [{"environment": "prod", "before": 0, "version": CURRENT}]
+    assert project.json("migrate") == [{"environment": "prod", "before": CURRENT, "version": CURRENT}]

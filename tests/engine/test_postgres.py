@@ -215,7 +215,7 @@ async def test_an_insert_rings(emptied: Emptied) -> None:
     async with Store(emptied("postgresql")) as store:
         queue = await tasks(store)
         rung = asyncio.Event()
-        listening = asyncio.create_task(store.database.listen(rung.set, 0))
+        listening = asyncio.create_task(store.database.listen(lambda _: rung.set(), 0))
         try:
             for adding in (True, False):
                 rung.clear()
@@ -234,7 +234,7 @@ async def test_listening_behind_a_pooler_returns(emptied: Emptied) -> None:
     """There is no LISTEN there: polling has to do."""
     async with Store(emptied("pooled")) as store:
         async with asyncio.timeout(20):
-            await store.database.listen(lambda: None, 0)
+            await store.database.listen(lambda _: None, 0)
 
 
 @asynchronous

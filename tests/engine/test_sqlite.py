@@ -213,7 +213,7 @@ async def test_a_commit_elsewhere_rings(sqlite_store: Store) -> None:
     """Another connection's commit wakes whoever listens."""
     await tasks(sqlite_store)
     rung = asyncio.Event()
-    listening = asyncio.create_task(sqlite_store.database.listen(rung.set, 0.001))
+    listening = asyncio.create_task(sqlite_store.database.listen(lambda _: rung.set(), 0.001))
     other = sqlite3.connect(sqlite_store.url.removeprefix("sqlite:///"))
     try:
         async with asyncio.timeout(20):

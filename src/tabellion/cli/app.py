@@ -20,6 +20,7 @@ COMMANDS = {
     "pause": "tabellion.cli.control",
     "resume": "tabellion.cli.control",
     "limit": "tabellion.cli.control",
+    "gates": "tabellion.cli.gates",
     "doctor": "tabellion.cli.doctor",
     "adopt": "tabellion.cli.adopt",
     "migrate": "tabellion.cli.migrate",

@@ -122,14 +122,18 @@ def _environment(picture: Snapshot) -> list[Any]:
             Text(f"  unreachable: {picture.problem}", "red"),
             Text(""),
         ]
+    paid = any(one.cost for one in picture.queues)
     rows = [
-        (one.queue, one.ready, one.waiting or None, one.running, one.done, one.failed, _remark(one))
+        (one.queue, one.ready, one.waiting or None, one.running, one.done, one.failed)
+        + ((f"${one.cost:,.2f}",) if paid else ())
+        + (_remark(one),)
         for one in picture.queues
     ]
+    spent = ("spent, 24 h",) if paid else ()
     parts: list[Any] = [
         output.table(
             f"{picture.environment}  {picture.address}",
-            ("queue", "ready", "not due", "running", "done", "failed", ""),
+            ("queue", "ready", "not due", "running", "done", "failed", *spent, ""),
             rows,
         )
     ]
@@ -166,6 +170,8 @@ def _remark(one: Any) -> str:
         remarks.append(one.problem)
     if one.paused:
         remarks.append(f"paused{f': {one.reason}' if one.reason else ''}")
+    if one.gate:
+        remarks.append(one.gate)
     if one.limit is not None:
         remarks.append(f"limit {one.limit}")
     if one.foreign:

@@ -58,6 +58,8 @@ def worker(
             id=id or supervisor.child_id(),
             grace=grace,
             poll=config.poll,
+            gates=config.gates,
+            gates_at=config.gates_at,
             listeners=[log_listener(config.log_level, as_json=as_json)],
         ).run(until_idle=until_idle)
         return

@@ -36,8 +36,8 @@ class Database(Protocol):
     async def wake(self) -> None:
         """Wakes whoever listens."""
 
-    async def listen(self, ring: Callable[[], None], pause: float) -> None:
-        """Calls `ring` at every wake-up until cancelled; returns where there are none."""
+    async def listen(self, ring: Callable[[str], None], pause: float) -> None:
+        """Calls `ring` at every wake-up, with what was said, until cancelled; returns where there are none."""
 
     async def claim(self, bound: Bound, n: int, worker: str, limited: bool) -> list[Job]:
         """Claims up to `n` rows."""

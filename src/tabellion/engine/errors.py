@@ -3,6 +3,7 @@
 TabellionError
 ├── ConfigurationError      a setting is missing or wrong
 ├── DeclarationError        a queue cannot work as declared
+├── GateClosed (RateLimited) nothing may go to this model for now
 ├── LeaseLost               the claim behind this call is no longer ours
 ├── Permanent               raised by a handler: never try this job again
 ├── RateLimited             raised by a handler: later, without spending the attempt
@@ -67,6 +68,14 @@ class RateLimited(TabellionError):  # noqa: N818 - handlers raise it as a verdic
     def __init__(self, after: float = 30.0, message: str = "") -> None:
         self.after = float(after)
         super().__init__(message or f"rate limited, again in {self.after:g} s")
+
+
+class GateClosed(RateLimited):
+    """No call may go to this model now: it is down, refuses our key, or today's money is spent."""
+
+    def __init__(self, gate: str, why: str, after: float = 30.0) -> None:
+        self.gate = gate
+        super().__init__(after, f"gate {gate!r} is closed: {why}")
 
 
 class StoreError(TabellionError):

@@ -29,6 +29,8 @@ NAMES: dict[str, str] = {
     "timed_out": "a handler ran past its queue's timeout and was stopped",
     "taken_over": "rows left running by workers outside the register were given back",
     "foreign_found": "rows are running without a claim in the register",
+    "gate_closed": "nothing may go to a model for now; queues that use it wait, the others go on",
+    "gate_opened": "calls to a model may go again",
     "listener_failed": "a listener raised; the engine went on",
 }
 
@@ -40,7 +42,7 @@ class Event:
     name: str
     worker: str = ""
     environment: str = ""
-    queue: str = ""
+    queue: str = ""  #: or the gate's name, when a gate opened or closed
     key: str = ""
     attempt: int = 0
     seconds: float | None = None  #: how long the handler ran, or until the next try is due

@@ -7,6 +7,7 @@ from typing import Any
 
 from tabellion.engine import roster, sql
 from tabellion.engine.declaration import Bound
+from tabellion.engine.gate_row import gate_closure
 from tabellion.engine.moves import native_key
 from tabellion.engine.queue import STATES, Queue, spoken
 from tabellion.engine.sql import NOW
@@ -84,6 +85,10 @@ async def _why_waiting(store: Store, bound: Bound, row: dict[str, Any], last: di
         sentences.append(
             f"The queue has been paused for {_ago(control['paused_ago'])}{why}: `tabellion resume {queue.name}`."
         )
+    if queue.uses is not None:
+        closed, _ = await gate_closure(store, queue.uses)
+        if closed:
+            sentences.append(f"Gate {queue.uses!r} is closed: {closed}. See `tabellion gates {queue.uses}`.")
     limit = control["running_limit"] if control and control["running_limit"] is not None else queue.limit
     running = await _running(store, queue)
     if limit is not None and running >= limit:

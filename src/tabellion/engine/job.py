@@ -6,11 +6,15 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.errors import LeaseLost
 from tabellion.engine.queue import Queue
+
+if TYPE_CHECKING:
+    from tabellion.engine.desk import Desk
 
 
 def storable(text: str) -> str:
@@ -25,8 +29,8 @@ class Job:
     """
 
     __slots__ = (
-        "_also", "_folder", "_note", "_on_note", "age", "attempt", "cost", "crashes", "deferrals", "environment",
-        "key", "lost", "n", "queue", "root", "text_key", "token", "values", "worker",
+        "_also", "_folder", "_note", "_on_note", "age", "attempt", "cost", "crashes", "deferrals", "desk",
+        "environment", "key", "lost", "n", "queue", "root", "text_key", "token", "values", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +64,7 @@ class Job:
         self.cost: float | None = None  #: what this attempt has cost; set it, the register keeps it
         self.lost = False  #: true once the claim is gone: stop, nothing you return will be kept
         self.root: Path | None = None
+        self.desk: Desk | None = None  #: where its calls to models find their gates and memos
         self._folder: Path | None = None
         self._note: str | None = None
         self._on_note: Callable[[Job], None] | None = None
@@ -103,3 +108,7 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.queue.name}/{self.text_key} attempt {self.attempt}>"
+
+
+#: The job whose handler is running, for what it calls.
+current_job: ContextVar[Job | None] = ContextVar("current_job", default=None)

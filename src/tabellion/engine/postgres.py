@@ -74,12 +74,19 @@ class PostgreSQL:
     dialect: Dialect = "postgresql"
 
     def __init__(
-        self, url: str, *, deadline: float, connections: int, clock: Callable[[], float] | None = None
+        self,
+        url: str,
+        *,
+        deadline: float,
+        connections: int,
+        clock: Callable[[], float] | None = None,
+        durable: bool = True,
     ) -> None:
         rest = url.partition("://")[2]
         self.url = f"postgresql://{rest}"
         self.deadline = deadline
         self.clock = clock
+        self._durable = durable
         self.pooled: bool | None = None  #: whether a pooler stands between; None until asked
         self._idle: dict[bool, list[Connection]] = {True: [], False: []}
         self._most = connections
@@ -165,7 +172,7 @@ class PostgreSQL:
         """Rings: workers that listen look at their queues at once."""
         await self.fetch("SELECT pg_notify($1, '')", CHANNEL)
 
-    async def listen(self, ring: Callable[[], None], _pause: float) -> None:
+    async def listen(self, ring: Callable[[str], None], _pause: float) -> None:
         """Calls `ring` at every NOTIFY until cancelled; returns at once behind a pooler, which has no LISTEN."""
         if self.pooled:
             return
@@ -173,7 +180,7 @@ class PostgreSQL:
         lost = asyncio.Event()
         try:
             connection.add_termination_listener(lambda _: lost.set())
-            await connection.add_listener(CHANNEL, lambda *_: ring())
+            await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, said: ring(said))
             await lost.wait()
             raise Unreachable("the connection that listens for wake-ups was cut")
         finally:
@@ -308,6 +315,8 @@ class PostgreSQL:
     async def _connect(self, pinned: bool) -> Connection:
         direct = self.pooled is False
         limits = {"lock_timeout": f"{LOCK_TIMEOUT:g}s", "statement_timeout": f"{self.deadline:g}s"}
+        if not self._durable:
+            limits["synchronous_commit"] = "off"
         try:
             return await asyncpg.connect(
                 self.url,

@@ -69,6 +69,7 @@ class Queue:
         limit: int | None = None,
         share: float | None = None,
         stale_after: float | None = None,
+        uses: str | None = None,
     ) -> None:
         self.table = table
         self.name = name or table
@@ -91,6 +92,7 @@ class Queue:
         self.limit = limit
         self.share = share
         self.stale_after = stale_after
+        self.uses = uses  #: the gate before the model that its handler calls: while it is closed, nothing is claimed
         self.function: HandlerFunction | None = None
         self.is_async = False  #: whether the handler runs on the event loop; otherwise it gets a thread of its own
 

@@ -114,10 +114,59 @@ END $$""",
 )""",
         ),
     },
+    {
+        "postgresql": (
+            """CREATE TABLE tabellion_gates (
+  name text PRIMARY KEY,
+  version bigint NOT NULL,
+  state text NOT NULL,
+  updated_at timestamptz NOT NULL
+) WITH (fillfactor = 50)""",
+            """CREATE TABLE tabellion_memos (
+  key text PRIMARY KEY,
+  model text NOT NULL,
+  queue text NOT NULL,
+  row_key text NOT NULL,
+  token text NOT NULL,
+  asked_at timestamptz NOT NULL,
+  lease_until timestamptz,
+  reply text,
+  cost double precision,
+  hint text,
+  raw text
+)""",
+            """DO $$ DECLARE outsider text; BEGIN
+  FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
+    EXECUTE format('REVOKE ALL ON tabellion_gates, tabellion_memos FROM %I', outsider);
+  END LOOP;
+END $$""",
+        ),
+        "sqlite": (
+            """CREATE TABLE tabellion_gates (
+  name TEXT PRIMARY KEY,
+  version INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  updated_at REAL NOT NULL
+)""",
+            """CREATE TABLE tabellion_memos (
+  key TEXT PRIMARY KEY,
+  model TEXT NOT NULL,
+  queue TEXT NOT NULL,
+  row_key TEXT NOT NULL,
+  token TEXT NOT NULL,
+  asked_at REAL NOT NULL,
+  lease_until REAL,
+  reply TEXT,
+  cost REAL,
+  hint TEXT,
+  raw TEXT
+)""",
+        ),
+    },
 )
 
 CURRENT = len(VERSIONS)
-TABLES = ("tabellion_attempts", "tabellion_workers", "tabellion_queues")
+TABLES = ("tabellion_attempts", "tabellion_workers", "tabellion_queues", "tabellion_gates", "tabellion_memos")
 
 VERSION_TABLE: dict[Dialect, str] = {
     "postgresql": """CREATE TABLE IF NOT EXISTS tabellion_schema (

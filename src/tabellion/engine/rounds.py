@@ -98,7 +98,12 @@ class Rounds:
 
     def _could_claim(self) -> bool:
         shared = self._slots.shared
-        return any(self._may_claim(lane) and self._slots.room(lane, reserve=shared) > 0 for lane in self._slots.lanes)
+        return any(
+            self._may_claim(lane)
+            and self._slots.room(lane, reserve=shared) > 0
+            and (lane.gate is None or lane.gate.ready() > 0)
+            for lane in self._slots.lanes
+        )
 
     async def _round(self) -> None:
         """One look at every lane in order; with shares, a second look gives away what nobody wanted."""
@@ -111,7 +116,12 @@ class Rounds:
                     # Half the slots at most: one half runs and settles while the other is being claimed. In a crowd
                     # there are others to do that, and each turn is paid for with cold caches.
                     half = (self._slots.concurrency + 1) // 2
-                    await self._claim(lane, min(room, MOST_AT_ONCE, half if self._took < CROWDED else room))
+                    n = min(room, MOST_AT_ONCE, half if self._took < CROWDED else room)
+                    if lane.gate is not None:
+                        # Not more than may call: a queue that seemed empty must not hold slots that others need.
+                        n = lane.gate.room(n if lane.flowing else 1)
+                    if n > 0:
+                        await self._claim(lane, n)
 
     async def _claim(self, lane: Lane, n: int) -> None:
         asked_at = time.monotonic()
@@ -151,7 +161,8 @@ class Rounds:
             lane.rests_until = time.monotonic() + (SHORT_REST if isinstance(error, Busy) else REST)
             lane.site.event("claim_refused", queue=lane.queue.name, error=str(error))
             return
-        if len(jobs) >= n:
+        lane.flowing = len(jobs) >= n
+        if lane.flowing:
             lane.more = True
         if not jobs:
             return

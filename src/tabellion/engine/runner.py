@@ -11,9 +11,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from tabellion.engine import retry
-from tabellion.engine.errors import LeaseLost, Permanent, RateLimited
+from tabellion.engine.errors import GateClosed, LeaseLost, Permanent, RateLimited
 from tabellion.engine.failpoints import failpoint
-from tabellion.engine.job import Job
+from tabellion.engine.job import Job, current_job
 from tabellion.engine.queue import disjoint, spoken
 from tabellion.engine.settlement import Settlement
 
@@ -122,6 +122,7 @@ class Runner:
         handler = cast(Callable[[Job], Coroutine[Any, Any, Mapping[str, Any] | None]], job.queue.function)
         with run.guard:
             run.started_at = time.monotonic()
+        current_job.set(job)
         try:
             if run.why is None:
                 failpoint("handler.pre_call")
@@ -216,6 +217,9 @@ def _judged(run: Run, error: BaseException) -> Settlement | None:
         return Settlement(job, "failed", error=_said(error))
     if isinstance(error, LeaseLost) and job.lost:
         return None
+    if isinstance(error, GateClosed) and error.gate == job.queue.uses:
+        # Nothing is claimed from this queue until the gate opens: the job keeps its place and its patience.
+        return Settlement(job, "released")
     if isinstance(error, RateLimited):
         return deferred(job, error, run.seconds)
     return tried(job, described(error))

@@ -156,7 +156,7 @@ class Site:
     async def _listen(self) -> None:
         while True:
             try:
-                await self.store.database.listen(self._ring, LISTEN_PAUSE)
+                await self.store.database.listen(lambda _said: self._ring(), LISTEN_PAUSE)
                 return
             except Exception:
                 # Without wake-ups polling still finds everything; whether the database is away, others find out.

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tabellion.engine.gate import Gate
 from tabellion.engine.queue import Queue
 from tabellion.engine.site import Site
 
@@ -23,6 +24,8 @@ class Lane:
     weight: float | None = None  #: its share of the slots, when shares are used
     running: int = 0
     more: bool = True  #: whether the last claim left rows behind, as far as we know
+    gate: Gate | None = None  #: what stands before the model that its handler uses
+    flowing: bool = False  #: whether the last claim found all it asked for
     rests_until: float = 0.0  #: after a refused claim, on the monotonic clock
 
     @property

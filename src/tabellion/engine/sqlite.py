@@ -29,10 +29,12 @@ class SQLite:
     dialect: Dialect = "sqlite"
     pooled: bool | None = False
 
-    def __init__(self, url: str, *, deadline: float, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, url: str, *, deadline: float, clock: Callable[[], float] | None = None, durable: bool = True
+    ) -> None:
         self.path = _path(url)
         self.clock = clock
-        self._thread = ConnectionThread(self.path, deadline)
+        self._thread = ConnectionThread(self.path, deadline, durable)
         self._texts: dict[str, str] = {}
 
     async def open(self) -> None:
@@ -72,15 +74,15 @@ class SQLite:
     async def wake(self) -> None:
         """Nothing to do: every commit changes `data_version`, which workers watch."""
 
-    async def listen(self, ring: Callable[[], None], pause: float) -> None:
-        """Calls `ring` whenever another connection has committed, until cancelled."""
+    async def listen(self, ring: Callable[[str], None], pause: float) -> None:
+        """Calls `ring` whenever another connection has committed, until cancelled; nothing can be said."""
         seen = None
         while True:
             version = await self._thread.call(
                 lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
             )
             if seen is not None and version != seen:
-                ring()
+                ring("")
             seen = version
             await asyncio.sleep(pause)
 

@@ -51,9 +51,10 @@ class ConnectionThread:
     `close` ends the thread with its connection; a call that comes later, or meanwhile, gets a new pair.
     """
 
-    def __init__(self, path: str, deadline: float) -> None:
+    def __init__(self, path: str, deadline: float, durable: bool = True) -> None:
         self.path = path
         self.deadline = deadline
+        self._synchronous = "FULL" if durable else "NORMAL"
         self._calls: queue.SimpleQueue[_Call[Any]] | None = None
 
     async def call(self, work: Callable[[Connection], Result], *, atomic: bool = False) -> Result:
@@ -98,7 +99,7 @@ class ConnectionThread:
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=self.deadline, isolation_level=None, check_same_thread=False)
         try:
-            for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            for setting in ("journal_mode = WAL", f"synchronous = {self._synchronous}", "foreign_keys = ON"):
                 self._set(connection, setting)
         except sqlite3.Error:
             connection.close()

@@ -57,9 +57,10 @@ class Store:
         deadline: float = DEADLINE,
         connections: int = CONNECTIONS,
         clock: Callable[[], float] | None = None,
+        durable: bool = True,
     ) -> None:
         self.url = url
-        self.database = _database(url, deadline, connections, clock)
+        self.database = _database(url, deadline, connections, clock, durable)
         self._bound: dict[Queue, Bound] = {}
         self._ready = False
         self._opening = asyncio.Lock()
@@ -327,18 +328,20 @@ WHERE queue = $1 AND key = $2 AND n = $3 AND CAST(token AS text) = $4 AND settle
         return written
 
 
-def _database(url: str, deadline: float, connections: int, clock: Callable[[], float] | None) -> Database:
+def _database(
+    url: str, deadline: float, connections: int, clock: Callable[[], float] | None, durable: bool
+) -> Database:
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme == "sqlite":
         from tabellion.engine.sqlite import SQLite  # each driver is loaded only where used
 
-        return SQLite(url, deadline=deadline, clock=clock)
+        return SQLite(url, deadline=deadline, clock=clock, durable=durable)
     if scheme in ("postgresql", "postgres"):
         try:
             from tabellion.engine.postgres import PostgreSQL
         except ImportError as error:
             raise ConfigurationError("PostgreSQL needs its driver: pip install 'tabellion[postgres]'") from error
-        return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock)
+        return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock, durable=durable)
     shown = f"{scheme}://…" if "://" in url else repr(url)
     raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")
 

@@ -12,14 +12,17 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
+from tabellion.engine.desk import Desk, close_users
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import ConfigurationError, DeclarationError, Problem, StoreError
 from tabellion.engine.events import Event, Listener, Listeners
 from tabellion.engine.folders import Folders
+from tabellion.engine.gate_state import GateSettings
+from tabellion.engine.gates import Gates
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue, check_together
 from tabellion.engine.roster import Member
@@ -56,6 +59,8 @@ class Worker:
         poll: float = POLL,
         listeners: Iterable[Listener] = (),
         folder: Path | None = None,
+        gates: Mapping[str, GateSettings] | None = None,
+        gates_at: Environment | None = None,
     ) -> None:
         self.environments = list(environments)
         self.queues = list(queues)
@@ -64,6 +69,8 @@ class Worker:
         self.concurrency = concurrency
         self.grace = grace
         self.poll = poll
+        self.gates = dict(gates or {})
+        self.gates_at = gates_at or (self.environments[0] if self.environments else None)
         boot = uuid.uuid4().hex
         if id is not None and not re.fullmatch(r"[A-Za-z0-9_.@:-]+", id):
             raise ConfigurationError(f"worker id {id!r}: use letters, digits and - _ . @ : only")
@@ -86,6 +93,7 @@ class Worker:
         self._until_idle = False
         self._owns_process = False
         self._returned = threading.Event()
+        self._desks: dict[Site, Desk] = {}
         #: Queues whose `done` is another's `ready` here: their results are someone's new work.
         self._leading_on = {one for one in self.queues if any(one.leads_to(other) for other in self.queues)}
 
@@ -160,6 +168,7 @@ class Worker:
             raise
         finally:
             thread.join(1)
+            await close_users(self._desks.values())
 
     def _end_stuck_process(self) -> None:
         """Ends the process when a handler would keep it: its job has been handed back, nothing is left to wait for."""
@@ -182,21 +191,18 @@ class Worker:
         self._idle.set()
         self._obey()
         self._runner = runner
-        root = self._folders.open()
-        self._root = root
+        self._root = self._folders.open()
         self._sites = [
-            Site(
-                environment,
-                self.queues,
-                self.member,
-                tell=self._tell,
-                runner=runner,
-                settled=self._settled,
-                ring=self._ring,
-            )
+            Site(environment, self.queues, self.member, tell=self._tell, runner=runner, settled=self._settled,
+                 ring=self._ring)
             for environment in self.environments
-        ]
+        ]  # fmt: skip
+        assert self.gates_at is not None  # noqa: S101 - the first environment, and there is one
+        self._gates = Gates(self.gates_at.url, self.gates, self._ring, self._gate_changed)
+        self._desks = {site: Desk(self._gates, site.store) for site in self._sites}
         self._slots = Slots(self.concurrency, lanes(self._sites, self.queues))
+        for lane in self._slots.lanes:
+            lane.gate = self._gates.named(lane.queue.uses) if lane.queue.uses else None
         self._rounds = Rounds(self._slots, self.id, self.poll, runner, self._begin, self._hand_back)
         self._tell(Event("worker_started", worker=self.id))
         tasks = [asyncio.create_task(site.run()) for site in self._sites]
@@ -224,6 +230,7 @@ class Worker:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._gates.close()
             await asyncio.gather(*(site.close("stopped in order") for site in self._sites), return_exceptions=True)
             self._folders.close()
             self._tell(Event("worker_stopped", worker=self.id))
@@ -244,6 +251,10 @@ class Worker:
     def _ring(self) -> None:
         if hasattr(self, "_rounds"):
             self._rounds.ring()
+
+    def _gate_changed(self, name: str, closed: str) -> None:
+        what = "gate_closed" if closed else "gate_opened"
+        self._tell(Event(what, worker=self.id, queue=name, error=closed or None))
 
     async def _wind_down(self) -> None:
         """Lets handlers finish within the grace time, hands the rest back uncharged, writes every ending."""
@@ -275,6 +286,9 @@ class Worker:
         for job in jobs:
             job.root = self._root
             job.environment = lane.site.environment.name
+            job.desk = self._desks[lane.site]
+            if lane.gate is not None:
+                lane.gate.promise(job.token)
             self._lane_of[job.token] = lane
             runs.append(Run(job))
             if telling:
@@ -310,6 +324,8 @@ class Worker:
             if lane is None:
                 continue
             self._slots.leave(lane)
+            if lane.gate is not None:
+                lane.gate.forget(job.token)
             if settlement is None or job.lost:
                 lane.site.leases.drop(job)
             else:

@@ -49,6 +49,7 @@ class Reply:
     seconds: float = 0.0
     finish: str = "stop"
     request_id: str = ""
+    source: str = "call"  #: or a memo: "resume" of the same job's earlier try, "duplicate" of another's question
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ LEVELS = {
     "timed_out": "warning",
     "taken_over": "warning",
     "foreign_found": "warning",
+    "gate_closed": "warning",
+    "gate_opened": "info",
     "listener_failed": "error",
 }
 

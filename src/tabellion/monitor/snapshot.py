@@ -9,6 +9,7 @@ from typing import Any
 from tabellion.engine import roster, sql
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import DeclarationError, StoreError
+from tabellion.engine.gate_row import gate_closure
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -28,9 +29,11 @@ class QueueSnapshot:
     running: int = 0
     done: int = 0
     failed: int = 0
+    cost: float = 0.0  #: dollars that its attempts of the last 24 hours have cost
     foreign: int = 0  #: running without a claim in the register
     paused: bool = False
     reason: str | None = None
+    gate: str | None = None  #: why the gate that it uses is closed, as far as this database knows
     limit: int | None = None
     problem: str | None = None
 
@@ -55,9 +58,11 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
         await store.open()
         snapshot.workers = await roster.members(store)
         controls = {row["queue"]: row for row in await store.database.fetch("SELECT * FROM tabellion_queues")}
-        waiting = await _waiting(store)
+        waiting, spent = await _waiting(store), await _spent(store)
         for queue in queues:
-            snapshot.queues.append(await _queue(store, queue, controls.get(queue.name), waiting.get(queue.name, 0)))
+            picture = await _queue(store, queue, controls.get(queue.name), waiting.get(queue.name, 0))
+            picture.cost = spent.get(queue.name, 0.0)
+            snapshot.queues.append(picture)
         snapshot.jobs = await live_jobs(store)
         snapshot.up = True
     except StoreError as error:
@@ -73,6 +78,9 @@ async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, wai
     except DeclarationError as error:
         picture.problem = "; ".join(problem.what for problem in error.problems)
         return picture
+    if queue.uses is not None:
+        closed, _ = await gate_closure(store, queue.uses)
+        picture.gate = f"gate {queue.uses} is closed: {closed}" if closed else None
     picture.ready, picture.running = counts["ready"], counts["running"]
     picture.done, picture.failed = counts["done"], counts["failed"]
     picture.waiting = min(waiting, picture.ready)
@@ -88,6 +96,14 @@ async def _waiting(store: Store) -> dict[str, int]:
         f"SELECT queue, count(*) AS n FROM tabellion_attempts WHERE retry_at > {NOW} GROUP BY queue"
     )
     return {row["queue"]: int(row["n"]) for row in rows}
+
+
+async def _spent(store: Store) -> dict[str, float]:
+    rows = await store.database.fetch(
+        f"""SELECT queue, sum(cost) AS cost FROM tabellion_attempts
+WHERE cost IS NOT NULL AND settled_at > {sql.later("-86400.0", store.dialect)} GROUP BY queue"""
+    )
+    return {row["queue"]: float(row["cost"]) for row in rows}
 
 
 async def live_jobs(store: Store, queue: str | None = None) -> list[dict[str, Any]]:

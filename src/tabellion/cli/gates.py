@@ -1,0 +1,113 @@
+"""`tabellion gates`: what stands before the models: see it, change it, open it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tabellion.engine.gate_state import GateState
+
+
+def gates(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="The gate to show or to change.", metavar="[GATE]")] = None,
+    rate: Annotated[float | None, typer.Option(help="Calls per second from now on; it learns from there.")] = None,
+    min_rate: Annotated[float | None, typer.Option(help="Never slower than this.")] = None,
+    max_rate: Annotated[float | None, typer.Option(help="Never faster than this.")] = None,
+    budget: Annotated[float | None, typer.Option(help="Dollars per day (UTC).")] = None,
+    profile: Annotated[str | None, typer.Option(help="adaptive or classic.")] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Close its circuit breaker: all is well again.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show every gate, or change one in all workers at once.
+
+    Examples:
+
+        tabellion gates
+
+        tabellion gates gemini --rate 10 --max-rate 50
+
+        tabellion gates gemini --budget 25
+
+        tabellion gates gemini --reset
+    """
+    import asyncio
+
+    from tabellion.cli import output
+    from tabellion.cli.load import config_of
+
+    given = {"rate": rate, "min_rate": min_rate, "max_rate": max_rate, "budget": budget, "profile": profile}
+    changes = {key: value for key, value in given.items() if value is not None}
+    if (changes or reset) and name is None:
+        raise typer.BadParameter("say which gate: tabellion gates GATE --rate 10")
+    pictures = asyncio.run(_run(config_of(context), name, changes, reset))
+    if json:
+        output.as_json(pictures)
+    elif not pictures:
+        typer.echo("no gate yet: one appears when a model is called, or when the configuration names it")
+    else:
+        headings = ("gate", "state", "rate", "calls", "429s", "failures", "spent today")
+        rows = [
+            (
+                one["gate"],
+                one["state"],
+                f"{one['rate']:.2f}/s",
+                one["calls"],
+                one["throttled"],
+                one["failed"],
+                _money(one),
+            )
+            for one in pictures
+        ]
+        output.show(output.table("", headings, rows))
+        for one in pictures:
+            if one["reason"]:
+                typer.echo(f"{one['gate']}: {one['reason']} (in {output.duration(one['reopens_in'])})")
+
+
+def _money(one: dict[str, Any]) -> str:
+    spent = f"${one['spent']:,.2f}"
+    return spent if one["budget"] is None else f"{spent} of ${one['budget']:,.2f}"
+
+
+async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bool) -> list[dict[str, Any]]:
+    from tabellion.engine import gate_row
+    from tabellion.engine.errors import ConfigurationError
+    from tabellion.engine.gate_state import GateSettings
+
+    async with config.gates_at.store() as store:
+        known = await gate_row.gates(store, config.gates)
+        if name is not None and name not in known:
+            there = f"there are {', '.join(map(repr, known))}" if known else "there is none yet"
+            raise ConfigurationError(f"there is no gate {name!r}; {there}")
+        if name is not None and (changes or reset):
+            row = gate_row.GateRow(store, name, config.gates.get(name, GateSettings()))
+            await row.edit(changes, reset=reset)
+            known = await gate_row.gates(store, config.gates)
+        return [picture(gate, state, now) for gate, (state, now) in known.items() if name in (None, gate)]
+
+
+def picture(name: str, state: GateState, now: float) -> dict[str, Any]:
+    """One gate as programs read it."""
+    closed, reopens = state.closure(now)
+    return {
+        "gate": name,
+        "state": "closed" if closed else "open",
+        "reason": closed,
+        "reopens_in": max(0.0, reopens - now) if closed else None,
+        "rate": state.limiter.speed,
+        "limit": getattr(state.limiter, "limit", None),
+        "profile": state.settings.profile,
+        "min_rate": state.settings.rates.least,
+        "max_rate": state.settings.rates.most,
+        "breaker": state.breaker.state,
+        "failures_in_a_row": state.breaker.failures,
+        "calls": state.calls,
+        "throttled": state.refusals,
+        "failed": state.failures,
+        "spent": state.spent_today(now),
+        "budget": state.settings.budget,
+        "edits": state.edits,
+    }

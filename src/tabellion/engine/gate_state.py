@@ -1,0 +1,215 @@
+"""What a gate knows, and what one turn at it does: rate, breaker and money, as plain values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from tabellion.engine.breaker import RECOVERY, THRESHOLD, Breaker
+from tabellion.engine.errors import ConfigurationError
+from tabellion.engine.limiter import DEFAULT_RATES, PROFILES, Limiter, Rates
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class GateSettings:
+    """How a gate is to behave; what is None is the profile's own default."""
+
+    profile: str = "adaptive"
+    rate: float | None = None  #: calls per second to start with
+    min_rate: float | None = None
+    max_rate: float | None = None
+    budget: float | None = None  #: US dollars per day (UTC)
+    threshold: int = THRESHOLD  #: failures in a row that open the breaker
+    recovery: float = RECOVERY  #: seconds it stays open before one probe
+
+    def __post_init__(self) -> None:
+        if self.profile not in PROFILES:
+            raise ConfigurationError(f"gate profile {self.profile!r}: use {' or '.join(PROFILES)}")
+        for name in ("rate", "min_rate", "max_rate", "threshold", "recovery"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and value > 0):
+                raise ConfigurationError(f"gate {name} = {value!r} must be a number above zero")
+        if self.budget is not None and not (isinstance(self.budget, int | float) and self.budget >= 0):
+            raise ConfigurationError(f"gate budget = {self.budget!r} must be a number of dollars, zero or more")
+        if self.rates.least > self.rates.most:
+            raise ConfigurationError(f"gate min_rate {self.rates.least:g} is above max_rate {self.rates.most:g}")
+
+    @property
+    def rates(self) -> Rates:
+        """The rates, defaults filled in; a start outside the bounds is moved to the nearest one."""
+        default = DEFAULT_RATES[self.profile]
+        least = self.min_rate if self.min_rate is not None else min(default.least, self.max_rate or default.least)
+        most = self.max_rate if self.max_rate is not None else max(default.most, least)
+        start = self.rate if self.rate is not None else default.start
+        return Rates(min(max(start, least), max(most, least)), least, most)
+
+    def edited(self, edits: Mapping[str, Any]) -> GateSettings:
+        """The same with what a person changed live."""
+        known = {one.name for one in fields(self)}
+        return replace(self, **{name: value for name, value in edits.items() if name in known})
+
+
+@dataclass
+class News:
+    """What became of calls since the last turn."""
+
+    ok: int = 0
+    ok_ago: float = 0.0  #: seconds since the last of them
+    epochs: list[int] = field(default_factory=list)  #: of the breaker, when the answered calls were let through
+    throttled: list[tuple[float | None, int]] = field(default_factory=list)  #: the server's hint, the call's epoch
+    failed: int = 0
+    abandoned: int = 0  #: nobody waited for the answer
+    why: str = ""
+    refused: str = ""  #: the key was not accepted, and the provider's words
+    spent: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.ok or self.throttled or self.failed or self.abandoned or self.refused or self.spent)
+
+    @property
+    def urgent(self) -> bool:
+        """Whether others should know at once."""
+        return bool(self.throttled or self.failed or self.refused)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn at the gate gave."""
+
+    slots: tuple[float, ...]  #: seconds from now at which calls may go
+    epoch: tuple[int, int]  #: of the rate and of the breaker: slots of an earlier one are worth nothing
+    again: float  #: seconds until asking again makes sense
+    closed: str = ""  #: why nothing may go, in words for people
+    reopens: float = 0.0  #: seconds until it may be otherwise
+    wary: bool = False
+
+
+@dataclass
+class GateState:
+    """Everything a gate remembers, shared by the fleet."""
+
+    settings: GateSettings
+    limiter: Limiter
+    breaker: Breaker
+    edits: dict[str, Any] = field(default_factory=dict)  #: settings that a person changed live
+    day: int = 0
+    spent: float = 0.0  #: dollars today
+    typical: float = 0.0  #: dollars of a usual call
+    calls: int = 0
+    refusals: int = 0
+    failures: int = 0
+
+    @classmethod
+    def load(cls, settings: GateSettings, text: str | None) -> GateState:
+        """The state as it was saved, under these settings and what people changed since."""
+        saved: dict[str, Any] = json.loads(text) if text else {}
+        edits = saved.get("edits", {})
+        settings = settings.edited(edits)
+        memory = saved.get("limiter", {}) if saved.get("profile") == settings.profile else {}
+        plain = {
+            name: saved[name] for name in ("day", "spent", "typical", "calls", "refusals", "failures") if name in saved
+        }
+        return cls(
+            settings, PROFILES[settings.profile].load(settings.rates, memory), Breaker.load(saved.get("breaker", {})),
+            edits, **plain,
+        )  # fmt: skip
+
+    def dump(self) -> str:
+        """The same as JSON."""
+        saved = {name: value for name, value in asdict(self).items() if name not in ("settings", "limiter", "breaker")}
+        saved |= {
+            "profile": self.settings.profile,
+            "limiter": self.limiter.as_dict(),
+            "breaker": self.breaker.as_dict(),
+        }
+        return json.dumps(saved)
+
+    @property
+    def epoch(self) -> tuple[int, int]:
+        """Changes whenever slots that were handed out are worth nothing any more."""
+        return self.limiter.epoch, self.breaker.epoch
+
+    def turn(self, now: float, news: News, want: int) -> Turn:
+        """Hears the news and hands out up to `want` slots."""
+        self.hear(now, news)
+        return self.give(now, want)
+
+    def hear(self, now: float, news: News) -> None:
+        """Takes in what became of calls."""
+        settings, breaker_was = self.settings, self.breaker.epoch
+        today = int(now // DAY)
+        if today != self.day:
+            self.day, self.spent = today, 0.0
+        self.spent = max(0.0, self.spent + news.spent)
+        self.calls += news.ok + news.failed + len(news.throttled)
+        self.refusals += len(news.throttled)
+        self.failures += news.failed
+        if news.ok:
+            self.limiter.succeeded(now, news.ok)
+            if news.spent > 0:
+                self.typical += (news.spent / news.ok - self.typical) * (0.2 if self.typical else 1.0)
+        # Whoever is told to slow down is not talking to a dead server.
+        if news.ok or news.throttled:
+            answered = news.ok + len(news.throttled)
+            self.breaker.succeeded(now - news.ok_ago, answered, self.breaker.epoch in news.epochs)
+        for hint, epoch in news.throttled:
+            self.limiter.throttled(now, hint, epoch)
+        self.breaker.abandoned(news.abandoned)
+        self.breaker.failed(now, news.failed, news.why, settings.threshold, settings.recovery)
+        if news.refused:
+            self.breaker.refused(now, news.refused)
+        if self.breaker.epoch != breaker_was:
+            self.limiter.rewind(now)
+
+    def give(self, now: float, want: int) -> Turn:
+        """Hands out slots, or says why there are none."""
+        closed, reopens = self.closure(now)
+        allowed = 0 if closed else want
+        trusted = self.breaker.allows(now, self.settings.threshold)
+        if trusted is not None:
+            allowed = min(allowed, trusted)
+        if self.settings.budget is not None and self.typical:
+            allowed = min(allowed, max(1, int((self.settings.budget - self.spent) / self.typical)))
+        slots = self.limiter.grant(now, allowed) if allowed else []
+        self.breaker.let_through(now, len(slots))
+        again = self.limiter.next_slot(now)
+        if trusted is not None and not allowed and not closed:
+            again = self.breaker.until(now)
+        return Turn(
+            tuple(at - now for at in slots), self.epoch, max(0.0, (reopens if closed else again) - now), closed,
+            max(0.0, reopens - now) if closed else 0.0, self.breaker.wary,
+        )  # fmt: skip
+
+    def closure(self, now: float) -> tuple[str, float]:
+        """Why the gate is closed, and until when; empty when it is open."""
+        budget = self.settings.budget
+        if budget is not None and self.spent + self.typical > budget and int(now // DAY) == self.day:
+            return (
+                f"over budget: ${self.spent:.2f} of ${budget:.2f} spent today (UTC)",
+                (self.day + 1) * DAY,
+            )
+        breaker = self.breaker
+        if breaker.state != "closed" and not breaker.allows(now, self.settings.threshold):
+            if breaker.state == "probing":
+                return f"one call finds out whether it is back: {breaker.reason}", now + 1.0
+            return f"{breaker.reason}; one call will try again", breaker.opened_at + breaker.recovery
+        return "", 0.0
+
+    def spent_today(self, now: float) -> float:
+        """Dollars of this day, whether or not the day has been noticed yet."""
+        return self.spent if int(now // DAY) == self.day else 0.0
+
+    def edit(self, now: float, changes: Mapping[str, Any], *, reset: bool = False) -> None:
+        """What a person changes live; raises ConfigurationError when it cannot be."""
+        self.settings = self.settings.edited(changes)
+        self.edits |= changes
+        if changes.keys() & {"profile", "min_rate", "max_rate"} or "rate" in changes:
+            speed = changes.get("rate", self.limiter.speed)
+            self.limiter = PROFILES[self.settings.profile].load(self.settings.rates, self.limiter.as_dict())
+            self.limiter.set_rate(now, speed)
+        if reset:
+            self.breaker.reset()

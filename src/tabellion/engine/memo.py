@@ -1,0 +1,99 @@
+"""Memos: the results of paid steps, remembered by the hash of what was asked, so that nothing is paid for twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks: a job by its claim, or someone outside any queue."""
+
+    queue: str = ""
+    key: str = ""
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """What is known about one question."""
+
+    reply: str | None = field(default=None, repr=False)  #: the answer; None: nobody has one
+    mine: bool = False  #: whether this asker is the one to find out
+    same: bool = False  #: whether the same job asked before: then this is a resume, else a duplicate
+    hint: Mapping[str, Any] = field(default_factory=dict)  #: what the last useless answer taught
+
+
+class Memos:
+    """The memos of one database."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def recall(self, key: str, asker: Asker, model: str, lease: float) -> Memo:
+        """The remembered answer; or the order to find it out, which nobody else gets for `lease` seconds.
+
+        Neither an answer nor the order: someone else is finding out.
+        """
+        database, dialect = self._store.database, self._store.dialect
+        await self._store.open()
+        until = sql.later("CAST($6 AS double precision)" if dialect == "postgresql" else "$6", dialect)
+        # Whoever was to find out and holds its claim no longer will not: a crash must not block the next try.
+        taken = await database.fetch(
+            f"""INSERT INTO tabellion_memos AS m (key, model, queue, row_key, token, asked_at, lease_until)
+VALUES ($1, $2, $3, $4, $5, {NOW}, {until})
+ON CONFLICT (key) DO UPDATE SET queue = excluded.queue, row_key = excluded.row_key, token = excluded.token,
+  asked_at = excluded.asked_at, lease_until = excluded.lease_until
+WHERE m.reply IS NULL AND (m.lease_until IS NULL OR m.lease_until < {NOW}
+  OR (m.queue = excluded.queue AND m.row_key = excluded.row_key AND m.queue <> '' AND m.token <> excluded.token)
+  OR (m.queue <> '' AND NOT EXISTS (SELECT 1 FROM tabellion_attempts AS a WHERE a.queue = m.queue
+    AND a.key = m.row_key AND CAST(a.token AS text) = m.token AND a.settled_at IS NULL)))
+RETURNING hint""",
+            key, model, asker.queue, asker.key, asker.token, lease,
+        )  # fmt: skip
+        if taken:
+            return Memo(mine=True, hint=_parsed(taken[0]["hint"]))
+        rows = await database.fetch("SELECT reply, queue, row_key FROM tabellion_memos WHERE key = $1", key)
+        if not rows:
+            return Memo()
+        same = bool(asker.queue) and (rows[0]["queue"], rows[0]["row_key"]) == (asker.queue, asker.key)
+        return Memo(rows[0]["reply"], same=same)
+
+    async def remember(self, key: str, asker: Asker, reply: str, cost: float | None) -> None:
+        """Keeps an answer, if this asker is still the one to find out."""
+        await self._store.database.fetch(
+            """UPDATE tabellion_memos SET reply = $3, cost = $4, lease_until = NULL, raw = NULL, hint = NULL
+WHERE key = $1 AND token = $2 AND reply IS NULL""",
+            key, asker.token, reply, cost,
+        )  # fmt: skip
+
+    async def give_up(
+        self, key: str, asker: Asker, *, hint: Mapping[str, Any] | None = None, raw: str | None = None
+    ) -> None:
+        """No answer came of it: the next asker may try, with what was learned."""
+        await self._store.database.fetch(
+            """UPDATE tabellion_memos SET lease_until = NULL, hint = coalesce($3, hint), raw = coalesce($4, raw)
+WHERE key = $1 AND token = $2 AND reply IS NULL""",
+            key, asker.token, json.dumps(dict(hint)) if hint else None, raw,
+        )  # fmt: skip
+
+    async def forget(self, older_than: float) -> int:
+        """Deletes memos asked for longer ago than so many seconds; returns how many."""
+        edge = sql.later(
+            "-CAST($1 AS double precision)" if self._store.dialect == "postgresql" else "-$1", self._store.dialect
+        )
+        rows = await self._store.database.fetch(
+            f"DELETE FROM tabellion_memos WHERE asked_at < {edge} RETURNING 1 AS gone", older_than
+        )
+        return len(rows)
+
+
+def _parsed(text: str | None) -> dict[str, Any]:
+    return json.loads(text) if text else {}

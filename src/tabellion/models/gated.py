@@ -1,0 +1,173 @@
+"""A model behind its gate: admitted, remembered, paid for once, and its troubles told to the whole fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from tabellion.engine.desk import Desk, asker_of
+from tabellion.engine.errors import ConfigurationError, GateClosed
+from tabellion.engine.job import Job, current_job
+from tabellion.engine.memo import Asker
+from tabellion.models import prices
+from tabellion.models.base import Ask, Blob, Model, Part, Reply, Schema, Usage
+from tabellion.models.errors import BadOutput, KeyRefused, ModelError, Throttled, Unavailable
+from tabellion.models.split import in_parts
+
+MARGIN = 30.0  # seconds beyond a call's own deadline for which its memo is nobody else's to make
+POLL = 0.25  # seconds between two looks at an answer that someone else is fetching
+VERSION = 1  # of what a memo holds: raised when older ones must not be used any more
+
+
+class Gated:
+    """Calls a model the way jobs should: through its gate, and never twice for the same question.
+
+    Inside a handler it finds its desk by itself; elsewhere it is given one (`OpenDesk`).
+    """
+
+    def __init__(self, model: Model, *, gate: str | None = None, desk: Desk | None = None, memo: bool = True) -> None:
+        self.name = model.name
+        self.model = model.model
+        self.gate = gate or model.name
+        self._model = model
+        self._desk = desk
+        self._memo = memo
+
+    async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask | None = None) -> Reply:
+        """The model's reply, paid for now or earlier."""
+        job = current_job.get()
+        desk = (job.desk if job is not None else None) or self._desk
+        if desk is None:
+            raise ConfigurationError(
+                f"model {self.name!r} was called outside a worker and without a desk: "
+                "use `async with OpenDesk(environment) as desk` and Gated(model, desk=desk)"
+            )
+        desk.users.add(self)
+        ask = ask or Ask()
+        if job is not None:
+            ask = replace(ask, attempt=max(ask.attempt, job.attempt))
+        if not self._memo:
+            return await self._differently(desk, job, parts, schema, ask)
+        return await self._once(desk, job, parts, schema, ask)
+
+    async def close(self) -> None:
+        """Lets go of the model's connections."""
+        await self._model.close()
+
+    async def _once(self, desk: Desk, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask) -> Reply:
+        """Looks for a memo; makes one if there is none; waits if someone else is making it."""
+        key = memo_key(self._model, parts, schema, ask)
+        asker = asker_of(job)
+        while True:
+            memo = await desk.recall(key, asker, self.model, ask.deadline + MARGIN)
+            if memo.reply is not None:
+                return loaded(memo.reply, "resume" if memo.same else "duplicate")
+            if memo.mine:
+                break
+            await asyncio.sleep(POLL)
+        try:
+            reply = await self._differently(desk, job, parts, schema, replace(ask, hint={**memo.hint, **ask.hint}))
+        except BadOutput as error:
+            await self._let_go(desk, key, asker, error)
+            raise
+        except BaseException:
+            await self._let_go(desk, key, asker)
+            raise
+        await desk.remember(key, asker, dumped(reply), reply.cost)
+        return reply
+
+    async def _let_go(self, desk: Desk, key: str, asker: Asker, error: BadOutput | None = None) -> None:
+        giving_up = desk.give_up(
+            key, asker, hint=error.hint if error is not None else None, raw=error.raw if error is not None else None
+        )
+        # A handler that is being stopped must still let the next one ask.
+        await asyncio.shield(asyncio.ensure_future(giving_up))
+
+    async def _differently(
+        self, desk: Desk, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
+    ) -> Reply:
+        """One call, or several smaller ones when the last answer was cut off."""
+
+        async def one(parts: Sequence[Part], schema: Schema | None, ask: Ask) -> Reply:
+            return await self._admitted(desk, job, parts, schema, ask)
+
+        if schema is not None and ask.hint.get("split"):
+            return await in_parts(one, parts, schema, ask)
+        return await one(parts, schema, ask)
+
+    async def _admitted(
+        self, desk: Desk, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
+    ) -> Reply:
+        estimate = prices.estimate(self.model, parts, ask) or 0.0
+        admitted = await desk.admit(self.gate, job, estimate)
+        try:
+            reply = await self._model.call(parts, schema, ask)
+        except Throttled as error:
+            admitted.throttled(error.hint)
+            raise
+        except KeyRefused as error:
+            admitted.refused(str(error))
+            raise
+        except Unavailable as error:
+            admitted.failed(str(error))
+            closed = await admitted.heard()
+            if closed:
+                # The whole fleet is waiting for this model: that must not cost the job an attempt.
+                raise GateClosed(self.gate, closed) from error
+            raise
+        except BadOutput as error:
+            admitted.succeeded(error.cost)
+            charge(job, error.cost)
+            raise
+        except ModelError:
+            admitted.succeeded(0.0)
+            raise
+        except BaseException:
+            admitted.abandoned()
+            raise
+        admitted.succeeded(reply.cost)
+        charge(job, reply.cost)
+        return reply
+
+
+def charge(job: Job | None, cost: float | None) -> None:
+    """Adds a call's price to what the attempt has cost."""
+    if job is not None and cost is not None:
+        job.cost = (job.cost or 0.0) + cost
+
+
+def memo_key(model: Model, parts: Sequence[Part], schema: Schema | None, ask: Ask) -> str:
+    """The hash of everything that decides the answer: what was sent, what was asked for, of which model."""
+    digest = hashlib.sha256()
+
+    def add(kind: str, data: bytes) -> None:
+        digest.update(f"{kind}:{len(data)}:".encode())
+        digest.update(data)
+
+    asked: dict[str, Any] = {
+        "version": VERSION, "name": model.name, "model": model.model, "schema": schema, "system": ask.system,
+        "temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.thinking,
+    }  # fmt: skip
+    add("ask", json.dumps(asked, sort_keys=True).encode())
+    for part in parts:
+        if isinstance(part, Blob):
+            add(f"blob {part.type}", part.data)
+        else:
+            add("text", part.encode())
+    return digest.hexdigest()
+
+
+def dumped(reply: Reply) -> str:
+    """A reply as a memo keeps it."""
+    return json.dumps(asdict(reply), ensure_ascii=False)
+
+
+def loaded(text: str, source: str) -> Reply:
+    """A remembered reply: it costs nothing now."""
+    saved = json.loads(text)
+    saved |= {"usage": Usage(**saved["usage"]), "cost": 0.0, "seconds": 0.0, "source": source}
+    return Reply(**saved)

@@ -1,0 +1,88 @@
+"""tabellion gates: what stands before the models, seen and changed."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tabellion import GateSettings, Store
+from tabellion.engine.gate_row import GateRow
+from tabellion.engine.gate_state import News
+from tests.cli.project import Project
+
+
+def configured(project: Project, text: str) -> None:
+    with (project.folder / "tabellion.toml").open("a") as file:
+        file.write(text)
+
+
+def tell(project: Project, news: News) -> None:
+    async def go() -> None:
+        async with Store(project.url) as store:
+            await GateRow(store, "gemini", GateSettings()).turn(news, 0)
+
+    asyncio.run(go())
+
+
+def test_without_gates_it_says_so(lite: Project) -> None:
+    """No gate is not an error."""
+    assert "no gate yet" in lite.run("gates").output
+    assert lite.json("gates") == []
+
+
+def test_a_closed_gate_is_shown_with_its_reason_and_opened_by_a_person(project: Project) -> None:
+    """An outage shows; --reset ends it."""
+    tell(project, News(failed=5, why="gemini said 503: overloaded"))
+    [gate] = project.json("gates")
+    assert (gate["gate"], gate["state"], gate["breaker"]) == ("gemini", "closed", "open")
+    assert "gemini said 503: overloaded" in gate["reason"]
+    assert 50 < gate["reopens_in"] <= 60
+    assert "gemini said 503" in " ".join(project.run("gates").output.split())
+    [gate] = project.json("gates", "gemini", "--reset")
+    assert (gate["state"], gate["breaker"]) == ("open", "closed")
+
+
+def test_rate_and_budget_are_changed_live(project: Project) -> None:
+    """What a person says wins over the configuration, and stays."""
+    configured(project, "[gates.gemini]\nrate = 2\nmax_rate = 5\nbudget = 1\n")
+    [gate] = project.json("gates", "gemini")
+    assert (gate["rate"], gate["max_rate"], gate["budget"]) == (2, 5, 1)
+    project.json("gates", "gemini", "--rate", "20", "--max-rate", "50", "--budget", "7.5")
+    [gate] = project.json("gates")
+    assert (gate["rate"], gate["max_rate"], gate["budget"]) == (20, 50, 7.5)
+    tell(project, News(ok=1, spent=2.5))
+    assert project.json("gates")[0]["spent"] == 2.5
+    assert "$2.50 of $7.50" in project.run("gates").output
+
+
+def test_mistakes_are_explained(lite: Project) -> None:
+    """An unknown gate, a change with no gate named, a setting that cannot work."""
+    configured(lite, "[gates.gemini]\n")
+    result = lite.run("gates", "gemmini", "--reset")
+    assert result.exit_code == 3
+    assert "there are 'gemini'" in str(result.exception)
+    assert lite.run("gates", "--rate", "5").exit_code == 2
+    result = lite.run("gates", "gemini", "--rate", "0")
+    assert result.exit_code == 3
+    assert "rate" in str(result.exception)
+
+
+def test_explain_names_the_closed_gate(lite: Project) -> None:
+    """A row that waits for its queue's gate is told so, with the command that shows it."""
+    queues = lite.folder / "queues.py"
+    queues.write_text(queues.read_text().replace("retry_base=0.05,", 'retry_base=0.05, uses="gemini",'))
+    lite.insert("x")
+    tell(lite, News(refused="gemini does not accept the key"))
+    said = " ".join(lite.run("explain", "invoices", "1").output.split())
+    assert "Gate 'gemini' is closed: gemini does not accept the key" in said
+    assert "tabellion gates gemini" in said
+    assert "does not accept the key" in lite.json("status")[0]["queues"][0]["gate"]
+
+
+def test_status_shows_what_was_spent(project: Project) -> None:
+    """The cost that attempts have noted is summed per queue."""
+    queues = project.folder / "queues.py"
+    queues.write_text(queues.read_text().replace('    return {"total"', '    job.cost = 0.125\n    return {"total"'))
+    project.insert("a", "b")
+    project.work()
+    assert project.json("status")[0]["queues"][0]["cost"] == 0.25
+    assert "$0.25" in project.run("status").output

@@ -1,0 +1,217 @@
+"""A gate in one process: callers get their turn, a closed gate says so, news reach the fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tabellion import Job, Store
+from tabellion.engine.desk import OpenDesk
+from tabellion.engine.environment import Environment
+from tabellion.engine.errors import GateClosed
+from tabellion.engine.gate_row import GateRow
+from tabellion.engine.gate_state import GateSettings, News
+from tabellion.engine.gates import Gates
+from tabellion.engine.limiter import BURST, Adaptive
+from tests.owner import Owner, jobs_queue
+from tests.waiting import eventually
+from tests.working import Diary, Gauge, make_worker, working
+
+FAST = GateSettings(rate=500, min_rate=500, max_rate=500)
+
+
+@asynccontextmanager
+async def opened(url: str, settings: GateSettings = FAST) -> AsyncIterator[Gates]:
+    gates = Gates(url, {"gemini": settings})
+    try:
+        yield gates
+    finally:
+        await gates.close()
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(20):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+def test_callers_are_admitted_no_faster_than_the_rate(url: str) -> None:
+    """Twenty calls at 50 a second use up the schedule for what is left of twenty intervals, and each is counted."""
+
+    async def go() -> None:
+        async with opened(url, GateSettings(rate=50, min_rate=50, max_rate=50)) as gates:
+            gate = gates.named("gemini")
+            async with Store(url) as store:
+                began = await store.now()
+
+            async def call() -> None:
+                (await gate.admit()).succeeded(0.01)
+
+            await asyncio.gather(*(call() for _ in range(20)))
+        async with Store(url) as store:
+            state, _ = await GateRow(store, "gemini", FAST).read()
+            assert isinstance(state.limiter, Adaptive)
+            assert state.limiter.next_at - began >= 20 / 50 - BURST - 0.001
+            assert state.calls == 20
+            assert state.spent == pytest.approx(0.2)
+
+    asyncio.run(go())
+
+
+def test_five_failures_close_it_for_everyone(url: str) -> None:
+    """After five failures another process is refused at once, with the reason, and a reset lets it go on."""
+
+    async def go() -> None:
+        async with opened(url) as ours, opened(url) as theirs:
+            theirs_gate = theirs.named("gemini")
+            (await theirs_gate.admit()).succeeded(None)
+            for _ in range(5):
+                admitted = await ours.named("gemini").admit()
+                admitted.failed("gemini said 503")
+                closed = await admitted.heard()
+            assert "gemini said 503" in closed
+
+            async def told_closed() -> bool:
+                try:
+                    (await theirs_gate.admit()).abandoned()
+                except GateClosed as error:
+                    return "gemini said 503" in str(error) and 30 < error.after <= 60
+                return False
+
+            await until(told_closed)
+            async with Store(url) as store:
+                await GateRow(store, "gemini", FAST).edit({}, reset=True)
+
+            async def open_again() -> bool:
+                try:
+                    (await theirs_gate.admit()).succeeded(None)
+                except GateClosed:
+                    return False
+                return True
+
+            await until(open_again)
+
+    asyncio.run(go())
+
+
+def test_callers_in_other_loops_are_served(sqlite_url: str) -> None:
+    """A handler's loop in another thread gets its turn and tells its news like any other."""
+
+    async def go() -> None:
+        async with opened(sqlite_url) as gates:
+            gate = gates.named("gemini")
+            failures: list[BaseException] = []
+
+            def elsewhere() -> None:
+                async def call() -> None:
+                    (await gate.admit()).succeeded(1.0)
+
+                try:
+                    asyncio.run(call())
+                except BaseException as error:
+                    failures.append(error)
+
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            await asyncio.to_thread(thread.join, 10)
+            assert not failures
+
+            async def counted() -> bool:
+                async with Store(sqlite_url) as store:
+                    return (await GateRow(store, "gemini", FAST).read())[0].spent == 1.0
+
+            await until(counted)
+
+    asyncio.run(go())
+
+
+def test_a_closed_gate_keeps_its_queue_from_being_claimed_and_no_other(url: str, owner: Owner) -> None:
+    """Jobs of the queue that uses it stay ready with no attempt; jobs of another queue are done meanwhile."""
+    owner.insert(*range(1, 11))
+    owner("UPDATE jobs SET size = 1 WHERE id > 5")
+    gated = jobs_queue("gated", where="size IS NULL", uses="gemini")
+    plain = jobs_queue("plain", where="size = 1", running="looking")
+
+    @gated.handler
+    async def call(job: Job) -> None:
+        assert job.desk is not None
+        (await job.desk.admit("gemini", job)).succeeded(0.001)
+
+    @plain.handler
+    async def work(job: Job) -> None:
+        pass
+
+    async def close_it() -> None:
+        async with Store(url) as store:
+            await GateRow(store, "gemini", FAST).turn(News(failed=5, why="down"), 0)
+
+    async def open_it() -> None:
+        async with Store(url) as store:
+            await GateRow(store, "gemini", FAST).edit({}, reset=True)
+
+    asyncio.run(close_it())
+    diary = Diary()
+    worker = make_worker(url, gated, plain, gates={"gemini": FAST}, listeners=[diary])
+    with working(worker):
+        eventually(lambda: owner.count("done") == 5)
+        eventually(lambda: diary.of("gate_closed"))
+        assert owner("SELECT count(*) AS n FROM tabellion_attempts WHERE queue = 'gated'")[0]["n"] == 0
+        asyncio.run(open_it())
+        eventually(lambda: owner.count("done") == 10)
+    attempts = owner("SELECT attempt, outcome FROM tabellion_attempts WHERE queue = 'gated'")
+    assert [(row["attempt"], row["outcome"]) for row in attempts] == [(1, "done")] * 5
+    assert diary.of("gate_opened")
+
+
+def test_a_gate_that_closes_under_a_job_costs_it_nothing(url: str, owner: Owner) -> None:
+    """A job whose call finds the gate closed goes back to ready, its attempt and its patience unspent."""
+    owner.insert(1)
+    queue = jobs_queue("gated", uses="gemini", max_deferrals=1)
+    met: list[int] = []
+
+    @queue.handler
+    async def call(job: Job) -> None:
+        met.append(job.attempt)
+        if len(met) < 4:
+            raise GateClosed("gemini", "over budget", after=86_400)
+
+    worker = make_worker(url, queue, gates={"gemini": FAST})
+    with working(worker):
+        eventually(lambda: owner.status(1) == "done")
+    assert met == [1, 1, 1, 1]
+    outcomes = [row["outcome"] for row in owner("SELECT outcome FROM tabellion_attempts ORDER BY n")]
+    assert outcomes == ["released", "released", "released", "done"]
+
+
+def test_a_worker_claims_only_what_may_call(url: str, owner: Owner) -> None:
+    """With a slow gate and many free slots, jobs are not claimed to wait in line inside the worker."""
+    owner.insert(*range(1, 13))
+    queue = jobs_queue("gated", uses="gemini")
+    gauge = Gauge()
+
+    @queue.handler
+    async def call(job: Job) -> None:
+        assert job.desk is not None
+        with gauge.running("waiting"):
+            admitted = await job.desk.admit("gemini", job)
+        admitted.succeeded(None)
+
+    with working(make_worker(url, queue, gates={"gemini": GateSettings(rate=10, min_rate=10, max_rate=10)})):
+        eventually(lambda: owner.count("done") == 12)
+    assert gauge.most["waiting"] < 6
+
+
+def test_outside_a_worker_a_desk_is_opened(url: str) -> None:
+    """A script opens a desk on an environment and is admitted like any job."""
+
+    async def go() -> None:
+        async with OpenDesk(Environment("prod", url), {"gemini": FAST}) as desk:
+            (await desk.admit("gemini", None)).succeeded(0.5)
+        async with Store(url) as store:
+            assert (await GateRow(store, "gemini", FAST).read())[0].spent == 0.5
+
+    asyncio.run(go())

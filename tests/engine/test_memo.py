@@ -1,0 +1,97 @@
+"""Memos: one asker finds out, the others wait; a crash does not block the next try."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tabellion import Store
+from tabellion.engine.memo import Asker, Memos
+from tests.owner import Owner, jobs_queue
+
+ONE, OTHER = Asker("pages", "1", "token-one"), Asker("", "", "token-other")
+
+
+def on(url: str, do: Callable[[Memos], Awaitable[None]]) -> None:
+    async def go() -> None:
+        async with Store(url) as store:
+            await do(Memos(store))
+
+    asyncio.run(go())
+
+
+def test_the_first_asker_finds_out_and_the_others_are_answered(any_url: str) -> None:
+    """One gets the order, the second neither order nor answer, and both the answer once it is there."""
+
+    async def do(memos: Memos) -> None:
+        first = await memos.recall("k", OTHER, "m", 60)
+        assert first.mine
+        second = await memos.recall("k", Asker("", "", "third"), "m", 60)
+        assert (second.mine, second.reply) == (False, None)
+        await memos.remember("k", OTHER, '{"text": "été"}', 0.5)
+        for asker in (OTHER, Asker("", "", "third")):
+            found = await memos.recall("k", asker, "m", 60)
+            assert found.reply == '{"text": "été"}'
+            assert not found.same
+
+    on(any_url, do)
+
+
+def test_of_many_askers_at_once_one_finds_out(url: str) -> None:
+    """Twenty askers in one moment: one order."""
+
+    async def do(memos: Memos) -> None:
+        answers = await asyncio.gather(*(memos.recall("k", Asker("", "", str(n)), "m", 60) for n in range(20)))
+        assert sum(answer.mine for answer in answers) == 1
+
+    on(url, do)
+
+
+def test_an_asker_that_gives_up_leaves_what_it_learned(url: str) -> None:
+    """The next asker gets the order and the hint; the raw answer is kept, and is no result."""
+
+    async def do(memos: Memos) -> None:
+        await memos.recall("k", OTHER, "m", 60)
+        await memos.give_up("k", OTHER, hint={"split": 2}, raw="{half")
+        again = await memos.recall("k", Asker("", "", "next"), "m", 60)
+        assert again.mine
+        assert again.hint == {"split": 2}
+
+    on(url, do)
+
+
+def test_the_order_of_a_dead_job_goes_to_its_next_try(url: str, owner: Owner) -> None:
+    """A job that was killed while asking does not block itself, nor others, until the lease of the memo ends."""
+    owner.insert(1)
+
+    async def go() -> None:
+        async with Store(url) as store:
+            memos, queue = Memos(store), jobs_queue()
+            [job] = await store.claim(queue, 1, "w1")
+            asker = Asker(queue.name, job.text_key, job.token)
+            assert (await memos.recall("k", asker, "m", 600)).mine
+            stranger = Asker("", "", "stranger")
+            assert not (await memos.recall("k", stranger, "m", 600)).mine
+            await store.retry(job, 0, "killed")
+            [again] = await store.claim(queue, 1, "w2")
+            retry = Asker(queue.name, again.text_key, again.token)
+            assert (await memos.recall("k", retry, "m", 600)).mine
+            await memos.remember("k", asker, "late", 0.0)  # the dead one comes back: it is not its order any more
+            assert (await memos.recall("k", retry, "m", 600)).reply is None
+            await memos.remember("k", retry, "answer", 0.0)
+            assert (await memos.recall("k", retry, "m", 600)).same
+            assert (await memos.recall("k", stranger, "m", 600)).same is False
+
+    asyncio.run(go())
+
+
+def test_old_memos_are_forgotten(url: str) -> None:
+    """Those older than asked are deleted, the others stay."""
+
+    async def do(memos: Memos) -> None:
+        await memos.recall("k", OTHER, "m", 60)
+        await memos.remember("k", OTHER, "answer", None)
+        assert await memos.forget(3600) == 0
+        assert await memos.forget(-1) == 1
+
+    on(url, do)

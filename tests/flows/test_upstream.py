@@ -1,0 +1,72 @@
+"""Workers before a model with a quota, and one that goes down: seen from the model's own log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tabellion import GateSettings, Job, Queue
+from tabellion.models.catalog import make
+from tabellion.models.fake.serving import Serving, serving
+from tabellion.models.gated import Gated
+from tests.owner import Owner, jobs_queue, owning
+from tests.waiting import eventually
+from tests.working import Diary, make_worker, working
+
+
+@pytest.fixture
+def owner(url: str) -> Iterator[Owner]:
+    with owning(url) as one:
+        yield one
+
+
+def reading(fake: Serving) -> Queue:
+    queue = jobs_queue("reading", where="size IS NULL", uses="gemini")
+    gemini = Gated(make("gemini", {"key": "k", "base_url": fake.url}))
+
+    @queue.handler
+    async def read(job: Job) -> dict[str, str]:
+        return {"result": (await gemini.call([f"page {job.key}"])).text}
+
+    return queue
+
+
+def test_a_quota_costs_no_job_an_attempt(url: str, owner: Owner) -> None:
+    """Two workers find a quota they were not told of: every job is done at its first attempt, few calls are refused."""
+    owner.insert(*range(1, 61))
+    with serving(rate=20) as fake:
+        gates = {"gemini": GateSettings(rate=10)}
+        with working(*(make_worker(url, reading(fake), gates=gates) for _ in range(2))):
+            eventually(lambda: owner.count("done") == 60, within=60)
+        statuses = [line["status"] for line in fake.lines()]
+    assert statuses.count(200) == 60
+    assert statuses.count(429) <= 12
+    attempts = owner("SELECT attempt, outcome FROM tabellion_attempts")
+    assert {row["attempt"] for row in attempts} == {1}
+    assert {row["outcome"] for row in attempts} <= {"done", "limited", "released"}
+
+
+def test_an_outage_is_waited_out(url: str, owner: Owner) -> None:
+    """While a model is down it is hardly called, another queue goes on, and afterwards every job is done."""
+    owner.insert(*range(1, 61))
+    owner("UPDATE jobs SET size = 1 WHERE id > 40")
+    plain = jobs_queue("plain", where="size = 1", running="looking")
+
+    @plain.handler
+    async def look(job: Job) -> None:
+        pass
+
+    diary = Diary()
+    with serving(knobs="503") as fake:
+        gates = {"gemini": GateSettings(rate=50, recovery=0.5)}
+        worker = make_worker(url, reading(fake), plain, gates=gates, listeners=[diary])
+        with working(worker):
+            eventually(lambda: diary.of("gate_closed"))
+            refused = fake.report()["statuses"].get("503", 0)
+            eventually(lambda: owner.count("done") == 20)
+            fake.change(knobs="")
+            eventually(lambda: owner.count("done") == 60, within=60)
+    assert refused <= 15  # a tenth of a second's worth may be under way at once; forty jobs were waiting
+    assert diary.of("gate_opened")
+    assert owner("SELECT max(attempt) AS n FROM tabellion_attempts")[0]["n"] <= 3

@@ -1,0 +1,214 @@
+"""A model behind its gate: paid for once, its troubles told to the fleet, nothing charged to the wrong one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from tabellion import Environment, Job, Store
+from tabellion.engine.desk import OpenDesk
+from tabellion.engine.errors import ConfigurationError, GateClosed, Permanent
+from tabellion.engine.gate_row import GateRow
+from tabellion.engine.gate_state import GateSettings
+from tabellion.models.base import Ask, Blob, Part, Reply, Schema
+from tabellion.models.errors import BadOutput, KeyRefused, Rejected, Throttled, Unavailable
+from tabellion.models.gated import Gated, memo_key
+from tests.owner import Owner, jobs_queue, owning
+from tests.waiting import eventually
+from tests.working import make_worker, working
+
+FAST = GateSettings(rate=500, min_rate=500, max_rate=500)
+Answer = Callable[[Sequence[Part], Schema | None, Ask], Reply]
+
+
+class Parrot:
+    """A model as someone else might write one: it says what it is told to."""
+
+    name, model = "parrot", "parrot-1"
+
+    def __init__(self, answer: Answer | None = None) -> None:
+        self.asked: list[tuple[Sequence[Part], Schema | None, Ask]] = []
+        self._answer = answer
+
+    async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
+        """Repeats the first text."""
+        self.asked.append((parts, schema, ask))
+        await asyncio.sleep(0)
+        if self._answer is not None:
+            return self._answer(parts, schema, ask)
+        return Reply(text=str(parts[0]), cost=0.25, model=self.model)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def raises(error: Exception) -> Answer:
+    def answer(_parts: Sequence[Part], _schema: Schema | None, _ask: Ask) -> Reply:
+        raise error
+
+    return answer
+
+
+async def state_of(url: str, name: str = "parrot") -> object:
+    async with Store(url) as store:
+        return (await GateRow(store, name, FAST).read())[0]
+
+
+def test_the_same_question_is_paid_for_once(url: str) -> None:
+    """Ten askers at once and one later: one call; the others get the same reply at no cost, as duplicates."""
+    parrot = Parrot()
+
+    async def go() -> list[Reply]:
+        async with OpenDesk(Environment("prod", url), {"parrot": FAST}) as desk:
+            model = Gated(parrot, desk=desk)
+            replies = await asyncio.gather(*(model.call(["Hello", Blob(b"page", "image/png")]) for _ in range(10)))
+            return [*replies, await model.call(["Hello", Blob(b"page", "image/png")])]
+
+    replies = asyncio.run(go())
+    assert len(parrot.asked) == 1
+    assert {reply.text for reply in replies} == {"Hello"}
+    assert sorted(reply.source for reply in replies) == ["call"] + ["duplicate"] * 10
+    assert sum(reply.cost or 0 for reply in replies) == 0.25
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (["Hello "], None, Ask()),
+        (["Hello"], {"type": "object"}, Ask()),
+        (["Hello"], None, Ask(system="Be brief.")),
+        (["Hello"], None, Ask(temperature=0.5)),
+        ([Blob(b"Hello", "text/plain")], None, Ask()),
+        (["Hel", "lo"], None, Ask()),
+    ],
+)
+def test_any_difference_is_another_question(other: tuple[Sequence[Part], Schema | None, Ask]) -> None:
+    """Content, schema and what was asked for all count; the try's number and its hint do not."""
+    parrot = Parrot()
+    plain = memo_key(parrot, ["Hello"], None, Ask())
+    assert memo_key(parrot, *other) != plain
+    assert memo_key(parrot, ["Hello"], None, Ask(attempt=3, hint={"split": 2}, deadline=5)) == plain
+
+
+@pytest.fixture
+def owner(url: str) -> Iterator[Owner]:
+    with owning(url) as one:
+        one.insert(1)
+        yield one
+
+
+def test_a_retry_resumes_where_it_was_paid(url: str, owner: Owner) -> None:
+    """A job that fails after its first page reads only the second one the next time; the register has both costs."""
+    parrot = Parrot()
+    model, queue, sources = Gated(parrot), jobs_queue(uses="parrot"), list[str]()
+
+    @queue.handler
+    async def read(job: Job) -> None:
+        sources.append((await model.call(["page 1"])).source)
+        if job.attempt == 1:
+            raise OSError("the disk is full")
+        sources.append((await model.call(["page 2"])).source)
+
+    with working(make_worker(url, queue, gates={"parrot": FAST})):
+        eventually(lambda: owner.status(1) == "done")
+    assert sources == ["call", "resume", "call"]
+    assert [parts[0] for parts, _, _ in parrot.asked] == ["page 1", "page 2"]
+    assert [row["cost"] for row in owner("SELECT cost FROM tabellion_attempts ORDER BY n")] == [0.25, 0.25]
+
+
+def test_a_bad_answer_is_kept_as_evidence_and_asked_for_differently(url: str, owner: Owner) -> None:
+    """A cut-off answer is retried in parts; it is paid for, kept raw, and never a result."""
+    schema = {"type": "object", "properties": {"vendor": {"type": "string"}, "total": {"type": "number"}}}
+
+    def answer(_parts: Sequence[Part], wanted: Schema | None, _ask: Ask) -> Reply:
+        assert wanted is not None
+        if len(wanted["properties"]) > 1:
+            raise BadOutput("cut off", "truncated", raw='{"vendor": "Ac', cost=0.5, hint={"split": 2})
+        name = next(iter(wanted["properties"]))
+        return Reply(text="{}", object={name: {"vendor": "Acme", "total": 5}[name]}, cost=0.1)
+
+    parrot = Parrot(answer)
+    model, queue, objects = Gated(parrot), jobs_queue(uses="parrot"), list[object]()
+
+    @queue.handler
+    async def read(job: Job) -> None:
+        try:
+            objects.append((await model.call(["page"], schema)).object)
+        except BadOutput:
+            raw = owner("SELECT raw, reply FROM tabellion_memos") if owner.dialect == "sqlite" else []
+            assert all(row == {"raw": '{"vendor": "Ac', "reply": None} for row in raw)
+            raise
+
+    with working(make_worker(url, queue, gates={"parrot": FAST})):
+        eventually(lambda: owner.status(1) == "done")
+    assert objects == [{"vendor": "Acme", "total": 5}]
+    assert len(parrot.asked) == 3
+    costs = [row["cost"] for row in owner("SELECT cost FROM tabellion_attempts ORDER BY n")]
+    assert costs == [0.5, pytest.approx(0.2)]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "failures", "refusals"),
+    [
+        (Throttled("too many", hint=3.0), Throttled, 0, 1),
+        (Unavailable("503"), Unavailable, 1, 0),
+        (Rejected("bad request"), Permanent, 0, 0),
+        (BadOutput("rubbish", "json", raw="x"), BadOutput, 0, 0),
+    ],
+)
+def test_each_trouble_is_told_to_the_gate(
+    url: str, error: Exception, expected: type[Exception], failures: int, refusals: int
+) -> None:
+    """The gate hears of refusals and failures, and of nothing that is the request's own fault."""
+
+    async def go() -> None:
+        async with OpenDesk(Environment("prod", url), {"parrot": FAST}) as desk:
+            with pytest.raises(expected):
+                await Gated(Parrot(raises(error)), desk=desk).call(["Hello"])
+        state = await state_of(url)
+        assert (state.failures, state.refusals) == (failures, refusals)  # type: ignore[attr-defined]
+
+    asyncio.run(go())
+
+
+def test_a_refused_key_closes_the_gate(url: str) -> None:
+    """The first refusal closes it: the next call is not made."""
+    parrot = Parrot(raises(KeyRefused("parrot does not accept the key")))
+
+    async def go() -> None:
+        async with OpenDesk(Environment("prod", url), {"parrot": FAST}) as desk:
+            model = Gated(parrot, desk=desk, memo=False)
+            with pytest.raises(KeyRefused):
+                await model.call(["Hello"])
+            with pytest.raises(GateClosed, match="does not accept the key"):
+                await model.call(["Hello"])
+
+    asyncio.run(go())
+    assert len(parrot.asked) == 1
+
+
+def test_an_outage_costs_no_attempt_once_the_gate_is_closed(url: str) -> None:
+    """The call whose failure closes the gate ends as a closed gate, which spends nothing."""
+    parrot = Parrot(raises(Unavailable("parrot said 503")))
+
+    async def go() -> list[str]:
+        async with OpenDesk(Environment("prod", url), {"parrot": FAST}) as desk:
+            model = Gated(parrot, desk=desk, memo=False)
+            names = []
+            for _ in range(6):
+                try:
+                    await model.call(["Hello"])
+                except (Unavailable, GateClosed) as error:
+                    names.append(type(error).__name__)
+            return names
+
+    assert asyncio.run(go()) == ["Unavailable"] * 4 + ["GateClosed"] * 2
+    assert len(parrot.asked) == 5
+
+
+def test_outside_a_worker_it_says_what_it_needs() -> None:
+    """A call with no job and no desk names the way."""
+    with pytest.raises(ConfigurationError, match="OpenDesk"):
+        asyncio.run(Gated(Parrot()).call(["Hello"]))
