@@ -59,8 +59,14 @@ def test_the_checker_catches_a_wrong_engine(mutant: str, database: str, server: 
                                             monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     """An engine that breaks one promise on purpose is found out."""
     monkeypatch.setattr(chaos, "STUCK", 5.0)
-    report, _ = chaos.run(database, jobs=1200, kills=3, seed=4, mutant=mutant, server=server, slack=60.0, limit=5.0)
-    found = {kind for kind, count in report.violations.items() if count}
+    found: set[str] = set()
+    for limit in (5.0, 30.0):  # a zombie may have been stopped with the file's lock in its hands, and used up the time
+        report, _ = chaos.run(
+            database, jobs=1200, kills=3, seed=4, mutant=mutant, server=server, slack=60.0, limit=limit
+        )
+        found = {kind for kind, count in report.violations.items() if count}
+        if found & CAUGHT[mutant]:
+            break
     assert found & CAUGHT[mutant], f"found only {found}:\n" + "\n".join(report.lines())
 
 
