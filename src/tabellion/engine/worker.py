@@ -29,6 +29,7 @@ from tabellion.engine.roster import Member
 from tabellion.engine.rounds import Rounds
 from tabellion.engine.runner import Run, Runner
 from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.signals import waking
 from tabellion.engine.site import Site
 from tabellion.engine.slots import Lane, Slots, lanes
 
@@ -158,17 +159,18 @@ class Worker:
 
         thread = threading.Thread(target=engine, name=f"tabellion {self.id}", daemon=True)
         thread.start()
-        try:
-            await asyncio.shield(ended)
-        except asyncio.CancelledError:
-            self.stop()
-            self.stop()
-            with contextlib.suppress(asyncio.CancelledError):
+        with waking(loop) if self._owns_process else contextlib.nullcontext():
+            try:
                 await asyncio.shield(ended)
-            raise
-        finally:
-            thread.join(1)
-            await close_users(self._desks.values())
+            except asyncio.CancelledError:
+                self.stop()
+                self.stop()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.shield(ended)
+                raise
+            finally:
+                thread.join(1)
+                await close_users(self._desks.values())
 
     def _end_stuck_process(self) -> None:
         """Ends the process when a handler would keep it: its job has been handed back, nothing is left to wait for."""
