@@ -10,11 +10,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tabellion import Job, Store
+from tabellion.engine import gate as gate_module
 from tabellion.engine.desk import OpenDesk
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import GateClosed
+from tabellion.engine.errors import GateClosed, Unreachable
+from tabellion.engine.gate import Gate
 from tabellion.engine.gate_row import GateRow
-from tabellion.engine.gate_state import GateSettings, News
+from tabellion.engine.gate_state import GateSettings, News, Turn
 from tabellion.engine.gates import Gates
 from tabellion.engine.limiter import BURST, Adaptive
 from tests.owner import Owner, jobs_queue
@@ -213,5 +215,62 @@ def test_outside_a_worker_a_desk_is_opened(url: str) -> None:
             (await desk.admit("gemini", None)).succeeded(0.5)
         async with Store(url) as store:
             assert (await GateRow(store, "gemini", FAST).read())[0].spent == 0.5
+
+    asyncio.run(go())
+
+
+def test_a_call_that_today_cannot_pay_for_is_not_made(url: str) -> None:
+    """The estimate is looked at before the call: too dear, it is refused with its price, and so are those after it."""
+
+    async def go() -> None:
+        async with opened(url, GateSettings(rate=500, min_rate=500, budget=1.0)) as gates:
+            gate = gates.named("gemini")
+            (await gate.admit(0.4)).succeeded(0.4)
+            with pytest.raises(GateClosed, match=r"the next call may cost \$0\.70"):
+                await gate.admit(0.7)
+            with pytest.raises(GateClosed, match="over budget"):
+                await gate.admit(0.1)
+
+    asyncio.run(go())
+
+
+class Broken(GateRow):
+    """A gate's row that fails as often as told."""
+
+    def __init__(self, store: Store, failures: int, error: Exception) -> None:
+        super().__init__(store, "gemini", FAST)
+        self.turns, self._failures, self._error = 0, failures, error
+
+    async def turn(self, news: News, want: int) -> Turn:
+        """Fails, and then does not."""
+        self.turns += 1
+        if self.turns <= self._failures:
+            raise self._error
+        return await super().turn(news, want)
+
+
+@pytest.mark.parametrize("error", [Unreachable("away"), ValueError("no JSON")])
+def test_a_database_in_trouble_is_asked_again_after_a_rest(
+    sqlite_url: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a turn raises, the gate goes on, does not ask in a frenzy, and forgets no news."""
+    monkeypatch.setattr(gate_module, "AGAIN", 0.05)
+
+    async def go() -> None:
+        async with Store(sqlite_url) as store:
+            row = Broken(store, 2, error)
+            gate = Gate(row)
+            running = asyncio.create_task(gate.run())
+            admitted = await gate.admit()
+            assert row.turns == 3
+            admitted.throttled(None)
+            await admitted.heard()
+            assert (await row.read())[0].refusals == 1
+            row._failures = 10**6
+            gate.tell({"failed": 1, "why": "503"})
+            for _ in range(2000):
+                await asyncio.sleep(0)
+            assert row.turns < 50
+            running.cancel()
 
     asyncio.run(go())

@@ -33,7 +33,7 @@ def test_an_outage_closes_it_with_the_reason() -> None:
 def test_a_spent_budget_closes_it_until_midnight() -> None:
     """Reaching the day's budget closes the gate until the next day (UTC) begins; then it is open again."""
     gate = state(budget=1.0)
-    turn = gate.turn(NOON, News(ok=10, spent=1.0), 5)
+    turn = gate.turn(NOON, News(ok=10, spent=1.0, paid=1.0), 5)
     assert "over budget: $1.00 of $1.00" in turn.closed
     assert turn.reopens == pytest.approx(DAY / 2)
     tomorrow = gate.turn(NOON + DAY / 2 + 1, News(), 5)
@@ -44,15 +44,33 @@ def test_a_spent_budget_closes_it_until_midnight() -> None:
 def test_the_next_call_must_fit_the_budget() -> None:
     """A gate closes before the call that would exceed the budget, judged by what calls usually cost."""
     gate = state(budget=1.0)
-    assert not gate.turn(NOON, News(ok=1, spent=0.3), 1).closed
-    assert not gate.turn(NOON, News(ok=1, spent=0.3), 1).closed
-    assert gate.turn(NOON, News(ok=1, spent=0.3), 1).closed
+    assert not gate.turn(NOON, News(ok=1, spent=0.3, paid=0.3), 1).closed
+    assert not gate.turn(NOON, News(ok=1, spent=0.3, paid=0.3), 1).closed
+    assert gate.turn(NOON, News(ok=1, spent=0.3, paid=0.3), 1).closed
+
+
+def test_money_charged_for_calls_under_way_is_not_what_calls_usually_cost() -> None:
+    """One answer beside ten estimates does not make a usual call ten times as dear, and close the gate too early."""
+    gate = state(budget=1.0)
+    assert not gate.turn(NOON, News(ok=1, spent=0.55, paid=0.05), 1).closed
+    assert gate.typical == pytest.approx(0.05)
+
+
+def test_a_call_that_does_not_fit_closes_it_until_midnight_or_until_there_is_more_money() -> None:
+    """A call dearer than what is left closes the gate with its price in the reason; a larger budget opens it."""
+    gate = state(budget=1.0)
+    turn = gate.turn(NOON, News(needed=1.5), 1)
+    assert "the next call may cost $1.50" in turn.closed
+    gate.edit(NOON, {"budget": 5.0})
+    assert not gate.turn(NOON, News(), 1).closed
+    assert gate.turn(NOON, News(needed=9.0), 1).closed
+    assert not gate.turn(NOON + DAY, News(), 1).closed
 
 
 def test_it_is_saved_and_loaded_as_it_was() -> None:
     """State is JSON and survives a restart, live edits included."""
     gate = state(rate=10)
-    gate.turn(NOON, News(ok=3, spent=0.5), 2)
+    gate.turn(NOON, News(ok=3, spent=0.5, paid=0.5), 2)
     gate.edit(NOON, {"budget": 7.0, "max_rate": 20.0})
     again = GateState.load(GateSettings(rate=10), gate.dump())
     assert again.dump() == gate.dump()

@@ -339,7 +339,9 @@ def test_a_job_stopped_before_its_handler_began_is_reported(why: Why) -> None:
         run = Run(Job(queue, 1, "1", {"id": 1}, n=1, token="t", attempt=1, worker="w"))
         runner.start([run])
         runner.stop(run, why)
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(10):
+            while not reports:
+                await asyncio.sleep(0)
         return reports
 
     [settlement] = asyncio.run(story())

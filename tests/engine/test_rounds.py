@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from typing import Any
 
 import pytest
 
-from tabellion import Environment, Job, Queue, Worker
+from tabellion import Environment, Job, Queue, Store, Worker
 from tabellion.engine import controls
 from tests.owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
@@ -63,18 +62,26 @@ def test_two_stages_meet_without_waiting_for_a_poll(url: str, owner: Owner) -> N
     assert [row["ocr_text"] for row in rows] == ["text of 1.pdf", "text of 2.pdf", "text of 3.pdf"]
 
 
-def test_new_rows_wake_an_idle_worker(url: str, owner: Owner) -> None:
+def test_new_rows_wake_an_idle_worker(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows added through the store are picked up without waiting for a poll."""
     queue = jobs_queue()
-    diary = Diary()
+    looks: list[list[Job]] = []
+    right = Store.claim
+
+    async def claim(store: Store, *given: Any, **options: Any) -> list[Job]:
+        found = await right(store, *given, **options)
+        looks.append(found)
+        return found
+
+    monkeypatch.setattr(Store, "claim", claim)
 
     @queue.handler
     async def work(job: Job) -> None:
         pass
 
-    with working(make_worker(url, queue, poll=600.0, listeners=[diary])):
-        eventually(lambda: diary.of("environment_up"))
-        time.sleep(0.3)  # the first look must be over: there is no event for "found nothing"
+    with working(make_worker(url, queue, poll=600.0)):
+        eventually(lambda: looks)
+        assert looks[0] == []
         ask(url, lambda store: store.add(queue, id=1))
         eventually(lambda: owner.status(1) == "done")
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import signal
 import threading
+from pathlib import Path
 from types import FrameType
 
 import pytest
 
 from tabellion.engine.signals import waking
+from tests.owner import owning
+from tests.working import laboring
 
 
 @pytest.mark.timeout(20)
@@ -43,3 +47,13 @@ def test_a_signal_to_another_thread_runs_its_handler() -> None:
         thread.join()
         signal.signal(signal.SIGUSR1, before)
     assert heard == [signal.SIGUSR1]
+
+
+def test_a_worker_hears_a_signal_that_another_of_its_threads_received(sqlite_url: str, tmp_path: Path) -> None:
+    """An idle worker process ends on a SIGTERM that the system gave to its engine's thread."""
+    with owning(sqlite_url), laboring(sqlite_url, tmp_path) as laborer:
+        laborer.await_event("environment_up")
+        other = next(int(task.name) for task in Path(f"/proc/{laborer.pid}/task").iterdir()
+                     if int(task.name) != laborer.pid)  # fmt: skip
+        assert ctypes.CDLL(None, use_errno=True).tgkill(laborer.pid, other, signal.SIGTERM) == 0
+        assert laborer.wait(20) == 0, laborer.errors()

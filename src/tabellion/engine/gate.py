@@ -46,7 +46,7 @@ class Pass:
 
     def succeeded(self, cost: float | None) -> None:
         """The upstream answered, and this is what it cost."""
-        self._tell(ok=1, epoch=self._breaker, spent=(cost or 0.0) - self._estimate)
+        self._tell(ok=1, epoch=self._breaker, paid=cost or 0.0, spent=(cost or 0.0) - self._estimate)
 
     def throttled(self, hint: float | None) -> None:
         """The upstream wants fewer calls."""
@@ -89,13 +89,15 @@ class Gate:
         self._thread = threading.get_ident()
         self._ok_at = 0.0
         self._slots: deque[Slot] = deque()
-        self._waiting: deque[tuple[asyncio.Future[Slot], float]] = deque()
+        self._waiting: deque[asyncio.Future[Slot]] = deque()
         self._promised: set[str] = set()  #: jobs that were claimed for a slot and have not called yet
         self._wanted = 0  #: slots that claims would like to have
         self._news = News()
         self._epoch: tuple[int, int] | None = None
         self._closed, self._reopens_at, self._wary = "", 0.0, False
+        self._left: float | None = None  #: dollars of today's budget, when there is one
         self._again_at = 0.0
+        self._rests_until = 0.0  #: after a turn that failed
         self._told_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._stir = asyncio.Event()
@@ -169,6 +171,8 @@ class Gate:
             self._slots.clear()
         mine.abandoned += news.get("abandoned", 0)
         mine.spent += news.get("spent", 0.0)
+        mine.paid += news.get("paid", 0.0)
+        mine.needed = max(mine.needed, news.get("needed", 0.0))
         mine.why = news.get("why", mine.why)
         mine.refused = news.get("refused", mine.refused)
         if "throttled" in news:
@@ -199,13 +203,18 @@ class Gate:
         slot = self._take() if promised or not self._waiting else None
         if slot is None:
             slot = await self._wait()
+        if self._left is not None and estimate > self._left - max(0.0, self._news.spent):
+            # Not the call's fault, and not for this process alone: the whole gate waits for tomorrow's money.
+            self._slots.appendleft(slot)
+            self.tell({"needed": estimate})
+            await self.told()
+            raise self._closure()
         self._news.spent += estimate
         return Pass(self, slot, estimate)
 
     async def _wait(self) -> Slot:
         future: asyncio.Future[Slot] = self._loop.create_future()
-        entry = (future, time.monotonic())
-        self._waiting.append(entry)
+        self._waiting.append(future)
         self._stir.set()
         try:
             async with asyncio.timeout(PATIENCE):
@@ -215,7 +224,7 @@ class Gate:
             raise GateClosed(self.name, why, after=LONGEST_PAUSE * 10) from None
         finally:
             with contextlib.suppress(ValueError):
-                self._waiting.remove(entry)
+                self._waiting.remove(future)
 
     def _take(self) -> Slot | None:
         self._prune()
@@ -235,7 +244,7 @@ class Gate:
             slot = self._take()
             if slot is None:
                 break
-            future, _ = self._waiting.popleft()
+            future = self._waiting.popleft()
             if future.done():
                 self._slots.appendleft(slot)
             else:
@@ -253,10 +262,12 @@ class Gate:
 
     def _is_closed(self) -> bool:
         """Closed for this process: whoever has a slot may use it, and be the one who finds out."""
-        return bool(self._closed) and time.monotonic() < self._reopens_at and not self._slots
+        probing = bool(self._slots) and self._wary
+        return bool(self._closed) and time.monotonic() < self._reopens_at and not probing
 
     def _closure(self) -> GateClosed:
-        return GateClosed(self.name, self._closed, after=max(0.1, self._reopens_at - time.monotonic()))
+        why = self._closed or "over budget: this call would cost more than is left today (UTC)"
+        return GateClosed(self.name, why, after=max(1.0, self._reopens_at - time.monotonic()))
 
     def _schedule(self) -> None:
         """Wakes claims up when a closed gate may be open again."""
@@ -281,6 +292,9 @@ class Gate:
             await self._stir.wait()
             self._stir.clear()
             now = time.monotonic()
+            if now < self._rests_until:
+                self._come_back()
+                continue
             asking = self._short > 0 and now >= self._again_at and not self._is_closed()
             old = self._wary or self._at_once or now >= self._told_at + NEWS_PAUSE
             telling = self._news.urgent or (bool(self._news) and old)
@@ -300,7 +314,8 @@ class Gate:
         if self._short > 0:
             times.append(max(self._again_at, self._reopens_at if self._closed else 0.0))
         if times:
-            self._loop.call_later(max(SHORTEST_PAUSE, min(times) - now), self._stir.set)
+            due = max(min(times), self._rests_until)
+            self._loop.call_later(max(SHORTEST_PAUSE, due - now), self._stir.set)
 
     async def _peek(self) -> None:
         """Looks without changing anything: others would look in turn, and so on."""
@@ -321,10 +336,11 @@ class Gate:
             news.ok_ago = asked_at - self._ok_at
             turn = await self._row.turn(news, max(0, want))
             self.trouble = ""
-        except StoreError as error:
-            self._unsay(news)
+        except Exception as error:
+            # Whatever it is, callers wait for this loop to go on: it is told to those who run out of patience.
             self.trouble = f"the gate's database does not answer: {error}"
-            self._again_at = time.monotonic() + AGAIN
+            self._rests_until = time.monotonic() + AGAIN
+            self._unsay(news)
             return
         finally:
             self._turning = False
@@ -339,7 +355,10 @@ class Gate:
     def _unsay(self, news: News) -> None:
         """The news could not be told: they are told the next time."""
         newer, self._news = self._news, news
-        self.tell({"ok": newer.ok, "failed": newer.failed, "abandoned": newer.abandoned, "spent": newer.spent})
+        for name in ("ok", "failed", "abandoned", "spent", "paid"):
+            setattr(news, name, getattr(news, name) + getattr(newer, name))
+        news.needed = max(news.needed, newer.needed)
+        self._stir.set()
         news.throttled += newer.throttled
         news.epochs += newer.epochs
         news.why, news.refused = newer.why or news.why, newer.refused or news.refused
@@ -352,11 +371,11 @@ class Gate:
         # Counted from when we asked: the answer's way must not make the fleet's spacing uneven.
         self._slots.extend(Slot(asked_at + after, turn.epoch) for after in turn.slots)
         was_closed, self._closed, self._wary = self._closed, turn.closed, turn.wary
-        self._reopens_at = now + turn.reopens
+        self._reopens_at, self._left = now + turn.reopens, turn.left
         if bool(was_closed) != bool(turn.closed):
             self._changed(self.name, turn.closed)
         if self._is_closed():
-            for future, _ in self._waiting:
+            for future in self._waiting:
                 if not future.done():
                     future.set_exception(self._closure())
             self._waiting.clear()

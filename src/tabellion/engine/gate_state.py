@@ -12,6 +12,7 @@ from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.limiter import DEFAULT_RATES, PROFILES, Limiter, Rates
 
 DAY = 86_400.0
+KEPT = ("day", "spent", "typical", "needed", "calls", "refusals", "failures")  #: plain numbers of a gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +66,17 @@ class News:
     abandoned: int = 0  #: nobody waited for the answer
     why: str = ""
     refused: str = ""  #: the key was not accepted, and the provider's words
-    spent: float = 0.0
+    spent: float = 0.0  #: charged before calls, less what they did not cost after all
+    paid: float = 0.0  #: what answered calls cost
+    needed: float = 0.0  #: what a call would have cost that today's money does not cover
 
     def __bool__(self) -> bool:
-        return bool(self.ok or self.throttled or self.failed or self.abandoned or self.refused or self.spent)
+        return bool(self.ok or self.abandoned or self.spent or self.urgent)
 
     @property
     def urgent(self) -> bool:
         """Whether others should know at once."""
-        return bool(self.throttled or self.failed or self.refused)
+        return bool(self.throttled or self.failed or self.refused or self.needed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class Turn:
     closed: str = ""  #: why nothing may go, in words for people
     reopens: float = 0.0  #: seconds until it may be otherwise
     wary: bool = False
+    left: float | None = None  #: dollars of today's budget, when there is one
 
 
 @dataclass
@@ -99,6 +103,7 @@ class GateState:
     day: int = 0
     spent: float = 0.0  #: dollars today
     typical: float = 0.0  #: dollars of a usual call
+    needed: float = 0.0  #: dollars of a call that did not fit into today's budget
     calls: int = 0
     refusals: int = 0
     failures: int = 0
@@ -110,9 +115,7 @@ class GateState:
         edits = saved.get("edits", {})
         settings = settings.edited(edits)
         memory = saved.get("limiter", {}) if saved.get("profile") == settings.profile else {}
-        plain = {
-            name: saved[name] for name in ("day", "spent", "typical", "calls", "refusals", "failures") if name in saved
-        }
+        plain = {name: saved[name] for name in KEPT if name in saved}
         return cls(
             settings, PROFILES[settings.profile].load(settings.rates, memory), Breaker.load(saved.get("breaker", {})),
             edits, **plain,
@@ -143,15 +146,16 @@ class GateState:
         settings, breaker_was = self.settings, self.breaker.epoch
         today = int(now // DAY)
         if today != self.day:
-            self.day, self.spent = today, 0.0
+            self.day, self.spent, self.needed = today, 0.0, 0.0
         self.spent = max(0.0, self.spent + news.spent)
         self.calls += news.ok + news.failed + len(news.throttled)
         self.refusals += len(news.throttled)
         self.failures += news.failed
         if news.ok:
             self.limiter.succeeded(now, news.ok)
-            if news.spent > 0:
-                self.typical += (news.spent / news.ok - self.typical) * (0.2 if self.typical else 1.0)
+            if news.paid > 0:
+                self.typical += (news.paid / news.ok - self.typical) * (0.2 if self.typical else 1.0)
+        self.needed = max(self.needed, news.needed)
         # Whoever is told to slow down is not talking to a dead server.
         if news.ok or news.throttled:
             answered = news.ok + len(news.throttled)
@@ -182,16 +186,16 @@ class GateState:
         return Turn(
             tuple(at - now for at in slots), self.epoch, max(0.0, (reopens if closed else again) - now), closed,
             max(0.0, reopens - now) if closed else 0.0, self.breaker.wary,
+            None if self.settings.budget is None else self.settings.budget - self.spent_today(now),
         )  # fmt: skip
 
     def closure(self, now: float) -> tuple[str, float]:
         """Why the gate is closed, and until when; empty when it is open."""
         budget = self.settings.budget
-        if budget is not None and self.spent + self.typical > budget and int(now // DAY) == self.day:
-            return (
-                f"over budget: ${self.spent:.2f} of ${budget:.2f} spent today (UTC)",
-                (self.day + 1) * DAY,
-            )
+        next_call = max(self.typical, self.needed)
+        if budget is not None and self.spent + next_call > budget and int(now // DAY) == self.day:
+            said = f"over budget: ${self.spent:.2f} of ${budget:.2f} spent today (UTC)"
+            return f"{said}, the next call may cost ${next_call:.2f}", (self.day + 1) * DAY
         breaker = self.breaker
         if breaker.state != "closed" and not breaker.allows(now, self.settings.threshold):
             if breaker.state == "probing":
@@ -207,6 +211,8 @@ class GateState:
         """What a person changes live; raises ConfigurationError when it cannot be."""
         self.settings = self.settings.edited(changes)
         self.edits |= changes
+        if "budget" in changes:
+            self.needed = 0.0
         if changes.keys() & {"profile", "min_rate", "max_rate"} or "rate" in changes:
             speed = changes.get("rate", self.limiter.speed)
             self.limiter = PROFILES[self.settings.profile].load(self.settings.rates, self.limiter.as_dict())
