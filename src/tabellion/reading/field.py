@@ -1,0 +1,29 @@
+"""A field that was read: its value, where it stands, how sure we are, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tabellion.reading.page import Box
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One value of a document."""
+
+    value: Any  #: normalised: ISO dates, decimal strings, ISO currency; a list of dicts for line items
+    confidence: float = 0.0  #: the chance that the value is right
+    page: int | None = None
+    box: Box | None = None
+    quote: str | None = None  #: the words of the page that say so
+    source: str = "text"  #: xml, text, ocr, model, or computed from other fields
+    reasons: tuple[str, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """As JSON tells it."""
+        box = [round(side, 4) for side in self.box] if self.box else None
+        return {
+            "value": self.value, "confidence": round(self.confidence, 3), "page": self.page, "box": box,
+            "quote": self.quote, "source": self.source, "reasons": list(self.reasons),
+        }  # fmt: skip

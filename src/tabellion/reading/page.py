@@ -1,0 +1,59 @@
+"""Words and the pages they stand on, with one coordinate space for everything.
+
+A box is `(x0, y0, x1, y1)` in 0..1 of the page as a person sees it (turned upright), origin top left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Box = tuple[float, float, float, float]
+Source = Literal["text", "ocr", "model", "failed"]  #: where a page's words came from
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word as it stands on the page."""
+
+    text: str
+    box: Box
+    score: float = 1.0  #: how sure its reader was; 1.0 for a text layer
+    line: int = 0  #: words with the same number stand on one printed line
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page: its words in reading order, where they came from, and how good they are."""
+
+    number: int  #: from 1
+    width: float  #: as seen, in points for a PDF and pixels for an image
+    height: float
+    source: Source
+    quality: float = 1.0  #: 0..1: mean score of the OCR, or how much of a text layer looks like language
+    words: tuple[Word, ...] = field(default=(), repr=False)
+    rotation: int = 0  #: degrees clockwise it was turned by to stand upright, beyond what the file itself says
+    error: str | None = None  #: why this page could not be read, when its source is "failed"
+
+    @property
+    def text(self) -> str:
+        """The words, a printed line each."""
+        lines: dict[int, list[str]] = {}
+        for word in self.words:
+            lines.setdefault(word.line, []).append(word.text)
+        return "\n".join(" ".join(line) for line in lines.values())
+
+    def summary(self) -> dict[str, Any]:
+        """What is told about a page without its words."""
+        told: dict[str, Any] = {
+            "number": self.number, "source": self.source, "quality": round(self.quality, 3),
+            "size": [round(self.width, 2), round(self.height, 2)], "rotation": self.rotation,
+        }  # fmt: skip
+        return {**told, "error": self.error} if self.error else told
+
+
+def around(boxes: Iterable[Box]) -> Box:
+    """The smallest box around all of them."""
+    x0, y0, x1, y1 = zip(*boxes, strict=True)
+    return min(x0), min(y0), max(x1), max(y1)
