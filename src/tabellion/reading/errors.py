@@ -23,6 +23,7 @@ CODES = {
     "pdf_damaged": "the PDF cannot be opened",
     "pdf_empty": "the PDF has no pages",
     "image_damaged": "the image cannot be decoded",
+    "page_missing": "the document has no page of that number",
 }
 
 

@@ -1,0 +1,80 @@
+"""Puts words in reading order and numbers the printed lines they stand on.
+
+Two words stand on one row when their heights overlap by more than half of the smaller one; they stand on one line
+when the gap between them is also less than GAP times their height, so that the columns of a table or a letter head
+are lines of their own. Lines are numbered from the top down, and from left to right along a row.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from tabellion.reading.page import Word
+
+#: A gap wider than this many heights of the line ends it.
+GAP = 2.5
+
+
+def arrange(words: Iterable[Word], aspect: float) -> tuple[Word, ...]:
+    """The words in reading order, each with the number of its line; `aspect` is the page's width over its height."""
+    arranged: list[Word] = []
+    number = 0
+    for row in _rows(words):
+        # Boxes are shares of the page: a height is turned into a share of the width to be compared with a gap.
+        reach = GAP * median(word.box[3] - word.box[1] for word in row) / aspect
+        right = row[0].box[2]
+        for word in row:
+            if word.box[0] - right > reach:
+                number += 1
+            right = max(right, word.box[2])
+            arranged.append(replace(word, line=number))
+        number += 1
+    return tuple(arranged)
+
+
+def _rows(words: Iterable[Word]) -> list[list[Word]]:
+    """Words that stand side by side, from left to right; rows from the top down."""
+    rows: list[list[Word]] = []
+    reaching: list[tuple[float, list[Word]]] = []  # rows that words to come may join, and how far down they reach
+    for word in sorted(words, key=_middle):
+        top = word.box[1]
+        reaching = [(bottom, row) for bottom, row in reaching if bottom > top]
+        best, least = None, 2.0
+        for index, (_, row) in enumerate(reaching):
+            away, other = _nearest(row, word)
+            if away < least and _overlap(word, other) > 0.5:
+                best, least = index, away
+        if best is None:
+            rows.append([word])
+            reaching.append((word.box[3], rows[-1]))
+        else:
+            bottom, row = reaching[best]
+            insort(row, word, key=_left)
+            reaching[best] = max(bottom, word.box[3]), row
+    return sorted(rows, key=lambda row: median(map(_middle, row)))
+
+
+def _left(word: Word) -> float:
+    return word.box[0]
+
+
+def _middle(word: Word) -> float:
+    return word.box[1] + word.box[3]
+
+
+def _nearest(row: Sequence[Word], word: Word) -> tuple[float, Word]:
+    # On a page that is not quite straight a row climbs or falls: its nearest word tells, not its farthest.
+    left = word.box[0]
+    at = bisect(row, left, key=_left)
+    return min(((abs(other.box[0] - left), other) for other in row[max(0, at - 1) : at + 1]), key=lambda pair: pair[0])
+
+
+def _overlap(word: Word, other: Word) -> float:
+    """How much of the smaller height both share."""
+    _, top, _, bottom = word.box
+    _, other_top, _, other_bottom = other.box
+    shared = min(bottom, other_bottom) - max(top, other_top)
+    return shared / (min(bottom - top, other_bottom - other_top) or 1.0)

@@ -1,0 +1,140 @@
+"""Draws a page as a picture, with or without boxes and their names, so that a person can check them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from tabellion.reading.child import contents
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.limits import Limits
+from tabellion.reading.page import Box
+from tabellion.reading.pages import default_sandbox
+from tabellion.reading.sandbox import Sandbox
+from tabellion.reading.sniff import Kind, opened, sniff
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Format = Literal["PNG", "JPEG"]
+TASK = "tabellion.reading.draw:render"
+WIDTH = 1200
+WIDEST = 6000
+#: Bytes of the picture in one message.
+CHUNK = 4 << 20
+LONGEST_LABEL = 40
+#: Dark enough for white letters on them, and well apart for most eyes.
+COLORS = ("#c0392b", "#1f618d", "#1e8449", "#7d3c98", "#b9560f", "#0e6655", "#a93279", "#5d4037")
+
+
+def draw(
+    source: str | os.PathLike[str] | bytes,
+    number: int = 1,
+    *,
+    boxes: Mapping[str, Box] | None = None,
+    rotation: int = 0,
+    width: int = WIDTH,
+    format: Format = "PNG",  # noqa: A002 - Pillow's word for it
+    sandbox: Sandbox | None = None,
+    limits: Limits | None = None,
+    password: str | None = None,
+) -> bytes:
+    """Page `number` of a file as PNG or JPEG, `width` pixels wide, with the boxes drawn and named.
+
+    Give a page's `rotation` too, and the picture is turned upright as the page was for its boxes.
+    """
+    pool = sandbox or default_sandbox()
+    bounds = limits or pool.limits
+    arguments = {
+        "number": number, "boxes": {name: list(box) for name, box in (boxes or {}).items()}, "rotation": rotation,
+        "width": min(width, WIDEST), "format": format, "password": password, "limits": bounds.told(),
+    }  # fmt: skip
+    with opened(source, bounds) as (file, _, _):
+        chunks = [base64.b64decode(str(item["chunk"])) for item in pool.run(TASK, arguments, file, bounds)]
+    return b"".join(chunks)
+
+
+def render(
+    file: int,
+    number: int,
+    boxes: Mapping[str, Any],
+    rotation: int,
+    width: int,
+    format: Format,  # noqa: A002
+    password: str | None,
+    limits: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """The task: the picture in pieces."""
+    image = page_image(contents(file), number, width, rotation, Limits.heard(limits), password)
+    if boxes:
+        image = image.convert("RGB")
+        mark(image, boxes)
+    stream = io.BytesIO()
+    image.save(stream, format, **({"quality": 85} if format == "JPEG" else {}))
+    content = stream.getvalue()
+    for start in range(0, len(content), CHUNK):
+        yield {"chunk": base64.b64encode(content[start : start + CHUNK]).decode()}
+
+
+def page_image(
+    content: bytes, number: int, width: int, rotation: int, limits: Limits, password: str | None = None
+) -> Image:
+    """A page as it is seen, turned clockwise by `rotation`, as wide as asked for."""
+    kind = sniff(content)
+    if kind is Kind.PDF:
+        from tabellion.reading.pdf import Pdf
+
+        pdf = Pdf(content, limits, password)
+        try:
+            _there(number, len(pdf))
+            with pdf.page(number - 1) as page:
+                across = width if rotation % 180 == 0 else max(1, round(width * page.width / page.height))
+                image = page.image(width=across)
+        except ValueError as error:
+            raise Unreadable("pdf_damaged", str(error)) from None
+        finally:
+            pdf.close()
+    else:
+        from tabellion.reading.image import Picture
+
+        picture = Picture(content, kind, limits)
+        try:
+            _there(number, picture.count)
+            image = picture.frame(number - 1)
+        finally:
+            picture.close()
+    if rotation % 360:
+        image = image.rotate(-rotation, expand=True)
+    height = round(image.height * width / image.width)
+    if image.width != width and 0 < width * height <= limits.pixels:
+        image = image.resize((width, max(1, height)))
+    return image
+
+
+def _there(number: int, count: int) -> None:
+    if not 1 <= number <= count:
+        raise Unreadable("page_missing", f"there is no page {number}: the document has {count}")
+
+
+def mark(image: Image, boxes: Mapping[str, Any]) -> None:
+    """Draw each box with its name on a colour picture."""
+    from PIL import ImageDraw, ImageFont
+
+    pen = ImageDraw.Draw(image)
+    size = max(11, image.width // 80)
+    font = ImageFont.load_default(size)
+    for index, (name, box) in enumerate(boxes.items()):
+        color = COLORS[index % len(COLORS)]
+        x0, y0, x1, y1 = (side * length for side, length in zip(box, image.size * 2, strict=True))
+        pen.rectangle((x0 - 2, y0 - 2, x1 + 2, y1 + 2), outline=color, width=max(2, size // 6))
+        label = "".join(letter for letter in name if letter.isprintable())[:LONGEST_LABEL]
+        if not label:
+            continue
+        across = font.getlength(label) + 6
+        left = max(0.0, min(x0 - 2, image.width - across))
+        top = y0 - size - 8 if y0 - size - 8 >= 0 else y1 + 2
+        pen.rectangle((left, top, left + across, top + size + 6), fill=color)
+        pen.text((left + 3, top + 1), label, fill="white", font=font)

@@ -1,0 +1,136 @@
+"""Opens images with Pillow: sizes checked before decoding, frames as pages, everything turned to plain pixels.
+
+Only inside a child.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from PIL import Image, ImageFile, ImageOps
+
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.limits import Limits
+from tabellion.reading.sniff import Kind
+
+#: Formats whose further frames are pages. A second frame of PNG or WebP is animation.
+PAGED = (Kind.TIFF, Kind.GIF)
+CUT_OFF = "the image is cut off or damaged: what could be decoded was read"
+#: What Pillow raises on files that are not what they say.
+BROKEN = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    EOFError,
+    AttributeError,
+    ZeroDivisionError,
+)
+
+
+class Picture:
+    """An open image and its frames."""
+
+    def __init__(self, content: bytes, kind: Kind, limits: Limits) -> None:
+        self._content, self._kind, self._limits = content, kind, limits
+        self.notes: list[str] = []
+        with self._guarded():
+            self._image = self._open()
+            self.count = self._counted()
+
+    def _open(self) -> Image.Image:
+        image = Image.open(io.BytesIO(self._content), formats=[self._kind.name])
+        self._limits.check_image(*image.size, len(self._content))
+        return image
+
+    def _counted(self) -> int:
+        """The number of frames, no further than the limit: a file may hold more than anyone would wait for."""
+        if self._kind not in PAGED:
+            return 1
+        count = 1
+        try:
+            while True:
+                self._image.seek(count)
+                count += 1
+                self._limits.check_pages(count)
+        except EOFError:
+            pass
+        except BROKEN:
+            self.notes.append(CUT_OFF)
+        self._image.seek(0)
+        return count
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Pillow's own warnings and errors about size and damage, under our names."""
+        Image.MAX_IMAGE_PIXELS = self._limits.pixels
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            try:
+                yield
+            except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+                found = re.search(r"(\d+) pixels", str(error))
+                said = f"the image has {int(found[1]):,} pixels" if found else "the image has too many pixels"
+                raise Unreadable("image_too_large", f"{said}; the limit is {self._limits.pixels:,}") from None
+            except BROKEN as error:
+                said = (str(error).splitlines() or [""])[0][:200]
+                raise Unreadable("image_damaged", f"the image cannot be decoded: {said}") from None
+
+    def frame(self, index: int) -> Image.Image:
+        """One frame upright and as plain grey or colour on white; what can be decoded, if it is cut off."""
+        with self._guarded():
+            try:
+                return plain(self._loaded(index))
+            except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+                raise
+            except BROKEN:
+                ImageFile.LOAD_TRUNCATED_IMAGES = True
+                try:
+                    self._image = self._open()
+                    frame = plain(self._loaded(index))
+                finally:
+                    ImageFile.LOAD_TRUNCATED_IMAGES = False
+                if CUT_OFF not in self.notes:
+                    self.notes.append(CUT_OFF)
+                return frame
+
+    def _loaded(self, index: int) -> Image.Image:
+        if index:
+            self._image.seek(index)
+            self._limits.check_image(*self._image.size)
+        self._image.load()
+        return self._image
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._image.close()
+
+
+def plain(image: Image.Image) -> Image.Image:
+    """Upright as its camera says, 8 bits, grey or colour, on white."""
+    image = ImageOps.exif_transpose(image)
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        return _stretched(image)
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        white = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(white, image).convert("RGB")
+    return image.convert("L" if image.mode in ("1", "L") else "RGB")
+
+
+def _stretched(image: Image.Image) -> Image.Image:
+    """More than 8 bits: its darkest to black and its lightest to white, or a scan of 12 bits would be all dark."""
+    values = np.asarray(image).astype(np.float32)
+    values = np.nan_to_num(values, posinf=0.0, neginf=0.0)
+    low, high = float(values.min()), float(values.max())
+    if high <= low:
+        return Image.new("L", image.size, 255 if high > 0 else 0)
+    return Image.fromarray(((values - low) * (255 / (high - low))).astype(np.uint8))

@@ -1,0 +1,26 @@
+"""Something that is wrong with a document, said so that a person can act on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing that is wrong: an error sends the document back, a warning asks a person to look."""
+
+    code: str  #: stable, people script against it
+    severity: Severity
+    message: str
+    fields: tuple[str, ...] = ()  #: the fields it is about
+    rule: str = ""  #: who says so: a rule of EN 16931, a standard, or the name of a rule of the document type
+
+    def told(self) -> dict[str, Any]:
+        """As JSON tells it."""
+        return {
+            "code": self.code, "severity": self.severity, "message": self.message,
+            "fields": list(self.fields), "rule": self.rule,
+        }  # fmt: skip

@@ -1,0 +1,65 @@
+"""How much one document may cost: bytes, pages, pixels, seconds, memory; and the refusal that names the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from tabellion.reading.errors import Unreadable
+
+MEGA = 1_000_000
+MEBI = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a document may cost. Each limit that is passed has its own error code."""
+
+    bytes: int = 100 * MEGA  #: of the file: a scan of a few hundred pages is 50 MB. `too_large`
+    pages: int = 2000  #: per document. `too_many_pages`
+    pixels: int = 64 * MEGA  #: of one image: A4 at 600 dpi has 35 M. A page of a PDF is drawn to fit. `image_too_large`
+    ratio: int = 50_000  #: pixels per stored byte of a large image; a blank fax at 600 dpi has 40,000. `ratio_exceeded`
+    seconds: float = 1800.0  #: for the document, not counting the time its reader waits for us. `timed_out`
+    page_seconds: float = (
+        45.0  #: without a sign of life: opening, or one page; OCR of a page takes 2 to 10. `timed_out`
+    )
+    cpu_seconds: float = 3600.0  #: of processor time for the document, kept by the kernel. `resource_limit`
+    memory: int = 1400 * MEBI  #: resident in the child; OCR of a dense page takes up to 0.9 GB. `resource_limit`
+    address_space: int = 3072 * MEBI  #: mapped in the child, which is more: 1.2 GB with OCR. `resource_limit`
+    attachment_bytes: int = 10 * MEGA  #: of one embedded file that is handed on; larger ones are left out and noted
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if not getattr(self, one.name) > 0:
+                raise ValueError(f"the limit {one.name} must be more than 0, not {getattr(self, one.name)!r}")
+
+    def told(self) -> dict[str, Any]:
+        """As JSON tells it to a child."""
+        return asdict(self)
+
+    @classmethod
+    def heard(cls, told: Mapping[str, Any]) -> Limits:
+        """Made from what `told` gave."""
+        return cls(**told)
+
+    def check_bytes(self, count: int) -> None:
+        """Refuse a file that is too large."""
+        if count > self.bytes:
+            raise Unreadable("too_large", f"the file has {count:,} bytes; the limit is {self.bytes:,}")
+
+    def check_pages(self, count: int) -> None:
+        """Refuse a document with too many pages."""
+        if count > self.pages:
+            raise Unreadable("too_many_pages", f"the document has {count:,} pages; the limit is {self.pages:,}")
+
+    def check_image(self, width: int, height: int, stored: int | None = None) -> None:
+        """Refuse an image by the size its header says, and by what it unpacks to per byte that is stored."""
+        pixels = width * height
+        if pixels > self.pixels:
+            found = f"the image has {width:,} x {height:,} = {pixels:,} pixels; the limit is {self.pixels:,}"
+            raise Unreadable("image_too_large", found)
+        # A small image costs little however well it is packed.
+        if stored is not None and pixels > self.pixels // 4 and pixels > self.ratio * max(stored, 1):
+            found = f"the image unpacks {stored:,} bytes to {pixels:,} pixels; the limit is {self.ratio:,} per byte"
+            raise Unreadable("ratio_exceeded", found)

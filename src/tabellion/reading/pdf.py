@@ -1,0 +1,286 @@
+"""Reads a PDF with PDFium: words of the text layer, drawings of pages, embedded files. Only inside a child."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pypdfium2
+import pypdfium2.raw as raw
+
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.limits import Limits
+from tabellion.reading.page import Box, Word
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: More characters than this on one page are not text for people.
+CHARACTERS = 200_000
+#: A page's objects looked at to see whether a picture covers it.
+OBJECTS = 2000
+#: The longest side of a drawing, in pixels, however thin the page is.
+LONGEST = 12_000
+#: A step sideways of more than this many heights parts two words even where the PDF has no space between them.
+STEP = 0.45
+#: PDFium's mark for a hyphen at the end of a line.
+HYPHENS = {"\x02": "-", "\ufffe": "-"}
+DAMAGED = "the PDF cannot be opened: it is cut off or damaged"
+#: Metadata says it as an element or as an attribute, with a prefix of its own choice.
+VALUE = rb"(?:\s*=\s*[\"']|>)\s*([^<\"']{1,100})"
+PROFILE = re.compile(rb"\b(\w{1,20}):ConformanceLevel" + VALUE)
+CLAIMS = {"profile": b"ConformanceLevel", "filename": b"DocumentFileName", "version": b"Version"}
+NO_PAGES = re.compile(rb"/Kids\s*\[\s*\]|/Count\s+0\b")
+A_PAGE = re.compile(rb"/Type\s*/Page\b")
+STREAM = re.compile(rb"<<((?:[^<>]|<<[^<>]*>>|<[^<>]*>){0,2000}?)>>\s*stream\r?\n")
+
+
+class Pdf:
+    """An open PDF."""
+
+    def __init__(self, content: bytes, limits: Limits, password: str | None = None) -> None:
+        self._content = content
+        self._limits = limits
+        try:
+            self._document = pypdfium2.PdfDocument(content, password=password)
+        except pypdfium2.PdfiumError as error:
+            raise _why(content, getattr(error, "err_code", None), bool(password)) from None
+        if len(self) == 0:
+            raise Unreadable("pdf_empty")
+        limits.check_pages(len(self))
+
+    def __len__(self) -> int:
+        return len(self._document)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._document.close()
+
+    @contextmanager
+    def page(self, index: int) -> Iterator[PdfPage]:
+        """One page, closed afterwards. `ValueError` when it cannot be loaded."""
+        try:
+            page = self._document[index]
+        except pypdfium2.PdfiumError:
+            raise ValueError("the page cannot be loaded") from None
+        try:
+            page = self._flat(page, index)
+            yield PdfPage(page, self._limits)
+        finally:
+            page.close()
+
+    def _flat(self, page: Any, index: int) -> Any:
+        """What stands in form fields is part of the page only once it is drawn into it."""
+        if raw.FPDFPage_GetAnnotCount(page) < 1 or raw.FPDFPage_Flatten(page, raw.FLAT_NORMALDISPLAY) != 1:
+            return page
+        page.close()
+        return self._document[index]
+
+    def attachments(self) -> list[tuple[str, bytes]]:
+        """Embedded files that are not too large: those in the table of names, or else any XML that is in the file."""
+        found: list[tuple[str, bytes]] = []
+        for index in range(min(raw.FPDFDoc_GetAttachmentCount(self._document), 100)):
+            attachment = self._document.get_attachment(index)
+            size = ctypes.c_ulong()
+            raw.FPDFAttachment_GetFile(attachment, None, 0, size)
+            if 0 < size.value <= self._limits.attachment_bytes:
+                try:
+                    found.append((attachment.get_name(), bytes(attachment.get_data())))
+                except (pypdfium2.PdfiumError, UnicodeDecodeError):
+                    continue
+        if not any(name.lower().endswith(".xml") for name, _ in found):
+            found += self._loose()
+        return found
+
+    def _loose(self) -> list[tuple[str, bytes]]:
+        """XML that is embedded but only reachable by a road PDFium does not know (/AF of a page or the catalog)."""
+        name = (self.claims() or {}).get("facturx", {}).get("filename") or "embedded.xml"
+        found = []
+        for dictionary, content in self._streams(b"/EmbeddedFile"):
+            if dictionary and content.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<") and b"xml" in content[:200]:
+                found.append((name, content))
+        return found[:10]
+
+    def _streams(self, mark: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Streams whose dictionary has the mark. None hides in another one, so looking at the bytes finds them."""
+        if mark not in self._content:
+            return
+        for match in STREAM.finditer(self._content):
+            dictionary, start = match.group(1), match.end()
+            if mark not in dictionary:
+                continue
+            if b"FlateDecode" in dictionary:
+                try:
+                    yield (
+                        dictionary,
+                        zlib.decompressobj().decompress(self._content[start:], self._limits.attachment_bytes),
+                    )
+                except zlib.error:
+                    continue
+            elif b"/Filter" not in dictionary:
+                end = self._content.find(b"endstream", start, start + self._limits.attachment_bytes)
+                if end > 0:
+                    yield dictionary, self._content[start:end]
+
+    def claims(self) -> dict[str, dict[str, str]] | None:
+        """What the file's own metadata says it is: `{"facturx": {"profile", "filename", "version"}}`, or None."""
+        texts = [self._content[max(0, match.start() - 5000) :][:10_000] for match in PROFILE.finditer(self._content)]
+        texts = texts or [content for _, content in self._streams(b"/XML") if PROFILE.search(content)]
+        for text in texts[:5]:
+            match = PROFILE.search(text)
+            prefix = match.group(1) if match else b""
+            told = {}
+            for key, name in CLAIMS.items():
+                found = re.search(rb"\b" + prefix + b":" + name + VALUE, text)
+                if found:
+                    told[key] = found.group(1).decode("utf-8", "replace").strip()
+            return {"facturx": told}
+        return None
+
+
+class PdfPage:
+    """One open page: its size as seen, its words, its picture."""
+
+    def __init__(self, page: Any, limits: Limits) -> None:
+        self._page = page
+        self._limits = limits
+        self.width = float(raw.FPDF_GetPageWidthF(page))
+        self.height = float(raw.FPDF_GetPageHeightF(page))
+        if not (0 < self.width < math.inf and 0 < self.height < math.inf):
+            raise ValueError("the page has no size")
+
+    def words(self) -> list[Word]:
+        """The words of the text layer, in the order of the file, with boxes as seen."""
+        textpage = self._page.get_textpage()
+        try:
+            count = min(raw.FPDFText_CountChars(textpage), CHARACTERS)
+            return list(_words(textpage.raw, _text(textpage.raw, count), self._placing())) if count > 0 else []
+        finally:
+            textpage.close()
+
+    def _placing(self) -> tuple[float, float, float, float, float, float]:
+        """The matrix from the page's own space to shares of the page as seen, asked of PDFium itself.
+
+        It knows about rotation, crop boxes and boxes with swapped corners.
+        """
+        size = 1 << 24
+        corners = []
+        for x, y in ((0.0, 0.0), (1000.0, 0.0), (0.0, 1000.0)):
+            left, top = ctypes.c_int(), ctypes.c_int()
+            raw.FPDF_PageToDevice(self._page, 0, 0, size, size, 0, x, y, left, top)
+            corners.append((left.value / size, top.value / size))
+        (e, f), (x1, y1), (x2, y2) = corners
+        return (x1 - e) / 1000, (y1 - f) / 1000, (x2 - e) / 1000, (y2 - f) / 1000, e, f
+
+    def pictured(self) -> float:
+        """How much of the page images cover, 0..1."""
+        covered = 0.0
+        left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+        for index in range(min(raw.FPDFPage_CountObjects(self._page), OBJECTS)):
+            thing = raw.FPDFPage_GetObject(self._page, index)
+            # Scanners and some programs wrap the picture in a form.
+            if raw.FPDFPageObj_GetType(thing) not in (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM):
+                continue
+            if raw.FPDFPageObj_GetBounds(thing, left, bottom, right, top):
+                covered += max(0.0, right.value - left.value) * max(0.0, top.value - bottom.value)
+        return min(1.0, covered / (self.width * self.height))
+
+    def empty(self) -> bool:
+        """Whether nothing is drawn on it."""
+        return bool(raw.FPDFPage_CountObjects(self._page) <= 0)
+
+    def image(self, dpi: float = 200.0, width: int | None = None) -> Image:
+        """A drawing of the page, at the resolution or the width asked for, smaller where it would pass the limit."""
+        scale = width / self.width if width else dpi / 72
+        scale = min(scale, math.sqrt(self._limits.pixels / (self.width * self.height)))
+        scale = min(scale, LONGEST / max(self.width, self.height))
+        across, down = max(1, round(self.width * scale)), max(1, round(self.height * scale))
+        # PDFium's own size is rounded up from the scale; asked for whole pixels it cannot pass the limit.
+        bitmap = pypdfium2.PdfBitmap.new_native(across, down, raw.FPDFBitmap_BGR, rev_byteorder=True)
+        try:
+            bitmap.fill_rect((255, 255, 255, 255), 0, 0, across, down)
+            raw.FPDF_RenderPageBitmap(
+                bitmap, self._page, 0, 0, across, down, 0, raw.FPDF_ANNOT | raw.FPDF_REVERSE_BYTE_ORDER
+            )
+            drawn: Image = bitmap.to_pil().copy()
+            return drawn
+        finally:
+            bitmap.close()
+
+
+def _why(content: bytes, code: int | None, given: bool) -> Unreadable:
+    # PDFium keeps the code of an earlier document when it fails in a way that has none: the bytes must agree.
+    if code == raw.FPDF_ERR_PASSWORD and b"/Encrypt" in content:
+        said = "the password is not right" if given else "the PDF needs a password to be opened: give it as password"
+        return Unreadable("pdf_encrypted", said)
+    if code == raw.FPDF_ERR_SECURITY and b"/Encrypt" in content:
+        return Unreadable("pdf_encrypted", "the PDF is encrypted in a way that is not known here")
+    if NO_PAGES.search(content) and not A_PAGE.search(content):
+        return Unreadable("pdf_empty")
+    return Unreadable("pdf_damaged", DAMAGED)
+
+
+def _text(textpage: Any, count: int) -> str:
+    """One character per character of PDFium's, so that positions match."""
+    buffer = (ctypes.c_ushort * (count + 1))()
+    raw.FPDFText_GetText(textpage, 0, count, buffer)
+    text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
+    if len(text) == count and "\0" not in text:
+        return text
+    codes = (raw.FPDFText_GetUnicode(textpage, index) for index in range(count))
+    return "".join(chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd" for code in codes)
+
+
+def _words(textpage: Any, text: str, placing: tuple[float, float, float, float, float, float]) -> Iterator[Word]:
+    """Characters joined to words: a space, a step sideways or a jump begins a new one."""
+    rect, strict = raw.FS_RECTF(), [ctypes.c_double() for _ in range(4)]
+    reference, box_of = ctypes.byref(rect), raw.FPDFText_GetLooseCharBox
+    letters: list[str] = []
+    x0 = y0 = x1 = y1 = last = 0.0
+    for index, letter in enumerate(text):
+        if letter.isspace():
+            if letters:
+                yield Word("".join(letters), _seen(x0, y0, x1, y1, placing))
+                letters = []
+            continue
+        letter = HYPHENS.get(letter, letter)
+        if not letter.isprintable() and letter != "\ufffd" and not "\ue000" <= letter <= "\uf8ff":
+            continue
+        box_of(textpage, index, reference)
+        left, bottom, right, top = rect.left, rect.bottom, rect.right, rect.top
+        if right <= left or top <= bottom:
+            raw.FPDFText_GetCharBox(textpage, index, *strict)
+            left, right, bottom, top = (number.value for number in strict)
+        if letters:
+            reach = STEP * max(y1 - y0, top - bottom)
+            upright = x1 - x0 >= y1 - y0 or len(letters) == 1
+            apart = left - x1 > reach or x0 - right > reach or bottom - y1 > reach or y0 - top > reach
+            # A jump back to the left on the same height is another word printed there; the letters of a ligature share
+            # one place.
+            if apart or (upright and left < last - reach and min(top, y1) - max(bottom, y0) > reach and right > x0):
+                yield Word("".join(letters), _seen(x0, y0, x1, y1, placing))
+                letters = []
+        if letters:
+            x0, y0, x1, y1 = min(x0, left), min(y0, bottom), max(x1, right), max(y1, top)
+        else:
+            x0, y0, x1, y1 = left, bottom, right, top
+        letters.append(letter)
+        last = left
+    if letters:
+        yield Word("".join(letters), _seen(x0, y0, x1, y1, placing))
+
+
+def _seen(x0: float, y0: float, x1: float, y1: float, placing: tuple[float, float, float, float, float, float]) -> Box:
+    a, b, c, d, e, f = placing
+    xs = (a * x0 + c * y0 + e, a * x1 + c * y1 + e)
+    ys = (b * x0 + d * y0 + f, b * x1 + d * y1 + f)
+    return _held(min(xs)), _held(min(ys)), _held(max(xs)), _held(max(ys))
+
+
+def _held(share: float) -> float:
+    return 0.0 if share < 0 else 1.0 if share > 1 else share

@@ -1,0 +1,301 @@
+"""A pool of warm child processes that read documents and can be killed.
+
+    with Sandbox() as sandbox:
+        for item in sandbox.run("tabellion.reading.pages:read", {...}, file):
+            ...
+
+A child that crashes, runs away or eats too much costs its own document an `Unreadable`, and nobody else anything.
+What a child sends is JSON and is parsed, never executed: a child that was taken over cannot reach into this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+from tabellion.reading.child import FRAME, send
+from tabellion.reading.errors import CODES, Unreadable
+from tabellion.reading.limits import MEBI, Limits
+
+#: A child that has this much in memory after a document is not given another one.
+BLOATED = 1100 * MEBI
+#: How often a working child's memory is looked at.
+LOOK = 0.25
+START_SECONDS = 30.0
+#: Kept of the parent's environment: what finding libraries and files takes. No keys, no passwords.
+KEPT = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "SYSTEMROOT",
+)
+#: One thread each: more processes beat more threads. Two malloc arenas keep memory flat.
+SET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+START = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from tabellion.reading.child import main; main()"
+STARVED = ("bad_alloc", "memory", "Cannot allocate")
+
+
+class Sandbox:
+    """Runs tasks in children, at most `size` at a time; callers beyond that wait their turn. Safe for threads."""
+
+    def __init__(
+        self,
+        size: int | None = None,
+        limits: Limits | None = None,
+        recycle: int = 100,
+        allowed: tuple[str, ...] = ("tabellion.reading.",),
+    ) -> None:
+        self.size = size or os.cpu_count() or 1
+        self.limits = limits or Limits()
+        self.recycle = recycle
+        self.allowed = allowed
+        self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(self.size)
+        self._idle: list[_Child] = []
+        self._busy: set[_Child] = set()
+        self._owner = os.getpid()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<Sandbox of {self.size}>"
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @property
+    def isolated(self) -> bool:
+        """Whether children are cut off from the network."""
+        with self._room:
+            child = self._take()
+            self._give(child)
+        return child.isolated
+
+    def warm(self) -> None:
+        """Start a child now, without waiting for it, so that the first document does not wait either."""
+        with self._lock:
+            if not self._idle and not self._closed:
+                self._idle.append(_Child())
+
+    def run(
+        self, task: str, arguments: Mapping[str, Any], file: int | None = None, limits: Limits | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Run the generator `module:function` in a child with the open file and the arguments; yield what it yields.
+
+        Raises `Unreadable`. To stop early, close the iterator: the child is killed.
+        """
+        module, _, name = task.partition(":")
+        if not name or not (module + ".").startswith(self.allowed):
+            raise ValueError(f"the sandbox does not run {task!r}: allowed are {', '.join(self.allowed)}")
+        return self._run(task, arguments, file, limits or self.limits)
+
+    def _run(
+        self, task: str, arguments: Mapping[str, Any], file: int | None, limits: Limits
+    ) -> Iterator[dict[str, Any]]:
+        with self._room:
+            child = self._take()
+            try:
+                request = {
+                    "task": task, "arguments": dict(arguments),
+                    "cpu_seconds": limits.cpu_seconds, "address_space": limits.address_space,
+                }  # fmt: skip
+                yield from child.work(request, file, limits)
+            finally:
+                self._give(child)
+
+    def _take(self) -> _Child:
+        with self._lock:
+            if self._owner != os.getpid():  # a fork of the owner: its children are not ours to use or to kill
+                self._idle, self._busy, self._owner = [], set(), os.getpid()
+            if self._closed:
+                raise RuntimeError("the sandbox is closed")
+            child = self._idle.pop() if self._idle else _Child()
+            self._busy.add(child)
+        try:
+            child.begin()
+        except BaseException:
+            self._give(child)
+            raise
+        return child
+
+    def _give(self, child: _Child) -> None:
+        with self._lock:
+            self._busy.discard(child)
+            if child.fit and child.served < self.recycle and not self._closed and child.resident() <= BLOATED:
+                self._idle.append(child)
+                return
+        child.kill()
+
+    def close(self) -> None:
+        """Kill every child. Who is in the middle of a document gets an error."""
+        with self._lock:
+            self._closed = True
+            children = [*self._idle, *self._busy] if self._owner == os.getpid() else []
+            self._idle = []
+        for child in children:
+            child.kill()
+
+
+class _Child:
+    """One process, from our side."""
+
+    def __init__(self) -> None:
+        self.served = 0
+        self.fit = False
+        self.isolated = False
+        self._began = self._killed = False
+        self._ending = threading.Lock()
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._control, theirs = socket.socketpair()
+        environment = {key: os.environ[key] for key in KEPT if key in os.environ} | SET
+        path = [os.path.abspath(entry) for entry in sys.path]
+        command = [sys.executable, "-I", "-B", "-c", START, str(theirs.fileno()), json.dumps(path)]
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603
+                command, env=environment, pass_fds=(theirs.fileno(),), start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
+            )  # fmt: skip
+
+    def begin(self) -> None:
+        """Wait until it is up, the first time."""
+        if self._began:
+            return
+        try:
+            message = self._receive(time.monotonic() + START_SECONDS, Limits())
+        except Unreadable as error:  # no document is to blame
+            raise RuntimeError(f"a process for reading documents could not be started: {error}") from None
+        self._began = self.fit = True
+        self.isolated = message.get("isolated") is True
+
+    def work(self, request: dict[str, Any], file: int | None, limits: Limits) -> Iterator[dict[str, Any]]:
+        """One task: what it yields, until it is done."""
+        self.served += 1
+        self.fit = False  # until the end is reached
+        self._errors.seek(0)
+        self._errors.truncate()
+        waited = 0.0
+        try:
+            send(self._control, request, file)
+        except OSError:
+            raise self._died() from None
+        while True:
+            began = time.monotonic()
+            message = self._receive(began + min(limits.page_seconds, limits.seconds - waited), limits)
+            waited += time.monotonic() - began
+            if isinstance(item := message.get("item"), dict):
+                yield item
+            elif "done" in message:
+                self.fit = True
+                return
+            elif (code := message.get("error")) in CODES:
+                self.fit = not message.get("spent")
+                raise Unreadable(code, str(message.get("message", ""))[:1000])
+            else:
+                raise self._wrecked("it sent what was not agreed")
+
+    def _receive(self, deadline: float, limits: Limits) -> dict[str, Any]:
+        """The next frame, before the deadline and within memory."""
+        length = struct.unpack("!I", self._exactly(4, deadline, limits))[0]
+        if length > FRAME:
+            raise self._wrecked("it sent a frame beyond any size")
+        try:
+            message = json.loads(self._exactly(length, deadline, limits))
+        except (ValueError, RecursionError):
+            raise self._wrecked("it sent what is not JSON") from None
+        if not isinstance(message, dict):
+            raise self._wrecked("it sent what is not an object")
+        return message
+
+    def _exactly(self, count: int, deadline: float, limits: Limits) -> bytes:
+        received = bytearray()
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        while len(received) < count:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self.kill()
+                raise Unreadable("timed_out", f"no answer within the limit of {limits.page_seconds:g} s a page"
+                                              f" and {limits.seconds:g} s a document")  # fmt: skip
+            if poll.poll(min(left, LOOK) * 1000):
+                try:
+                    chunk = self._control.recv(min(count - len(received), 1 << 20))
+                except OSError:
+                    chunk = b""
+                if not chunk:
+                    raise self._died()
+                received += chunk
+            elif (resident := self.resident()) > limits.memory:
+                self.kill()
+                found = f"{resident // MEBI:,} MB in memory; the limit is {limits.memory // MEBI:,}"
+                raise Unreadable("resource_limit", found)
+        return bytes(received)
+
+    def resident(self) -> int:
+        """Bytes it has in memory; 0 where the system does not say."""
+        try:
+            with open(f"/proc/{self._process.pid}/statm", "rb") as statm:
+                return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    def _died(self) -> Exception:
+        """It is gone: why, as far as its end tells."""
+        if self._killed:  # by close(), in another thread: the document is not to blame
+            return RuntimeError("the sandbox was closed")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        status, said = self._process.returncode, self._said()
+        self.kill()
+        if status is None:
+            return Unreadable("reader_crashed", "the process that read it stopped answering")
+        name = signal.Signals(-status).name if status < 0 else f"exit code {status}"
+        # Who is killed and not by us met the kernel's own limit; and libraries that get no memory abort.
+        starved = name in ("SIGXCPU", "SIGKILL", "SIGXFSZ") or any(mark in said for mark in STARVED)
+        code = "resource_limit" if starved else "reader_crashed"
+        return Unreadable(code, f"{CODES[code]} ({name}{': ' + said if said else ''})")
+
+    def _wrecked(self, why: str) -> Unreadable:
+        self.kill()
+        return Unreadable("reader_crashed", f"{CODES['reader_crashed']} of its senses: {why}")
+
+    def _said(self) -> str:
+        """The last thing it wrote to its standard error."""
+        with contextlib.suppress(OSError, ValueError):
+            self._errors.seek(0, os.SEEK_END)
+            self._errors.seek(max(0, self._errors.tell() - 2000))
+            lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+            return "".join(c for c in lines[-1] if c.isprintable())[:200] if lines else ""
+        return ""
+
+    def kill(self) -> None:
+        """End it and all it may have started."""
+        with self._ending:
+            self.fit, self._killed = False, True
+            if self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+            with contextlib.suppress(OSError):
+                self._control.shutdown(socket.SHUT_RDWR)
+            self._control.close()
+            self._errors.close()

@@ -1,0 +1,175 @@
+"""What a file is by its content, not by its name; and opening it without trusting it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.limits import Limits
+
+#: So many bytes from the start decide; a PDF header may stand anywhere in the first 1,024.
+HEAD = 4096
+PDF_WITHIN = 1024
+
+
+class Kind(StrEnum):
+    """The seven formats that are read."""
+
+    PDF = "pdf"
+    PNG = "png"
+    JPEG = "jpeg"
+    WEBP = "webp"
+    GIF = "gif"
+    TIFF = "tiff"
+    BMP = "bmp"
+
+
+ENDINGS = {
+    Kind.PDF: {".pdf"}, Kind.PNG: {".png"}, Kind.JPEG: {".jpg", ".jpeg", ".jpe", ".jfif"}, Kind.WEBP: {".webp"},
+    Kind.GIF: {".gif"}, Kind.TIFF: {".tif", ".tiff"}, Kind.BMP: {".bmp", ".dib"},
+}  # fmt: skip
+STARTS = (
+    (b"\x89PNG\r\n\x1a\n", Kind.PNG), (b"\xff\xd8\xff", Kind.JPEG), (b"GIF87a", Kind.GIF), (b"GIF89a", Kind.GIF),
+    (b"II*\0", Kind.TIFF), (b"MM\0*", Kind.TIFF), (b"II+\0", Kind.TIFF), (b"MM\0+", Kind.TIFF),
+)  # fmt: skip
+#: What is refused by its name. Zip and the ISO media family are looked into below.
+OTHERS = (
+    (b"\x7fELF", "an executable"), (b"MZ", "an executable"), (b"\xcf\xfa\xed\xfe", "an executable"),
+    (b"\xca\xfe\xba\xbe", "an executable or Java class"), (b"#!", "a script"), (b"\x1f\x8b", "a gzip archive"),
+    (b"BZh", "a bzip2 archive"), (b"\xfd7zXZ\x00", "an xz archive"), (b"7z\xbc\xaf'\x1c", "a 7-Zip archive"),
+    (b"Rar!", "a RAR archive"), (b"(\xb5/\xfd", "a Zstandard archive"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office document (DOC, XLS, PPT) or Outlook message"),
+    (b"{\\rtf", "an RTF document"), (b"%!PS", "a PostScript document"), (b"\xc5\xd0\xd3\xc6", "an EPS document"),
+    (b"8BPS", "a Photoshop image"), (b"\x00\x00\x00\x0cjP  ", "a JPEG 2000 image"),
+    (b"\xffO\xffQ", "a JPEG 2000 image"), (b"\xff\n", "a JPEG XL image"),
+    (b"\x00\x00\x00\x0cJXL ", "a JPEG XL image"), (b"AT&TFORM", "a DjVu document"), (b"\x00\x00\x01\x00", "an icon"),
+    (b"qoif", "a QOI image"), (b"SQLite format 3\x00", "a SQLite database"), (b"ID3", "a sound file"),
+    (b"OggS", "a sound or video file"), (b"fLaC", "a sound file"), (b"\x1aE\xdf\xa3", "a video"),
+    (b"PAR1", "a Parquet file"), (b"\x00asm", "a WebAssembly module"), (b"From ", "an e-mail"),
+)  # fmt: skip
+BRANDS = {
+    b"heic": "a HEIC image", b"heix": "a HEIC image", b"mif1": "a HEIF image", b"msf1": "a HEIF image",
+    b"avif": "an AVIF image", b"avis": "an AVIF image",
+}  # fmt: skip
+ZIPPED = (
+    (b"word/", "a Word document (DOCX)"), (b"xl/", "an Excel workbook (XLSX)"), (b"ppt/", "a PowerPoint file (PPTX)"),
+    (b"opendocument.", "an OpenDocument file"), (b"epub", "an EPUB book"), (b"META-INF/", "a JAR archive"),
+)  # fmt: skip
+
+
+def sniff(content: bytes) -> Kind:
+    """The kind of a file by its first bytes, or `Unreadable`: `empty_file`, or `type_unsupported` with its name."""
+    head = content[:HEAD]
+    if not head:
+        raise Unreadable("empty_file")
+    for start, kind in STARTS:
+        if head.startswith(start):
+            return kind
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return Kind.WEBP
+    if _is_bmp(head):
+        return Kind.BMP
+    if b"%PDF-" in head[: PDF_WITHIN + 5]:
+        return Kind.PDF
+    raise Unreadable("type_unsupported", f"this is {named(head)}; PDF, PNG, JPEG, WebP, GIF, TIFF and BMP are read")
+
+
+def _is_bmp(head: bytes) -> bool:
+    # "BM" alone begins many a text: the size of the header behind it must be one that exists.
+    return head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in (12, 16, 40, 52, 56, 64, 108, 124)
+
+
+def named(head: bytes) -> str:
+    """What a file that is not read seems to be, with its article."""
+    for start, name in OTHERS:
+        if head.startswith(start):
+            return name
+    if head[:4] == b"PK\3\4" or head[:4] == b"PK\5\6":
+        return next((name for mark, name in ZIPPED if mark in head), "a ZIP archive")
+    if head[4:8] == b"ftyp":
+        return BRANDS.get(head[8:12], "a video")
+    if head[:4] == b"RIFF":
+        return "a sound or video file"
+    if head[257:262] == b"ustar":
+        return "a tar archive"
+    return _text(head)
+
+
+def _text(head: bytes) -> str:
+    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = head.decode(encoding, errors="replace")
+    strange = sum(c == "\ufffd" or (c < " " and c not in "\t\r\n\f") for c in text)
+    if strange > 0.1 * len(text) or not text.strip():
+        return "no format that is known here"
+    start = text.lstrip()[:500].lower()
+    if "<svg" in start:
+        return "an SVG image"
+    if start.startswith(("<!doctype html", "<html", "<head", "<body")) or "<html" in start:
+        return "an HTML page"
+    if start.startswith(("<?xml", "<")):
+        return "XML"
+    if start.startswith(("{", "[")):
+        return "JSON"
+    if start.startswith(("received:", "return-path:", "mime-version:", "message-id:", "delivered-to:")):
+        return "an e-mail"
+    return "text"
+
+
+def contradiction(name: str, kind: Kind) -> str | None:
+    """A note when the ending of a file's name says something else than its content."""
+    ending = Path(name).suffix.lower()
+    if not ending or ending in ENDINGS[kind]:
+        return None
+    return f"the name ends in {ending!r} but the content is {kind.name}"
+
+
+@contextmanager
+def opened(source: str | os.PathLike[str] | bytes, limits: Limits) -> Iterator[tuple[int, int, Kind]]:
+    """A file as descriptor, number of bytes and kind: a regular one, not too large, of a kind that is read.
+
+    A path is opened here and not by the child, so that the child needs no right to any file.
+    """
+    if isinstance(source, bytes):
+        limits.check_bytes(len(source))
+    descriptor = _held(source) if isinstance(source, bytes) else _open(os.fspath(source))
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise Unreadable("type_unsupported", "this is a folder")
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable("type_unsupported", "this is not a regular file (a device, pipe or socket)")
+        limits.check_bytes(status.st_size)
+        yield descriptor, status.st_size, sniff(os.pread(descriptor, HEAD, 0))
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: str) -> int:
+    try:
+        # Without O_NONBLOCK the opening of a FIFO waits for somebody to write to it.
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise Unreadable("file_missing", f"the file cannot be opened: {reason}") from None
+
+
+def _held(content: bytes) -> int:
+    """Bytes as a file without a name."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("document")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    return descriptor

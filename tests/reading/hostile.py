@@ -1,0 +1,118 @@
+"""Tasks that misbehave inside a sandbox, each in one way."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from tabellion.reading import pages
+from tabellion.reading.child import contents
+from tabellion.reading.errors import Unreadable
+
+Items = Iterator[dict[str, Any]]
+
+
+def echo(file: int | None, **arguments: Any) -> Items:
+    yield {"said": arguments, "pid": os.getpid(), "content": contents(file).decode() if file is not None else None}
+
+
+def count(file: int | None, to: int) -> Items:
+    for number in range(to):
+        yield {"number": number}
+
+
+def crash(file: int | None) -> Items:
+    yield {"pid": os.getpid()}
+    ctypes.string_at(0)
+
+
+def loop(file: int | None) -> Items:
+    yield {"pid": os.getpid()}
+    while True:
+        pass
+
+
+def hog(file: int | None) -> Items:
+    yield {"pid": os.getpid()}
+    kept = []
+    while True:
+        kept.append(bytes(64 << 20))
+
+
+def swell(file: int | None) -> Items:
+    kept = [os.urandom(1 << 20) for _ in range(300)]
+    while kept:
+        pass
+    yield {}
+
+
+def burn(file: int | None) -> Items:
+    yield {"pid": os.getpid()}
+    os.kill(os.getpid(), signal.SIGXCPU)
+
+
+def write(file: int | None, path: str) -> Items:
+    with open(path, "wb") as stream:
+        stream.write(bytes(1 << 20))
+    yield {"written": True}
+
+
+def connect(file: int | None, port: int) -> Items:
+    with socket.create_connection(("127.0.0.1", port), timeout=5):
+        yield {"connected": True}
+
+
+def fork(file: int | None) -> Items:
+    started = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    yield {"pid": started.pid}
+    signal.pause()
+
+
+def flood(file: int | None) -> Items:
+    yield {"text": "x" * (20 << 20)}
+
+
+def garbage(file: int | None, body: str) -> Items:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.sendall(len(body).to_bytes(4, "big") + body.encode())
+    control.detach()
+    signal.pause()
+    yield {}
+
+
+def boast(file: int | None) -> Items:
+    os.write(2, b"a library complains\n")
+    os.abort()
+    yield {}
+
+
+def refuse(file: int | None) -> Items:
+    raise Unreadable("pdf_empty")
+    yield {}
+
+
+def slip(file: int | None) -> Items:
+    raise KeyError("a slip of ours")
+    yield {}
+
+
+def environment(file: int | None) -> Items:
+    yield dict(os.environ)
+
+
+def deadly(file: int, **arguments: Any) -> Items:
+    """Reads like the real task, and dies on every second page."""
+    for item in pages.read(file, **arguments):
+        if "page" in item and item["page"]["number"] % 2 == 0:
+            ctypes.string_at(0)
+        yield item
+
+
+def mad(file: int, **arguments: Any) -> Items:
+    yield {"document": {"kind": "pdf", "count": [], "bytes": 0, "notes": 7}}

@@ -1,0 +1,87 @@
+"""Makes the documents the tests read."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Sequence
+
+from fpdf import FPDF
+from PIL import Image, ImageDraw, ImageFont
+
+LINES = ("Northern Tool Hire Ltd", "Invoice A-77", "Date 14 March 2026", "Total 120.00 EUR")
+
+
+def pdf(lines: Sequence[str] = LINES, pages: int = 1, password: str | None = None, rotation: int = 0) -> bytes:
+    """A PDF with a text layer, a line every 10 mm from the top left."""
+    paper = FPDF()
+    paper.set_font("Helvetica", size=14)
+    for _ in range(pages):
+        paper.add_page()
+        for number, line in enumerate(lines):
+            paper.text(20, 30 + 10 * number, line)
+    if password:
+        paper.set_encryption(owner_password="owner", user_password=password)
+    content = bytes(paper.output())
+    return content.replace(b"/MediaBox", b"/Rotate %d /MediaBox" % rotation) if rotation else content
+
+
+def pdf_with_file(name: str, content: bytes, metadata: str = "") -> bytes:
+    """A PDF with an embedded file."""
+    paper = FPDF()
+    paper.add_page()
+    paper.set_font("Helvetica", size=14)
+    paper.text(20, 30, LINES[0])
+    paper.embed_file(basename=name, bytes=content)
+    if metadata:
+        paper.set_xmp_metadata(metadata)
+    return bytes(paper.output())
+
+
+def pdf_of(image: Image.Image) -> bytes:
+    """A PDF whose page is a picture from edge to edge."""
+    paper = FPDF(unit="pt", format=(image.width / 2, image.height / 2))
+    paper.add_page()
+    paper.image(image, 0, 0, image.width / 2, image.height / 2)
+    return bytes(paper.output())
+
+
+def raw_pdf(page: bytes, stream: bytes = b"BT /F1 12 Tf 20 50 Td (Hello World) Tj ET", extra: bytes = b"") -> bytes:
+    """A PDF of one page written by hand: its page dictionary as given, more objects after the fifth."""
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>" + page + b">>",
+        b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    body = b"%PDF-1.7\n"
+    for number, content in enumerate(objects, 1):
+        body += b"%d 0 obj%s endobj\n" % (number, content)
+    return body + extra + b"trailer<</Root 1 0 R/Size 9>>\n%%EOF"
+
+
+def loose_file(xml: bytes) -> bytes:
+    """The object of an embedded file that no table of names leads to."""
+    packed = zlib.compress(xml)
+    head = b"8 0 obj<</Type/EmbeddedFile/Subtype/text#2Fxml/Filter/FlateDecode/Length %d>>stream\n" % len(packed)
+    return head + packed + b"\nendstream endobj\n"
+
+
+def drawing(
+    lines: Sequence[str] = LINES, size: tuple[int, int] = (900, 420), ink: int = 0, paper: int = 255
+) -> Image.Image:
+    """A picture of printed lines."""
+    image = Image.new("L", size, paper)
+    draw = ImageDraw.Draw(image)
+    font = ImageFont.load_default(44)
+    for number, line in enumerate(lines):
+        draw.text((40, 30 + 90 * number), line, fill=ink, font=font)
+    return image
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
+    """An image as the bytes of a file."""
+    stream = io.BytesIO()
+    image.save(stream, kind, **options)
+    return stream.getvalue()

@@ -1,0 +1,138 @@
+"""Images become plain upright pixels, frame by frame; what is too large is refused before it is decoded."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.image import CUT_OFF, Picture, plain
+from tabellion.reading.limits import Limits
+from tabellion.reading.sniff import Kind
+from tests.reading import papers
+
+
+def refusal(content: bytes, kind: Kind, limits: Limits | None = None) -> Unreadable:
+    with pytest.raises(Unreadable) as caught:
+        Picture(content, kind, limits or Limits()).frame(0)
+    return caught.value
+
+
+def ink(image: Image.Image) -> float:
+    """How light the image is on the whole, 0..255."""
+    return float(np.asarray(image.convert("L")).mean())
+
+
+def test_a_bomb_is_refused_by_its_header() -> None:
+    """144 million pixels in 18 kilobytes are refused with both numbers."""
+    error = refusal(papers.encoded(Image.new("1", (12_000, 12_000))), Kind.PNG)
+    assert error.code == "image_too_large"
+    assert "144,000,000 pixels; the limit is 64,000,000" in str(error)
+
+
+def test_what_is_a_little_too_large_is_refused_too() -> None:
+    """Pillow's own warning, which begins at the limit, is an error here."""
+    error = refusal(papers.encoded(Image.new("L", (110, 100))), Kind.PNG, Limits(pixels=10_000))
+    assert (error.code, "11,000 pixels" in str(error)) == ("image_too_large", True)
+
+
+def test_what_unpacks_to_far_more_is_refused() -> None:
+    """A large image in a few bytes is a bomb within the limit of pixels."""
+    content = papers.encoded(Image.new("L", (4000, 4000), 255), "WEBP", lossless=True)
+    assert refusal(content, Kind.WEBP, Limits(pixels=20_000_000, ratio=500)).code == "ratio_exceeded"
+
+
+def test_only_the_kind_that_was_sniffed_is_tried() -> None:
+    """A file is not handed to another decoder than the one its first bytes name."""
+    assert refusal(papers.encoded(Image.new("L", (8, 8)), "PNG"), Kind.JPEG).code == "image_damaged"
+
+
+@pytest.mark.parametrize("kind", [Kind.TIFF, Kind.GIF])
+def test_frames_are_pages(kind: Kind) -> None:
+    """Every frame of a TIFF or GIF is there, and they may be too many."""
+    frames = [Image.new("L", (20, 10), shade) for shade in (0, 120, 250)]
+    content = papers.encoded(frames[0], kind.name, save_all=True, append_images=frames[1:])
+    picture = Picture(content, kind, Limits())
+    assert picture.count == 3
+    assert [round(ink(picture.frame(index)), -1) for index in range(3)] == [0, 120, 250]
+    picture.close()
+    assert refusal(content, kind, Limits(pages=2)).code == "too_many_pages"
+
+
+def test_a_loop_of_directories_ends() -> None:
+    """A TIFF whose second directory leads back to its first has two pages at most."""
+    frames = [Image.new("L", (20, 10), shade) for shade in (0, 250)]
+    content = bytearray(papers.encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:]))
+    (first,) = struct.unpack_from("<I", content, 4)
+    at = first
+    while True:
+        (entries,) = struct.unpack_from("<H", content, at)
+        (following,) = struct.unpack_from("<I", content, at + 2 + 12 * entries)
+        if not following:
+            break
+        at = following
+    struct.pack_into("<I", content, at + 2 + 12 * entries, first)
+    assert Picture(bytes(content), Kind.TIFF, Limits(pages=50)).count == 2
+
+
+def test_an_animation_is_one_page() -> None:
+    """Further frames of WebP are not pages."""
+    frames = [Image.new("RGB", (20, 10), color) for color in ("red", "blue")]
+    content = papers.encoded(frames[0], "WEBP", save_all=True, append_images=frames[1:])
+    assert Picture(content, Kind.WEBP, Limits()).count == 1
+
+
+def test_a_picture_is_turned_as_its_camera_says() -> None:
+    """EXIF orientation is applied."""
+    image = Image.new("L", (40, 20), 255)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    picture = Picture(papers.encoded(image, "JPEG", exif=exif), Kind.JPEG, Limits())
+    assert picture.frame(0).size == (20, 40)
+
+
+def test_sixteen_bits_become_eight() -> None:
+    """Grey of 16 bits, even if it uses only 12, keeps its contrast."""
+    values = np.full((10, 10), 4095, dtype=np.uint16)
+    values[:5] = 100
+    image = Picture(papers.encoded(Image.fromarray(values)), Kind.PNG, Limits()).frame(0)
+    assert image.mode == "L"
+    assert (image.getpixel((0, 0)), image.getpixel((0, 9))) == (0, 255)
+    assert plain(Image.fromarray(np.full((4, 4), 65_535, dtype=np.uint16))).getpixel((0, 0)) == 255
+
+
+def test_what_is_transparent_is_white() -> None:
+    """Transparent parts show paper, not black."""
+    clear = Image.new("RGBA", (10, 10), (0, 0, 0, 0))
+    assert ink(plain(clear)) == 255
+    palette = clear.convert("P")
+    palette.info["transparency"] = palette.getpixel((0, 0))
+    assert ink(plain(palette)) == 255
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "CMYK", "YCbCr", "LA", "I", "F", "HSV", "LAB"])
+def test_every_mode_becomes_grey_or_colour(mode: str) -> None:
+    """Whatever Pillow decodes ends as L or RGB."""
+    assert plain(Image.new(mode, (4, 4))).mode in ("L", "RGB")
+
+
+def test_what_is_cut_off_is_read_as_far_as_it_goes() -> None:
+    """A truncated image is decoded as far as possible, and that is noted."""
+    rows = np.random.default_rng(4).integers(0, 255, (200, 200), dtype=np.uint8)
+    content = papers.encoded(Image.fromarray(rows), "JPEG")
+    picture = Picture(content[: len(content) // 2], Kind.JPEG, Limits())
+    assert picture.frame(0).size == (200, 200)
+    assert picture.notes == [CUT_OFF]
+    whole = Picture(content, Kind.JPEG, Limits())
+    assert whole.frame(0).size == (200, 200)
+    assert whole.notes == []
+
+
+def test_what_cannot_be_decoded_is_damaged() -> None:
+    """A header alone is no image."""
+    content = papers.encoded(Image.new("L", (50, 50)))
+    assert refusal(content[:20], Kind.PNG).code == "image_damaged"
+    assert refusal(b"\x89PNG\r\n\x1a\n" + b"x" * 100, Kind.PNG).code == "image_damaged"

@@ -1,0 +1,190 @@
+"""A document is opened by path or bytes, streams its pages, and says what is wrong with which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.limits import Limits
+from tabellion.reading.page import Page, Word
+from tabellion.reading.pages import Header, document, language, open_document, page_heard, page_told
+from tabellion.reading.sandbox import Sandbox
+from tabellion.reading.sniff import Kind
+from tests.reading import papers
+
+
+def test_a_pdf_with_text_is_read(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Path and bytes give the same pages: numbered, in points, from the text layer."""
+    path = tmp_path / "invoice.pdf"
+    path.write_bytes(papers.pdf(pages=2))
+    for source in (path, path.read_bytes()):
+        with open_document(source, sandbox=sandbox) as opened:
+            assert (opened.header.kind, opened.header.count) == (Kind.PDF, 2)
+            pages = list(opened)
+        assert [page.number for page in pages] == [1, 2]
+        assert {page.source for page in pages} == {"text"}
+        assert pages[0].text == "\n".join(papers.LINES)
+        assert pages[0].quality > 0.9
+        assert (round(pages[0].width), round(pages[0].height)) == (595, 842)
+
+
+def test_the_header_tells_what_is_embedded_and_noted(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Embedded XML comes with the header, and so does a name that contradicts the content."""
+    path = tmp_path / "invoice.png"
+    path.write_bytes(papers.pdf_with_file("factur-x.xml", b"<?xml version='1.0'?><a/>"))
+    with open_document(path, sandbox=sandbox) as opened:
+        assert opened.header.attachments == (("factur-x.xml", b"<?xml version='1.0'?><a/>"),)
+        assert opened.header.notes == ("the name ends in '.png' but the content is PDF",)
+        assert repr(opened) == "<Document PDF, 1 pages>"
+
+
+def test_what_cannot_be_opened_says_so_at_once(sandbox: Sandbox) -> None:
+    """Opening raises the named error of the child."""
+    for content, code in (
+        (papers.pdf(password="x"), "pdf_encrypted"),
+        (b"%PDF-1.4 no", "pdf_damaged"),
+        (b"hi", "type_unsupported"),
+    ):
+        with pytest.raises(Unreadable) as caught:
+            open_document(content, sandbox=sandbox)
+        assert caught.value.code == code
+    with open_document(papers.pdf(password="x"), sandbox=sandbox, password="x") as opened:
+        assert len(list(opened)) == 1
+
+
+def test_limits_reach_the_child(sandbox: Sandbox) -> None:
+    """A limit given for one document holds inside."""
+    with pytest.raises(Unreadable) as caught:
+        open_document(papers.pdf(pages=3), sandbox=sandbox, limits=Limits(pages=2))
+    assert caught.value.code == "too_many_pages"
+
+
+def test_pages_travel_as_json() -> None:
+    """What is told is heard as the same page; nonsense is not heard."""
+    page = Page(3, 100.0, 50.0, "ocr", 0.5, (Word("a", (0.1, 0.2, 0.3, 0.4), 0.9, 2),), 90)
+    assert page_heard(page_told(page)) == page
+    with pytest.raises(ValueError, match="no such source"):
+        page_heard({**page_told(page), "source": "elsewhere"})
+
+
+def test_headers_travel_as_json() -> None:
+    """What is told is heard as the same header."""
+    header = Header(Kind.PDF, 2, 10, ("note",), {"facturx": {"profile": "BASIC"}}, (("a.xml", b"\xff"),))
+    assert Header.heard(header.told()) == header
+
+
+@pytest.mark.parametrize(
+    "text", ["Rechnung Nr. 2026-118 vom 14.03.2026, Gesamtbetrag 99,93 €", "Общая сумма 12,00", "合計 1,200"]
+)
+def test_what_people_write_has_quality(text: str) -> None:
+    """Words and numbers of several languages are language."""
+    assert language([Word(piece, (0, 0, 1, 1)) for piece in text.split()]) > 0.9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(cid:12)(cid:44) (cid:3)",
+        "\ue001\ue002\ue003 \uf020",
+        "\ufffd\ufffd\ufffd",
+        "5HFKQXQJ 1U YRP JHVDPWEHWUDJ QHWWR PZVW VNRQWR " * 3,
+    ],
+)
+def test_what_fonts_without_a_table_give_has_none(text: str) -> None:
+    """Glyph numbers, private use and replacement characters are rubbish."""
+    assert language([Word(piece, (0, 0, 1, 1)) for piece in text.split()]) < 0.5
+
+
+def test_no_words_have_no_quality() -> None:
+    """An empty text layer is worth nothing."""
+    assert language([]) == 0.0
+
+
+def scan(lines: Sequence[str] = papers.LINES) -> bytes:
+    """A PDF that is only a picture."""
+    return papers.pdf_of(papers.drawing(lines))
+
+
+def test_a_scan_is_read_by_ocr(sandbox: Sandbox) -> None:
+    """A page that is only a picture is read by OCR, unless that is not wanted."""
+    with open_document(scan(), sandbox=sandbox) as opened:
+        (page,) = opened
+    assert page.source == "ocr"
+    assert page.text == "\n".join(papers.LINES)
+    assert page.quality > 0.9
+    with open_document(scan(), sandbox=sandbox, ocr="never") as opened:
+        (page,) = opened
+    assert (page.source, page.words) == ("text", ())
+
+
+def test_ocr_can_be_asked_for(sandbox: Sandbox) -> None:
+    """With `always` a good text layer is not used."""
+    with open_document(papers.pdf(papers.LINES[:2]), sandbox=sandbox, ocr="always") as opened:
+        (page,) = opened
+    assert (page.source, page.text) == ("ocr", "\n".join(papers.LINES[:2]))
+
+
+def test_an_image_is_read_and_its_size_is_in_pixels(sandbox: Sandbox) -> None:
+    """An image is a page of its own, on its head or not."""
+    with open_document(papers.encoded(papers.drawing().rotate(90, expand=True)), sandbox=sandbox) as opened:
+        assert (opened.header.kind, opened.header.count) == (Kind.PNG, 1)
+        (page,) = opened
+    assert (page.width, page.height, page.rotation) == (900, 420, 90)
+    assert page.text == "\n".join(papers.LINES)
+
+
+def test_a_bad_frame_does_not_sink_the_others(sandbox: Sandbox) -> None:
+    """Blank pages have no words and no error; a page beyond the limit fails alone."""
+    frames = [Image.new("L", (50, 50), 255), Image.new("L", (50, 500), 255), Image.new("L", (50, 50), 255)]
+    content = papers.encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+    with open_document(content, sandbox=sandbox, limits=Limits(pixels=10_000)) as opened:
+        pages = list(opened)
+    assert [page.source for page in pages] == ["ocr", "failed", "ocr"]
+    assert "25,000 pixels; the limit is 10,000" in str(pages[1].error)
+
+
+def test_an_empty_page_of_a_pdf_is_not_read_by_ocr(sandbox: Sandbox) -> None:
+    """Nothing drawn, nothing read, no error."""
+    with open_document(papers.raw_pdf(b"/MediaBox[0 0 200 100]", b""), sandbox=sandbox) as opened:
+        (page,) = opened
+    assert (page.source, page.words, page.error) == ("text", (), None)
+
+
+def test_pages_to_be_skipped_come_as_failed() -> None:
+    """A task that knows of a deadly page goes around it."""
+    header, pages = document(papers.pdf(pages=3), skip={2: "it was deadly"}, first=2)
+    assert header.count == 3
+    assert [(page.number, page.source, page.error) for page in pages] == [
+        (2, "failed", "it was deadly"),
+        (3, "text", None),
+    ]
+
+
+def test_a_page_that_kills_its_child_fails_alone() -> None:
+    """Reading goes on behind it in a fresh child."""
+    with Sandbox(size=1, allowed=("tests.reading.",)) as pool:
+        with open_document(papers.pdf(pages=4), sandbox=pool, task="tests.reading.hostile:deadly") as opened:
+            pages = list(opened)
+        assert [page.source for page in pages] == ["text", "failed", "text", "failed"]
+        assert "SIGSEGV" in str(pages[1].error)
+
+
+def test_a_document_that_kills_every_child_is_given_up() -> None:
+    """After a few deaths the document is unreadable."""
+    with Sandbox(size=1, allowed=("tests.reading.",)) as pool:
+        opened = open_document(papers.pdf(pages=40), sandbox=pool, task="tests.reading.hostile:deadly")
+        with opened, pytest.raises(Unreadable) as caught:
+            list(opened)
+        assert caught.value.code == "reader_crashed"
+
+
+def test_what_a_mad_child_says_is_checked() -> None:
+    """A header or page of another form is an error of the reader, not ours."""
+    with Sandbox(size=1, allowed=("tests.reading.",)) as pool:
+        with pytest.raises(Unreadable) as caught:
+            open_document(papers.pdf(), sandbox=pool, task="tests.reading.hostile:mad")
+        assert caught.value.code == "reader_crashed"
