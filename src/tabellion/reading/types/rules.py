@@ -1,0 +1,160 @@
+"""Judges the values of a document by its type: what is missing, malformed, out of range, or does not add up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+from tabellion.reading.issue import Issue
+from tabellion.reading.types import evaluation, pattern
+from tabellion.reading.types.doctype import KINDS, NUMERIC, DocumentType, FieldSpec, Rule, Severity
+
+Verdict = Literal["accept", "warn", "reject"]
+
+#: Every code and what it means. Codes are stable: people script against them.
+CODES = {
+    "missing": "a required field has no value",
+    "type": "the value is not of the field's type: a date that does not exist, an amount that is no number",
+    "pattern": "the value has not the field's pattern",
+    "choice": "the value is not one of the options",
+    "range": "the value is below the least or above the most",
+    "rule": "a cross-field rule does not hold",
+    "unknown": "the type has no field of this name",
+}
+DECIMAL = re.compile(r"[-+]?\d{1,20}(\.\d{1,10})?")
+MOST_ISSUES = 200  # a table of ten thousand wrong rows is said once, not ten thousand times
+_NOTHING: tuple[Any, ...] = (None, "", [], ())
+
+
+def check(doctype: DocumentType, values: Mapping[str, Any], *, today: date | None = None) -> list[Issue]:
+    """Everything that is wrong with normalised values: ISO dates, decimal strings, lists of dicts."""
+    judge = _Judge()
+    known: dict[str, Any] = {}
+    for one in doctype.fields:
+        known[one.name] = judge.field(one, values.get(one.name), one.name)
+    for name in values:
+        if name not in doctype:
+            judge.add("unknown", "warning", f"{name}: the type {doctype.name} has no such field", name)
+    day = today or datetime.now(UTC).date()
+    for rule in doctype.rules:
+        judge.rule(rule, known, values, day)
+    return judge.found[:MOST_ISSUES]
+
+
+def verdict(issues: Iterable[Issue]) -> Verdict:
+    """Reject when anything is an error, warn when anything is a warning, else accept."""
+    worst = {issue.severity for issue in issues}
+    return "reject" if "error" in worst else "warn" if "warning" in worst else "accept"
+
+
+def typed(one: FieldSpec, value: Any) -> Any:
+    """A normalised value in Python's type, or None when there is none; raises ValueError when it is malformed."""
+    if value in _NOTHING:
+        return None
+    if one.kind in NUMERIC:
+        return _decimal(value)
+    if one.kind == "date":
+        return _date(value)
+    if one.kind == "bool":
+        if not isinstance(value, bool):
+            raise ValueError
+        return value
+    if not isinstance(value, str):
+        raise ValueError
+    if one.kind == "currency" and not re.fullmatch("[A-Z]{3}", value):
+        raise ValueError
+    return value
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        raise ValueError
+    text = format(value, "f") if isinstance(value, Decimal) and abs(value.adjusted()) < 30 else str(value)
+    if not DECIMAL.fullmatch(text):
+        raise ValueError
+    return Decimal(text)
+
+
+def _date(value: Any) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if not isinstance(value, str) or not re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+        raise ValueError
+    return date.fromisoformat(value)
+
+
+class _Judge:
+    def __init__(self) -> None:
+        self.found: list[Issue] = []
+
+    def add(self, code: str, severity: Severity, message: str, *fields: str, rule: str = "") -> None:
+        self.found.append(Issue(code, severity, message, fields, rule))
+
+    def field(self, one: FieldSpec, value: Any, path: str) -> Any:
+        """Notes what is wrong with a value, and gives it in Python's type for the rules."""
+        if value in _NOTHING:
+            if one.required:
+                self.add("missing", "error", f"{path} is missing; it is required", path)
+            if one.kind == "list" and one.least and value is not None:
+                self.add("range", one.severity, f"{path} has no rows; at least {one.least} expected", path)
+            return None
+        if one.kind == "list":
+            return self.rows(one, value, path)
+        try:
+            found = typed(one, value)
+        except ValueError:
+            self.add("type", "error", f"{path}: {shown(value)} is not {_form(one)}", path)
+            return None
+        if one.options and found not in one.options:
+            self.add("choice", one.severity, f"{path}: {shown(value)} is not one of {', '.join(one.options)}", path)
+        if one.pattern and isinstance(found, str) and not pattern.fits(one.pattern, found):
+            self.add("pattern", one.severity, f"{path}: {shown(value)} has not the pattern {one.pattern}", path)
+        if one.least is not None and found < one.least:
+            self.add("range", one.severity, f"{path}: {shown(value)} is less than {one.least}", path)
+        if one.most is not None and found > one.most:
+            self.add("range", one.severity, f"{path}: {shown(value)} is more than {one.most}", path)
+        return found
+
+    def rows(self, one: FieldSpec, value: Any, path: str) -> Any:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            self.add("type", "error", f"{path}: {shown(value)} is not a list of rows", path)
+            return None
+        if one.least is not None and len(value) < one.least:
+            self.add("range", one.severity, f"{path} has {len(value)} rows; at least {one.least} expected", path)
+        if one.most is not None and len(value) > one.most:
+            self.add("range", one.severity, f"{path} has {len(value)} rows; at most {one.most} expected", path)
+        made = []
+        for number, row in enumerate(value):
+            if len(self.found) > MOST_ISSUES or not isinstance(row, Mapping):
+                if not isinstance(row, Mapping):
+                    self.add("type", "error", f"{path}[{number}]: {shown(row)} is not a row", f"{path}[{number}]")
+                break
+            cells = {column.name: (column, row.get(column.name)) for column in one.items}
+            made.append({name: self.field(*both, f"{path}[{number}].{name}") for name, both in cells.items()})
+        return made
+
+    def rule(self, rule: Rule, known: Mapping[str, Any], values: Mapping[str, Any], today: date) -> None:
+        if evaluation.holds(rule.expression, evaluation.Scope(known, rule.tolerance, today)) is not False:
+            return
+        seen = ", ".join(f"{name} {shown(values.get(name))}" for name in rule.fields)
+        text = rule.message.rstrip(".") or f"{rule.name} does not hold"
+        tolerance = "" if rule.tolerance is None else f", tolerance {rule.tolerance}"
+        self.add("rule", rule.severity, f"{text} ({seen}{tolerance})", *rule.fields, rule=rule.name)
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: short, and safe to print."""
+    if value in _NOTHING:
+        return "(nothing)"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"({len(value)} rows)"
+    text = value if isinstance(value, str) else str(value)
+    text = "".join(sign if sign.isprintable() else " " for sign in text)
+    return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"
+
+
+def _form(one: FieldSpec) -> str:
+    return "a date (YYYY-MM-DD)" if one.kind == "date" else KINDS[one.kind]

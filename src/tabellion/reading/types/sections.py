@@ -1,0 +1,289 @@
+"""The sections of a type file: fields with their labels, and what happens to documents of the type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date
+from pathlib import PurePosixPath
+from string import Formatter
+from typing import Any
+
+from tabellion.reading.types import pattern
+from tabellion.reading.types.doctype import (
+    ANY,
+    KINDS,
+    NUMERIC,
+    FieldSpec,
+    Idempotency,
+    Locale,
+    Output,
+    Phrases,
+    Processing,
+)
+from tabellion.reading.types.expression import RESERVED
+from tabellion.reading.types.yamlnode import Mistakes, Node
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
+LANGUAGE = re.compile(r"[a-z]{2}")
+PLACEHOLDERS = ("yyyy", "mm", "dd", "id", "type", "version", "sha256")
+FIELD_KEYS = (
+    "type", "title", "description", "required", "pattern", "enum", "range", "labels", "not_labels", "threshold",
+    "severity", "items",
+)  # fmt: skip
+#: Other words for kinds, as people write them.
+SYNONYMS = {
+    "string": "text", "str": "text", "int": "number", "integer": "number", "float": "number", "decimal": "number",
+    "amount": "money", "datetime": "date", "boolean": "bool", "enum": "choice", "array": "list", "table": "list",
+    "percentage": "percent", "identifier": "id", "object": "list",
+}  # fmt: skip
+ROW_WORDS = ("quote", "page")  # a model says these about a row, beside its columns
+MOST_FIELDS = 200
+
+
+def base_of(kind: str) -> str:
+    """What rules take a field of this kind for."""
+    if kind in NUMERIC:
+        return "number"
+    return kind if kind in ("date", "bool") else "text"
+
+
+def read_fields(node: Node, mistakes: Mistakes, threshold: float, *, columns: bool = False) -> tuple[FieldSpec, ...]:
+    """The fields of a type, or the columns of a list."""
+    entries = mistakes.map(node, "fields")
+    if node.kind == "map" and not entries:
+        mistakes.add(node, "there is no field", "total: {type: money}")
+    if len(entries) > MOST_FIELDS:
+        mistakes.add(node, f"more than {MOST_FIELDS} fields")
+    made = []
+    for name, (key, value) in entries.items():
+        reserved = (*RESERVED, *(ROW_WORDS if columns else ()))
+        if not NAME.fullmatch(name):
+            mistakes.add(key, f"{name!r} cannot be a field: small letters, digits and _, a letter first",
+                         f"write {re.sub('[^a-z0-9]+', '_', name.lower()).strip('_') or 'a_name'}")  # fmt: skip
+        elif name in reserved:
+            mistakes.add(key, f"{name!r} is a word of rules or replies; no field may be called so", f"write {name}_")
+        made.append(_field(name, value, mistakes, threshold, columns))
+    return tuple(made)
+
+
+def _field(name: str, node: Node, mistakes: Mistakes, threshold: float, column: bool) -> FieldSpec:
+    if node.kind == "scalar":  # total: money
+        node = Node("map", node.line, node.column, entries={"type": (node, node)})
+    entries = {key: value for key, (_, value) in mistakes.map(node, f"field {name!r}", FIELD_KEYS).items()}
+    kind = _kind(name, node, entries.get("type"), mistakes)
+    spec: dict[str, Any] = {"title": name.replace("_", " ").capitalize(), "threshold": threshold}
+    for key in ("title", "description"):
+        if key in entries:
+            spec[key] = mistakes.text(entries[key], key) or ""
+    if "required" in entries:
+        spec["required"] = mistakes.boolean(entries["required"], "required")
+    if "threshold" in entries:
+        spec["threshold"] = float(mistakes.number(entries["threshold"], "threshold", 0, 1) or 0)
+    if "severity" in entries:
+        spec["severity"] = mistakes.one_of(entries["severity"], "severity", ("error", "warning")) or "error"
+    for key in ("labels", "not_labels"):
+        if key in entries:
+            spec[key] = read_phrases(entries[key], mistakes, key)
+    if "pattern" in entries:
+        spec["pattern"] = _pattern(kind, entries["pattern"], mistakes)
+    if "enum" in entries:
+        spec["options"] = mistakes.texts(entries["enum"], "enum")
+        if kind not in ("choice", "text", "id", "currency", "name"):
+            mistakes.add(entries["enum"], f"a {kind} has no enum", "use type: choice")
+    elif kind == "choice":
+        mistakes.add(node, f"the choice {name!r} has no options", "enum: [first, second]")
+    if "range" in entries:
+        spec["least"], spec["most"] = _range(kind, entries["range"], mistakes)
+    spec["items"] = _items(name, kind, node, entries.get("items"), mistakes, threshold, column)
+    return FieldSpec(name, kind, **spec)
+
+
+def _kind(name: str, node: Node, given: Node | None, mistakes: Mistakes) -> str:
+    if given is None:
+        if node.kind == "map":
+            mistakes.add(node, f"field {name!r} has no type", f"type: one of {', '.join(KINDS)}")
+        return "text"
+    if given.kind == "scalar" and given.text in SYNONYMS:
+        instead = SYNONYMS[given.text]
+        mistakes.add(given, f"there is no type {given.text!r}", f"write {instead}: {KINDS[instead]}")
+        return instead
+    return mistakes.one_of(given, "type", KINDS) or "text"
+
+
+def _items(
+    name: str, kind: str, node: Node, given: Node | None, mistakes: Mistakes, threshold: float, column: bool
+) -> tuple[FieldSpec, ...]:
+    if kind != "list":
+        if given is not None:
+            mistakes.add(given, f"only a list has items; {name!r} is a {kind}", "type: list")
+        return ()
+    if column:
+        mistakes.add(node, f"{name!r}: a list within a list is not known", "make it a field of its own")
+        return ()
+    if given is None:
+        mistakes.add(node, f"the list {name!r} has no items", "items: {description: text, amount: money}")
+        return ()
+    if given.kind == "map" and list(given.entries) == ["fields"]:
+        given = given.entries["fields"][1]
+    return read_fields(given, mistakes, threshold, columns=True)
+
+
+def _pattern(kind: str, node: Node, mistakes: Mistakes) -> str | None:
+    text = mistakes.text(node, "pattern")
+    if text is None:
+        return None
+    if kind not in ("text", "name", "address", "id", "currency", "choice"):
+        mistakes.add(node, f"a {kind} has no pattern: its value is normalised", "use range")
+    if fault := pattern.fault(text):
+        mistakes.add(node, fault, "the whole value must match, so neither ^ nor $ is needed")
+    return text
+
+
+def _range(kind: str, node: Node, mistakes: Mistakes) -> tuple[Any, Any]:
+    entries = mistakes.map(node, "range", ("min", "max"))
+    found: list[Any] = [None, None]
+    for place, key in enumerate(("min", "max")):
+        if key not in entries:
+            continue
+        bound = entries[key][1]
+        if kind == "date":
+            try:
+                found[place] = date.fromisoformat(bound.text)
+            except ValueError:
+                mistakes.add(bound, f"{key} of a date is written 2000-01-31; found {bound.text!r}")
+        elif kind in NUMERIC:
+            found[place] = mistakes.number(bound, key)
+        elif kind == "list":
+            found[place] = mistakes.number(bound, key, 0, whole=True)
+        else:
+            mistakes.add(bound, f"a {kind} has no range", "range is for numbers, dates and lists (their rows)")
+    least, most = found
+    if least is not None and most is not None and least > most:
+        mistakes.add(node, f"the range is empty: {least} is more than {most}")
+    return least, most
+
+
+def read_phrases(node: Node, mistakes: Mistakes, name: str) -> Phrases:
+    """Phrases by language, or a plain list for any."""
+    if node.kind != "map":
+        return {ANY: mistakes.texts(node, name)}
+    found = {}
+    for language, (key, value) in node.entries.items():
+        if language != ANY and not LANGUAGE.fullmatch(language):
+            mistakes.add(key, f"{language!r} is not a language: two small letters such as en, fr, de")
+        found[language] = mistakes.texts(value, name)
+    return found
+
+
+#: How the value of a key is read: from its node, with somewhere to note mistakes.
+Reader = Callable[[Node, Mistakes, str], Any]
+
+
+def _read(node: Node, mistakes: Mistakes, name: str, readers: dict[str, Reader]) -> dict[str, Any]:
+    made = {}
+    for key, (_, value) in mistakes.map(node, name, readers).items():
+        found = readers[key](value, mistakes, key)
+        if found is not MISSING:
+            made[key] = found
+    return made
+
+
+MISSING = object()
+
+
+def _one_of(*options: str) -> Reader:
+    return lambda node, mistakes, name: mistakes.one_of(node, name, options) or MISSING
+
+
+def _amount(least: float, most: float | None = None, *, whole: bool = False, nullable: bool = False) -> Reader:
+    def read(node: Node, mistakes: Mistakes, name: str) -> Any:
+        if nullable and node.is_null:
+            return None
+        found = mistakes.number(node, name, least, most, whole=whole)
+        return MISSING if found is None else int(found) if whole else float(found)
+
+    return read
+
+
+def _boolean(node: Node, mistakes: Mistakes, name: str) -> Any:
+    return mistakes.boolean(node, name)
+
+
+def read_idempotency(node: Node, mistakes: Mistakes) -> Idempotency:
+    """What happens when the same file comes again."""
+    return Idempotency(**_read(node, mistakes, "idempotency", {
+        "policy": _one_of("link", "reject", "keep"), "hash": _one_of("sha256"),
+        "cache_ttl": _amount(0, nullable=True), "preserve_locked": _boolean,
+    }))  # fmt: skip
+
+
+def read_output(node: Node, mistakes: Mistakes) -> Output:
+    """Where results are written."""
+    made = _read(node, mistakes, "output", {
+        "json": _template(".json"), "parquet": _template(".parquet"),
+        "compression": _one_of("zstd", "snappy", "gzip", "none"), "atomic": _always,
+    })  # fmt: skip
+    made.pop("atomic", None)
+    return Output(**made)
+
+
+def _always(node: Node, mistakes: Mistakes, name: str) -> Any:
+    if not mistakes.boolean(node, name):
+        mistakes.add(node, "files are always written whole: to a temporary name, then renamed", "take the key out")
+    return MISSING
+
+
+def _template(ending: str) -> Reader:
+    def read(node: Node, mistakes: Mistakes, name: str) -> Any:
+        if node.is_null:
+            return None
+        text = mistakes.text(node, name, longest=200)
+        if text is None:
+            return MISSING
+        example = f"{ending[1:]}/{{yyyy}}/{{mm}}/{{dd}}/{{id}}{ending}"
+        try:
+            used = [(place, spec, how) for _, place, spec, how in Formatter().parse(text) if place is not None]
+        except ValueError as error:
+            mistakes.add(node, f"{name}: {error}", f"as in {example}")
+            return MISSING
+        for place, spec, how in used:
+            if place not in PLACEHOLDERS or spec or how:
+                known = ", ".join(f"{{{one}}}" for one in PLACEHOLDERS)
+                mistakes.add(node, f"{name}: there is no placeholder {{{place}}}", f"there are {known}")
+        if not any(place in ("id", "sha256") for place, _, _ in used):
+            mistakes.add(node, f"{name} names the same file for every document", f"put {{id}} in, as in {example}")
+        path = PurePosixPath(text)
+        if path.is_absolute() or ".." in path.parts or "\\" in text or ":" in text or text.startswith("~"):
+            mistakes.add(node, f"{name} must be a path below the data folder, without .. and \\", f"as in {example}")
+        if not text.endswith(ending):
+            mistakes.add(node, f"{name} must end in {ending}", f"as in {example}")
+        return text
+
+    return read
+
+
+def read_processing(node: Node, mistakes: Mistakes) -> Processing:
+    """How documents of the type are worked on."""
+    made = _read(node, mistakes, "processing", {
+        "model": lambda node, mistakes, name: None if node.is_null else mistakes.text(node, name, longest=100),
+        "retries": _amount(0, 20, whole=True), "retry_base": _amount(0, 3600),
+        "concurrency": _amount(1, 10_000, whole=True, nullable=True),
+        "circuit_breaker": lambda node, mistakes, name: _read(node, mistakes, name, {
+            "failure_threshold": _amount(1, 1000, whole=True), "recovery_timeout": _amount(1, 86_400),
+        }),
+        "review": _one_of("never", "doubtful", "always"), "sampling": _amount(0, 100), "threshold": _amount(0, 1),
+    })  # fmt: skip
+    return Processing(**made.pop("circuit_breaker", {}), **made)
+
+
+def read_locale(node: Node, mistakes: Mistakes) -> Locale:
+    """What is meant where paper is ambiguous."""
+    made = _read(node, mistakes, "locale", {
+        "dates": _one_of("dmy", "mdy", "ymd"),
+        "languages": lambda node, mistakes, name: mistakes.texts(node, name, longest=2),
+        "currency": lambda node, mistakes, name: mistakes.text(node, name, longest=3),
+    })  # fmt: skip
+    if made.get("currency") and not re.fullmatch("[A-Z]{3}", made["currency"]):
+        mistakes.add(node.entries["currency"][1], "a currency is three capitals such as EUR")
+    return Locale(**made)

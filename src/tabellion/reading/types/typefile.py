@@ -1,0 +1,177 @@
+"""Document types as YAML files: finds them, reads them, and says every mistake with its line."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tabellion.engine.errors import ConfigurationError
+from tabellion.reading.types import evaluation, expression
+from tabellion.reading.types.doctype import DocumentType, FieldSpec, Processing, Rule
+from tabellion.reading.types.sections import (
+    NAME,
+    base_of,
+    read_fields,
+    read_idempotency,
+    read_locale,
+    read_output,
+    read_phrases,
+    read_processing,
+)
+from tabellion.reading.types.yamlnode import Mistakes, Node, TypeFileError, parse
+
+SHIPPED = Path(__file__).parent / "shipped"
+FOLDER = Path("types")  #: where people keep their own, unless they configure another
+ENDINGS = (".yaml", ".yml")
+SECTIONS = (
+    "name", "version", "title", "description", "recognise", "locale", "fields", "validation", "idempotency", "output",
+    "processing",
+)  # fmt: skip
+MOST_RULES = 100
+
+
+def load(name: str | Path, folders: Sequence[str | Path] = (FOLDER,)) -> DocumentType:
+    """A type by its name, looked for in the folders and then among those that ship, or by the path of its file."""
+    text = str(name)
+    if isinstance(name, Path) or text.endswith(ENDINGS) or "/" in text:
+        return read(Path(name))
+    found = available(folders)
+    if text in found:
+        return _shipped(text) if found[text].parent == SHIPPED else read(found[text])
+    raise ConfigurationError(
+        f"there is no document type {text!r}; there are {', '.join(found)} "
+        f"(looked for {text}.yaml in {', '.join(str(folder) for folder in folders) or 'no folder of yours'})"
+    )
+
+
+def available(folders: Sequence[str | Path] = (FOLDER,)) -> dict[str, Path]:
+    """Every type there is, by name: those of the folders, the first one first, then those that ship."""
+    found: dict[str, Path] = {}
+    for folder in (*map(Path, folders), SHIPPED):
+        if folder.is_dir():
+            for path in sorted(folder.iterdir()):
+                if path.suffix in ENDINGS:
+                    found.setdefault(path.stem, path)
+    return found
+
+
+@functools.cache
+def _shipped(name: str) -> DocumentType:
+    return read(SHIPPED / f"{name}.yaml")
+
+
+def read(path: Path) -> DocumentType:
+    """The type that a file holds."""
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from None
+    return compiled(source, str(path), expected=path.stem)
+
+
+def compiled(source: bytes | str, file: str = "<text>", expected: str | None = None) -> DocumentType:
+    """The type that a text says; raises `TypeFileError` with every mistake that is in it."""
+    root = parse(source, file)
+    mistakes = Mistakes()
+    made = _document_type(root, mistakes, file, expected)
+    if mistakes.found:
+        raise TypeFileError(file, mistakes.found)
+    return made
+
+
+def _document_type(root: Node, mistakes: Mistakes, file: str, expected: str | None) -> DocumentType:
+    sections = {key: value for key, (_, value) in mistakes.map(root, "the file", SECTIONS).items()}
+    name = mistakes.text(sections["name"], "name") if "name" in sections else ""
+    if "name" not in sections:
+        mistakes.add(root, "name is missing", f"name: {expected or 'invoice'}")
+    elif name and not NAME.fullmatch(name):
+        mistakes.add(sections["name"], f"{name!r} cannot be a name: small letters, digits and _, a letter first")
+    elif name and expected and name != expected:
+        mistakes.add(
+            sections["name"], f"the file is called {expected!r} and the type {name!r}", "call both the same: types are "
+            "found by the names of their files",
+        )  # fmt: skip
+    version = mistakes.text(sections["version"], "version", longest=40) if "version" in sections else ""
+    if "version" not in sections:
+        mistakes.add(root, "version is missing; results are remembered under it", 'version: "1"')
+    processing = read_processing(sections["processing"], mistakes) if "processing" in sections else Processing()
+    fields: tuple[FieldSpec, ...] = ()
+    if "fields" in sections:
+        fields = read_fields(sections["fields"], mistakes, processing.threshold)
+    else:
+        mistakes.add(root, "fields is missing", "fields:\n     total: {type: money, required: true}")
+    made: dict[str, Any] = {
+        key: mistakes.text(sections[key], key) or "" for key in ("title", "description") if key in sections
+    }
+    for key, reader in (("idempotency", read_idempotency), ("output", read_output), ("locale", read_locale)):
+        if key in sections:
+            made[key] = reader(sections[key], mistakes)
+    if "recognise" in sections:
+        made["recognise"] = read_phrases(sections["recognise"], mistakes, "recognise")
+    if "validation" in sections:
+        made["rules"] = _rules(sections["validation"], mistakes, fields)
+    digest = hashlib.sha256(json.dumps(root.plain(), ensure_ascii=False).encode()).hexdigest()
+    made["title"] = made.get("title") or (name or "").replace("_", " ").capitalize()
+    return DocumentType(name or "", version or "", fields, processing=processing, digest=digest, file=file, **made)
+
+
+def _rules(node: Node, mistakes: Mistakes, fields: Sequence[FieldSpec]) -> tuple[Rule, ...]:
+    if node.kind != "list":
+        mistakes.add(node, "validation is a list of rules", 'validation:\n     - rule: "total == subtotal + tax"')
+        return ()
+    if len(node.items) > MOST_RULES:
+        mistakes.add(node, f"more than {MOST_RULES} rules")
+        return ()
+    kinds = kinds_of(fields)
+    found: dict[str, Rule] = {}
+    for one in node.items:
+        rule = _rule(one, mistakes, kinds)
+        if rule is None:
+            continue
+        if rule.name in found:
+            mistakes.add(one, f"two rules are called {rule.name!r}", "give each a name of its own")
+        found[rule.name] = rule
+    return tuple(found.values())
+
+
+def _rule(node: Node, mistakes: Mistakes, kinds: evaluation.Kinds) -> Rule | None:
+    keys = ("name", "rule", "tolerance", "severity", "message")
+    entries = {key: value for key, (_, value) in mistakes.map(node, "a rule", keys).items()}
+    if "rule" not in entries:
+        if node.kind == "map":
+            mistakes.add(node, "the rule itself is missing", 'rule: "total == subtotal + tax"')
+        return None
+    tolerance = mistakes.number(entries["tolerance"], "tolerance", 0) if "tolerance" in entries else None
+    severity = mistakes.one_of(entries["severity"], "severity", ("error", "warning")) if "severity" in entries else None
+    text = mistakes.text(entries["rule"], "rule")
+    if text is None:
+        return None
+    try:
+        tree = expression.parse(text)
+        evaluation.check(tree, kinds, tolerance="tolerance" in entries)
+    except expression.ExpressionError as error:
+        mistakes.add(entries["rule"], error.what, _pointed(text, error.at), offset=error.at)
+        return None
+    return Rule(
+        name=(mistakes.text(entries["name"], "name", longest=100) if "name" in entries else None) or text,
+        text=text, expression=tree, tolerance=tolerance,
+        severity="warning" if severity == "warning" else "error",
+        message=(mistakes.text(entries["message"], "message") if "message" in entries else None) or "",
+    )  # fmt: skip
+
+
+def _pointed(text: str, at: int) -> str:
+    """The rule with a mark before the character that is wrong."""
+    line = " ".join(text[max(0, at - 40) : at].split()) + " ▶" + " ".join(text[at : at + 40].split())
+    return f"look at: {line.strip()}"
+
+
+def kinds_of(fields: Iterable[FieldSpec]) -> dict[str, Any]:
+    """The kinds that rules know fields by."""
+    return {
+        one.name: kinds_of(one.items) if one.kind == "list" else evaluation.Kind(base_of(one.kind)) for one in fields
+    }

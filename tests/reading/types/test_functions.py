@@ -1,0 +1,42 @@
+"""The functions of rules and the keys of types are all documented."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tabellion.reading.types.doctype import KINDS
+from tabellion.reading.types.functions import FUNCTIONS
+from tabellion.reading.types.rules import CODES
+from tabellion.reading.types.sections import FIELD_KEYS, PLACEHOLDERS
+from tabellion.reading.types.typefile import SECTIONS, compiled, load
+
+PAGE = (Path(__file__).parent.parent.parent.parent / "docs" / "types.md").read_text()
+
+
+def test_the_page_names_everything_there_is() -> None:
+    """Kinds, keys, sections, functions, codes and placeholders."""
+    for name in FUNCTIONS:
+        assert f"`{name}" in PAGE or f" {name}(" in PAGE, name
+    for word in (*KINDS, *FIELD_KEYS, *CODES):
+        assert f"`{word}`" in PAGE, word
+    for placeholder in PLACEHOLDERS:
+        assert f"`{{{placeholder}}}`" in PAGE
+    for section in SECTIONS:
+        assert f"`{section}`" in PAGE or f"\n{section}:" in PAGE, section
+
+
+def test_the_example_of_the_page_is_a_type() -> None:
+    """What people copy works."""
+    made = compiled(PAGE.partition("```yaml\n")[2].partition("```")[0])
+    assert [one.name for one in made] == ["tenant", "rent", "begins", "ends", "rooms"]
+    assert len(made.rules) == 2
+
+
+def test_shipped_rules_have_messages_and_speak_of_their_own_fields() -> None:
+    """Each says in a sentence what is wrong."""
+    for name in ("invoice", "receipt", "deed"):
+        made = load(name, ())
+        known = {one.name for one in made}
+        for rule in made.rules:
+            assert set(rule.fields) <= known
+            assert rule.message
