@@ -1,0 +1,1 @@
+"""Invoices that carry their own XML: Factur-X, ZUGFeRD, XRechnung; read exactly and judged by their standards."""

@@ -1,0 +1,223 @@
+"""The rules of EN 16931 that an e-invoice must keep: what must be there, in which notation, and what must add up."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterable, Iterator
+from decimal import ROUND_HALF_UP, Decimal
+
+from tabellion.reading.einvoice import codes
+from tabellion.reading.einvoice.terms import STRICT, Line, Terms, date, number, said
+from tabellion.reading.einvoice.xmltree import Node
+from tabellion.reading.issue import Issue
+
+CENT = Decimal("0.01")
+#: What a line's amount may differ from quantity times price: a cent, or what a rounded price hides.
+SLACK = Decimal("0.02")
+TWO_DECIMALS = re.compile(r"[+-]?\d*(\.\d{0,2})?")
+NUMERIC = re.compile(r".*(Amount|Quantity|Percent|FactorNumeric)")
+PRICES = ("NetPriceProductTradePrice", "GrossPriceProductTradePrice", "Price")
+DAY = re.compile(r"\d{4}-\d\d-\d\d(Z|[+-]\d\d:\d\d)?")
+
+Rule = Callable[[Terms, int], Iterator[Issue]]
+
+
+def error(code: str, rule: str, message: str, *fields: str) -> Issue:
+    """What a validator of the standard rejects."""
+    return Issue(code, "error", message, fields, rule)
+
+
+def warning(code: str, rule: str, message: str, *fields: str) -> Issue:
+    """What no rule forbids and a person should still see."""
+    return Issue(code, "warning", message, fields, rule)
+
+
+def presence(terms: Terms, rank: int) -> Iterator[Issue]:
+    """BR-01 to BR-16, and what each line and each part of the breakdown needs."""
+    seller, buyer, sums = terms.seller, terms.buyer, terms.sums
+    basic_wl, basic = rank >= 1, rank >= 2
+    wanted: list[tuple[bool, Node | None, str, str, str]] = [
+        (True, terms.guideline, "BR-01", "the specification it follows", ""),
+        (True, terms.number, "BR-02", "the invoice number", "invoice_number"),
+        (True, terms.issued, "BR-03", "the invoice date", "invoice_date"),
+        (True, terms.kind, "BR-04", "the type of document", ""),
+        (True, terms.currency, "BR-05", "the currency", "currency"),
+        (True, seller.name, "BR-06", "the seller's name", "vendor"),
+        (True, buyer.name, "BR-07", "the buyer's name", "customer"),
+        (True, seller.country, "BR-09", "the seller's country", "vendor_address"),
+        (basic, buyer.country, "BR-11", "the buyer's country", ""),
+        (basic_wl, sums.get("lines"), "BR-12", "the sum of the lines", ""),
+        (True, sums.get("basis"), "BR-13", "the total without tax", "subtotal"),
+        (True, sums.get("total"), "BR-14", "the total with tax", "total"),
+        (True, sums.get("due"), "BR-15", "the amount due", ""),
+    ]
+    for line in terms.lines if basic else ():
+        here = f"of line {said(line.id) or '?'}"
+        wanted += [
+            (True, line.id, "BR-21", "the identifier of a line", "line_items"),
+            (True, line.quantity, "BR-22", f"the quantity {here}", "line_items"),
+            (True, line.amount, "BR-24", f"the amount {here}", "line_items"),
+            (True, line.name, "BR-25", f"the name of the item {here}", "line_items"),
+            (True, line.price, "BR-26", f"the price {here}", "line_items"),
+            (True, line.tax.category if line.tax else None, "BR-CO-04", f"the VAT category {here}", "line_items"),
+        ]
+    for tax in terms.taxes if basic_wl else ():
+        wanted += [
+            (True, tax.basis, "BR-45", "the base of a VAT rate", "taxes"),
+            (True, tax.amount, "BR-46", "the amount of a VAT rate", "taxes"),
+            (True, tax.category, "BR-47", "the category of a VAT rate", "taxes"),
+        ]
+    for charge in terms.charges:
+        what, rule = ("charge", "BR-36") if charge.is_charge else ("allowance", "BR-31")
+        wanted.append((True, charge.amount, rule, f"the amount of a document level {what}", ""))
+    for needed, node, rule, what, name in wanted:
+        if needed and not said(node):
+            yield error("missing", rule, f"{what} is missing", *([name] if name else []))
+    if basic and not terms.lines:
+        yield error("missing", "BR-16", "there is no invoice line", "line_items")
+    if basic_wl and not terms.taxes:
+        yield error("missing", "BR-CO-18", "there is no VAT breakdown", "taxes")
+    if rank >= 1 and not (said(seller.vat) or said(seller.legal) or any(map(said, seller.ids))):
+        yield error("missing", "BR-CO-26", "nothing identifies the seller: no VAT number, registration or identifier")
+
+
+def notation(terms: Terms, rank: int) -> Iterator[Issue]:
+    """Numbers, dates, codes: each in the notation of the schema and of the code lists."""
+    # A discount on a price may be as fine as the price.
+    finer = {id(part) for node in terms.root.walk() if node.name in PRICES for part in node.walk()}
+    for node in terms.root.walk():
+        text = node.text
+        if node.children:
+            continue
+        if NUMERIC.fullmatch(node.name):
+            if not STRICT.fullmatch(text):
+                yield error("number_notation", "xs:decimal", f"{node.name} is {text!r}, which is not a decimal number")
+            elif node.name.endswith("Amount") and id(node) not in finer and not TWO_DECIMALS.fullmatch(text):
+                yield error("decimals", "BR-DEC", f"{node.name} is {text}: more than two decimals")
+        if (currency := node.attributes.get("currencyID")) is not None and currency not in codes.CURRENCIES:
+            yield error("currency_code", "BR-CL-03", f"{currency!r} is no currency of ISO 4217", "currency")
+        if (unit := node.attributes.get("unitCode")) is not None and not codes.UNIT.fullmatch(unit):
+            yield error("unit_code", "BR-CL-23", f"{unit!r} is no unit of UN/ECE Recommendation 20", "line_items")
+        if node.name in ("CountryID", "IdentificationCode") and text and text not in codes.COUNTRIES:
+            yield error("country_code", "BR-CL-14", f"{text!r} is no country of ISO 3166-1")
+    for name in map(said, (terms.currency, terms.tax_currency)):
+        if name and name not in codes.CURRENCIES:
+            yield error("currency_code", "BR-CL-04", f"{name!r} is no currency of ISO 4217", "currency")
+    if said(terms.kind) and said(terms.kind) not in codes.KINDS:
+        yield error("type_code", "BR-CL-01", f"{said(terms.kind)!r} is no type of invoice of UNTDID 1001")
+    for node in terms.means:
+        if said(node) not in codes.MEANS:
+            yield error("payment_code", "BR-CL-16", f"{said(node)!r} is no means of payment of UNTDID 4461")
+
+
+def days(terms: Terms, rank: int) -> Iterator[Issue]:
+    """Every date is a day of the calendar, in the notation of its syntax, and periods do not run backwards."""
+    for node in terms.root.walk():
+        if terms.syntax == "UBL":
+            if node.name.endswith("Date") and not node.children and not (DAY.fullmatch(node.text) and date(node)):
+                yield _bad_day(terms, node, "YYYY-MM-DD")
+        elif node.name in ("DateTimeString", "DateString"):
+            form = node.attributes.get("format")
+            if form in ("610", "616") and terms.syntax != "CII":
+                continue  # a month or a week, which ZUGFeRD 1.0 allows
+            if form != "102" or not re.fullmatch(r"\d{8}", node.text) or date(node) is None:
+                yield _bad_day(terms, node, "format 102, YYYYMMDD")
+    for start, end, rule in [(*terms.period, "BR-29"), *((*line.period, "BR-30") for line in terms.lines)]:
+        first, last = date(start), date(end)
+        if first and last and last < first:
+            yield error("period", rule, f"a period ends ({last}) before it starts ({first})")
+    issued = date(terms.issued)
+    for due in map(date, terms.due):
+        if issued and due and due < issued:
+            yield warning("due_before_issue", "", f"due {due}, before the invoice of {issued}", "due_date")
+    if issued and issued > datetime.date(2099, 12, 31):
+        yield warning("date_far", "", f"the invoice date {issued} is far in the future", "invoice_date")
+
+
+def _bad_day(terms: Terms, node: Node, wanted: str) -> Issue:
+    name = "invoice_date" if node is terms.issued else "due_date" if node in terms.due else ""
+    rule = "xs:date" if terms.syntax == "UBL" else "CII-DT-097"
+    if date(node) is None and re.fullmatch(r"\d{8}|\d{4}-\d\d-\d\d", node.text):
+        return error("date_impossible", rule, f"{node.text} is no day of the calendar", *([name] if name else []))
+    message = f"the date {node.text!r} is not written as {wanted}"
+    return error("date_notation", rule, message, *([name] if name else []))
+
+
+def sums(terms: Terms, rank: int) -> Iterator[Issue]:
+    """BR-CO-10 to BR-CO-16: the totals add up, to the cent."""
+    values = {name: number(node) for name, node in terms.sums.items()}
+    lines, basis, tax, total, due = (values.get(name) for name in ("lines", "basis", "tax", "total", "due"))
+    nothing = Decimal(0)
+    counted = [line for line in terms.lines if line.counts]
+    if lines is not None and counted:
+        yield from _equal("BR-CO-10", "the lines", total_of(line.amount for line in counted), "their total", lines)
+    for name, put_on, rule in (("allowances", False, "BR-CO-11"), ("charges", True, "BR-CO-12")):
+        parts = [charge.amount for charge in terms.charges if charge.is_charge is put_on]
+        if parts or values.get(name):
+            yield from _equal(rule, f"the {name}", total_of(parts), "their total", values.get(name) or nothing)
+    if lines is not None and basis is not None:
+        expected = lines - (values.get("allowances") or nothing) + (values.get("charges") or nothing)
+        yield from _equal(
+            "BR-CO-13", "lines - allowances + charges", expected, "the total without tax", basis, "subtotal"
+        )
+    if tax is not None and terms.taxes:
+        found = total_of(part.amount for part in terms.taxes)
+        yield from _equal("BR-CO-14", "the VAT breakdown", found, "the total tax", tax, "tax")
+    if basis is not None and total is not None:
+        expected = basis + (tax or nothing)
+        yield from _equal(
+            "BR-CO-15", "total without tax + tax", expected, "the total", total, "subtotal", "tax", "total"
+        )
+    if total is not None and due is not None and rank >= 1:  # MINIMUM cannot say what was prepaid
+        expected = total - (values.get("prepaid") or nothing) + (values.get("rounding") or nothing)
+        yield from _equal("BR-CO-16", "total - prepaid + rounding", expected, "the amount due", due, "total")
+    if due is not None and due > 0 and rank >= 2 and not terms.due and not any(map(said, terms.terms)):
+        yield error(
+            "missing", "BR-CO-25", "something is due, but neither a due date nor payment terms are given", "due_date"
+        )
+
+
+def _equal(rule: str, left: str, expected: Decimal, right: str, found: Decimal, *fields: str) -> Iterator[Issue]:
+    if abs(expected - found) >= CENT / 2:
+        yield error("sum", rule, f"{left} = {expected:.2f}, but {right} = {found:.2f}", *fields)
+
+
+def lines(terms: Terms, rank: int) -> Iterator[Issue]:
+    """Prices are not negative, identifiers are unique, and quantity times price is the amount."""
+    seen: set[str] = set()
+    for line in terms.lines:
+        name = said(line.id)
+        for price, rule in ((line.price, "BR-27"), (line.gross, "BR-28")):
+            if (value := number(price)) is not None and value < 0:
+                yield error("price_negative", rule, f"the price of line {name} is negative: {value}", "line_items")
+        if name and name in seen:
+            yield warning("line_twice", "", f"two lines have the identifier {name}", "line_items")
+        seen.add(name)
+        expected = amount_of(line)
+        found = number(line.amount)
+        if expected is not None and found is not None and abs(expected - found) > SLACK:
+            message = f"line {name}: quantity × price = {expected:.2f}, but its amount is {found:.2f}"
+            yield warning("line_amount", "", message, "line_items")
+
+
+def amount_of(line: Line) -> Decimal | None:
+    """Quantity times price, with the line's own allowances and charges."""
+    quantity, price, per = number(line.quantity), number(line.price), number(line.per)
+    if quantity is None or price is None:
+        return None
+    extra = sum((number(c.amount) or Decimal(0)) * (1 if c.is_charge else -1) for c in line.charges)
+    return rounded(quantity * price / (per or 1)) + extra
+
+
+def total_of(nodes: Iterable[Node | None]) -> Decimal:
+    """The sum of what the nodes say."""
+    return sum((number(node) or Decimal(0) for node in nodes), Decimal(0))
+
+
+def rounded(value: Decimal) -> Decimal:
+    """To the cent, half away from zero."""
+    return value.quantize(CENT, ROUND_HALF_UP)
+
+
+RULES: tuple[Rule, ...] = (presence, notation, days, sums, lines)

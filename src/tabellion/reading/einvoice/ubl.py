@@ -1,0 +1,126 @@
+"""UBL 2.1 Invoice and CreditNote, the other XML of EN 16931 (XRechnung, Peppol), as business terms."""
+
+from __future__ import annotations
+
+from tabellion.reading.einvoice.terms import Charge, Line, Party, Tax, Terms, said
+from tabellion.reading.einvoice.xmltree import Node
+
+SPACE = "urn:oasis:names:specification:ubl:schema:xsd:"
+LINES = {"Invoice": "InvoiceLine", "CreditNote": "CreditNoteLine"}
+SUMS = {
+    "lines": "LineExtensionAmount",
+    "allowances": "AllowanceTotalAmount",
+    "charges": "ChargeTotalAmount",
+    "basis": "TaxExclusiveAmount",
+    "total": "TaxInclusiveAmount",
+    "prepaid": "PrepaidAmount",
+    "rounding": "PayableRoundingAmount",
+    "due": "PayableAmount",
+}
+NOTHING = Node("", "", {}, 0)
+
+
+def is_ubl(root: Node) -> bool:
+    """Whether this is a UBL invoice or credit note."""
+    return root.name in LINES and root.space.startswith(SPACE)
+
+
+def read_ubl(root: Node) -> Terms:
+    """The terms of an invoice or a credit note in UBL."""
+    terms = Terms("UBL", root)
+    terms.guideline, terms.process = root.first("CustomizationID"), root.first("ProfileID")
+    terms.number, terms.kind = root.first("ID"), root.first("InvoiceTypeCode|CreditNoteTypeCode")
+    terms.issued = root.first("IssueDate")
+    terms.due = root.all("DueDate") or root.all("PaymentMeans/PaymentDueDate")
+    terms.delivered = root.first("Delivery/ActualDeliveryDate")
+    terms.period = _period(root)
+    terms.currency, terms.tax_currency = root.first("DocumentCurrencyCode"), root.first("TaxCurrencyCode")
+    terms.seller = _party(root.first("AccountingSupplierParty/Party"))
+    terms.buyer = _party(root.first("AccountingCustomerParty/Party"))
+    terms.order = root.first("OrderReference/ID")
+    terms.terms = root.all("PaymentTerms/Note")
+    terms.means = root.all("PaymentMeans/PaymentMeansCode")
+    terms.accounts = root.all("PaymentMeans/PayeeFinancialAccount/ID")
+    terms.notes = [_note(node.text) for node in root.all("Note")]
+    terms.preceding = [
+        (node.first("ID"), node.first("IssueDate")) for node in root.all("BillingReference/InvoiceDocumentReference")
+    ]
+    terms.lines = [_line(node) for node in root.all(LINES[root.name])]
+    terms.charges = [_charge(node) for node in root.all("AllowanceCharge")]
+    summation = root.first("LegalMonetaryTotal") or NOTHING
+    for name, element in SUMS.items():
+        if (node := summation.first(element)) is not None:
+            terms.sums[name] = node
+    for total in root.all("TaxTotal"):
+        amount = total.first("TaxAmount")
+        if amount is not None and amount.attributes.get("currencyID") in (None, said(terms.currency)):
+            terms.sums.setdefault("tax", amount)
+            terms.taxes += [_breakdown(node) for node in total.all("TaxSubtotal")]
+    return terms
+
+
+def _note(text: str) -> tuple[str, str]:
+    """UBL has no element for the subject of a note: it stands before it, as #PMT#."""
+    parts = text.split("#", 2)
+    return (parts[1], parts[2]) if len(parts) == 3 and not parts[0] else ("", text)
+
+
+def _party(node: Node | None) -> Party:
+    if node is None:
+        return Party()
+    taxes = {said(n.first("TaxScheme/ID")): n.first("CompanyID") for n in reversed(node.all("PartyTaxScheme"))}
+    address = node.first("PostalAddress")
+    party = Party(
+        name=node.first("PartyLegalEntity/RegistrationName") or node.first("PartyName/Name"),
+        trading_name=node.first("PartyName/Name"),
+        vat=taxes.get("VAT"),
+        tax_number=next((number for scheme, number in taxes.items() if scheme != "VAT"), None),
+        legal=node.first("PartyLegalEntity/CompanyID"),
+        ids=node.all("PartyIdentification/ID"),
+        endpoint=node.first("EndpointID"),
+    )
+    if address is not None:
+        party.has_address = True
+        lines = ("StreetName", "AdditionalStreetName", "AddressLine/Line")
+        party.address = [line for path in lines for line in address.all(path)]
+        party.postcode, party.city = address.first("PostalZone"), address.first("CityName")
+        party.country = address.first("Country/IdentificationCode")
+    return party
+
+
+def _line(node: Node) -> Line:
+    tax = node.first("Item/ClassifiedTaxCategory")
+    return Line(
+        id=node.first("ID"),
+        name=node.first("Item/Name"),
+        quantity=node.first("InvoicedQuantity|CreditedQuantity"),
+        price=node.first("Price/PriceAmount"),
+        gross=node.first("Price/AllowanceCharge/BaseAmount"),
+        per=node.first("Price/BaseQuantity"),
+        amount=node.first("LineExtensionAmount"),
+        tax=_tax(tax) if tax is not None else None,
+        charges=[_charge(charge) for charge in node.all("AllowanceCharge")],
+        period=_period(node),
+    )
+
+
+def _tax(node: Node) -> Tax:
+    return Tax(node.first("ID"), node.first("Percent"), reason=node.first("TaxExemptionReason|TaxExemptionReasonCode"))
+
+
+def _breakdown(node: Node) -> Tax:
+    category = node.first("TaxCategory")
+    tax = _tax(category) if category is not None else Tax()
+    tax.amount, tax.basis = node.first("TaxAmount"), node.first("TaxableAmount")
+    return tax
+
+
+def _charge(node: Node) -> Charge:
+    tax = node.first("TaxCategory")
+    reason = node.first("AllowanceChargeReason|AllowanceChargeReasonCode")
+    put_on = said(node.first("ChargeIndicator")).lower() in ("true", "1")
+    return Charge(put_on, node.first("Amount"), _tax(tax) if tax is not None else None, reason)
+
+
+def _period(node: Node) -> tuple[Node | None, Node | None]:
+    return node.first("InvoicePeriod/StartDate"), node.first("InvoicePeriod/EndDate")

@@ -1,0 +1,127 @@
+"""The rules of EN 16931 about VAT categories: rates, bases, reasons for exemption, and whose VAT number is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from tabellion.reading.einvoice.rules import error, rounded, warning
+from tabellion.reading.einvoice.terms import Tax, Terms, number, said
+from tabellion.reading.issue import Issue
+
+#: Up to this much, base × rate may differ from the amount before a validator rejects it.
+SLACK = Decimal(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """What a VAT category demands."""
+
+    letters: str  #: in the names of its rules
+    zero: bool = True  #: whether its rate must be zero
+    reason: bool | None = None  #: whether a reason for exemption must (True) or must not (False) be given
+    seller: bool = True  #: whether the seller's tax number is needed
+    buyer: bool = False  #: whether the buyer's VAT number is needed
+
+
+CATEGORIES = {
+    "S": Category("S", zero=False, reason=False),
+    "Z": Category("Z", reason=False),
+    "E": Category("E", reason=True),
+    "AE": Category("AE", reason=True, buyer=True),
+    "K": Category("IC", reason=True, buyer=True),
+    "G": Category("G", reason=True),
+    "O": Category("O", reason=True, seller=False),
+    "L": Category("AF", zero=False, reason=False),
+    "M": Category("AG", zero=False, reason=False),
+    "B": Category("B", zero=False),
+}
+
+
+def vat(terms: Terms, rank: int) -> Iterator[Issue]:
+    """Every category keeps its own rules, on the lines, the charges and the breakdown."""
+    used = [line.tax for line in terms.lines if line.tax] + [charge.tax for charge in terms.charges if charge.tax]
+    for tax in [*used, *terms.taxes]:
+        yield from _rate(tax)
+    names = {said(tax.category) for tax in [*used, *terms.taxes]} & set(CATEGORIES)
+    for name in sorted(names):
+        yield from _numbers(terms, name)
+        if terms.taxes and name not in {said(tax.category) for tax in terms.taxes}:
+            rule = f"BR-{CATEGORIES[name].letters}-01"
+            yield error("vat_breakdown", rule, f"VAT category {name} is used, but missing in the breakdown", "taxes")
+    for tax in terms.taxes:
+        yield from _breakdown(terms, tax)
+
+
+def _rate(tax: Tax) -> Iterator[Issue]:
+    name, rate = said(tax.category), number(tax.rate)
+    if not name:
+        return
+    if name not in CATEGORIES:
+        yield error("vat_category", "BR-CL-17", f"{name!r} is no VAT category of UNTDID 5305", "taxes")
+        return
+    category = CATEGORIES[name]
+    if name == "S" and rate is not None and rate <= 0:
+        yield error("vat_rate", "BR-S-05", "the standard VAT category needs a rate above zero", "taxes")
+    if category.zero and rate:
+        yield error("vat_rate", f"BR-{category.letters}-05", f"VAT category {name} has the rate {rate}", "taxes")
+    if rate is None and name != "O":
+        yield error("vat_rate", "BR-48", f"VAT category {name} has no rate", "taxes")
+
+
+def _numbers(terms: Terms, name: str) -> Iterator[Issue]:
+    category = CATEGORIES[name]
+    rule = f"BR-{category.letters}-02"
+    if category.seller and not (said(terms.seller.vat) or said(terms.seller.tax_number)):
+        yield error("missing", rule, f"VAT category {name} needs the seller's VAT number", "vendor_tax_id")
+    if category.buyer and not (said(terms.buyer.vat) or (name == "AE" and said(terms.buyer.legal))):
+        yield error("missing", rule, f"VAT category {name} needs the buyer's VAT number")
+    if name == "O" and said(terms.seller.vat):
+        yield warning(
+            "vat_category", rule, "outside the scope of VAT, but with the seller's VAT number", "vendor_tax_id"
+        )
+
+
+def _breakdown(terms: Terms, tax: Tax) -> Iterator[Issue]:
+    name, rate, basis, amount = said(tax.category), number(tax.rate), number(tax.basis), number(tax.amount)
+    category = CATEGORIES.get(name)
+    if category is None or basis is None or amount is None:
+        return
+    if category.reason is True and not said(tax.reason):
+        yield error(
+            "missing", f"BR-{category.letters}-10", f"VAT category {name} needs the reason for exemption", "taxes"
+        )
+    if category.reason is False and said(tax.reason):
+        yield error(
+            "vat_reason", f"BR-{category.letters}-10", f"VAT category {name} has a reason for exemption", "taxes"
+        )
+    if category.zero and amount:
+        yield error("vat_amount", f"BR-{category.letters}-09", f"VAT category {name} has the tax {amount:.2f}", "tax")
+    elif rate is not None:
+        expected = rounded(basis * rate / 100)
+        if (apart := abs(expected - amount)) >= Decimal("0.015"):
+            message = f"{basis:.2f} at {rate.normalize():f} % is {expected:.2f}, but the tax is {amount:.2f}"
+            say = error if apart >= SLACK else warning
+            yield say("vat_amount", "BR-CO-17", message, "tax", "taxes")
+    if terms.lines:
+        expected = rounded(_base(terms, name, rate))
+        if abs(expected - basis) >= Decimal("0.015"):
+            at = "" if rate is None else f" at {rate.normalize():f} %"
+            message = f"lines and charges of category {name}{at} are {expected:.2f}, but the base is {basis:.2f}"
+            yield error("vat_base", f"BR-{category.letters}-08", message, "taxes")
+
+
+def _base(terms: Terms, name: str, rate: Decimal | None) -> Decimal:
+    total = Decimal(0)
+    for line in terms.lines:
+        if line.counts and _same(line.tax, name, rate):
+            total += number(line.amount) or 0
+    for charge in terms.charges:
+        if _same(charge.tax, name, rate):
+            total += (number(charge.amount) or 0) * (1 if charge.is_charge else -1)
+    return total
+
+
+def _same(tax: Tax | None, name: str, rate: Decimal | None) -> bool:
+    return tax is not None and said(tax.category) == name and (number(tax.rate) or 0) == (rate or 0)

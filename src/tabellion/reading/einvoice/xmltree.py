@@ -1,0 +1,193 @@
+"""XML from strangers, parsed with guards: no DTD, bounded in size and depth, and its encoding is not believed."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.parsers import expat
+
+from tabellion.reading.issue import Issue
+
+LARGEST = 32 * 1024 * 1024  #: bytes
+DEEPEST = 64  #: elements inside elements
+MOST = 400_000  #: elements
+
+BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+#: How the first characters look in UTF-16 without a mark.
+BARE = ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))
+DECLARATION = re.compile(r"""\A\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"']*)["'][^>]*\?>""")
+#: One byte, one character: any bytes are valid in them, so only the bytes themselves can give the lie.
+SINGLE_BYTE = re.compile(r"^(iso8859|latin|cp125|windows)", re.IGNORECASE)
+
+
+class Node:
+    """One element: its local name, namespace, attributes, children and text."""
+
+    __slots__ = ("attributes", "children", "line", "name", "pieces", "space")
+
+    def __init__(self, name: str, space: str, attributes: dict[str, str], line: int) -> None:
+        self.name, self.space, self.attributes, self.line = name, space, attributes, line
+        self.children: list[Node] = []
+        self.pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """Its own characters, without the white space around them."""
+        return "".join(self.pieces).strip()
+
+    def all(self, path: str) -> list[Node]:
+        """What stands at a path of local names; `a|b` is either."""
+        found = [self]
+        for step in path.split("/"):
+            names = step.split("|")
+            found = [child for node in found for child in node.children if child.name in names]
+        return found
+
+    def first(self, path: str) -> Node | None:
+        """The first at a path that says something, or else the first at all."""
+        found = self.all(path)
+        return next((node for node in found if node.text or node.children), found[0] if found else None)
+
+    def walk(self) -> Iterator[Node]:
+        """It and everything in it, in document order."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What could be parsed, and what was wrong with it."""
+
+    root: Node | None
+    issues: tuple[Issue, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the end was reached."""
+        return not any(issue.code in ("xml_damaged", "xml_refused", "xml_empty") for issue in self.issues)
+
+
+class Refused(Exception):  # noqa: N818 - it is caught here and never seen
+    """A guard said no."""
+
+
+def parse(data: bytes) -> Tree:
+    """The tree of an XML document; what is damaged gives the part before the damage, and an issue."""
+    if len(data) > LARGEST:
+        return Tree(None, (_refusal(f"more than {LARGEST // 1024 // 1024} MB"),))
+    if not data.strip(b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"):
+        return Tree(None, (Issue("xml_empty", "error", "the XML has no content", rule="XML 1.0"),))
+    text, lie = decode(data)
+    issues = [lie] if lie else []
+    reader = _Reader()
+    try:
+        # Encoded anew: the declaration no longer decides anything.
+        reader.expat.Parse(text.encode("utf-8", "surrogatepass"), True)
+    except Refused as error:
+        issues.append(_refusal(str(error)))
+        return Tree(None, tuple(issues))
+    except expat.ExpatError as error:
+        message = f"the XML is not well-formed: {expat.ErrorString(error.code)} (line {error.lineno})"
+        issues.append(Issue("xml_damaged", "error", message, rule="XML 1.0"))
+        for node in reader.open:
+            node.pieces.clear()  # half a number is a wrong number
+    return Tree(reader.root, tuple(issues))
+
+
+def decode(data: bytes) -> tuple[str, Issue | None]:
+    """The characters, and an issue where the declared encoding is not what the bytes are."""
+    seen = next((name for mark, name in BOMS if data.startswith(mark)), None)
+    marked = seen is not None
+    seen = seen or next((name for start, name in BARE if data.startswith(start)), None)
+    head = data[:400].decode(seen or "latin-1", "replace").lstrip("\ufeff")
+    declared = (match[1].strip() if (match := DECLARATION.match(head)) else "") or None
+    said = _codec(declared) if declared else seen or "utf-8"
+    if said is None:
+        return _best(data, seen), _lie(f"it declares the unknown encoding {declared!r}")
+    if seen and not seen.startswith(said):
+        kind = "byte order mark" if marked else "bytes"
+        return _best(data, seen), _lie(f"it declares {declared}, its {kind} say {seen.upper()}")
+    try:
+        text = data.decode(seen or said)
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start} is not valid in it"
+        return _best(data, None), _lie(
+            f"it {'declares' if declared else 'should be'} {declared or 'UTF-8'}, but {where}"
+        )
+    if SINGLE_BYTE.match(said) and not data.isascii() and _is_utf8(data):
+        return data.decode("utf-8"), _lie(f"it declares {declared}, but its bytes are UTF-8")
+    return text.lstrip("\ufeff"), None
+
+
+def _codec(declared: str) -> str | None:
+    try:
+        return codecs.lookup(declared).name
+    except LookupError:
+        return None
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _best(data: bytes, seen: str | None) -> str:
+    """The most likely characters of bytes whose declaration is wrong."""
+    name = seen or ("utf-8" if _is_utf8(data) else "cp1252")
+    return data.decode(name, "replace").lstrip("\ufeff")
+
+
+def _lie(message: str) -> Issue:
+    return Issue("xml_encoding", "error", f"the XML is not encoded as it says: {message}", rule="XML 1.0 §4.3.3")
+
+
+def _refusal(message: str) -> Issue:
+    return Issue("xml_refused", "error", f"the XML is not read: {message}", rule="XML 1.0")
+
+
+class _Reader:
+    """Builds the tree while expat parses."""
+
+    def __init__(self) -> None:
+        self.root: Node | None = None
+        self.open: list[Node] = []
+        self.count = 0
+        self.expat = expat.ParserCreate("utf-8", namespace_separator=" ")
+        self.expat.buffer_text = True
+        self.expat.StartElementHandler = self.start
+        self.expat.EndElementHandler = self.end
+        self.expat.CharacterDataHandler = self.say
+        self.expat.StartDoctypeDeclHandler = self.refuse
+
+    def refuse(self, *_: object) -> None:
+        raise Refused("it has a DOCTYPE, which an invoice never needs")
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self.count += 1
+        if len(self.open) >= DEEPEST:
+            raise Refused(f"elements are nested deeper than {DEEPEST}")
+        if self.count > MOST:
+            raise Refused(f"it has more than {MOST} elements")
+        space, _, local = name.rpartition(" ")
+        plain = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
+        node = Node(local, space, plain, self.expat.CurrentLineNumber)
+        if self.open:
+            self.open[-1].children.append(node)
+        else:
+            self.root = node
+        self.open.append(node)
+
+    def end(self, _: str) -> None:
+        self.open.pop()
+
+    def say(self, text: str) -> None:
+        if self.open:
+            self.open[-1].pieces.append(text)
