@@ -1,0 +1,132 @@
+"""Finding a text that is not printed quite so: letters read as digits, a slip or two, or lines set apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from tabellion.reading.grounding.index import Index, Places, Stream, letters
+
+MOST_PLACES = 60  #: of a piece that are looked at
+MOST_FIRST = 10  #: places of a first line that are followed
+MOST_SEGMENTS = 8
+MOST_WORDS = 40
+SHORTEST = 6  #: characters; anything shorter is found in every text with a slip allowed
+GAP = 2.5  #: line heights between the lines of one value
+
+
+def fuzzy(index: Index, text: str) -> Iterator[tuple[str, list[Places]]]:
+    """With letters for digits, then with slips in the letters; digits are never anything but themselves."""
+    needle = letters(text)
+    digits = _digits(needle)
+    if digits and len(needle) >= 3:
+        stream = index.confused
+        yield "confusion", [stream.places(*at) for at in stream.find(index.confuse(needle))]
+    slips = 0 if len(needle) < SHORTEST or len(digits) * 2 > len(needle) else min(6, max(1, len(needle) // 8))
+    if slips:
+        yield "fuzzy", _slips(index.bare, needle, slips)
+
+
+def _digits(text: str) -> str:
+    return "".join(sign for sign in text if sign.isdigit())
+
+
+def _slips(stream: Stream, needle: str, most: int) -> list[Places]:
+    """The places with the fewest slips, at most so many.
+
+    With n slips at least one of n + 1 pieces of the needle stands there untouched: only its places are looked at.
+    """
+    best: dict[Places, int] = {}
+    size = len(needle) // (most + 1)
+    for number in range(most + 1):
+        offset = number * size
+        piece = needle[offset : offset + size] if number < most else needle[offset:]
+        for at in _occurrences(stream.text, piece):
+            for start, end in _windows(stream, at - offset, len(needle), most):
+                found = stream.text[start:end]
+                if "\n" in found or _digits(found) != _digits(needle):
+                    continue
+                slips = distance(needle, found, most)
+                if slips <= most:
+                    places = stream.places(start, end)
+                    best[places] = min(slips, best.get(places, slips))
+    fewest = min(best.values(), default=0)
+    return sorted(places for places, slips in best.items() if slips == fewest)
+
+
+def _occurrences(text: str, piece: str) -> Iterator[int]:
+    at = text.find(piece)
+    for _ in range(MOST_PLACES):
+        if at < 0:
+            return
+        yield at
+        at = text.find(piece, at + 1)
+
+
+def _windows(stream: Stream, at: int, size: int, most: int) -> Iterator[tuple[int, int]]:
+    """Stretches of whole words of about the right size that start about there."""
+    total = len(stream.text)
+    ends = [
+        end for end in range(max(1, at + size - 2 * most), min(total, at + size + 2 * most) + 1) if stream.edge(end)
+    ]
+    for start in range(max(0, at - most), min(total, at + most + 1)):
+        if stream.edge(start):
+            yield from ((start, end) for end in ends if abs(end - start - size) <= most)
+
+
+def distance(one: str, other: str, most: int) -> int:
+    """How many slips turn one into the other; more than `most` is just more."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    previous = list(range(len(other) + 1))
+    for row, sign in enumerate(one, 1):
+        first, last = max(1, row - most), min(len(other), row + most)
+        current = [most + 1] * (len(other) + 1)
+        current[0] = row
+        for column in range(first, last + 1):
+            current[column] = min(
+                previous[column] + 1, current[column - 1] + 1, previous[column - 1] + (sign != other[column - 1])
+            )
+        if min(current[first - 1 : last + 1]) > most:
+            return most + 1
+        previous = current
+    return previous[-1]
+
+
+def lines(index: Index, text: str) -> list[Places]:
+    """A text of several lines whose lines stand below each other, with other columns read in between."""
+    words = [piece for piece in map(letters, text.split()) if piece]
+    if not 3 <= len(words) <= MOST_WORDS:
+        return []
+    for count in range(len(words) - 1, 0, -1):
+        for at in islice(index.bare.find("".join(words[:count])), MOST_FIRST):
+            found = _below(index, index.bare.places(*at), words[count:])
+            if found:
+                return [found]
+    return []
+
+
+def _below(index: Index, places: Places, words: list[str]) -> Places | None:
+    """The rest of a text in the lines below a first line."""
+    segments = 1
+    last = places
+    while words:
+        for count in range(len(words), 0, -1):
+            needle = "".join(words[:count])
+            options = [index.bare.places(*at) for at in islice(index.bare.find(needle), MOST_PLACES)]
+            following = next((option for option in options if _follows(index, last, option)), None)
+            if following:
+                break
+        else:
+            return None
+        places, last, words, segments = (*places, *following), following, words[count:], segments + 1
+        if segments > MOST_SEGMENTS:
+            return None
+    return places
+
+
+def _follows(index: Index, above: Places, below: Places) -> bool:
+    one, two = index.box(above), index.box(below)
+    height = min(one[3] - one[1], two[3] - two[1])
+    same_page = index.homes[above[0]] == index.homes[below[0]]
+    return same_page and 0 < two[1] - one[1] <= height * (1 + GAP) and two[0] < one[2] and one[0] < two[2]

@@ -1,0 +1,228 @@
+"""The words of a document, laid out for finding: streams of characters that know their words, and the numbers."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import cached_property
+
+from tabellion.reading.grounding.variants import CONFUSED, days_in, fold
+from tabellion.reading.page import Box, Page, Word, around
+
+Places = tuple[int, ...]  #: words, as positions in the document
+#: Folded letters that OCR and people take for digits.
+ALIKE = str.maketrans({"o": "0", "q": "0", "l": "1", "i": "1", "z": "2", "s": "5", "b": "8", "g": "9"})
+NEAR = 0.6  #: of its height: how far the next group of a number may stand
+NOBODY = 2**32 - 1  #: owns the line end between two pages
+INNER = ".,'’/-"  #: between two digits they make one number or one date of them
+HYPHENS = "-‐‑\u00ad"
+RUN = re.compile(r"\d(?:[\d.,'’]*\d)?")
+GROUP = re.compile(r"(\d{3}(?:[.,]\d+)?)(?![\d.,]*\d)")  #: of a number whose thousands are set apart
+BEGUN = re.compile(r"(?<![\d.,])\d{1,3}$")
+#: What may be a number that OCR has read as letters.
+DOUBTFUL = re.compile(r"[-+(€$£]*[\dOoQDlIiZzSsBgqεЗОоб|!][\dOoQDlIiZzSsBgqεЗОоб|!.,'’]*[)€$£%-]*")
+
+
+class Stream:
+    """All characters of the document after some folding, without white space, each with its word."""
+
+    def __init__(self, extents: Sequence[tuple[int, int]], pieces: Sequence[str]) -> None:
+        owners = array("L")
+        for at, piece in enumerate(pieces):
+            owners.extend([at] * len(piece))
+        # Nothing is found across pages: a line end stands between them.
+        self.text = "\n".join("".join(pieces[start:end]) for start, end in extents)
+        self.owners = owners
+        at = 0
+        for start, end in extents[:-1]:
+            at += sum(map(len, pieces[start:end]))
+            owners.insert(at, NOBODY)
+            at += 1
+
+    def find(self, needle: str) -> Iterator[tuple[int, int]]:
+        """Where the needle stands by itself: not inside a longer word or number."""
+        at = self.text.find(needle) if needle else -1
+        while at >= 0:
+            end = at + len(needle)
+            if self.alone(at, end):
+                yield at, end
+            at = self.text.find(needle, at + 1)
+
+    def alone(self, start: int, end: int) -> bool:
+        """Whether a stretch is no part of a longer word or number."""
+        return self._free(start - 1, start) and self._free(end, end - 1)
+
+    def places(self, start: int, end: int) -> Places:
+        """The words that a stretch of characters touches."""
+        return tuple(range(self.owners[start], self.owners[end - 1] + 1))
+
+    def edge(self, at: int) -> bool:
+        """Whether a word ends or starts before this character."""
+        return at in (0, len(self.text)) or self.owners[at - 1] != self.owners[at]
+
+    def _free(self, outside: int, inside: int) -> bool:
+        if not 0 <= outside < len(self.text) or self.owners[outside] != self.owners[inside]:
+            return True
+        other, own = self.text[outside], self.text[inside]
+        if own.isdigit() and other in INNER:
+            beyond = 2 * outside - inside
+            other = self.text[beyond] if 0 <= beyond < len(self.text) else ""
+            return not (other.isdigit() and self.owners[beyond] == self.owners[inside])
+        return not (other.isalnum() and own.isalnum())
+
+
+class Index:
+    """The words of some pages, indexed once for many values."""
+
+    def __init__(self, pages: Sequence[Page]) -> None:
+        self.pages = tuple(pages)
+        self.words: list[Word] = []
+        self.homes = array("L")  #: the page number of each word
+        self.extents: list[tuple[int, int]] = []
+        self.shapes = {page.number: page.height / page.width if page.width else 1.0 for page in self.pages}
+        for page in self.pages:
+            start = len(self.words)
+            self.words.extend(page.words)
+            self.homes.extend([page.number] * len(page.words))
+            self.extents.append((start, len(self.words)))
+
+    @cached_property
+    def exact(self) -> Stream:
+        """The characters as they stand."""
+        return Stream(self.extents, ["".join(word.text.split()) for word in self.words])
+
+    @cached_property
+    def _joined(self) -> list[str]:
+        return [self._join(at, "".join(word.text.split())) for at, word in enumerate(self.words)]
+
+    @cached_property
+    def _folded(self) -> list[str]:
+        return ["".join(fold(text).split()) for text in self._joined]
+
+    @cached_property
+    def _bare(self) -> list[str]:
+        return [text if text.isalnum() else letters(text) for text in self._folded]
+
+    @cached_property
+    def unbroken(self) -> Stream:
+        """With words that a line end divides put together."""
+        return Stream(self.extents, self._joined)
+
+    @cached_property
+    def folded(self) -> Stream:
+        """Without case, accents and typography."""
+        return Stream(self.extents, self._folded)
+
+    @cached_property
+    def bare(self) -> Stream:
+        """Letters and digits only."""
+        return Stream(self.extents, self._bare)
+
+    @cached_property
+    def confused(self) -> Stream:
+        """Letters and digits, with those that OCR takes for each other made one."""
+        return Stream(self.extents, [self.confuse(text) for text in self._bare])
+
+    @cached_property
+    def days(self) -> dict[date, list[Places]]:
+        """Where each day is named, in whatever notation."""
+        found: dict[date, list[Places]] = {}
+        stream = self.folded
+        for start, end, day in days_in(stream.text):
+            if stream.alone(start, end):
+                found.setdefault(day, []).append(stream.places(start, end))
+        return {day: sorted(set(places)) for day, places in found.items()}
+
+    @staticmethod
+    def confuse(text: str) -> str:
+        """One sign for all that OCR takes for each other."""
+        return text.translate(ALIKE)
+
+    @cached_property
+    def starts(self) -> dict[str, list[int]]:
+        """Where each word stands."""
+        found: dict[str, list[int]] = {}
+        for at, word in enumerate(self.words):
+            found.setdefault(word.text, []).append(at)
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[str, list[tuple[Places, str]]]:
+        """Printed numbers by their digits: where they stand and how they are written."""
+        found: dict[str, list[tuple[Places, str]]] = {}
+        for at, word in enumerate(self.words):
+            runs = list(RUN.finditer(word.text))
+            for run in runs:
+                if not self.cut(at, run):
+                    self._note(found, (at,), run[0])
+            if runs and runs[-1].end() == len(word.text):
+                self._grouped(found, at, runs[-1][0])
+        return found
+
+    @cached_property
+    def doubtful(self) -> dict[str, list[tuple[Places, str]]]:
+        """Numbers that hold letters, as OCR leaves them, by the digits they would be."""
+        found: dict[str, list[tuple[Places, str]]] = {}
+        for at, word in enumerate(self.words):
+            if not DOUBTFUL.fullmatch(word.text) or not any(map(str.isdigit, word.text)):
+                continue
+            mended = word.text.translate(CONFUSED)
+            for run in RUN.findall(mended) if mended != word.text else ():
+                self._note(found, (at,), run)
+        return found
+
+    def _note(self, found: dict[str, list[tuple[Places, str]]], places: Places, text: str) -> None:
+        found.setdefault(re.sub(r"\D", "", text), []).append((places, text))
+
+    def _grouped(self, found: dict[str, list[tuple[Places, str]]], at: int, text: str) -> None:
+        """A number whose thousands are set apart by spaces is several words."""
+        if len(text) > 3 or not text.isdigit():
+            return
+        last = at
+        while (following := self._next_group(last)) is not None:
+            last, text = last + 1, text + following
+            self._note(found, tuple(range(at, last + 1)), text)
+            if not text.isdigit():
+                return
+
+    def _next_group(self, at: int) -> str | None:
+        if at + 1 >= len(self.words) or not self.touching(at):
+            return None
+        match = GROUP.match(self.words[at + 1].text)
+        return match[1] if match else None
+
+    def cut(self, at: int, run: re.Match[str]) -> bool:
+        """Whether a number is a piece of a longer one: it goes on in the next word, or began in the one before."""
+        start, end = run.span()
+        if end - start <= 3 and end == len(run.string) and run[0].isdigit() and self._next_group(at) is not None:
+            return True
+        if start or not at or not self.words[at - 1].text[-1:].isdigit():
+            return False
+        return BEGUN.search(self.words[at - 1].text) is not None and self._next_group(at - 1) is not None
+
+    def touching(self, at: int) -> bool:
+        """Whether the next word follows on the same line, no further than a thin space."""
+        one, two = self.words[at], self.words[at + 1]
+        height = max(one.box[3] - one.box[1], two.box[3] - two.box[1])
+        same = self.homes[at] == self.homes[at + 1] and one.line == two.line
+        # Boxes are shares of the page: a height becomes a share of the width to be compared with a gap.
+        return same and two.box[0] - one.box[2] <= height * self.shapes[self.homes[at]] * NEAR
+
+    def box(self, places: Places) -> Box:
+        """The box around some words."""
+        return around(self.words[at].box for at in places)
+
+    def _join(self, at: int, text: str) -> str:
+        """Without the hyphen that a line end has put there."""
+        if len(text) < 2 or text[-1] not in HYPHENS or not text[-2].isalpha() or at + 1 >= len(self.words):
+            return text
+        following = self.words[at + 1]
+        broken = self.homes[at] == self.homes[at + 1] and following.line != self.words[at].line
+        return text[:-1] if broken and following.text[:1].islower() else text
+
+
+def letters(text: str) -> str:
+    """Folded, letters and digits only."""
+    return "".join(sign for sign in fold(text) if sign.isalnum())
