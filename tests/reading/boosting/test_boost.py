@@ -1,0 +1,186 @@
+"""The second pass: each kind of mending in French, English and German, and the guard before a model's text."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion.reading.boosting.boost import Change, accept_boost, boost, boost_prompt
+from tabellion.reading.page import Page, Word
+from tests.reading.paper import page
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ("une instal-\nlation", "une installation"),
+        ("the instal-\nlation", "the installation"),
+        ("die Rech-\nnung", "die Rechnung"),
+        ("le sous-\ntotal", "le sous-total"),
+        ("la sous-\ncription", "la souscription"),
+        ("avez-\nvous", "avez-vous"),
+        ("a well-\nknown firm", "a well-known firm"),
+        ("the co-\noperation and co-operation", "the co-operation and co-operation"),
+        ("the re-\nsign, resign", "the resign, resign"),
+        ("Vor-\nund Nachname", "Vor- und Nachname"),
+        ("short-\nand long-term", "short- and long-term"),
+        ("Frau Müller-\nMeier", "Frau Müller-Meier"),
+        ("Donau\u00ad\ndampf", "Donaudampf"),
+        ("12 -\n13", "12 -\n13"),
+        ("2026-\n03", "2026-\n03"),
+    ],
+)
+def test_divided_words(text: str, mended: str) -> None:
+    """Put together at line ends, unless the hyphen belongs to the word or is shared."""
+    assert boost(text).text == mended
+
+
+@pytest.mark.parametrize(
+    ("text", "mended", "kind"),
+    [
+        ("la ﬁn de l'aﬀaire", "la fin de l'affaire", "ligature"),
+        ("Auﬂage der Oﬃziere", "Auflage der Offiziere", "ligature"),
+        ("total | due ~ now", "total due now", "stray"),
+        ("to\u200btal\x07 due", "total due", "stray"),
+        ("total   due", "total due", "space"),
+        ("Тotal", "Total", "homoglyph"),
+        ("Rechnυng Νummer", "Rechnυng Nummer", "homoglyph"),
+        ("Total 1O0,5O EUR", "Total 100,50 EUR", "digit"),
+        ("Summe l.234,5O", "Summe 1.234,50", "digit"),
+    ],
+)
+def test_signs(text: str, mended: str, kind: str) -> None:
+    """Ligatures, stray and invisible signs, spaces, letters of other scripts, letters in amounts; each is told."""
+    boosted = boost(text)
+    assert boosted.text == mended
+    assert kind in {change.kind for change in boosted.changes}
+    assert boosted.original == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "œuvre, sœur, Æsir",
+        "Всего к оплате",
+        "Σύνολο ορ",
+        "| a | b |",
+        "SO.IS",
+        "ISO 9001 l'OS",
+        "A. B. Ol",
+        "1ε4,50",
+        "Größe: 5 m",
+    ],
+)
+def test_what_is_right_stays(text: str) -> None:
+    """Letters of a language, other scripts, tables drawn with bars, codes; and a doubtful digit is not guessed."""
+    assert boost(text).text == text
+    assert boost(text).changes == ()
+
+
+def test_lines_of_a_paragraph_are_joined_and_short_lines_are_not() -> None:
+    """Plain text: full lines flow, headings and sums do not, an empty line parts."""
+    text = (
+        "Conditions\n"
+        "Le paiement est dû dans les trente jours après la date de\n"
+        "la facture et sans escompte pour paiement anticipé du prix\n"
+        "convenu.\n\n"
+        "Total : 12,00\n"
+        "TVA : 2,00"
+    )
+    joined = (
+        "Conditions\n"
+        "Le paiement est dû dans les trente jours après la date de "
+        "la facture et sans escompte pour paiement anticipé du prix "
+        "convenu.\n\n"
+        "Total : 12,00\n"
+        "TVA : 2,00"
+    )
+    assert boost(text).text == joined
+
+
+def test_a_page_is_read_in_columns_and_joined() -> None:
+    """With boxes: columns one after the other, divided words over lines, rows of tables left alone."""
+    sheet = page(
+        "Die Zahlung ist ohne Ab-     Der Versand geschieht in",
+        "zug innerhalb von drei-      jedem Fall auf Rechnung",
+        "ßig Tagen nach dem Datum     und Gefahr des Kunden und",
+        "der Rechnung zu leisten.     nicht vor der Bezahlung.",
+        "",
+        "Schrauben        2        5,00        10,00",
+        "Nägel        1        3,00        3,00",
+    )
+    boosted = boost(sheet)
+    assert boosted.text.splitlines() == [
+        "Die Zahlung ist ohne Abzug innerhalb von dreißig Tagen nach dem Datum der Rechnung zu leisten.",
+        "Der Versand geschieht in jedem Fall auf Rechnung und Gefahr des Kunden und nicht vor der Bezahlung.",
+        "Schrauben 2 5,00 10,00",
+        "Nägel 1 3,00 3,00",
+    ]
+    assert boosted.original == sheet.text
+    assert {"order", "hyphen"} <= {change.kind for change in boosted.changes}
+
+
+def test_specks_are_left_out() -> None:
+    """A sign alone that OCR was not sure of is dirt; one it was sure of is not."""
+    words = (
+        Word("-", (0.1, 0.1, 0.11, 0.11), 0.2),
+        Word("Total", (0.2, 0.1, 0.3, 0.11)),
+        Word(":", (0.31, 0.1, 0.32, 0.11), 0.9),
+    )
+    boosted = boost([Page(1, 1, 1, "ocr", words=words)])
+    assert boosted.text == "Total :"
+    assert boosted.changes == (Change("stray", "-", ""),)
+
+
+def test_nothing_is_nothing() -> None:
+    """Empty text and pages without words."""
+    assert boost("").text == ""
+    assert boost([Page(1, 1, 1, "ocr")]).text == ""
+
+
+def test_the_prompt_holds_the_text_and_the_rules() -> None:
+    """Numbers are to be kept, and the text is material."""
+    rules, material = boost_prompt("Total 12,00", 3)
+    assert "page 3" in rules
+    assert "Keep every number" in rules
+    assert "Total 12,00" in material
+
+
+OCR = (
+    "La facture n° 2026-017 d'un rnontant de 1 234,5O € est pay-\n"
+    "able dans les trente jours à compter de sa récep-\ntion."
+)
+MENDED = (
+    "La facture n° 2026-017 d'un montant de 1 234,50 € est payable dans les trente jours à compter de sa réception."
+)
+
+
+@pytest.mark.parametrize("text", [MENDED, f"```\n{MENDED}\n```", f"```text\n{MENDED}\n```", OCR])
+def test_a_mended_text_is_accepted(text: str) -> None:
+    """Words put together, letters mended, a fence around it."""
+    boosted = accept_boost(OCR, text)
+    assert boosted.accepted
+    assert boosted.text in (MENDED, OCR)
+    assert boosted.original == OCR
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (MENDED.replace("1 234,50", "1 243,50"), "the number"),
+        (MENDED.replace("1 234,50", "1 234,00"), "digits"),
+        (MENDED.replace("2026-017", ""), "digits"),
+        (MENDED[:60], "characters"),
+        (MENDED + " Merci de régler cette facture rapidement, nous vous en remercions par avance.", "characters"),
+        (
+            "The invoice no. 2026-017 over 1 234,50 € is to be paid within thirty days after you received it here.",
+            "words",
+        ),
+        ("", "characters"),
+    ],
+)
+def test_another_text_is_refused_and_the_original_kept(text: str, reason: str) -> None:
+    """Digits changed, parts lost, things added, a translation: each with its reason."""
+    boosted = accept_boost(OCR, text)
+    assert not boosted.accepted
+    assert boosted.text == OCR
+    assert any(reason in told for told in boosted.reasons), boosted.reasons
