@@ -49,6 +49,17 @@ bench-gates: $(READY) ## Measure gates: a fleet before a quota that moves, an ou
 	@$(BIN)/python -m bench.gates outage
 	@$(BIN)/python -m bench.gates calls
 
+bench-reading: $(READY) ## Measure reading: cold start, documents and scanned pages a second, memory of a long PDF
+	@$(BIN)/python -m bench.reading
+
+eval: $(READY) ## Measure how well documents are read: make eval DATA=folder-of-labelled-sets
+	@test -n "$(DATA)" || { echo "which documents? make eval DATA=folder-of-labelled-sets (docs/accuracy.md says what is in it)"; exit 2; }
+	@$(BIN)/python -m bench.accuracy $(DATA) $(if $(WRITE),--write docs/accuracy.md)
+
+calibrate: $(READY) ## Fit the confidence of fields to labelled documents: make calibrate DATA=folder
+	@test -n "$(DATA)" || { echo "which documents? make calibrate DATA=folder-of-labelled-sets"; exit 2; }
+	@$(BIN)/python -m bench.calibrate $(DATA)
+
 .venv-bench/.ready: bench/requirements.lock requirements.lock
 	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
@@ -65,4 +76,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run test check format chaos bench bench-gates lock clean
+.PHONY: help setup run test check format chaos bench bench-gates bench-reading eval calibrate lock clean

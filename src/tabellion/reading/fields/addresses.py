@@ -1,0 +1,148 @@
+"""Addresses: the block of lines that belongs to a name, wherever it stands."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tabellion.reading.fields.layout import Line
+from tabellion.reading.fields.letterhead import (
+    ADDRESSEE,
+    BULLETS,
+    IMPRINT,
+    NOISE,
+    ONLY_REGISTRATION,
+    POSTAL,
+    STREET,
+    clean_name,
+    is_address,
+    is_place,
+    phone_or_web,
+)  # fmt: skip
+from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.values import days, fold_in_place
+
+LONGEST = 7  # lines of an address
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address as text, and the lines it stands on."""
+
+    text: str = ""
+    lines: tuple[Line, ...] = ()
+
+    def certainty(self) -> float:
+        """How much it looks like a whole one: a street, a town with its code, no more lines than usual."""
+        plain = fold_in_place(self.text)
+        street, town = bool(STREET.search(plain)), bool(POSTAL.search(plain))
+        return 0.4 * street + 0.4 * town + 0.2 * (2 <= len(self.lines) <= 5)
+
+
+NOWHERE = Address()
+
+
+def find_address(sheet: Sheet, head: Line, name: str) -> Address:
+    """The lines under a name: from the first that looks like an address to the first that is something else."""
+    if rest := _inline(head.text, name):
+        return Address(rest, (head,))
+    block: list[Line] = []
+    last = head.box[3]
+    left, top, right, bottom = head.box
+    for other in sheet.layout.below(head, 24.0, box=(left - 0.05, top, right + 0.05, bottom)):
+        apart = (other.box[1] - last) / max(head.height, other.height)
+        if other.number in sheet.customer_lines or len(block) >= LONGEST or apart > (1.3 if block else 4.0):
+            break
+        last = max(last, other.box[3])
+        if not block:
+            if is_address(other.text):
+                block.append(other)
+        elif _ends_address(other) or (POSTAL.search(fold_in_place(block[-1].text)) and not is_address(other.text)):
+            break
+        else:
+            block.append(other)
+    if block:
+        block = [*_before(sheet, head, block[0]), *block]
+    return Address(" ".join(part for line in block if (part := _part(line.text))), tuple(block))
+
+
+def borrow_address(sheet: Sheet, name: str, mentions: list[Line]) -> Address:
+    """Where no address stands at the name itself: at its other mentions, else in the letterhead or the small print."""
+    words = _words(name)
+    for line in sorted(mentions, key=lambda line: not words & _words(line.text)):
+        if words & _words(line.text) or _at_the_edge(line):
+            found = find_address(sheet, line, clean_name(line.text))
+            if POSTAL.search(fold_in_place(found.text)):
+                return found
+    lines = sheet.layout.lines
+    for line in lines:
+        if _at_the_edge(line) and line.number not in sheet.customer_lines and POSTAL.search(fold_in_place(line.text)):
+            above = [
+                one for one in lines if one.number == line.number - 1 and one.page == line.page and is_place(one.text)
+            ]
+            both = (*above, line)
+            return Address(", ".join(part for one in both if (part := _part(one.text))), both)
+    return NOWHERE
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z]{4,}", fold_in_place(text)))
+
+
+def _at_the_edge(line: Line) -> bool:
+    return line.box[1] < 0.13 or line.box[1] > 0.82
+
+
+def _before(sheet: Sheet, head: Line, first: Line) -> list[Line]:
+    """What stands between the name and the first sure line of the address and has a number of its own: "3 Old Yard"."""
+    between = [
+        line for line in sheet.layout.below(head, 8.0)
+        if line.box[1] < first.box[1] and abs(line.box[0] - first.box[0]) < 0.2 and line is not first
+    ]  # fmt: skip
+    found: list[Line] = []
+    for line in reversed(between):
+        if _ends_address(line) or not re.search(r"\d", line.text):
+            break
+        found.insert(0, line)
+    return found
+
+
+def _inline(text: str, name: str) -> str:
+    """The address that stands on the name's own line: after bullets, or after a comma behind the legal form."""
+    parts = BULLETS.split(text)[1:]
+    if not parts and name and text.startswith(name):
+        parts = re.split(r"(?<=[^\W\d_]{3})\.\s+|\s+[-–]\s+", text[len(name) :].strip(" ,."))
+    places: list[str] = []
+    for part in parts:
+        if is_place(part) and not IMPRINT.search(fold_in_place(part)):
+            places.append(part.strip(" ,."))
+        elif places:
+            break
+    return ", ".join(places) if any(POSTAL.search(fold_in_place(place)) for place in places) else ""
+
+
+def _ends_address(line: Line) -> bool:
+    plain = fold_in_place(line.text)
+    return bool(
+        phone_or_web(plain)
+        or NOISE.search(plain)
+        or ADDRESSEE.match(plain)
+        or days(line.text)
+        or ONLY_REGISTRATION.match(plain)
+        or not re.search(r"[^\W_]{2}", plain)
+    )
+
+
+def _part(text: str) -> str:
+    text = re.sub(r"^(?:address|adresse|anschrift|add)\s*:\s*", "", text, flags=re.IGNORECASE)
+    parts = [
+        part
+        for part in BULLETS.split(text)
+        if not phone_or_web(fold_in_place(part)) and not IMPRINT.search(fold_in_place(part))
+    ]
+    text = re.split(
+        r"[\s,]+(?:tel|t[eé]l|telefon|telephone|fax|phone|fon|hst|gst|vat|tva|abn|ust)\b",
+        ", ".join(part.strip() for part in parts),
+        flags=re.IGNORECASE,
+    )[0]
+    return text.strip()

@@ -1,0 +1,76 @@
+"""A field's answer before its confidence: the value, the words it came from, and the evidence for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tabellion.reading.fields.candidates import Candidate
+from tabellion.reading.fields.layout import Line
+from tabellion.reading.page import Box, around
+
+
+@dataclass(slots=True)
+class Answer:
+    """What was read for one field, and what speaks for and against it."""
+
+    name: str
+    value: Any
+    page: int
+    box: Box
+    quote: str
+    source: str
+    score: float  #: how well it stands where it stands, 0..1 or a little more
+    margin: float = 1.0  #: how far the next best value is behind
+    reading: float = 1.0  #: the reader's score of the words
+    rivals: int = 0
+    proofs: list[str] = field(default_factory=list)  #: what else on the paper confirms it
+    doubts: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def features(self) -> dict[str, float]:
+        """The evidence in numbers, as the calibrated model takes it."""
+        return {
+            "score": min(self.score, 2.0),
+            "margin": min(self.margin, 1.5),
+            "misread": min((1.0 - self.reading) * 10, 3.0),
+            "rivals": math.log1p(self.rivals),
+            "proofs": float(min(len(self.proofs), 2)),
+            "doubts": float(min(len(self.doubts), 2)),
+            "ocr": float(self.source == "ocr"),
+        }
+
+
+def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Sequence[str] = ()) -> Answer | None:
+    """The best candidate as an answer; the others are its rivals."""
+    if not candidates:
+        return None
+    best = candidates[0]
+    others = [one for one in candidates[1:] if one.value != best.value]
+    words = best.line.words_at(best.start, best.end) or best.line.words
+    where = f"{best.how} label {best.label.phrase!r}" if best.label else best.how
+    return Answer(
+        name=best.field,
+        value=best.value if value is None else value,
+        page=best.line.page,
+        box=best.box,
+        quote=best.quote,
+        source="ocr" if best.line.source == "ocr" else "text",
+        score=best.score,
+        margin=best.score - others[0].score if others else 1.0,
+        reading=min(word.score for word in words),
+        rivals=len({str(one.value) for one in others}),
+        proofs=list(proofs),
+        reasons=[where, *best.reasons, "single candidate" if not others else f"{len(others)} other candidates"],
+    )
+
+
+def answer_at(name: str, value: Any, lines: Sequence[Line], score: float, **more: Any) -> Answer:
+    """A value that whole lines say."""
+    return Answer(
+        name=name, value=value, page=lines[0].page, box=around([line.box for line in lines]),
+        quote="\n".join(line.text for line in lines), source="ocr" if lines[0].source == "ocr" else "text",
+        score=score, reading=min(line.score for line in lines), **more,
+    )  # fmt: skip

@@ -1,0 +1,198 @@
+"""Bills of any kind: the sums, dates, parties and items of an invoice or a receipt, read together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import cached_property
+
+from tabellion.reading.boosting.mend import Mend, mend_amounts
+from tabellion.reading.fields.answer import Answer, answer_at, answer_of
+from tabellion.reading.fields.candidates import Candidate
+from tabellion.reading.fields.codes import read_codes, read_forms
+from tabellion.reading.fields.currency import read_currency
+from tabellion.reading.fields.dates import read_dates
+from tabellion.reading.fields.parties import Party, read_customer, read_vendor
+from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.sums import SUMS, Sums, read_sums
+from tabellion.reading.fields.table import Item, read_items
+from tabellion.reading.fields.taxes import read_taxes
+from tabellion.reading.fields.values import digits, money
+from tabellion.reading.page import around
+
+CENT = Decimal("0.02")
+#: Words of a payment, and the method they mean.
+_METHODS = {
+    "cash": "cash|especes|comptant|bar|bargeld|tunai|argent",
+    "card": "visa|mastercard|master|card|carte|karte|amex|girocard|ec karte|cb",
+    "debit": "debit|interac|bank card", "cheque": "cheque|check|chèque|scheck",
+    "transfer": "virement|transfer|uberweisung",
+    "mobile": "touch n go|tng|grabpay|e-wallet|boost|apple pay|google pay|paypal",
+}  # fmt: skip
+
+
+class Bill:
+    """What an invoice or a receipt says; each part is read once, when it is first asked for."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+        self.readers: dict[str, Callable[[], Answer | None]] = {
+            "vendor": self._vendor, "vendor_address": self._vendor_address, "customer": self._customer,
+            "invoice_number": self._number, "invoice_date": lambda: self._date("invoice_date"),
+            "due_date": lambda: self._date("due_date"), "currency": lambda: answer_of(read_currency(sheet)),
+            "subtotal": lambda: self._sum("subtotal"), "tax": lambda: self._sum("tax"),
+            "total": lambda: self._sum("total"),
+            "taxes": self._taxes, "line_items": self._items, "payment": self._payment,
+            "iban": lambda: answer_of(read_forms(sheet, "iban")), "vendor_tax_id": self._tax_id,
+            "tax_ids": self._tax_ids,
+        }  # fmt: skip
+
+    @cached_property
+    def items(self) -> list[Item]:
+        """The lines of the bill."""
+        return read_items(self.sheet)
+
+    @cached_property
+    def sums(self) -> Sums:
+        """Subtotal, tax and total."""
+        return read_sums(self.sheet, [item.amount for item in self.items])
+
+    @cached_property
+    def vendor(self) -> Party:
+        """Who sent it."""
+        return read_vendor(self.sheet)
+
+    @cached_property
+    def dates(self) -> dict[str, list[Candidate]]:
+        """Issued and due."""
+        return read_dates(self.sheet)
+
+    @cached_property
+    def _mended(self) -> Mend | None:
+        """The one misread digit that would make the labelled sums close, on scans."""
+        three = [self.sums.labelled.get(name) for name in SUMS]
+        if self.sums.closes or any(one is None or one.line.source != "ocr" for one in three):
+            return None
+        subtotal, tax, total = (money(one.value) for one in three if one is not None)
+        return mend_amounts((subtotal, tax), total)
+
+    def _vendor(self) -> Answer | None:
+        party = self.vendor
+        if not party.name:
+            return None
+        return answer_at(
+            "vendor", party.name, party.lines, min(party.score / 8, 1.5), margin=party.margin / 3,
+            reasons=list(party.reasons),
+        )  # fmt: skip
+
+    def _vendor_address(self) -> Answer | None:
+        party = self.vendor
+        if not party.address.text:
+            return None
+        looks = party.address.certainty() + 0.3 * min(party.score / 8, 1.0)
+        reasons = (
+            ["under the name"] if party.address.lines[0].number - party.lines[-1].number in (0, 1, 2) else ["elsewhere"]
+        )
+        return answer_at(
+            "vendor_address", party.address.text, party.address.lines, looks, margin=party.margin / 3, reasons=reasons
+        )  # fmt: skip
+
+    def _customer(self) -> Answer | None:
+        party = read_customer(self.sheet)
+        if not party.name or (self.vendor.name and party.name.casefold() == self.vendor.name.casefold()):
+            return None
+        return answer_at("customer", party.name, party.lines, party.score, reasons=list(party.reasons))
+
+    def _number(self) -> Answer | None:
+        return answer_of(read_codes(self.sheet, "invoice_number"))
+
+    def _date(self, name: str) -> Answer | None:
+        found = self.dates.get(name) or []
+        if name == "due_date":
+            found = [one for one in found if one.score >= 0.5]
+        answer = answer_of(found, found[0].value.isoformat()) if found else None
+        if answer and not found[0].found.sure and self.sheet.order_guessed:
+            answer.doubts.append("day and month could change places")
+        issued = self.dates.get("invoice_date") or []
+        if answer and name == "due_date" and issued and found[0].value < issued[0].value:
+            answer.doubts.append("before the date of issue")
+        return answer
+
+    def _sum(self, name: str) -> Answer | None:
+        chosen: Candidate | None = getattr(self.sums, name)
+        if chosen is None:
+            return None
+        answer = answer_of([chosen], money(chosen.value))
+        if answer is None:
+            return None
+        answer.margin, answer.rivals = self.sums.margin, self.sums.rivals
+        if self.sums.closes:
+            answer.proofs.append("arithmetic closes")
+        elif self.sums.subtotal and self.sums.tax:
+            answer.doubts.append("subtotal and tax do not make the total")
+        if self._mended and self._mended.position == SUMS.index(name):
+            answer.doubts.append(f"perhaps {self._mended.after} ({self._mended.reason})")
+        if name == "total":
+            answer.proofs += self.sums.proofs
+        if name == "subtotal" and self.items and abs(sum(item.amount for item in self.items) - chosen.value) <= CENT:
+            answer.proofs.append("items add up")
+        answer.reasons[-1] = "single candidate" if not answer.rivals else f"{answer.rivals} other candidates"
+        return answer
+
+    def _items(self) -> Answer | None:
+        items = self.items
+        if not items:
+            return None
+        total = sum((item.amount for item in items), Decimal())
+        known = [one.value for one in (self.sums.subtotal, self.sums.total) if one]
+        lines = [line for item in items for line in item.lines]
+        first = [line for line in lines if line.page == items[0].page]
+        answer = answer_at(
+            "line_items", [item.told() for item in items], first, sum(item.checked for item in items) / len(items),
+        )  # fmt: skip
+        answer.box = around([line.box for line in first])
+        answer.quote = "\n".join(line.text for line in items[0].lines)
+        if any(abs(total - value) <= CENT * len(items) for value in known):
+            answer.proofs.append("items add up")
+        elif known:
+            answer.doubts.append("items do not add up")
+        answer.reasons = [f"{len(items)} rows", f"{sum(item.checked for item in items)} with quantity × price"]
+        return answer
+
+    def _taxes(self) -> Answer | None:
+        subtotal, tax = self.sums.subtotal, self.sums.tax
+        taxes = read_taxes(self.sheet, subtotal.value if subtotal else None, tax.value if tax else None)
+        if not taxes:
+            return None
+        rows = [
+            {
+                "name": one.name or None, "rate": digits(one.rate) if one.rate is not None else None,
+                "base": money(one.base) if one.base is not None else None, "amount": money(one.amount),
+            }
+            for one in taxes
+        ]  # fmt: skip
+        proofs = ["they make the tax"] if tax is not None else []
+        return answer_at("taxes", rows, [one.line for one in taxes], 1.0, proofs=proofs)
+
+    def _payment(self) -> Answer | None:
+        for label in self.sheet.labelled("tendered", "payment"):
+            for method, words in _METHODS.items():
+                if label.phrase in words.split("|"):
+                    return answer_at("payment", method, [label.line], 0.9 if label.leads else 0.6)
+        return None
+
+    def _tax_id(self) -> Answer | None:
+        found = self._own(read_forms(self.sheet, "vendor_tax_id"))
+        return answer_of(found or read_codes(self.sheet, "vendor_tax_id"))
+
+    def _tax_ids(self) -> Answer | None:
+        found = self._own(read_forms(self.sheet, "vendor_tax_id"))
+        if not found:
+            return None
+        kinds = [{"kind": "VAT", "number": one.value} for one in found]
+        return answer_at("tax_ids", kinds, [one.line for one in found][:1], 0.8)
+
+    def _own(self, found: Sequence[Candidate]) -> list[Candidate]:
+        """Without what stands in the customer's block."""
+        taken = self.sheet.customer_lines
+        return [one for one in found if one.line.number not in taken]

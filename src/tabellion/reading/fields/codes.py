@@ -1,0 +1,113 @@
+"""Numbers that name things: invoice numbers, tax ids, IBANs, order numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tabellion.reading.fields.candidates import Candidate, labelled
+from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.values import days, fold_in_place
+
+_LEAD = re.compile(
+    r"^[\s:.#,;=-]*(?:\(\d+\)\s*)?(?:n[°ºo]\s*[.:]?|nr\.?|no\.?|num[eé]ro|number|nummer|id|code|#|№)?[\s:.#=-]*",
+    re.IGNORECASE,
+)
+#: A code as one word; with a prefix of its own; in groups of three digits; with a stroke between spaces.
+_CODE = re.compile(
+    r"\d{1,3}(?: \d{3}){1,4}(?![\w/.,-])|(?:[A-Z]{1,4} )?\d[A-Za-z0-9/_.+-]* / [A-Z0-9]{2,}\b|"
+    r"[A-Z]{1,4} \d[A-Za-z0-9/_.+-]*[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9/_.+-]*[A-Za-z0-9]|\d"
+)
+_BILL = re.compile(
+    r"\b(?:\w*rechnung|facture|invoice|avoir|gutschrift)\b\s*(?:\(\d+\))?\s*(?:n[°ºo.]{1,2}|nr\.?|no\.?|#|numero|nummer|number)[\s:.]*"
+)
+#: Titles that a number often follows, and words that announce any number at all.
+_TITLES = frozenset(("invoice", "facture", "rechnung", "bill", "receipt"))
+_ANY_NUMBER = frozenset(
+    ("nummer", "number", "numero", "n", "no", "nr", "reference", "ref", "referenz", "document", "id", "code", "#")
+)
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]{4}){2,7}(?:\s?[A-Z0-9]{1,3})?\b")
+_VAT = re.compile(
+    r"\b(?:DE\s?\d{3}\s?\d{3}\s?\d{3}|FR\s?[0-9A-Z]{2}\s?\d{3}\s?\d{3}\s?\d{3}|ATU\d{8}|BE\s?0?\d{9,10}|NL\d{9}B\d{2}|IT\d{11}|ES[A-Z0-9]\d{7}[A-Z0-9]|"
+    r"LU\d{8}|GB\d{9}(?:\d{3})?|CHE-?\d{3}\.?\d{3}\.?\d{3}|PL\d{10}|CZ\d{8,10}|DK\d{8}|SE\d{12}|\d{9}\s?RT\s?\d{4}|\d{10}\s?TQ\s?\d{4})(?![A-Z0-9])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A code as printed."""
+
+    value: str
+    start: int
+    end: int
+
+
+def read_codes(sheet: Sheet, name: str) -> list[Candidate]:
+    """Candidates for a number that its label announces, the best first."""
+    found: list[Candidate] = []
+    for one in labelled(sheet, (name,), _after_marks):
+        if one.how == "after" and one.label and not _directly(one):
+            continue
+        found.append(one)
+    if name == "invoice_number":
+        found += _titled(sheet)
+    for one in found:
+        one.score *= _likely(str(one.value))
+        phrase = one.label.phrase if one.label else ""
+        if phrase in _TITLES:
+            one.score *= 0.75
+        elif phrase in _ANY_NUMBER:
+            one.score *= 0.55
+    best: dict[str, Candidate] = {}
+    for one in sorted(found, key=lambda one: (-one.score, one.line.number)):
+        best.setdefault(str(one.value), one)
+    return list(best.values())
+
+
+def read_forms(sheet: Sheet, name: str) -> list[Candidate]:
+    """Candidates for what its form alone gives away: IBANs and tax ids."""
+    pattern = {"iban": _IBAN, "vendor_tax_id": _VAT}[name]
+    found = []
+    for line in sheet.layout.lines:
+        for match in pattern.finditer(line.text):
+            value = re.sub(r"[\s.]", "", match.group())
+            if name == "iban" and not 15 <= len(value) <= 34:
+                continue
+            found.append(Candidate(name, value, line, match.start(), match.end(), 0.8, None, "form", Code(value, 0, 0)))
+    return found
+
+
+def _after_marks(text: str) -> Iterator[Code]:
+    for match in _CODE.finditer(text):
+        value = match.group().strip("./")
+        if any(letter.isdigit() for letter in value):
+            yield Code(value, match.start(), match.start() + len(value))
+
+
+def _directly(one: Candidate) -> bool:
+    """Whether only marks and number words stand between the label and the value."""
+    assert one.label is not None  # noqa: S101 - only labelled candidates come here
+    between = one.line.text[one.label.end : one.start]
+    return bool(_LEAD.fullmatch(between))
+
+
+def _titled(sheet: Sheet) -> Iterator[Candidate]:
+    """A heading such as "Mietrechnung (387) Nr. 9314 vom …"."""
+    for line in sheet.layout.lines:
+        plain = fold_in_place(line.text)
+        for match in _BILL.finditer(plain):
+            code = _CODE.match(line.text, match.end())
+            if code and any(letter.isdigit() for letter in code.group()):
+                yield Candidate(
+                    "invoice_number", code.group(), line, code.start(), code.end(), 0.9, None, "heading", None
+                )
+
+
+def _likely(value: str) -> float:
+    if days(value) or re.fullmatch(r"\d{1,2}:\d{2}|\d+[.,]\d{2}|\d{1,3}%?", value):
+        return 0.2
+    digits = sum(letter.isdigit() for letter in value)
+    if len(value) > 35:
+        return 0.1
+    return 1.0 if digits >= 3 else 0.8 if digits >= 2 else 0.5

@@ -1,0 +1,53 @@
+"""From evidence to a chance of being right: a small logistic model, fitted on labelled documents (`make calibrate`)."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from pathlib import Path
+
+from tabellion.reading.field import Field
+from tabellion.reading.fields.answer import Answer
+
+WEIGHTS = Path(__file__).with_name("confidence.json")
+#: Fields that are right or wrong in the same way share what is known about them.
+GROUPS = {
+    "vendor": "name", "customer": "name", "vendor_address": "address", "invoice_date": "date", "due_date": "date",
+    "subtotal": "sum", "tax": "sum", "total": "sum", "currency": "currency", "invoice_number": "code",
+    "line_items": "items",
+}  # fmt: skip
+LEAST, MOST = 0.02, 0.99
+
+
+def group_of(name: str) -> str:
+    """The group of a field; "other" for fields that nobody has measured."""
+    return GROUPS.get(name, "other")
+
+
+def confidence(answer: Answer) -> float:
+    """The chance that the answer is right."""
+    weights = _weights()
+    mine = weights.get(group_of(answer.name), {})
+    features = answer.features()
+    logit = mine.get("bias", 0.0) + sum(
+        (weights["all"].get(name, 0.0) + mine.get(name, 0.0)) * value for name, value in features.items()
+    )
+    return min(max(1 / (1 + math.exp(-logit)), LEAST), MOST)
+
+
+def field_of(answer: Answer) -> Field:
+    """The answer as a field."""
+    reasons = [*answer.reasons, *answer.proofs, *(f"but {doubt}" for doubt in answer.doubts)]
+    if answer.source == "ocr":
+        reasons.append(f"OCR score {answer.reading:.2f}")
+    return Field(
+        value=answer.value, confidence=confidence(answer), page=answer.page, box=answer.box, quote=answer.quote,
+        source=answer.source, reasons=("grounded", *dict.fromkeys(reasons)),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _weights() -> dict[str, dict[str, float]]:
+    loaded: dict[str, dict[str, float]] = json.loads(WEIGHTS.read_text(encoding="utf-8"))["weights"]
+    return loaded

@@ -1,0 +1,54 @@
+"""The currency of a document: printed beside its amounts, said by a label, or given away by its taxes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from tabellion.reading.fields.candidates import Candidate
+from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.values import CODES, amounts, currency
+
+_MARK = re.compile(r"(?<![A-Za-z])(?:[A-Z]{3}|RM)(?![A-Za-z])|[€£¥₹]|(?:US|CA|C|A|S)\$|\$\s?CA|\$")
+#: Taxes and places that say whose dollar it is.
+_CANADIAN = re.compile(r"\b(?:tps|tvq|hst|qst|quebec|canada|ontario|montreal|toronto|[a-z]\d[a-z] ?\d[a-z]\d)\b")
+_WHERE = {
+    "MYR": re.compile(r"\b(?:malaysia|sdn\.? ?bhd|kuala lumpur|selangor|johor|rm)\b"),
+    "EUR": re.compile(r"\b(?:deutschland|france|germany|mwst|siret|ust-idnr|osterreich)\b"),
+    "CHF": re.compile(r"\b(?:schweiz|suisse|che-\d)"),
+    "GBP": re.compile(r"\b(?:united kingdom|london|vat reg)\b"),
+}
+
+
+def read_currency(sheet: Sheet) -> list[Candidate]:
+    """Candidates, the most printed first."""
+    votes: Counter[str] = Counter()
+    first: dict[str, tuple] = {}  # type: ignore[type-arg]
+    for label in sheet.labelled("currency"):
+        lines = [(label.line, label.end), *((other, 0) for other in sheet.layout.right(label.line)[:1])]
+        for line, start in lines:
+            for match in _MARK.finditer(line.text, start):
+                if code := currency(match.group()):
+                    votes[code] += 20
+                    first.setdefault(code, (line, match.start(), match.end(), label))
+    for line in sheet.layout.lines:
+        priced = {one.currency for one in amounts(line.text, sheet.mark)}
+        for match in _MARK.finditer(line.text):
+            code = currency(match.group())
+            if code and (match.group() not in CODES or re.search(r"\d", line.text) or len(line.text) < 40):
+                votes[code] += 3 if code in priced else 1
+                first.setdefault(code, (line, match.start(), match.end(), None))
+    if votes["USD"] and "US$" not in sheet.plain and _CANADIAN.search(sheet.plain):
+        votes["CAD"] += votes.pop("USD")
+        first["CAD"] = first["USD"]
+    found = []
+    for code, count in votes.most_common(3):
+        line, start, end, label = first[code]
+        share = count / sum(votes.values())
+        found.append(Candidate("currency", code, line, start, end, share, label, "printed"))
+    if not found:
+        for code, words in _WHERE.items():
+            for line in sheet.layout.lines:
+                if found_at := words.search(line.text.casefold()):
+                    return [Candidate("currency", code, line, found_at.start(), found_at.end(), 0.5, None, "place")]
+    return found

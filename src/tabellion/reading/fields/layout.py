@@ -1,0 +1,137 @@
+"""Printed lines and what stands beside and below them: the geometry that fields are read by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tabellion.reading.page import Box, Page, Word, around
+
+NEAR = 3.0  # line heights: how far below a label its value may stand
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A run of words on one printed line of one page."""
+
+    page: int
+    number: int  #: its place in reading order, over the whole document
+    words: tuple[Word, ...]
+    text: str
+    box: Box
+    source: str
+
+    @property
+    def height(self) -> float:
+        """In parts of the page's height."""
+        return self.box[3] - self.box[1]
+
+    @property
+    def middle(self) -> float:
+        """Of its height."""
+        return (self.box[1] + self.box[3]) / 2
+
+    @cached_property
+    def score(self) -> float:
+        """The mean score of its words."""
+        return sum(word.score for word in self.words) / len(self.words)
+
+    def words_at(self, start: int, end: int) -> tuple[Word, ...]:
+        """The words that stand in a span of the text."""
+        found, at = [], 0
+        for word in self.words:
+            if at < end and start < at + len(word.text):
+                found.append(word)
+            at += len(word.text) + 1
+        return tuple(found)
+
+    def box_at(self, start: int, end: int) -> Box:
+        """Around a span of the text, cut out of a word where it is only a part of one."""
+        boxes, at = [], 0
+        for word in self.words:
+            size = len(word.text)
+            first, last = max(start - at, 0), min(end - at, size)
+            if first < last:
+                x0, y0, x1, y1 = word.box
+                wide = (x1 - x0) / size
+                boxes.append((x0 + wide * first, y0, x0 + wide * last, y1))
+            at += size + 1
+        return around(boxes) if boxes else self.box
+
+
+@dataclass(eq=False)
+class Layout:
+    """All lines of a document, and who is whose neighbour."""
+
+    lines: list[Line]
+    _rows: list[list[Line]] = field(default_factory=list)
+    _row_of: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for line in sorted(self.lines, key=lambda line: (line.page, line.middle)):
+            row = next((row for row in reversed(self._rows[-4:]) if _beside(row, line)), None)
+            if row is None:
+                row = []
+                self._rows.append(row)
+            row.append(line)
+        for place, row in enumerate(self._rows):
+            row.sort(key=lambda line: line.box[0])
+            for line in row:
+                self._row_of[line.number] = place
+
+    @property
+    def rows(self) -> list[list[Line]]:
+        """Lines that stand beside each other, from the top of the first page down."""
+        return self._rows
+
+    def row(self, line: Line) -> list[Line]:
+        """The lines beside it and itself, from left to right."""
+        return self._rows[self._row_of[line.number]]
+
+    def place(self, line: Line) -> int:
+        """The number of its row."""
+        return self._row_of[line.number]
+
+    def right(self, line: Line) -> list[Line]:
+        """What stands to its right on the same row, the nearest first."""
+        return [other for other in self.row(line) if other.box[0] >= line.box[0] and other is not line]
+
+    def below(self, line: Line, reach: float = NEAR, box: Box | None = None) -> Iterator[Line]:
+        """What stands under it (or under a part of it), the nearest first."""
+        left, _, right, bottom = box or line.box
+        limit = bottom + reach * max(line.height, 0.008)
+        for row in self._rows[self._row_of[line.number] + 1 :]:
+            if row[0].page != line.page or min(other.box[1] for other in row) > limit:
+                break
+            for other in row:
+                if other.box[0] < right and left < other.box[2]:
+                    yield other
+
+    def text(self) -> str:
+        """Everything, a row each."""
+        return "\n".join("  ".join(line.text for line in row) for row in self._rows)
+
+
+def lay_out(pages: Sequence[Page]) -> Layout:
+    """The lines of some pages."""
+    lines: list[Line] = []
+    for page in pages:
+        runs: dict[int, list[Word]] = {}
+        for word in page.words:
+            runs.setdefault(word.line, []).append(word)
+        for words in runs.values():
+            text = " ".join(word.text for word in words)
+            box = around(word.box for word in words)
+            lines.append(Line(page.number, len(lines), tuple(words), text, box, page.source))
+    return Layout(lines)
+
+
+def _beside(row: list[Line], line: Line) -> bool:
+    last = row[-1]
+    if last.page != line.page:
+        return False
+    shared = min(last.box[3], line.box[3]) - max(last.box[1], line.box[1])
+    return shared > 0.5 * min(last.height, line.height) and not any(
+        other.box[0] < line.box[2] - 0.005 and line.box[0] < other.box[2] - 0.005 for other in row
+    )

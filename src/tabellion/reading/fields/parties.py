@@ -1,0 +1,72 @@
+"""Who sent it and from where: the vendor's name and address, and the customer that must not be taken for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tabellion.reading.fields.addresses import NOWHERE, Address, borrow_address, find_address
+from tabellion.reading.fields.layout import Line
+from tabellion.reading.fields.letterhead import clean_name, is_address, is_name, legal_alone, same
+from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.vendor import TOLD, name_candidates, weights
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """A name and an address, with the lines they stand on."""
+
+    name: str = ""
+    lines: tuple[Line, ...] = ()
+    address: Address = NOWHERE
+    score: float = 0.0
+    margin: float = 1.0
+    reasons: list[str] = field(default_factory=list)
+
+
+def read_vendor(sheet: Sheet) -> Party:
+    """The sender: the line of the first page that most speaks for, and the address that belongs to it."""
+    if not sheet.layout.lines:
+        return Party()
+    worth = weights()
+    scored = [
+        (sum(worth.get(key, 0.0) * value for key, value in features.items()), line, name, features)
+        for line, name, features in name_candidates(sheet)
+    ]
+    if not scored:
+        return Party()
+    scored.sort(key=lambda one: -one[0])
+    score, line, name, features = scored[0]
+    rival = next((other[0] for other in scored[1:] if not same(other[2], name)), score - 3)
+    reasons = [told for key, told in TOLD.items() if features[key]]
+    lines = (line, *_rest_of_name(sheet, line))
+    whole = " ".join((name, *(clean_name(one.text) for one in lines[1:])))
+    address = find_address(sheet, lines[-1], name)
+    if not address.text:
+        address = borrow_address(sheet, whole, [one[1] for one in scored])
+    return Party(whole, lines, address, score, score - rival, reasons)
+
+
+def read_customer(sheet: Sheet) -> Party:
+    """The first name under a customer's label, or beside it."""
+    for label in sheet.labelled("customer"):
+        if not label.leads or not label.exact:
+            continue
+        rest = label.line.text[label.end :].lstrip()
+        if rest.startswith(":") and is_name(rest.lstrip(" :")):
+            return Party(clean_name(rest.lstrip(" :")), (label.line,), score=0.8, reasons=["after its label"])
+        beside = [other for other in sheet.layout.right(label.line)[:1] if other.box[0] - label.line.box[2] < 0.15]
+        for other in [*beside, *sheet.layout.below(label.line, 4.0)]:
+            if (other.number in sheet.customer_lines or other in beside) and is_name(other.text):
+                return Party(clean_name(other.text), (other,), score=0.8, reasons=["under its label"])
+    return Party()
+
+
+def _rest_of_name(sheet: Sheet, line: Line) -> tuple[Line, ...]:
+    """The next line, where it is a legal form alone or goes on in the same letters with a small one."""
+    below = next(iter(sheet.layout.below(line, 1.6)), None)
+    if below is None:
+        return ()
+    alike = abs(below.height / max(line.height, 1e-6) - 1) < 0.15
+    goes_on = alike and re.match(r"[a-zà-ÿ]", below.text) and not is_address(below.text)
+    return (below,) if goes_on or legal_alone(below) else ()

@@ -1,0 +1,155 @@
+"""Fields of any type by their kind alone: what stands after, beside or below the labels that the type gives them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tabellion.reading.fields.answer import Answer, answer_at, answer_of
+from tabellion.reading.fields.candidates import Candidate, labelled
+from tabellion.reading.fields.codes import Code, read_codes
+from tabellion.reading.fields.currency import read_currency
+from tabellion.reading.fields.layout import Line
+from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.sums import money_parser
+from tabellion.reading.fields.values import amounts, days, digits, fold_in_place, money
+from tabellion.reading.types.doctype import FieldSpec
+
+_TRUE = {"yes", "oui", "ja", "true", "x", "☒", "☑", "1"}
+_FALSE = {"no", "non", "nein", "false", "☐", "0"}
+
+
+def read(sheet: Sheet, spec: FieldSpec) -> Answer | None:
+    """The field's answer by its kind; nothing where the page does not say."""
+    reader = _READERS.get(spec.kind)
+    return reader(sheet, spec) if reader else None
+
+
+def _date(sheet: Sheet, spec: FieldSpec) -> Answer | None:
+    found = _ranked(labelled(sheet, (spec.name,), lambda text: days(text, sheet.order, compact=True)), spec)
+    return answer_of(found, found[0].value.isoformat()) if found else None
+
+
+def _money(sheet: Sheet, spec: FieldSpec) -> Answer | None:
+    found = _ranked(labelled(sheet, (spec.name,), money_parser(sheet)), spec)
+    return answer_of(found, money(found[0].value)) if found else None
+
+
+def _number(sheet: Sheet, spec: FieldSpec) -> Answer | None:
+    percent = spec.kind == "percent"
+
+    def parse(text: str) -> Iterator[Any]:
+        return (one for one in amounts(text, sheet.mark) if one.percent == percent)
+
+    found = _ranked(labelled(sheet, (spec.name,), parse), spec)
+    return answer_of(found, digits(found[0].value)) if found else None
+
+
+def _code(sheet: Sheet, spec: FieldSpec) -> Answer | None:
+    if spec.pattern:
+        pattern = re.compile(rf"(?<![\w-])(?:{spec.pattern})(?![\w-])")
+
+        def parse(text: str) -> Iterator[Code]:
+            return (Code(match.group(), match.start(), match.end()) for match in pattern.finditer(text))
+
+        if found := _ranked(labelled(sheet, (spec.name,), parse), spec):
+            return answer_of(found)
+    return answer_of(read_codes(sheet, spec.name))
+
+
+def _text(sheet: Sheet, spec: FieldSpec) -> Answer | None:
+    for label in sheet.labelled(spec.name):
+        rest = label.line.text[label.end :]
+        if not rest.lstrip().startswith(":"):
+            rest = label.line.text[label.end : sheet.free_until(label)]
+        value = rest.strip(" :;.-–=")
+        if value and (rest.lstrip()[:1] in ":-–=" or label.leads) and _fits(spec, value):
+            start = label.end + rest.index(value)
+            one = Candidate(spec.name, value, label.line, start, start + len(value), 0.9, label, "after")
+            return answer_of([one])
+        if value or not label.leads:
+            continue
+        for other in [*sheet.layout.right(label.line)[:1], *list(sheet.layout.below(label.line, 2.5))[:1]]:
+            text = other.text.strip(" :;")
+            if text and not sheet.is_labelled(other) and _fits(spec, text):
+                lines = [other, *_more(sheet, other)] if spec.kind == "address" else [other]
+                return answer_at(spec.name, " ".join(line.text.strip(" :;") for line in lines), lines, 0.75)
+    return None
+
+
+def _more(sheet: Sheet, line: Line) -> list[Line]:
+    """The lines that continue an address."""
+    found: list[Line] = []
+    last = line
+    for other in sheet.layout.below(line, 6.0):
+        labelled_row = any(sheet.is_labelled(one) for one in sheet.layout.row(other))
+        if len(found) == 3 or other.box[1] - last.box[3] > line.height or labelled_row:
+            break
+        found.append(other)
+        last = other
+    return found
+
+
+def _choice(sheet: Sheet, spec: FieldSpec) -> Answer | None:
+    """The option that stands at the label, else the one the page speaks of first."""
+    options = {fold_in_place(option): option for option in sorted(spec.options, key=len, reverse=True)}
+    labelled_text = _text(sheet, spec)
+    if labelled_text is not None:
+        plain = fold_in_place(str(labelled_text.value))
+        for known, option in options.items():
+            if re.search(rf"\b{re.escape(known)}\b", plain):
+                labelled_text.value = option
+                return labelled_text
+    for line in sheet.layout.lines:
+        plain = fold_in_place(line.text)
+        for known, option in options.items():
+            if match := re.search(rf"\b{re.escape(known)}\b", plain):
+                one = Candidate(spec.name, option, line, match.start(), match.end(), 0.4, None, "unlabelled")
+                return answer_of([one])
+    return None
+
+
+def _bool(sheet: Sheet, spec: FieldSpec) -> Answer | None:
+    answer = _text(sheet, spec)
+    if answer is None:
+        return None
+    word = fold_in_place(str(answer.value)).split(" ")[0].strip(".,")
+    if word not in _TRUE | _FALSE:
+        return None
+    answer.value = word in _TRUE
+    return answer
+
+
+def _list(sheet: Sheet, spec: FieldSpec) -> Answer | None:
+    """A list whose first column has a pattern: every value of that form that stands at one of its labels."""
+    column = next((one for one in spec.items if one.pattern), None)
+    if column is None or column.pattern is None:
+        return None
+    pattern = re.compile(rf"(?<![\w-])(?:{column.pattern})(?![\w-])")
+
+    def parse(text: str) -> Iterator[Code]:
+        return (Code(match.group(), match.start(), match.end()) for match in pattern.finditer(text))
+
+    found = list(labelled(sheet, (f"{spec.name}.{column.name}", spec.name), parse))
+    if not found:
+        return None
+    values = list(dict.fromkeys(str(one.value) for one in found))
+    lines = list(dict.fromkeys(one.line for one in found))
+    page = [line for line in lines if line.page == lines[0].page]
+    return answer_at(spec.name, [{column.name: value} for value in values], page, 0.8)
+
+
+def _ranked(found: Iterator[Candidate], spec: FieldSpec) -> list[Candidate]:
+    return sorted(found, key=lambda one: (-one.score, one.line.number, one.start))
+
+
+def _fits(spec: FieldSpec, value: str) -> bool:
+    return spec.pattern is None or re.fullmatch(spec.pattern, value[:500]) is not None
+
+
+_READERS: dict[str, Callable[[Sheet, FieldSpec], Answer | None]] = {
+    "date": _date, "money": _money, "number": _number, "percent": _number, "id": _code, "text": _text, "name": _text,
+    "address": _text, "choice": _choice, "bool": _bool, "list": _list,
+    "currency": lambda sheet, spec: answer_of(read_currency(sheet)),
+}  # fmt: skip

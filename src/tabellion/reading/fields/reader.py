@@ -1,0 +1,65 @@
+"""The local reader: every field of a document type, from the words of its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tabellion.reading.field import Field
+from tabellion.reading.fields import deed, plain
+from tabellion.reading.fields.answer import Answer
+from tabellion.reading.fields.bill import Bill
+from tabellion.reading.fields.confidence import field_of
+from tabellion.reading.fields.labels import Lexicon
+from tabellion.reading.fields.roles import lexicon_phrases
+from tabellion.reading.fields.sheet import Sheet, sheet_of
+from tabellion.reading.page import Page
+from tabellion.reading.types.doctype import DocumentType, FieldSpec
+
+_LEXICONS: dict[str, Lexicon] = {}  # by the type's key
+
+
+def read_fields(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Field]:
+    """What the words say for each field of the type; a field that they do not say is not there."""
+    return {name: field_of(answer) for name, answer in read_answers(pages, doctype).items()}
+
+
+def read_answers(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Answer]:
+    """The same with the evidence, before it is weighed into a confidence."""
+    sheet = sheet_of([page for page in pages if page.words], lexicon_of(doctype), doctype.locale.dates)
+    if not sheet.layout.lines:
+        return {}
+    bill = Bill(sheet)
+    found = ((spec.name, _read(sheet, bill, spec)) for spec in doctype.fields)
+    return {name: answer for name, answer in found if answer is not None}
+
+
+def _read(sheet: Sheet, bill: Bill, spec: FieldSpec) -> Answer | None:
+    """By the field's name where the reader knows more about it than its kind, else by its kind."""
+    answer = None
+    if spec.name in bill.readers:
+        answer = bill.readers[spec.name]()
+    elif spec.name in deed.READERS:
+        answer = deed.READERS[spec.name](sheet)
+    else:
+        answer = plain.read(sheet, spec)
+    if answer is not None:
+        answer.name = spec.name
+    return answer
+
+
+def lexicon_of(doctype: DocumentType) -> Lexicon:
+    """Every label of the type, and what the reader knows by itself."""
+    if doctype.key not in _LEXICONS:
+        _LEXICONS[doctype.key] = _lexicon(doctype)
+    return _LEXICONS[doctype.key]
+
+
+def _lexicon(doctype: DocumentType) -> Lexicon:
+    labels: dict[str, list[str]] = {}
+    noise: list[str] = []
+    for spec in doctype.fields:
+        labels[spec.name] = [phrase for phrases in spec.labels.values() for phrase in phrases]
+        noise += [phrase for phrases in spec.not_labels.values() for phrase in phrases]
+        for column in spec.items if spec.name not in ("line_items", "taxes") else ():
+            labels[f"{spec.name}.{column.name}"] = [phrase for phrases in column.labels.values() for phrase in phrases]
+    return Lexicon.of(lexicon_phrases(labels, noise))

@@ -1,0 +1,123 @@
+"""A document laid out for reading: its lines, the labels on them, and the notation it is written in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tabellion.reading.fields.labels import Label, Lexicon
+from tabellion.reading.fields.layout import Layout, Line, lay_out
+from tabellion.reading.fields.values import DateOrder, date_order, decimal_mark, fold_in_place
+from tabellion.reading.page import Page
+
+_WORDS = {
+    "fr": "le la les de du des et au aux facture date montant total ttc tva client sur pour par nous vous votre rue",
+    "de": "der die das und von vom rechnung datum betrag summe mwst ust kunde fur zu bis netto nr bitte sie gmbh",
+    "en": "the of and to invoice date amount total tax for your you by no please thank receipt cash change item qty",
+}
+_STATES = "al|ak|az|ca|co|ct|fl|ga|il|in|ma|md|mi|mn|mo|nc|nj|nv|ny|oh|or|pa|tn|tx|va|wa|wi"
+_AMERICAN = re.compile(rf"\b(?:usa|united states|sales tax|[a-z]+,? (?:{_STATES}) \d{{5}})\b")
+#: A line that opens the address of whom a letter goes to.
+_ADDRESSEE = re.compile(r"\W*(?:firma|herrn?|frau|familie|an die|an den|an|to|a l'attention de)\W*")
+
+
+@dataclass(eq=False)
+class Sheet:
+    """What every field is read from."""
+
+    layout: Layout
+    labels: list[Label]
+    language: str
+    mark: str  #: stands before the cents
+    order: DateOrder
+    plain: str  #: all text, folded
+    order_guessed: bool = False  #: nothing in the document says which of day and month comes first
+    on_line: dict[int, list[Label]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for label in self.labels:
+            self.on_line.setdefault(label.line.number, []).append(label)
+
+    def labelled(self, *fields: str) -> list[Label]:
+        """The labels that announce any of these fields."""
+        return [label for label in self.labels if label.field in fields]
+
+    def free_until(self, label: Label) -> int:
+        """Where the label's own part of its line ends: at the next label, or with the line."""
+        after = [
+            other.start
+            for other in self.on_line[label.line.number]
+            if other.start > label.start and (other.field or len(other.phrase) > 4)
+        ]
+        return min(after, default=len(label.line.text))
+
+    def is_labelled(self, line: Line) -> bool:
+        """Whether a line begins with a label of its own."""
+        return any(label.leads for label in self.on_line.get(line.number, ()))
+
+    @cached_property
+    def customer_lines(self) -> set[int]:
+        """The lines of a block that a customer's label heads."""
+        taken: set[int] = set()
+        heads = [
+            label for label in self.labels if label.field in ("customer", "vendor") and label.exact and announces(label)
+        ]
+        lines = [label.line for label in heads if label.field == "customer"]
+        lines += [line for line in self.layout.lines if _ADDRESSEE.fullmatch(fold_in_place(line.text))]
+        for line in lines:
+            taken.add(line.number)
+            right = min(
+                (
+                    other.line.box[0]
+                    for other in heads
+                    if other.line in self.layout.row(line) and other.line.box[0] > line.box[0]
+                ),
+                default=1.0,
+            )
+            last = line.box[3]
+            for row in self.layout.rows[self.layout.place(line) + 1 :]:
+                mine = [one for one in row if line.box[0] - 0.03 <= one.box[0] < min(right, line.box[0] + 0.42)]
+                if row[0].page != line.page or (
+                    mine and mine[0].box[1] - last > 2.6 * max(line.height, mine[0].height)
+                ):
+                    break
+                if any(other.line in mine for other in heads):
+                    break
+                for one in mine:
+                    taken.add(one.number)
+                    last = max(last, one.box[3])
+        return taken
+
+
+def announces(label: Label) -> bool:
+    """Whether a label stands for what follows: alone on its line, or before a colon."""
+    rest = label.line.text[label.end :].strip()
+    return label.leads and (not re.search(r"\w", rest) or rest[0] in ":/(")
+
+
+def sheet_of(pages: Sequence[Page], lexicon: Lexicon, order: DateOrder | None = None) -> Sheet:
+    """Lays the pages out and finds every label."""
+    layout = lay_out(pages)
+    texts = [line.text for line in layout.lines]
+    plain = fold_in_place("\n".join(texts))
+    language = language_of(plain)
+    plain_order = date_order(texts, "ymd")
+    american = language == "en" and bool(_AMERICAN.search(plain))
+    return Sheet(
+        layout=layout,
+        labels=[label for line in layout.lines for label in lexicon.find(line)],
+        language=language,
+        mark=decimal_mark(texts),
+        order=order or date_order(texts, "mdy" if american else "dmy"),
+        plain=plain,
+        order_guessed=order is None and plain_order == "ymd" and language == "en",
+    )
+
+
+def language_of(plain: str) -> str:
+    """English, French or German, by the small words; English when nothing speaks."""
+    words = re.findall(r"[^\W\d_]+", plain)
+    counts = {name: sum(map(set(known.split()).__contains__, words)) for name, known in _WORDS.items()}
+    return max(("en", "fr", "de"), key=lambda name: counts[name])

@@ -1,0 +1,333 @@
+"""Line items: the table between its heading and its sums, row by row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
+
+from tabellion.reading.fields.layout import Line
+from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.values import Amount, amounts, digits, fold_in_place, money
+from tabellion.reading.page import Box, around
+
+#: Words of a table's heading, and the column they head.
+HEADINGS = {
+    "description": "description designation article artikel artikelbeschreibung beschreibung bezeichnung produkt "
+    "product item "
+    "items item/desc libelle leistung details particulars detail prestation prestations nom service services goods "
+    "itern",
+    "quantity": "qty quantity qte quantite menge anzahl quant qnty stk unites quantites",
+    "unit_price": "price preis prix einzelpreis nettopreis unit u/p uprice u.price pu p.u p.u. rsp s/price rate "
+    "tarif e-preis stueckpreis preis/ "
+    "einzelpreis/ prix unitaire u/price",
+    "tax_rate": "tva vat ust steuer mwst gst tax steuersatz taux ust.",
+    "amount": "amount betrag total gesamt gesamtbetrag montant entgelt nettobetrag gesamtpreis amt summe rm(total) "
+    "somme linetotal value "
+    "gesamtnetto positionssumme amount(rm) amt(rm) total(rm) netto zeilensumme",
+    "position": "pos pos. position nr no # ligne line",
+}
+_QUALIFIERS = frozenset(
+    ("inc", "incl", "inkl", "excl", "exkl", "exc", "ht", "ttc", "of", "de")
+)  # "Total inc GST" is one heading
+_MONEY_HEADS = frozenset(("eur", "usd", "chf", "gbp", "cad", "rm", "myr", "€", "$", "£", "aud"))
+_KIND = {word: kind for kind, words in HEADINGS.items() for word in words.split()}
+#: Rows of a table that are no items: allowances, charges, carried sums.
+_NOT_ITEMS = re.compile(
+    r"^\W*(?:\S{1,4}\s)?(?:remise|rabais|rabatt|discount|charge|frais|fracht\w*|versand\w*|zuschlag|port|shipping|"
+    r"delivery ch|abschlag|skonto|escompte|uebertrag|ubertrag|"
+    r"report|a reporter|carried|rounding|service ch)\b"
+)
+_CARRIED = re.compile(r"carried|brought forward|a reporter|\breport\b|ubertrag|zwischensumme|sous-total")
+FAR = 0.12  # of a page's height: what stands so far below the last row is no row of the table
+_ENDS = {"subtotal", "total", "tax", "tendered", "due", "paid"}
+
+
+@dataclass(slots=True)
+class Item:
+    """One line of a bill."""
+
+    amount: Decimal
+    box: Box
+    page: int
+    description: str = ""
+    quantity: Decimal | None = None
+    unit_price: Decimal | None = None
+    tax_rate: Decimal | None = None
+    checked: bool = False  #: quantity times price is the amount
+    lines: list[Line] = field(default_factory=list)
+
+    def told(self) -> dict[str, str | None]:
+        """As fields carry it."""
+        return {
+            "description": self.description or None,
+            "quantity": None if self.quantity is None else digits(self.quantity),
+            "unit_price": None if self.unit_price is None else money(self.unit_price),
+            "amount": money(self.amount),
+            "tax_rate": None if self.tax_rate is None else digits(self.tax_rate),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table by its heading."""
+
+    kind: str
+    left: float
+    right: float
+
+
+def read_items(sheet: Sheet) -> list[Item]:
+    """The items of the table whose amounts add up to a sum that is printed below it, else of the first that has any."""
+    best: tuple[tuple[bool, float], list[Item]] | None = None
+    tables = _continued(
+        [(columns, items) for place, columns in _headings(sheet) if (items := list(_items(sheet, place, columns)))]
+    )
+    for items in tables:
+        total = sum((item.amount for item in items), Decimal())
+        last = max(line.number for line in items[-1].lines)
+        proven = any(
+            one.value == total for line in sheet.layout.lines if line.number > last for one in _money(line, sheet)
+        )
+        worth = (proven and total > 0, sum(item.checked for item in items) / len(items))
+        if best is None or worth > best[0]:
+            best = worth, items
+    return best[1] if best else []
+
+
+def _continued(tables: list[tuple[list[Column], list[Item]]]) -> list[list[Item]]:
+    """Tables that go on over pages, put together: the next page has the same headings at the same places."""
+    made: list[list[Item]] = []
+    heads: list[list[Column]] = []
+    for columns, items in tables:
+        if made and items[0].page > made[-1][-1].page and _alike(heads[-1], columns):
+            made[-1] += items
+        else:
+            made.append(items)
+            heads.append(columns)
+    return made
+
+
+def _alike(one: list[Column], other: list[Column]) -> bool:
+    kinds = {(column.kind, round(column.right, 1)) for column in one}
+    return len(kinds & {(column.kind, round(column.right, 1)) for column in other}) >= 0.6 * len(kinds)
+
+
+def _headings(sheet: Sheet) -> Iterator[tuple[int, list[Column]]]:
+    """Rows that head a table: at least two kinds of columns, one of them money; headings may take several rows."""
+    rows = sheet.layout.rows
+    for place in range(len(rows)):
+        columns = columns_of(rows[place])
+        if not columns:
+            continue
+        last = place
+        for ahead in range(place + 1, min(place + 4, len(rows))):
+            more = columns_of(rows[ahead])
+            near = rows[ahead][0].page == rows[place][0].page and rows[ahead][0].box[1] - rows[last][0].box[3] < 0.012
+            if not more or not near or any(_money(line, sheet) for line in rows[ahead]):
+                break
+            columns += more
+            last = ahead
+        if not any(column.kind == "amount" for column in columns):
+            columns = [*columns, *_currency_column(rows[place])]
+        money = [column for column in columns if column.kind == "amount"]
+        columns = [column for column in columns if column.kind != "tax_rate" or not _under_any(column, money)]
+        kinds = {column.kind for column in columns}
+        if len(kinds) >= 2 and kinds & {"amount", "unit_price"} and not kinds <= {"amount", "tax_rate"}:
+            yield last, columns
+
+
+def _under_any(column: Column, others: Sequence[Column]) -> bool:
+    return any(one.left < column.right and column.left < one.right for one in others)
+
+
+def _currency_column(row: Sequence[Line]) -> list[Column]:
+    """The last heading, where it is only a currency: the amounts stand under it."""
+    last = max(row, key=lambda line: line.box[2]).words[-1]
+    return [Column("amount", last.box[0], last.box[2])] if fold_in_place(last.text).strip("()") in _MONEY_HEADS else []
+
+
+def columns_of(row: Sequence[Line]) -> list[Column]:
+    """The headings of a row."""
+    found: list[Column] = []
+    for line in row:
+        fresh, before = False, ""
+        for word in line.words:
+            plain = fold_in_place(word.text).strip(":;,().")
+            kind = None if before in _QUALIFIERS and fresh else _kind_of(plain)
+            before = plain
+            if kind:
+                found.append(Column(kind, word.box[0], word.box[2]))
+                fresh = True
+            elif fresh:
+                found[-1] = Column(found[-1].kind, found[-1].left, word.box[2])
+    return found
+
+
+def _kind_of(plain: str) -> str | None:
+    """The kind of column that a word heads, also as the last part of a compound: "USt.-Betrag", "Amount(RM)"."""
+    if kind := _KIND.get(plain) or _KIND.get(plain.strip(" .:")):
+        return kind
+    parts = [part for part in re.split(r"[()/.-]+", plain) if part]
+    return next((_KIND[part] for part in reversed(parts) if part in _KIND), None) if len(parts) > 1 else None
+
+
+def _items(sheet: Sheet, heading: int, columns: list[Column]) -> Iterator[Item]:
+    rows = sheet.layout.rows
+    money = [column for column in columns if column.kind == "amount"]
+    target = max(money, key=lambda column: column.right) if money else max(columns, key=lambda column: column.right)
+    pending: list[Line] = []
+    lowest = max(line.box[3] for line in rows[heading])
+    page = rows[heading][0].page
+    for place in range(heading + 1, len(rows)):
+        row = rows[place]
+        if row[0].page != page:
+            page = row[0].page
+            lowest = 1.0
+            if _columns_again(row, columns):
+                continue
+        if lowest < 1.0 and row[0].box[1] - lowest > FAR:
+            break
+        lowest = max(line.box[3] for line in row)
+        if _ended(sheet, row, columns, target) or (place > heading + 1 and _heads_another(row, columns, sheet)):
+            break
+        amount = _amount_in(row, target, sheet, columns)
+        if amount is None:
+            pending += row
+            continue
+        described = fold_in_place(_described(row, target))
+        if _NOT_ITEMS.match(described) or _CARRIED.search(described):
+            continue
+        yield _item(row, amount, pending, sheet, columns)
+        pending = []
+
+
+def _columns_again(row: Sequence[Line], columns: list[Column]) -> bool:
+    return len({column.kind for column in columns_of(row)} & {column.kind for column in columns}) >= 2
+
+
+def _heads_another(row: Sequence[Line], columns: list[Column], sheet: Sheet) -> bool:
+    """Another table begins."""
+    kinds = {column.kind for column in columns_of(row)}
+    return (
+        len(kinds) >= 2
+        and bool(kinds & {"amount", "tax_rate"})
+        and not any(re.search(r"\d", line.text) for line in row)
+    )
+
+
+def _ended(sheet: Sheet, row: Sequence[Line], columns: list[Column], target: Column) -> bool:
+    """A row that a sum's label leads ends the table; a lone "net" may belong to an item, and so may "
+    ""City tax 6 × 1.65"."""
+    amount = _amount_in(row, target, sheet, columns)
+    if amount is not None and _item(row, amount, [], sheet, columns).checked:
+        return False
+    return any(_money(line, sheet) for line in row) and any(
+        label.leads
+        and label.field in _ENDS
+        and label.exact
+        and len(label.phrase) > 3
+        and not re.match(r"\s*\d", label.line.text)
+        for line in row
+        for label in sheet.on_line.get(line.number, ())
+    )
+
+
+def _money(line: Line, sheet: Sheet) -> list[Amount]:
+    return [one for one in amounts(line.text, sheet.mark) if not one.percent and one.decimals == 2]
+
+
+def _amount_in(row: Sequence[Line], target: Column, sheet: Sheet, columns: list[Column]) -> tuple[Line, Amount] | None:
+    """The money that stands in the amount column: under its heading, nearer to it than to any other."""
+    best: tuple[float, Line, Amount] | None = None
+    for line in row:
+        for one in _money(line, sheet):
+            box = line.box_at(one.start, one.end)
+            apart = _apart(box, target)
+            if apart > 0.035 or any(
+                _apart(box, other) < apart for other in columns if other.kind in ("unit_price", "quantity", "tax_rate")
+            ):
+                continue
+            if best is None or apart < best[0]:
+                best = (apart, line, one)
+    return (best[1], best[2]) if best else None
+
+
+def _apart(box: Box, column: Column) -> float:
+    """How far a value stands from a column: nothing when they overlap well, else the nearer of their edges."""
+    overlap = min(box[2], column.right) - max(box[0], column.left)
+    if overlap > 0:
+        return min(abs(box[2] - column.right), abs(box[0] - column.left)) * 0.1
+    return min(abs(box[2] - column.right), abs(box[0] - column.left), -overlap)
+
+
+def _described(row: Sequence[Line], target: Column) -> str:
+    return " ".join(line.text for line in row if line.box[0] < target.left)
+
+
+def _item(
+    row: Sequence[Line], found: tuple[Line, Amount], pending: list[Line], sheet: Sheet, columns: list[Column]
+) -> Item:
+    line, amount = found
+    item = Item(amount.value, around([other.box for other in row]), line.page, lines=[*row])
+    others: list[tuple[str, Decimal]] = []
+    for other in row:
+        for one in amounts(other.text, sheet.mark):
+            if other is line and one.start == amount.start:
+                continue
+            if one.percent:
+                item.tax_rate = one.value if item.tax_rate is None else item.tax_rate
+            else:
+                others.append((_nearest(other.box_at(one.start, one.end), columns), one.value))
+    for quantity, price in _factors(others):
+        if quantity > 0 and abs(quantity * price - amount.value) <= Decimal("0.011") * max(Decimal(1), abs(quantity)):
+            item.quantity, item.unit_price, item.checked = quantity, price, True
+            break
+    else:
+        item.quantity = next((value for kind, value in others if kind == "quantity"), None)
+        item.unit_price = next((value for kind, value in others if kind == "unit_price"), None)
+    item.description = _description(row, pending, line, columns)
+    return item
+
+
+def _factors(others: list[tuple[str, Decimal]]) -> Iterator[tuple[Decimal, Decimal]]:
+    """Pairs that may be quantity and price, those that stand in such columns first."""
+    yield from (
+        (one, two) for kind, one in others if kind == "quantity" for also, two in others if also == "unit_price"
+    )
+    values = [value for _, value in others]
+    yield from pairwise(values)
+    yield from ((two, one) for one, two in pairwise(values))
+
+
+def _nearest(box: Box, columns: list[Column]) -> str:
+    middle = (box[0] + box[2]) / 2
+    return min(columns, key=lambda column: abs((column.left + column.right) / 2 - middle)).kind
+
+
+def _description(row: Sequence[Line], pending: list[Line], line: Line, columns: list[Column]) -> str:
+    """The words under the description's heading, up to the next column; else the longest words of the row."""
+    heads = [column for column in columns if column.kind == "description"]
+    if heads:
+        left = min(column.left for column in heads)
+        right = min(
+            (
+                column.left
+                for column in columns
+                if column.kind not in ("description", "position") and column.left > left
+            ),
+            default=1.0,
+        )
+        words = [word.text for one in row for word in one.words if left - 0.03 <= word.box[0] < right - 0.005]
+        if text := _letters(" ".join(words)):
+            return text[:200]
+    texts = [_letters(one.text) for one in row if one is not line] + [_letters(one.text) for one in pending[-2:]]
+    return max([*texts, _letters(line.text)], key=len, default="")[:200]
+
+
+def _letters(text: str) -> str:
+    """The text, when it is more than numbers and units."""
+    bare = re.sub(r"^\d{1,3}\s+(?=\D)", "", text).strip()
+    return bare if re.search(r"[^\W\d_]{2}", bare) else ""

@@ -1,0 +1,151 @@
+"""Which line of the first page is the vendor's name: what speaks for each, and the weights that were learned for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from tabellion.reading.fields.layout import Line
+from tabellion.reading.fields.letterhead import (
+    BULLETS,
+    DOMAIN,
+    IMPRINT,
+    LEGAL,
+    POSTAL,
+    STRONG,
+    TRADE,
+    is_address,
+    legal_alone,
+    name_of,
+    phone_or_web,
+)  # fmt: skip
+from tabellion.reading.fields.sheet import Sheet, announces
+from tabellion.reading.fields.values import fold_in_place
+
+WEIGHTS = Path(__file__).with_name("vendor.json")  #: fitted by `python -m bench.rank`
+
+
+#: Features that a person wants to be told of.
+TOLD = {
+    "legal": "legal form", "trade": "trade word", "above_address": "above an address", "sender_line": "sender line",
+    "labelled": "labelled", "repeated": "repeated", "domain": "like its web site", "imprint": "in the small print",
+}  # fmt: skip
+
+
+def name_candidates(sheet: Sheet) -> list[tuple[Line, str, dict[str, float]]]:
+    """Every line of the first page that may be the vendor's name, from the top down, with its features."""
+    first = min(line.page for line in sheet.layout.lines)
+    lines = sorted(
+        (line for line in sheet.layout.lines if line.page == first), key=lambda line: (line.box[1], line.box[0])
+    )
+    usual = sorted(line.height for line in lines)[len(lines) // 2]
+    customer = sheet.customer_lines
+    found: list[tuple[Line, str, dict[str, float]]] = []
+    for line in lines:
+        if name := name_of(line, customer):
+            found.append((line, name, name_features(sheet, line, name, customer, len(found), usual)))
+    return found
+
+
+def name_features(sheet: Sheet, line: Line, name: str, customer: set[int], rank: int, usual: float) -> dict[str, float]:
+    """What speaks for and against a line being the vendor's name, in numbers."""
+    plain = fold_in_place(name)
+    below = [other for other in sheet.layout.below(line, 7.0) if other.number not in customer][:5]
+    following = below[0] if below else None
+    legal = bool(LEGAL.search(plain)) or (following is not None and legal_alone(following))
+    top = line.box[1]
+    texts = [fold_in_place(other.text) for other in (line, *below)]
+    contact = any(phone_or_web(text) or IMPRINT.search(text) for text in texts)
+    postal = any(POSTAL.search(text) for text in texts[1:])
+    return {
+        "legal": float(legal),
+        "strong_legal": float(bool(STRONG.search(plain))),
+        "trade": float(bool(TRADE.search(plain))),
+        "first": float(rank == 0),
+        "rank": min(rank, 8) / 8,
+        "middle": float(0.42 < top <= 0.82),
+        "foot": float(top > 0.82),
+        "tall": min(max(line.height / max(usual, 1e-6) - 1.0, 0.0), 1.5),
+        "misread": float(line.score < 0.93),
+        "small": float(name[:1].islower()),
+        "above_address": float(any(is_address(other.text) for other in below)),
+        "sender_line": float(_is_sender_line(sheet, line)),
+        "labelled": float(_is_announced(sheet, line)),
+        "repeated": float(
+            len(plain) > 5
+            and any(plain in fold_in_place(other.text) for other in sheet.layout.lines if other is not line)
+        ),
+        "domain": float(_like_a_domain(sheet, plain)),
+        "imprint": float(top > 0.82 and _in_imprint(sheet, line)),
+        "contact": float(contact and top < 0.42),
+        "window": float(not contact and postal and 0.1 < top < 0.36),
+        "long": float(len(name.split()) > 6),
+        "words": min(len(name.split()), 6) / 6,
+    }
+
+
+@lru_cache(maxsize=1)
+def weights() -> dict[str, float]:
+    """How much each feature counts."""
+    loaded: dict[str, float] = json.loads(WEIGHTS.read_text(encoding="utf-8"))["weights"]
+    return loaded
+
+
+def _is_sender_line(sheet: Sheet, line: Line) -> bool:
+    """A name and an address on one line, and no name above it that the whole line would be the address of."""
+    if not BULLETS.search(line.text) or not is_address(BULLETS.split(line.text, maxsplit=1)[-1]):
+        return False
+    place = sheet.layout.place(line)
+    above = [other for row in sheet.layout.rows[max(place - 1, 0) : place] for other in row if other.page == line.page]
+    return not any(
+        line.box[1] - other.box[3] < 1.2 * line.height and other.box[0] < line.box[2] and line.box[0] < other.box[2]
+        and other.height >= line.height and name_of(other, set())
+        for other in above
+    )  # fmt: skip
+
+
+def _like_a_domain(sheet: Sheet, plain: str) -> bool:
+    """Whether the web site or the mail address is called the same."""
+    squeezed = re.sub(r"[^a-z0-9]", "", plain)
+    words = re.findall(r"[a-z]{4,}", plain)
+    return any(
+        (bare := domain.replace("-", "")) in squeezed or any(word in bare for word in words)
+        for domain in set(DOMAIN.findall(sheet.plain))
+    )
+
+
+def _in_imprint(sheet: Sheet, line: Line) -> bool:
+    """Whether tax ids, registers or bank accounts stand around it."""
+    place = sheet.layout.place(line)
+    near = [
+        other for row in sheet.layout.rows[max(place - 2, 0) : place + 4] for other in row if other.page == line.page
+    ]
+    return any(IMPRINT.search(fold_in_place(other.text)) for other in near)
+
+
+def _is_announced(sheet: Sheet, line: Line) -> bool:
+    """Whether the vendor's label stands before it, or heads the block in which it is the name."""
+    beside = [other for other in sheet.layout.row(line) if other.box[0] <= line.box[0]]
+    if any(
+        label.field == "vendor" and announces(label) for one in beside for label in sheet.on_line.get(one.number, ())
+    ):
+        return True
+    named = any(re.match(r"\W*(?:name|nom|firma|raison sociale)\b", fold_in_place(one.text)) for one in beside)
+    place = sheet.layout.place(line)
+    between = 0
+    for row in reversed(sheet.layout.rows[max(place - 6, 0) : place]):
+        heads = [
+            label
+            for one in row
+            if one.page == line.page and one.box[0] <= line.box[0] + 0.02
+            for label in sheet.on_line.get(one.number, ())
+            if label.leads
+        ]
+        if any(label.field == "customer" and announces(label) for label in heads):
+            return False
+        if any(label.field == "vendor" and label.exact and announces(label) for label in heads):
+            return named or between == 0
+        between += any(abs(one.box[0] - line.box[0]) < 0.05 and name_of(one, set()) != "" for one in row)
+    return False

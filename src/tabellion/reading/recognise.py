@@ -1,0 +1,52 @@
+"""Which type a document is of, by the words that its types are known by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tabellion.reading.fields.labels import tokens_of
+from tabellion.reading.page import Page
+from tabellion.reading.types.doctype import DocumentType
+
+ENOUGH = 3000  # words: what a document is, it says on its first pages
+NARROW = 0.62  # width by height: a till's paper is narrower than any sheet
+
+
+def recognise(pages: Sequence[Page], types: Sequence[DocumentType]) -> tuple[DocumentType, float]:
+    """The likeliest type, and how much of the evidence speaks for it. The first one when nothing speaks."""
+    text = " " + " ".join(_tokens(pages)) + " "
+    scores = [_score(text, kind) + _shape(pages, kind) for kind in types]
+    best = max(range(len(types)), key=lambda place: (scores[place], -place))
+    total = sum(scores)
+    return types[best], scores[best] / total if total > 0 else 0.0
+
+
+def _tokens(pages: Sequence[Page]) -> list[str]:
+    found: list[str] = []
+    for page in pages:
+        found += [token for token, _, _ in tokens_of(page.text)]
+        if len(found) > ENOUGH:
+            break
+    return found
+
+
+def _score(text: str, kind: DocumentType) -> float:
+    """Each phrase counts once, longer ones more: "total" is everywhere, "net à payer" is not."""
+    score = 0.0
+    for phrases in kind.recognise.values():
+        for phrase in phrases:
+            words = [token for token, _, _ in tokens_of(phrase)]
+            if words and f" {' '.join(words)} " in text:
+                score += 1.0 + 0.5 * (len(words) - 1)
+    return score
+
+
+def _shape(pages: Sequence[Page], kind: DocumentType) -> float:
+    """Receipts come on narrow paper, and a picture of one shows a narrow column of words."""
+    if kind.name != "receipt" or len(pages) != 1 or not pages[0].words:
+        return 0.0
+    page = pages[0]
+    left = min(word.box[0] for word in page.words) * page.width
+    right = max(word.box[2] for word in page.words) * page.width
+    high = (max(word.box[3] for word in page.words) - min(word.box[1] for word in page.words)) * page.height
+    return 3.0 if high > 0 and (right - left) / high < NARROW and len(page.words) < 400 else 0.0

@@ -1,0 +1,50 @@
+"""Invoice numbers and other codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion.reading.fields.codes import read_codes, read_forms
+from tests.reading.fields.paper import sheet
+
+
+@pytest.mark.parametrize(
+    ("drawing", "number"),
+    [
+        ("Invoice No: 2024/0017", "2024/0017"), ("Facture N° F20260023 du 31/01/2026", "F20260023"),
+        ("Rechnungsnummer   RE-20170509/505", "RE-20170509/505"),
+        ("Mietrechnung (387) Nr. 9314110911/00/M/00/N vom 01.10.2018", "9314110911/00/M/00/N"),
+        ("Invoice # RE-20190610/507 issued at 2019-06-10", "RE-20190610/507"),
+        ("FACTURE N° :        F20200027", "F20200027"),
+        ("Rechnungs-Nr.   Kunden-Nr.\n4711            88", "4711"),
+    ],
+)  # fmt: skip
+def test_an_invoice_number_is_read_from_usual_layouts(drawing: str, number: str) -> None:
+    """After, beside and below its label, and in headings."""
+    assert read_codes(sheet(drawing), "invoice_number")[0].value == number
+
+
+def test_other_numbers_are_not_the_invoices() -> None:
+    """Customer and order numbers stand near by."""
+    drawn = sheet("Kundennummer: 987-654\nIhre Auftragsnummer: ABC-123\nRechnungsnummer: 2014-03")
+    assert read_codes(drawn, "invoice_number")[0].value == "2014-03"
+
+
+def test_a_date_is_no_number() -> None:
+    """The date beside "Facture" is not its number."""
+    drawn = sheet("Facture   12/05/2024\nFacture n° 88-A")
+    assert read_codes(drawn, "invoice_number")[0].value == "88-A"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("iban", "IBAN DE88 2008 0000 0970 3757 00", "DE88200800000970375700"),
+        ("vendor_tax_id", "USt-ID: DE136695976", "DE136695976"),
+        ("vendor_tax_id", "N° TVA intra : FR 11 123 456 782", "FR11123456782"),
+        ("vendor_tax_id", "TPS 123456789 RT 0001", "123456789RT0001"),
+    ],
+)  # fmt: skip
+def test_some_codes_are_known_by_their_form(name: str, text: str, value: str) -> None:
+    """IBANs and tax ids need no label."""
+    assert [one.value for one in read_forms(sheet(text), name)] == [value]

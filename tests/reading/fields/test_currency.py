@@ -1,0 +1,22 @@
+"""The currency of a document."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.reading.fields.paper import values
+
+
+@pytest.mark.parametrize(
+    ("drawing", "code"),
+    [
+        ("Total 12,00 €", "EUR"), ("Währung: CHF\nTotal 12.00", "CHF"),
+        ("Beträge in          EUR\nSumme 12,00", "EUR"), ("TOTAL RM 12.00", "MYR"),
+        ("TPS 0,60 $\nTVQ 1,20 $\nTotal 13,80 $", "CAD"), ("Sales tax $1.00\nTotal $13.00\nBoston, MA 02108", "USD"),
+        ("Total 12.00", None),
+        ("Kedai Sdn Bhd\nKuala Lumpur\nTotal 12.00", "MYR"),
+    ],
+)  # fmt: skip
+def test_a_currency_is_read_or_left_open(drawing: str, code: str | None) -> None:
+    """Signs, codes, labels; whose dollar it is, and where it was spent; and nothing where nothing speaks."""
+    assert values(drawing).get("currency") == code

@@ -1,0 +1,78 @@
+"""Vendors, customers and addresses."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion.reading.fields.letterhead import clean_name, is_address
+from tabellion.reading.fields.parties import read_customer, read_vendor
+from tests.reading.fields.paper import sheet
+
+
+def test_a_receipt_begins_with_its_vendor() -> None:
+    """The name at the top, its address below, until something else begins."""
+    party = read_vendor(
+        sheet(
+            "3180404\nKEDAI BUKU MAJU SDN BHD\n(123456-X)\nNO. 12, JALAN MAWAR 3,\nTAMAN INDAH,\n43200 CHERAS, "
+            "SELANGOR\n"
+            "TEL: 03-9012345\nTAX INVOICE\nTotal 12.00",
+            kind="receipt",
+        )
+    )
+    assert party.name == "KEDAI BUKU MAJU SDN BHD"
+    assert party.address.text == "NO. 12, JALAN MAWAR 3, TAMAN INDAH, 43200 CHERAS, SELANGOR"
+
+
+def test_the_customer_is_not_the_vendor() -> None:
+    """A block under "Bill to" is the customer's, however good it looks."""
+    drawn = sheet(
+        "Bill to:                          Northern Tools Ltd\nGreat Customer GmbH               4 Mill Road\n"
+        "12 Long Street                    LS1 4AB Leeds\n10115 Berlin\n\nInvoice No 17"
+    )
+    assert read_vendor(drawn).name == "Northern Tools Ltd"
+    assert read_customer(drawn).name == "Great Customer GmbH"
+
+
+def test_a_sender_line_names_the_vendor() -> None:
+    """The small line above a window's address is the sender's."""
+    drawn = sheet(
+        "Musterbau · Ringweg 7 · 04109 Leipzig\n\nHerr Karl Beispiel\nAm Anger 3\n99084 Erfurt\n\nRechnung Nr. 5 vom "
+        "01.02.2024"
+    )
+    party = read_vendor(drawn)
+    assert (party.name, party.address.text) == ("Musterbau", "Ringweg 7, 04109 Leipzig")
+
+
+def test_a_label_names_the_vendor() -> None:
+    """Under "Verkäufer" stands the vendor, beside "Name" its name."""
+    drawn = sheet(
+        "Rechnung Nr. 8\n\nVerkäufer\nNummer:       549910\nName:         Muster-Verleih\nAnschrift:    Weg 9\n"
+        "              DE 99199 Hausen\n\nKäufer\nName:         Kunde AG\nAnschrift:    Ort 1"
+    )
+    assert read_vendor(drawn).name == "Muster-Verleih"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("AEON CO. (M) BHD (126926-H)", "AEON CO. (M) BHD"),
+        ("Taste Of The WorId Sdn Bhd", "Taste Of The World Sdn Bhd"),
+        ("LOGO LE FOURNISSEUR", "LE FOURNISSEUR"), ("Dion Realties Sdn Bhd (Co. No: 20154-T)", "Dion Realties Sdn Bhd"),
+        ("Kraxi GmbH · Allee 17 · 12345 Feld", "Kraxi GmbH"), ("KING'S BAKERY S/B 273500-U (KSB)", "KING'S BAKERY S/B"),
+    ],
+)  # fmt: skip
+def test_a_name_is_cleaned_of_what_is_printed_around_it(text: str, name: str) -> None:
+    """Registration numbers, logo words and addresses after bullets are no part of it."""
+    assert clean_name(text) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "yes"),
+    [
+        ("35 rue d'ici", True), ("75018 PARIS, FR", True), ("Musterstr. 99", True), ("NO.59 JALAN PERMAS 9/5", True),
+        ("Montréal (Québec) H2X 1Y4", True), ("TEL: 03-9012345", False), ("Invoice No 17", False), ("Thank you", False),
+    ],
+)  # fmt: skip
+def test_addresses_are_told_from_other_lines(text: str, yes: bool) -> None:
+    """Streets and towns with their codes are addresses; phones and titles are not."""
+    assert is_address(text) is yes

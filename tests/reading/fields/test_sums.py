@@ -1,0 +1,83 @@
+"""Subtotal, tax and total, chosen together."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from tabellion.reading.fields.sums import Sums, read_sums
+from tests.reading.fields.paper import sheet
+
+
+def sums(drawing: str, kind: str = "invoice") -> tuple[str | None, str | None, str | None]:
+    read = read_sums(sheet(drawing, kind=kind))
+    return tuple(str(one.value) if one else None for one in (read.subtotal, read.tax, read.total))  # type: ignore[return-value]
+
+
+def chosen(drawing: str, kind: str = "invoice") -> Sums:
+    return read_sums(sheet(drawing, kind=kind))
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        "Subtotal      100.00\nVAT 19%        19.00\nTotal         119.00",
+        "Total HT   Total TVA   Total TTC\n100,00       19,00      119,00",
+        "Nettobetrag: 100,00 €\nzzgl. 19 % MwSt.: 19,00 €\nGesamtbetrag: 119,00 €",
+        "Sous-total   100,00 $\nTPS           19,00 $\nTOTAL        119,00 $",
+        "Net total: 100.00 €\nVAT total: 19.00 €\nDue payable: 119.00 €",
+        "Rechnungssumme Netto (exkl. USt.)   100,00\nUmsatzsteuer   19,00\nRechnungssumme Brutto (inkl. USt.)   119,00",
+    ],
+)
+def test_the_three_sums_are_read_from_usual_layouts(drawing: str) -> None:
+    """Beside, below and after their labels, in three languages."""
+    assert sums(drawing) == ("100.00", "19.00", "119.00")
+
+
+def test_several_taxes_make_the_tax_together() -> None:
+    """TPS and TVQ are added when their sum closes the arithmetic."""
+    read = chosen("Sous-total    100,00 $\nTPS 5 %         5,00 $\nTVQ 9,975 %     9,98 $\nTotal         114,98 $")
+    assert read.tax is not None
+    assert (read.tax.value, read.closes) == (Decimal("14.98"), True)
+
+
+def test_arithmetic_beats_a_better_label() -> None:
+    """What is left to pay after a deposit is not the total."""
+    drawing = (
+        "Nettobetrag    100,00\nMwSt.           19,00\nBruttosumme    119,00\nAnzahlung      -50,00\n"
+        "Zahlbetrag      69,00"
+    )
+    assert sums(drawing)[2] == "119.00"
+
+
+def test_cash_less_change_proves_the_total() -> None:
+    """On a receipt the money that stays is what it cost, whatever the label."""
+    read = chosen("SUBTOTAL   28.70\nCASH      100.00\nCHANGE     71.30", "receipt")
+    assert read.total is not None
+    assert (str(read.total.value), read.proofs) == ("28.70", ["cash less change"])
+
+
+def test_the_rounded_total_is_the_total() -> None:
+    """After a rounding adjustment the later total counts."""
+    drawing = "Total (Inclusive of GST)   41.52\nRounding Adj   -0.02\nTOTAL   41.50\nVISA    41.50"
+    assert sums(drawing, "receipt")[2] == "41.50"
+
+
+def test_headings_of_items_announce_no_sum() -> None:
+    """The first amount under a column's "Total" is an item."""
+    drawing = (
+        "Description   Qty   Price   Total\nBolt          2     3.00    6.00\nNut           4     1.00    "
+        "4.00\n\nTotal due             10.00"
+    )
+    assert sums(drawing)[2] == "10.00"
+
+
+def test_a_total_of_pieces_is_no_money() -> None:
+    """ "Total Qty" is left alone."""
+    assert sums("Total Qty  3.00\nTotal  9.00", "receipt")[2] == "9.00"
+
+
+def test_nothing_is_made_up() -> None:
+    """No amounts, no sums."""
+    assert sums("Hello world") == (None, None, None)

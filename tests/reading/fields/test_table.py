@@ -1,0 +1,66 @@
+"""Line items."""
+
+from __future__ import annotations
+
+from tabellion.reading.fields.table import Item, read_items
+from tests.reading.fields.paper import sheet
+
+TABLE = """
+Pos  Artikel              Menge   Einzelpreis   Betrag
+1    Superdrachen         2       20,00         40,00
+2    Turbo Flyer          5       40,00        200,00
+     mit Anhang
+3    Adler                1       75,00         75,00
+
+Rechnungssumme netto                           315,00
+zzgl. 19% MwSt.                                 59,85
+"""
+
+
+def items(*drawings: str) -> list[Item]:
+    return read_items(sheet(*drawings))
+
+
+def test_each_row_with_an_amount_is_an_item() -> None:
+    """Description, quantity and price are read by their columns; rows that continue a description are no items."""
+    told = [item.told() for item in items(TABLE)]
+    assert told[0] == {
+        "description": "Superdrachen", "quantity": "2", "unit_price": "20.00", "amount": "40.00", "tax_rate": None,
+    }  # fmt: skip
+    assert [one["amount"] for one in told] == ["40.00", "200.00", "75.00"]
+    assert all(item.checked for item in items(TABLE))
+
+
+def test_sums_end_the_table() -> None:
+    """What stands under the first sum is no item."""
+    assert len(items(TABLE)) == 3
+
+
+def test_allowances_and_charges_are_no_items() -> None:
+    """Discounts and shipping of the whole bill stand in the same column and are left out."""
+    drawing = TABLE.replace(
+        "3    Adler                1       75,00         75,00",
+        "     Rabatt 5 %                               -12,00\n     Versandkosten                              5,00",
+    )
+    assert [str(item.amount) for item in items(drawing)] == ["40.00", "200.00"]
+
+
+def test_a_table_goes_on_over_pages() -> None:
+    """The heading that is repeated on the next page is no item, and the items there count."""
+    first, rest = TABLE.split("2    Turbo", 1)
+    heading = "Pos  Artikel              Menge   Einzelpreis   Betrag\n"
+    assert len(items(first, heading + "2    Turbo" + rest)) == 3
+
+
+def test_another_table_is_not_this_one() -> None:
+    """A summary of taxes has a heading of its own."""
+    drawing = (
+        "Description    Qty   Price   Amount\nBolt           2     3.00    6.00\n\nVAT rate       Base    VAT "
+        "amount\n20 %           6.00    1.20"
+    )
+    assert [str(item.amount) for item in items(drawing)] == ["6.00"]
+
+
+def test_no_heading_no_items() -> None:
+    """Amounts alone make no table."""
+    assert items("Thank you\n12.00\n13.00") == []

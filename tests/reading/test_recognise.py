@@ -1,0 +1,35 @@
+"""Which type a document is of."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion.reading.recognise import recognise
+from tabellion.reading.types import typefile
+from tests.reading.fields.paper import paper
+
+TYPES = [typefile.load(name, ()) for name in ("invoice", "receipt", "deed")]
+
+
+@pytest.mark.parametrize(
+    ("drawing", "name"),
+    [
+        ("Rechnung Nr. 5\nRechnungsdatum 01.02.2024\nNettobetrag 5,00\nUSt-IdNr. DE1", "invoice"),
+        ("FACTURE N° 5\nTotal HT 5,00\nNet à payer 6,00\nSIRET 123", "invoice"),
+        ("SHOP\nReceipt no 5\nTotal 5.00\nCash 10.00\nChange 5.00\nThank you", "receipt"),
+        (
+            "Acte de vente\nNuméro d'inscription 27 123 456\nle lot 1 234 567 du cadastre du Québec\ncirconscription "
+            "foncière",
+            "deed",
+        ),
+    ],
+)
+def test_a_type_is_known_by_its_words(drawing: str, name: str) -> None:
+    """The type with the most of its phrases on the paper."""
+    assert recognise(paper(drawing), TYPES)[0].name == name
+
+
+def test_when_nothing_speaks_it_is_the_first() -> None:
+    """And the share says that nothing did."""
+    kind, share = recognise(paper("Lorem ipsum"), TYPES)
+    assert (kind.name, share) == ("invoice", 0.0)

@@ -1,0 +1,80 @@
+"""Fields of pages, with and without XML beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tabellion.reading.einvoice.invoice import EInvoice
+from tabellion.reading.field import Field
+from tabellion.reading.issue import Issue
+from tabellion.reading.types import typefile
+from tabellion.reading.work import DOUBTED, understood
+from tests.reading.fields.paper import paper
+
+INVOICE = typefile.load("invoice", ())
+PAGES = paper(
+    "Nordlicht GmbH\nHafenstr. 9\n24103 Kiel\n\nRechnung Nr. 118 vom 14.03.2024\n\nNettobetrag   100,00 €\nMwSt. 19 "
+    "%     19,00 €\n"
+    "Gesamtbetrag  119,00 €"
+)
+XML = EInvoice(
+    "Factur-X", "EN 16931", "factur-x.xml",
+    {
+        name: Field(value, 0.99, quote=value, source="xml")
+        for name, value in {
+            "vendor": "Nordlicht GmbH", "invoice_number": "118", "invoice_date": "2024-03-14", "currency": "EUR",
+            "subtotal": "100.00", "tax": "19.00", "total": "119.00",
+        }.items()
+    },
+)  # fmt: skip
+
+
+def test_xml_is_exact_and_placed_on_the_page() -> None:
+    """What the XML says wins, with the box where the paper says the same."""
+    fields, issues = understood(PAGES, XML, INVOICE)
+    assert (fields["total"].source, fields["total"].value, fields["total"].page) == ("xml", "119.00", 1)
+    assert fields["total"].box is not None
+    assert "printed on the page" in fields["total"].reasons
+    assert issues == []
+
+
+def test_words_fill_in_what_xml_does_not_say() -> None:
+    """An address that the profile lacks is read from the paper; sums are not."""
+    fields, _ = understood(PAGES, XML, INVOICE)
+    assert (fields["vendor_address"].value, fields["vendor_address"].source) == ("Hafenstr. 9 24103 Kiel", "text")
+    less = replace(XML, fields={name: field for name, field in XML.fields.items() if name != "tax"})
+    assert "tax" not in understood(PAGES, less, INVOICE)[0]
+
+
+def test_xml_that_breaks_off_is_helped_out() -> None:
+    """Without a total in the XML the words are asked for everything that is missing."""
+    broken = replace(XML, fields={"vendor": XML.fields["vendor"]}, issues=(Issue("xml_damaged", "error", "cut"),))
+    fields, issues = understood(PAGES, broken, INVOICE)
+    assert (fields["total"].value, fields["total"].source, issues[0].code) == ("119.00", "text", "xml_damaged")
+
+
+def test_paper_and_xml_that_differ_are_told() -> None:
+    """Somebody would pay by one and book by the other."""
+    other = replace(XML, fields={**XML.fields, "total": Field("911.00", 0.99, quote="911.00", source="xml")})
+    _, issues = understood(PAGES, other, INVOICE)
+    assert [issue.code for issue in issues] == ["xml_differs"]
+
+
+def test_wrong_check_digits_are_doubted() -> None:
+    """An IBAN that cannot be one is kept, with little confidence and the reason."""
+    fields, _ = understood(paper("Rechnung Nr. 5\nIBAN DE88 2008 0000 0970 3757 01"), None, INVOICE)
+    assert (fields["iban"].value, fields["iban"].confidence) == ("DE88200800000970375701", DOUBTED)
+    assert "but its check digits are wrong" in fields["iban"].reasons
+
+
+def test_rules_of_the_type_are_checked() -> None:
+    """Sums that do not add up are an error of the document."""
+    _, issues = understood(
+        paper(
+            "Shop GmbH\nRechnung Nr. 5 vom 01.02.2024\nNettobetrag   100,00 €\nMwSt. 19 %     19,00 €\nGesamtbetrag  "
+            "120,00 €"
+        ),
+        None,
+        INVOICE,
+    )
+    assert ("rule", "error", "total adds up") in [(issue.code, issue.severity, issue.rule) for issue in issues]
