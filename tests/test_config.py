@@ -102,3 +102,14 @@ def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
     """--config with a wrong name is an error, not the default."""
     with pytest.raises(ConfigurationError, match="no such file"):
         load(tmp_path / "nope.toml", {})
+
+
+def test_folders_of_types(tmp_path: Path) -> None:
+    """One folder or several; a variable separates them as PATH does, and wins."""
+    assert load(variables={}).types == (Path("types"),)
+    assert load(written(tmp_path, "types = 'mine'"), {}).types == (Path("mine"),)
+    file = written(tmp_path, "types = ['mine', '/srv/types']")
+    assert load(file, {}).types == (Path("mine"), Path("/srv/types"))
+    assert load(file, {"TABELLION_TYPES": "a:b"}).types == (Path("a"), Path("b"))
+    with pytest.raises(ConfigurationError, match="types: 3 is not a folder"):
+        load(written(tmp_path, "types = [3]"), {})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tabellion.config import model
+    from tabellion.document import aread, read
     from tabellion.engine.environment import Environment
     from tabellion.engine.errors import DeclarationError, LeaseLost, Permanent, RateLimited
     from tabellion.engine.events import Event
@@ -29,7 +30,9 @@ __all__ = [
     "RateLimited",
     "Store",
     "Worker",
+    "aread",
     "model",
+    "read",
 ]
 
 _HOMES = {
@@ -44,7 +47,9 @@ _HOMES = {
     "RateLimited": "engine.errors",
     "Store": "engine.store",
     "Worker": "engine.worker",
+    "aread": "document",
     "model": "config",
+    "read": "document",
 }
 
 

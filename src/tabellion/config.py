@@ -16,6 +16,7 @@ from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.gate_state import GateSettings
 
 if TYPE_CHECKING:
+    from tabellion.engine.desk import Desk
     from tabellion.models.gated import Gated
 
 FILE = "tabellion.toml"
@@ -36,6 +37,7 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "gates_at": (str, "the environment whose database keeps the gates for all of them (the first)"),
     "models": (dict, "name = { model = …, key = …, base_url = …, gate = … }; see the page on models"),
     "prices": (dict, "model = { input = …, output = …, cached = … } in dollars per million tokens"),
+    "types": ((str, list), "the folder, or a list of folders, with document types of your own (./types)"),
     "log.level": (str, "debug, info, warning or error (info)"),
     "log.json": (bool, "one JSON object per line instead of text (false)"),
 }
@@ -48,6 +50,7 @@ VARIABLES: dict[str, str] = {
     "TABELLION_GRACE": "worker.grace",
     "TABELLION_POLL": "worker.poll",
     "TABELLION_GATES_AT": "gates_at",
+    "TABELLION_TYPES": "types",
     "TABELLION_LOG_LEVEL": "log.level",
     "LOG_LEVEL": "log.level",
     "TABELLION_LOG_JSON": "log.json",
@@ -74,6 +77,7 @@ class Config:
     gates_at: Environment | None = None
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    types: tuple[Path, ...] = (Path("types"),)
 
 
 def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -> Config:
@@ -107,6 +111,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         gates_at=_home(settings.get("gates_at"), environments),
         models=_models(settings.get("models", {}), variables),
         prices=settings.get("prices", {}),
+        types=_folders(settings["types"]) if "types" in settings else Config.types,
     )
 
 
@@ -222,6 +227,15 @@ def _home(name: str | None, environments: tuple[Environment, ...]) -> Environmen
     raise ConfigurationError(f"gates_at: there is no environment {name!r}; there are {names}")
 
 
+def _folders(given: str | list[Any]) -> tuple[Path, ...]:
+    """The folders, the first one first; a variable separates them as PATH does."""
+    folders = given.split(os.pathsep) if isinstance(given, str) else given
+    for folder in folders:
+        if not isinstance(folder, str) or not folder:
+            raise ConfigurationError(f'types: {folder!r} is not a folder; write types = ["types", "/srv/types"]')
+    return tuple(Path(folder).expanduser() for folder in folders)
+
+
 def _models(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     models = {}
     for name, entry in given.items():
@@ -234,8 +248,10 @@ def _models(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str,
     return models
 
 
-def model(name: str, config: Config | None = None) -> Gated:
+def model(name: str, config: Config | None = None, desk: Desk | None = None) -> Gated:
     """The model of this name as it is configured, behind its gate and with its memos: what handlers call.
+
+    Outside a worker it needs a desk: `async with OpenDesk(config.gates_at, config.gates) as desk`.
 
     >>> gemini = model("gemini")
     >>> reply = await gemini.call([page, "Read this page."])
@@ -248,4 +264,6 @@ def model(name: str, config: Config | None = None) -> Gated:
     gate = settings.pop("gate", None)
     if config.prices and "prices" not in settings and name != "local":
         settings["prices"] = config.prices
-    return Gated(catalog.make(name, settings), gate=gate)
+    if name == "local":
+        settings.setdefault("types", config.types)
+    return Gated(catalog.make(name, settings), gate=gate, desk=desk)

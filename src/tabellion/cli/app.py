@@ -12,6 +12,7 @@ from tabellion import __version__
 
 #: Every command and the module that has it, in the order `--help` shows them.
 COMMANDS = {
+    "read": "tabellion.cli.read",
     "worker": "tabellion.cli.worker",
     "status": "tabellion.cli.status",
     "explain": "tabellion.cli.explain",
@@ -23,7 +24,9 @@ COMMANDS = {
     "gates": "tabellion.cli.gates",
     "doctor": "tabellion.cli.doctor",
     "adopt": "tabellion.cli.adopt",
+    "types": "tabellion.cli.types",
     "migrate": "tabellion.cli.migrate",
+    "ground": "tabellion.cli.ground",
     "fake-model": "tabellion.cli.fake_model",
 }
 
@@ -63,7 +66,10 @@ def options(
 
 def _add(name: str, module: str) -> None:
     command: Any = getattr(importlib.import_module(module), name.replace("-", "_"))
-    app.command(name)(command)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(command)
 
 
 for _name, _module in COMMANDS.items():

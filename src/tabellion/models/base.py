@@ -20,6 +20,9 @@ class Blob:
 
 Part = str | Blob
 
+#: The media types that a model takes when it says nothing about it: the pictures that every server with eyes knows.
+PICTURES = frozenset({"image/png", "image/jpeg"})
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -87,3 +90,8 @@ class Model(Protocol):
     async def close(self) -> None:
         """Lets go of connections."""
         ...
+
+
+def takes(model: object) -> frozenset[str]:
+    """The media types that a model reads: its attribute `takes`; an empty one is a model that reads text only."""
+    return frozenset(getattr(model, "takes", PICTURES))

@@ -14,7 +14,7 @@ from tabellion.engine.errors import ConfigurationError, GateClosed
 from tabellion.engine.job import Job, current_job
 from tabellion.engine.memo import Asker
 from tabellion.models import prices
-from tabellion.models.base import Ask, Blob, Model, Part, Reply, Schema, Usage
+from tabellion.models.base import Ask, Blob, Model, Part, Reply, Schema, Usage, takes
 from tabellion.models.errors import BadOutput, KeyRefused, ModelError, Throttled, Unavailable
 from tabellion.models.split import in_parts
 
@@ -32,6 +32,7 @@ class Gated:
     def __init__(self, model: Model, *, gate: str | None = None, desk: Desk | None = None, memo: bool = True) -> None:
         self.name = model.name
         self.model = model.model
+        self.takes = takes(model)
         self.gate = gate or model.name
         self._model = model
         self._desk = desk

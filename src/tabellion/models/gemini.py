@@ -37,6 +37,7 @@ class Gemini(Remote["genai.Client"]):
     name = "gemini"
     sdk = "google.genai"
     extra = "gemini"
+    takes = frozenset({"application/pdf", "image/png", "image/jpeg", "image/webp"})
 
     def __init__(
         self, key: str, base_url: str | None = None, model: str = MODEL, api_version: str | None = None, *,

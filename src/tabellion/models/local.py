@@ -1,32 +1,131 @@
-"""The model that needs no network and no key."""
+"""The model that needs no network and no key: the local reader, behind the same method as the others."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tabellion.models.base import Ask, Part, Reply, Schema
+from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import Rejected
+
+if TYPE_CHECKING:
+    from tabellion.models.local_form import Form
+    from tabellion.reading.field import Field
+    from tabellion.reading.page import Page
+    from tabellion.reading.pages import Header
+    from tabellion.reading.sandbox import Sandbox
+
+ROWS, COLUMNS = 60, 100  #: of a page that plain text is laid out on
 
 
 class Local:
-    """Answers what can be answered here, and says so plainly when it cannot."""
+    """Reads what can be read here, and says so plainly when it cannot."""
 
     name = "local"
     model = "local"
+    takes = frozenset({
+        "application/pdf", "image/png", "image/jpeg", "image/webp", "image/gif", "image/tiff", "image/bmp",
+    })  # fmt: skip
+
+    def __init__(self, types: str | Path | Sequence[str | Path] = "types", sandbox: Sandbox | None = None) -> None:
+        self._types = (types,) if isinstance(types, str | Path) else tuple(types)
+        self._sandbox = sandbox
 
     def __repr__(self) -> str:
         return "<Local>"
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
-        """The text of the parts; a page or a schema needs a reader that is not there yet."""
+        """The text of the files that are sent, or the fields that a schema asks for.
+
+        Where there are files, the texts beside them are taken for instructions to somebody else and left alone.
+        """
         started = time.monotonic()
-        if schema is not None:
-            raise Rejected("the local model cannot fill in fields yet: configure gemini or openai")
-        if any(not isinstance(part, str) for part in parts):
-            raise Rejected("the local model cannot read pages yet: configure gemini, openai or deepinfra")
-        text = "\n".join(str(part) for part in parts)
-        return Reply(text=text, cost=0.0, model=self.model, seconds=time.monotonic() - started)
+        if schema is None and all(isinstance(part, str) for part in parts):
+            text, found = "\n".join(str(part) for part in parts), None
+        else:
+            # A thread, because reading waits for a child: the loop must not.
+            text, found = await asyncio.to_thread(self._read, parts, schema, ask)
+        return Reply(text, found, cost=0.0, model=self.model, seconds=time.monotonic() - started)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing is held: children belong to the process."""
+
+    def _read(self, parts: Sequence[Part], schema: Schema | None, ask: Ask) -> tuple[str, object]:
+        from tabellion.models.local_form import form_of
+        from tabellion.reading.errors import Unreadable
+
+        form = form_of(schema, self._types) if schema is not None else None
+        try:
+            pages, headers = self._pages(parts, ask)
+            if form is None:
+                return "\n\n".join(page.text for page in pages), None
+            found = form.filled(self._fields(form, pages, headers))
+        except Unreadable as error:
+            raise Rejected(f"the local model cannot read this ({error.code}): {error}") from None
+        return json.dumps(found, ensure_ascii=False), found
+
+    def _pages(self, parts: Sequence[Part], ask: Ask) -> tuple[list[Page], list[Header]]:
+        from tabellion.reading.errors import Unreadable
+        from tabellion.reading.pages import default_sandbox, open_document
+
+        files = [part for part in parts if isinstance(part, Blob)]
+        if not files:
+            return list(laid_out("\n".join(str(part) for part in parts))), []
+        pool = self._sandbox or default_sandbox()
+        limits = replace(pool.limits, seconds=min(pool.limits.seconds, ask.deadline))
+        pages: list[Page] = []
+        headers = []
+        for blob in files:
+            with open_document(blob.data, sandbox=pool, limits=limits) as document:
+                headers.append(document.header)
+                pages += [replace(page, number=len(pages) + number) for number, page in enumerate(document, 1)]
+        if all(page.source == "failed" for page in pages):
+            raise Unreadable("reader_crashed", pages[0].error or "no page could be read")
+        return pages, headers
+
+    def _fields(self, form: Form, pages: Sequence[Page], headers: Sequence[Header]) -> dict[str, Field]:
+        from tabellion.reading.pages import default_sandbox
+        from tabellion.reading.reader import understand
+
+        embedded = next((header for header in headers if header.attachments), None)
+        with _file(form) as path:
+            return understand(
+                pages, embedded.attachments if embedded else (), embedded.claims if embedded else None, [path],
+                self._sandbox or default_sandbox(),
+            ).fields  # fmt: skip
+
+
+@contextmanager
+def _file(form: Form) -> Iterator[Path]:
+    """The file of the form's type, for a child to read; written for the moment where there is none."""
+    if form.type is not None:
+        yield form.type
+        return
+    with tempfile.TemporaryDirectory(prefix="asked-") as folder:
+        path = Path(folder) / f"{form.name}.yaml"
+        path.write_text(form.text, encoding="utf-8")
+        yield path
+
+
+def laid_out(text: str) -> Iterator[Page]:
+    """Plain text as pages of words, each where a typewriter would have put it."""
+    from tabellion.reading.page import Page, Word
+
+    lines = text.splitlines()
+    for number, first in enumerate(range(0, max(1, len(lines)), ROWS), 1):
+        words = []
+        for row, line in enumerate(lines[first : first + ROWS]):
+            top, at = row / ROWS, 0
+            for piece in line.split():
+                at = line.index(piece, at)
+                box = (min(at, COLUMNS - 1) / COLUMNS, top, min(at + len(piece), COLUMNS) / COLUMNS, top + 0.8 / ROWS)
+                words.append(Word(piece, box, line=row))
+                at += len(piece)
+        yield Page(number, 595.0, 842.0, "text", words=tuple(words))

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from tabellion.engine.errors import ConfigurationError
-from tabellion.models.base import Ask, Part, Reply, Schema, Usage
+from tabellion.models.base import PICTURES, Ask, Part, Reply, Schema, Usage
 from tabellion.models.prices import Prices, cost, table
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ class Remote(ABC, Generic[Client]):
     name: str
     sdk: str  #: the package to import
     extra: str  #: the extra that brings it
+    takes: frozenset[str] = (
+        PICTURES  #: the media types it reads; a PDF goes as pictures of its pages to those that do not
+    )
 
     def __init__(
         self, key: str, base_url: str, model: str, *, prices: Prices | None = None,

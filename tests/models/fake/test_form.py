@@ -121,3 +121,17 @@ def test_a_schema_that_holds_itself_ends() -> None:
 def test_odd_schemas_are_filled_all_the_same(schema: dict[str, Any]) -> None:
     """Nothing is too strange to be answered."""
     assert fill(schema) == fill(schema)
+
+
+def test_a_value_with_its_evidence_is_one_field() -> None:
+    """`{value, quote, page}` is looked for by the name around it."""
+    evidence = {name: {"type": ["string", "null"]} for name in ("value", "quote", "page")}
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "object", "properties": evidence} for name in ("total", "iban")},
+        "required": ["total", "iban"],
+    }
+    assert fill(schema, "Total: 12.50") == {
+        "total": {"value": "12.50", "quote": "12.50", "page": None},
+        "iban": {"value": None, "quote": None, "page": None},
+    }

@@ -81,6 +81,11 @@ class Form:
 
     def _object(self, schema: Schema, names: tuple[str, ...], which: int, depth: int) -> Any:
         found: dict[str, Any] = {}
+        if names[0] and _is_evidence(schema):
+            # `total: {value, quote, page}` is about "Total", and nothing on paper is called "Value".
+            value = self._found(schema["properties"]["value"], names, which, depth + 1)
+            found = {"value": value, "quote": NOTHING if value is NOTHING else str(value)}
+            return NOTHING if value is NOTHING else self._completed(schema, found, names[0], depth)
         for name, property_ in _properties(schema):
             own = words(name)
             # `vendor.name` is "Vendor name" before it is any "Name".
@@ -215,6 +220,11 @@ def _type(schema: Schema) -> str:
     if schema.get("properties"):
         return "object"
     return "array" if "items" in schema else "string"
+
+
+def _is_evidence(schema: Schema) -> bool:
+    properties = schema.get("properties")
+    return isinstance(properties, Mapping) and {"value", "quote"} <= properties.keys() <= {"value", "quote", "page"}
 
 
 def _properties(schema: Schema) -> list[tuple[str, Any]]:

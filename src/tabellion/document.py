@@ -1,0 +1,191 @@
+"""Reads a document as it is configured: locally, or with a model's help through its gate."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tabellion.engine.errors import RateLimited, StoreError
+from tabellion.reading.issue import Issue
+from tabellion.reading.reader import Progress, Reading, read_local
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from tabellion.config import Config
+    from tabellion.models.base import Model
+    from tabellion.reading.limits import Limits
+    from tabellion.reading.pages import OCR
+    from tabellion.reading.sandbox import Sandbox
+    from tabellion.reading.types.doctype import DocumentType
+
+TRIES = 3  #: of a call outside any worker; inside one it is the engine that tries again
+LONGEST_WAIT = 10.0  #: seconds that somebody at a terminal is kept waiting for a busy model
+MOST_PAGES = 10  #: that are sent to a model
+
+
+def read(
+    source: str | os.PathLike[str] | bytes,
+    type: str | os.PathLike[str] | None = None,  # noqa: A002 - the word for it everywhere
+    *,
+    model: str | Model | None = None,
+    ocr: OCR = "auto",
+    password: str | None = None,
+    words: bool = False,
+    limits: Limits | None = None,
+    sandbox: Sandbox | None = None,
+    progress: Progress | None = None,
+    config: Config | None = None,
+    most_pages: int = MOST_PAGES,
+) -> Reading:
+    """What a document says: pages, fields with confidence and box, and what is wrong with them.
+
+    >>> reading = tabellion.read("invoice.pdf")
+    >>> reading.fields["total"].value
+    '1234.50'
+
+    With a model it is asked too, through its gate, and what it says is merged with what was read here; where it fails,
+    the reading has the issue `model_failed`. Within a running event loop use `aread`.
+    """
+    if not _asks(model):
+        return read_local(
+            source, type, password=password, ocr=ocr, types=_folders(config), words=words, limits=limits,
+            sandbox=sandbox, progress=progress,
+        )  # fmt: skip
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise RuntimeError(
+            "tabellion.read() with a model cannot run inside an event loop: use `await tabellion.aread()`"
+        )
+    return asyncio.run(
+        aread(
+            source, type, model=model, ocr=ocr, password=password, words=words, limits=limits, sandbox=sandbox,
+            progress=progress, config=config, most_pages=most_pages,
+        )
+    )  # fmt: skip
+
+
+async def aread(
+    source: str | os.PathLike[str] | bytes,
+    type: str | os.PathLike[str] | None = None,  # noqa: A002 - the word for it everywhere
+    *,
+    model: str | Model | None = None,
+    ocr: OCR = "auto",
+    password: str | None = None,
+    words: bool = False,
+    limits: Limits | None = None,
+    sandbox: Sandbox | None = None,
+    progress: Progress | None = None,
+    config: Config | None = None,
+    most_pages: int = MOST_PAGES,
+) -> Reading:
+    """The same within an event loop, and in handlers, where the model's errors are raised: the engine tries again.
+
+    A handler gives the model itself, made once: `gemini = tabellion.model("gemini")`.
+    """
+    from tabellion.engine.job import current_job
+
+    async with _opened(model, config) as asked:
+        reading = await asyncio.to_thread(
+            read_local, source, type, password=password, ocr=ocr, types=_folders(config), limits=limits,
+            words=words or asked is not None, sandbox=sandbox, progress=progress,
+        )  # fmt: skip
+        if asked is None or reading.error is not None:
+            return reading
+        from tabellion.models.extract import extract
+
+        helped = functools.partial(
+            extract, asked, reading, source, _doctype(type, reading, config), sandbox=sandbox, limits=limits,
+            password=password, most_pages=most_pages,
+        )  # fmt: skip
+        return await (helped() if current_job.get() is not None else _persistently(helped, asked, reading))
+
+
+def _asks(model: str | Model | None) -> bool:
+    """Whether anybody else is asked: the local model is what reads anyway."""
+    return model is not None and (model if isinstance(model, str) else model.name) != "local"
+
+
+def _folders(config: Config | None) -> Sequence[str | Path]:
+    return config.types if config is not None else ("types",)
+
+
+def _doctype(
+    type: str | os.PathLike[str] | None, reading: Reading, config: Config | None  # noqa: A002
+) -> DocumentType:  # fmt: skip
+    from tabellion.reading.types.typefile import load
+
+    kind = type if type is not None else str(reading.type)
+    return load(kind if isinstance(kind, str) else Path(kind), _folders(config))
+
+
+@contextlib.asynccontextmanager
+async def _opened(model: str | Model | None, config: Config | None) -> AsyncIterator[Model | None]:
+    """The model to ask, behind its gate: outside a worker with a desk of its own at the database that keeps the gates.
+
+    So money that is spent at a terminal counts where the workers' money does, and no answer is paid for twice.
+    """
+    if model is None or not _asks(model):
+        yield None
+        return
+    if not isinstance(model, str):
+        yield model
+        return
+    from tabellion.config import load
+    from tabellion.config import model as configured
+    from tabellion.engine.desk import OpenDesk
+    from tabellion.engine.job import current_job
+
+    if current_job.get() is not None:
+        yield _of_worker(model) if config is None else configured(model, config)
+        return
+    config = config or load()
+    async with OpenDesk(config.gates_at or config.environments[0], config.gates) as desk:
+        gated = configured(model, config, desk)
+        try:
+            yield gated
+        finally:
+            await gated.close()
+
+
+@functools.cache
+def _of_worker(name: str) -> Model:
+    """One for all jobs of a process: it keeps connections."""
+    from tabellion.config import model
+
+    return model(name)
+
+
+async def _persistently(helped: Callable[..., Awaitable[Reading]], model: Model, reading: Reading) -> Reading:
+    """A few tries, each wiser than the last; when none succeeds, what was read here, and an issue that says so."""
+    from tabellion.models.base import Ask
+    from tabellion.models.errors import BadOutput, ModelError, Throttled, Unavailable
+
+    ask, spent = Ask(), 0.0
+    failure: Exception | None = None
+    for attempt in range(1, TRIES + 1):
+        try:
+            found = await helped(ask=ask)
+            return replace(found, cost=None if found.cost is None else found.cost + spent)
+        except BadOutput as error:
+            failure, ask, spent = error, ask.again(error.hint), spent + (error.cost or 0.0)
+        except (Throttled, Unavailable) as error:
+            failure = error
+            wait = error.hint if error.hint is not None else float(attempt)
+            if wait > LONGEST_WAIT or attempt == TRIES:
+                break
+            await asyncio.sleep(wait)
+        except (ModelError, RateLimited, StoreError) as error:
+            failure, spent = error, spent + (getattr(error, "cost", None) or 0.0)
+            break
+    message = f"{model.name} was of no help ({type(failure).__name__}): {failure}"
+    issue = Issue("model_failed", "warning", message, (), model.name)
+    return replace(reading, issues=(*reading.issues, issue), model=model.model, cost=spent)

@@ -1,0 +1,133 @@
+"""What a model said of a document, as evidence: each value in the form of its kind, and looked for on the pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tabellion.models.normalise import AMBIGUOUS, normalised, well_formed
+from tabellion.reading.field import Field
+from tabellion.reading.fields.values import currency
+from tabellion.reading.grounding.ground import Grounding, ground
+from tabellion.reading.grounding.index import Index
+from tabellion.reading.page import Page, around
+from tabellion.reading.types.doctype import DocumentType, FieldSpec
+
+#: How far a model's word is believed before anything else is known. No model was measured for these: they are priors.
+GROUNDED = 0.9  #: the words of the page say the same; times how well they were found
+ELSEWHERE = 0.9  #: of that, where the value stands on a page but not where the model has quoted it from
+UNGROUNDED = 0.5  #: nothing on the pages says so
+MALFORMED = 0.2  #: not even of the form that was asked for
+ROWS = 0.75  #: rows of a table, all of them grounded
+
+LONGEST_QUOTE = 400  #: characters
+MOST_ROWS = 1000
+KINDS = {"money": "money", "number": "number", "percent": "number", "date": "date", "id": "id"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the pages say what a model said."""
+
+    where: Grounding
+    quote: str
+    score: float
+
+
+def evidence(said: Mapping[str, Any], doctype: DocumentType, index: Index) -> dict[str, Field]:
+    """The fields that a model's answer has values for. Its page numbers are hints; boxes come from the words alone."""
+    found: dict[str, Field] = {}
+    for spec in doctype.fields:
+        entry = said.get(spec.name)
+        field = _rows(spec, entry, index, doctype) if spec.kind == "list" else _one(spec, entry, index, doctype)
+        if field is not None:
+            found[spec.name] = field
+    return found
+
+
+def _one(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Field | None:
+    told = entry if isinstance(entry, Mapping) else {"value": entry}
+    value = normalised(spec, told.get("value"), doctype.locale.dates)
+    if value is None:
+        return None
+    place = located(spec, value, told.get("quote"), told.get("page"), index)
+    if place is None:
+        field = Field(value, UNGROUNDED, source="model", reasons=("model", "ungrounded"))
+    else:
+        field = Field(
+            value, GROUNDED * place.score, place.where.page, place.where.box, place.quote, "model",
+            ("model", f"grounded: {place.where.how}"),
+        )  # fmt: skip
+    if not well_formed(spec, value):
+        field = replace(field, confidence=MALFORMED, reasons=(*field.reasons, f"not a {spec.kind}"))
+    return field
+
+
+def located(spec: FieldSpec, value: Any, quote: Any, page: Any, index: Index) -> Place | None:
+    """The place of a value: within its quote, else near it, else anywhere. A quote that says something else is none."""
+    quoted = _quoted(quote, page, index)
+    if quoted is not None and _implied(spec, value, quoted):
+        return Place(quoted, quoted.quote, quoted.score)
+    kind = KINDS.get(spec.kind, "text")
+    if quoted is not None:
+        alone = Page(quoted.page, 1, 1, "text", words=quoted.words)
+        if inside := ground(value, [alone], kind=kind):
+            return Place(inside, quoted.quote, min(inside.score, quoted.score))
+        if near := ground(value, index, kind=kind, near=quoted.box, page=quoted.page):
+            return Place(near, near.quote, near.score * ELSEWHERE)
+    found = ground(value, index, kind=kind, page=_hint(page)) or ground(value, index, kind=kind)
+    return Place(found, found.quote, found.score * ELSEWHERE) if found else None
+
+
+def _quoted(quote: Any, page: Any, index: Index) -> Grounding | None:
+    text = " ".join(quote.split())[:LONGEST_QUOTE] if isinstance(quote, str) else ""
+    if not text:
+        return None
+    return ground(text, index, kind="text", page=_hint(page)) or ground(text, index, kind="text")
+
+
+def _hint(page: Any) -> int | None:
+    return page if isinstance(page, int) and not isinstance(page, bool) else None
+
+
+def _implied(spec: FieldSpec, value: Any, quoted: Grounding) -> bool:
+    """Values that are not printed as such: the words that say so are all there is to find."""
+    if spec.kind == "currency":
+        marks = re.findall(r"[^\W\d_]+|[^\w\s.,]+", quoted.quote)
+        return any(currency(mark) == value or mark in AMBIGUOUS for mark in marks)
+    return spec.kind in ("choice", "bool")
+
+
+def _rows(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Field | None:
+    """A table: as sure as its rows are grounded."""
+    told = [row for row in entry if isinstance(row, Mapping)][:MOST_ROWS] if isinstance(entry, list) else []
+    pairs = [(row, normalised(spec, [row], doctype.locale.dates)) for row in told]
+    rows = [(row, made[0]) for row, made in pairs if made]
+    if not rows:
+        return None
+    places = [place for row, made in rows if (place := _row(spec, row, made, index))]
+    share = len(places) / len(rows)
+    field = Field(
+        [made for _, made in rows], UNGROUNDED + (ROWS - UNGROUNDED) * share, source="model",
+        reasons=("model", f"{len(places)} of {len(rows)} rows grounded" if places else "ungrounded"),
+    )  # fmt: skip
+    if not well_formed(spec, field.value):
+        field = replace(field, confidence=MALFORMED, reasons=(*field.reasons, "not all cells are of their kind"))
+    if not places:
+        return field
+    page = places[0].page
+    box = around(place.box for place in places if place.page == page)
+    return replace(field, page=page, box=box, quote=places[0].quote)
+
+
+def _row(spec: FieldSpec, told: Mapping[str, Any], row: Mapping[str, Any], index: Index) -> Grounding | None:
+    """Where a row stands: its quote, or its longest text, on a page that has each of its amounts too."""
+    texts = [value for value in row.values() if isinstance(value, str)]
+    where = _quoted(told.get("quote"), told.get("page"), index) or ground(max(texts, key=len, default=""), index)
+    if where is None:
+        return None
+    amounts = [row[column.name] for column in spec.items if column.kind == "money" and row[column.name] is not None]
+    there = (ground(amount, index, kind="money", near=where.box, page=where.page) for amount in amounts)
+    return where if all(place is not None for place in there) else None

@@ -1,0 +1,114 @@
+"""What is sent of a document: the file itself where the model takes it, else pictures of its pages, else its words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tabellion.models.base import Blob, Part
+from tabellion.models.errors import Rejected
+from tabellion.reading.child import contents
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.limits import Limits
+from tabellion.reading.page import Page
+from tabellion.reading.reader import Reading
+from tabellion.reading.sandbox import Sandbox
+from tabellion.reading.sniff import Kind, opened
+
+Source = str | os.PathLike[str] | bytes
+Render = Callable[[Page], Blob]  #: draws a page
+
+
+PDF, PNG, JPEG = "application/pdf", "image/png", "image/jpeg"
+TYPES = {
+    Kind.PDF: PDF, Kind.PNG: PNG, Kind.JPEG: JPEG, Kind.WEBP: "image/webp", Kind.GIF: "image/gif",
+    Kind.TIFF: "image/tiff", Kind.BMP: "image/bmp",
+}  # fmt: skip
+MOST_PAGES = 10
+LAST = 2  #: of the pages that are sent, so many are the document's last: sums stand there
+WIDTH = 1536  #: pixels of a picture: small print stays legible, and no provider looks at more
+LONGEST_TEXT = 20_000  #: characters of one page
+
+
+def parts_of(
+    reading: Reading, source: Source, taken: frozenset[str], *, render: Render, most: int = MOST_PAGES,
+    text: bool | None = None, password: str | None = None, limits: Limits | None = None,
+) -> tuple[list[Part], list[str]]:  # fmt: skip
+    """The parts of a question about this document, and notes on what was left out.
+
+    Words are added with `text`; with None only where the model cannot see the pages: what a model was told to read is
+    no second witness for the words.
+    """
+    parts: list[Part] = []
+    notes: list[str] = []
+    numbers = chosen(len(reading.pages), most)
+    if len(numbers) < len(reading.pages):
+        notes.append(f"{len(numbers)} of {len(reading.pages)} pages were sent to the model")
+    if _whole(reading, taken, most, password):
+        parts.append(Blob(_contents(source, limits), TYPES[Kind(reading.kind or "pdf")], Path(reading.file).name))
+    elif {PNG, JPEG} <= taken:
+        parts += _pictures([page for page in reading.pages if page.number in numbers], render, notes)
+    if text or (text is None and not parts):
+        parts += [_words(page, notes) for page in reading.pages if page.number in numbers and page.words]
+    if not parts:
+        raise Rejected("there is nothing to send: no page could be drawn, and there are no words")
+    return parts, notes
+
+
+def _whole(reading: Reading, taken: frozenset[str], most: int, password: str | None) -> bool:
+    """Whether the file itself goes: of a kind that the model takes, no longer than may be sent, and open to all."""
+    if reading.kind is None or TYPES[Kind(reading.kind)] not in taken:
+        return False
+    if reading.kind == Kind.PDF:
+        return password is None and len(reading.pages) <= most
+    return len(reading.pages) == 1
+
+
+def chosen(count: int, most: int) -> list[int]:
+    """Which pages are sent: all, or of a long document the first ones and the last."""
+    if count <= most:
+        return list(range(1, count + 1))
+    last = LAST if most > LAST else 0
+    return [*range(1, most - last + 1), *range(count - last + 1, count + 1)]
+
+
+def _pictures(pages: Sequence[Page], render: Render, notes: list[str]) -> list[Part]:
+    parts: list[Part] = []
+    for page in pages:
+        try:
+            drawn = render(page)
+        except Unreadable as error:
+            notes.append(f"page {page.number} could not be drawn for the model: {error}")
+            continue
+        parts += [f"Page {page.number}:", drawn]
+    return parts
+
+
+def _words(page: Page, notes: list[str]) -> str:
+    # A document that writes our marker would end its own page and speak as somebody else.
+    text = page.text.replace("<<<", "‹‹‹").replace(">>>", "›››")
+    if len(text) > LONGEST_TEXT:
+        notes.append(f"of page {page.number} the first {LONGEST_TEXT} characters were sent to the model")
+    return f"<<<PAGE {page.number}\n{text[:LONGEST_TEXT]}\nPAGE>>>"
+
+
+def _contents(source: Source, limits: Limits | None) -> bytes:
+    with opened(source, limits or Limits()) as (file, _, _):
+        return contents(file)
+
+
+def renderer(source: Source, *, password: str | None, sandbox: Sandbox | None, limits: Limits | None) -> Render:
+    """Draws pages of this document in a child, upright: print as PNG, scans as JPEG, which is smaller."""
+
+    def render(page: Page) -> Blob:
+        from tabellion.reading.draw import draw
+
+        scan = page.source != "text"
+        data = draw(
+            source, page.number, rotation=page.rotation, width=WIDTH, format="JPEG" if scan else "PNG",
+            sandbox=sandbox, limits=limits, password=password,
+        )  # fmt: skip
+        return Blob(data, JPEG if scan else PNG, f"page-{page.number}.{'jpg' if scan else 'png'}")
+
+    return render

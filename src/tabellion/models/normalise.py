@@ -1,0 +1,98 @@
+"""Values as a model writes them, brought into the form that fields have; what cannot be stays as it was written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tabellion.reading.fields.values import DateOrder, currency, days, money
+from tabellion.reading.grounding.variants import decimal_of, fold
+from tabellion.reading.types import rules
+from tabellion.reading.types.doctype import NUMERIC, FieldSpec
+
+LONGEST = 2000  #: characters of a value; more is not a field but a page
+#: How models write that there is nothing.
+NOTHING = {"", "null", "none", "n/a", "not found", "not specified"}
+AMBIGUOUS = {"$", "¥"}  #: somebody's dollar: a sign alone does not say whose
+
+
+def normalised(spec: FieldSpec, value: Any, order: DateOrder | None = None) -> Any:
+    """The value in the form of its kind; as text where it has none; None where the model says there is nothing."""
+    if spec.kind == "list":
+        rows = value if isinstance(value, list) else []
+        made = (_row(spec, row, order) for row in rows if isinstance(row, Mapping))
+        return [row for row in made if any(cell is not None for cell in row.values())] or None
+    if isinstance(value, bool) and spec.kind == "bool":
+        return value
+    if value is None or isinstance(value, Mapping | list):
+        return None
+    text = " ".join(str(value).split())[:LONGEST]
+    if fold(text) in NOTHING:
+        return None
+    if spec.kind == "address":
+        text = ", ".join(line.strip(" ,") for line in str(value)[:LONGEST].splitlines() if line.strip(" ,"))
+    return _typed(spec, text, order)
+
+
+def _row(spec: FieldSpec, row: Mapping[str, Any], order: DateOrder | None) -> dict[str, Any]:
+    return {column.name: normalised(column, row.get(column.name), order) for column in spec.items}
+
+
+def _typed(spec: FieldSpec, text: str, order: DateOrder | None) -> Any:
+    if spec.kind in NUMERIC:
+        # No percentage has thousands: in 9,975 % the comma stands before decimals.
+        number = decimal_of(text.rstrip("% ").replace(",", ".") if spec.kind == "percent" else text)
+        if number is None or abs(number.adjusted()) > 20:
+            return text
+        return money(number) if spec.kind == "money" else format(number.normalize(), "f")
+    if spec.kind == "date":
+        return _date(text, order)
+    if spec.kind == "currency":
+        code = text.upper()
+        return code if re.fullmatch("[A-Z]{3}", code) else (None if text in AMBIGUOUS else currency(text)) or text
+    if spec.options:
+        return next((option for option in spec.options if fold(option) == fold(text)), text)
+    if spec.kind == "bool":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    return text
+
+
+def _date(text: str, order: DateOrder | None) -> str:
+    found = days(text, order or "dmy")
+    # Day and month that could change places are left as they are: a guess would look like a fact.
+    return found[0].value.isoformat() if len(found) == 1 and (found[0].sure or order) else text
+
+
+def well_formed(spec: FieldSpec, value: Any) -> bool:
+    """Whether a value is of the form of its kind."""
+    if spec.kind == "list":
+        rows = value if isinstance(value, list) else []
+        return all(well_formed(column, row.get(column.name)) for row in rows for column in spec.items)
+    try:
+        rules.typed(spec, value)
+    except ValueError:
+        return False
+    return not spec.options or value is None or value in spec.options
+
+
+def same(spec: FieldSpec, one: Any, other: Any) -> bool:
+    """Whether two values say the same: numbers by their worth, texts by their letters and digits."""
+    if spec.kind == "list":
+        return (
+            isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
+            and all(_same_row(spec, *pair) for pair in zip(one, other, strict=True))
+        )  # fmt: skip
+    if spec.kind in NUMERIC and well_formed(spec, one) and well_formed(spec, other):
+        return bool(rules.typed(spec, one) == rules.typed(spec, other))
+    return _letters(one) == _letters(other)
+
+
+def _same_row(spec: FieldSpec, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """What only one of them says is no contradiction."""
+    both = [column for column in spec.items if one.get(column.name) is not None and other.get(column.name) is not None]
+    return bool(both) and all(same(column, one[column.name], other[column.name]) for column in both)
+
+
+def _letters(value: Any) -> str:
+    return "".join(mark for mark in fold(str(value)) if mark.isalnum())

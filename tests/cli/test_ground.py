@@ -1,0 +1,67 @@
+"""ground: the places of values, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fpdf import FPDF
+from typer.testing import CliRunner
+
+from tabellion.cli.app import app
+from tabellion.engine.errors import Permanent
+
+
+@pytest.fixture
+def invoice(tmp_path: Path) -> Path:
+    """A page with a total and a date."""
+    pdf = FPDF()
+    pdf.add_page()
+    pdf.set_font("Helvetica", size=12)
+    pdf.text(20, 30, "Facture du 14 mars 2026")
+    pdf.text(20, 50, "Total 1 234,50 EUR")
+    path = tmp_path / "invoice.pdf"
+    path.write_bytes(bytes(pdf.output()))
+    return path
+
+
+def run(invoice: Path, data: object, *options: str) -> tuple[int, str]:
+    file = invoice.with_suffix(".json")
+    file.write_text(json.dumps(data))
+    result = CliRunner().invoke(app, ["ground", str(invoice), str(file), *options], env={"COLUMNS": "200"})
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def test_values_are_told_with_their_places(invoice: Path) -> None:
+    """As JSON: the data with page, box, quote and match of each value."""
+    code, output = run(invoice, {"total": "1234.50", "dates": ["2026-03-14"]}, "--json")
+    told = json.loads(output)
+    assert code == 0
+    assert told["total"]["quote"] == "1 234,50"
+    assert (told["dates"][0]["match"], told["dates"][0]["page"]) == ("date", 1)
+    x0, y0, x1, y1 = told["total"]["box"]
+    assert 0.1 < x0 < x1 < 0.4
+    assert 0.14 < y0 < y1 < 0.18
+
+
+def test_what_is_nowhere_makes_the_exit_code(invoice: Path) -> None:
+    """A table for people; exit code 6 when a value is ungrounded."""
+    code, output = run(invoice, {"total": "1234.50", "vendor": {"value": "Durand"}})
+    assert code == 6
+    assert [line.split()[:3] for line in output.splitlines() if "total" in line] == [["total", "1234.50", "number"]]
+    assert [line.split()[:3] for line in output.splitlines() if "vendor" in line] == [
+        ["vendor", "Durand", "ungrounded"]
+    ]
+
+
+def test_data_that_is_no_json_is_an_error(invoice: Path) -> None:
+    """One clear message, which the command line turns into exit code 5."""
+    file = invoice.with_suffix(".json")
+    file.write_text("{")
+    with pytest.raises(Permanent, match="not JSON"):
+        CliRunner().invoke(app, ["ground", str(invoice), str(file)], catch_exceptions=False)
+    with pytest.raises(Permanent, match=r"none\.json"):
+        CliRunner().invoke(app, ["ground", str(invoice), str(invoice.parent / "none.json")], catch_exceptions=False)

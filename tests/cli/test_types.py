@@ -1,0 +1,136 @@
+"""tabellion types: files checked, types listed and shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tabellion.cli import exit_code
+from tabellion.cli.app import app
+from tabellion.engine.errors import TabellionError
+
+LEASE = """\
+name: lease
+version: "1"
+title: Lease
+fields:
+  tenant: {type: name, required: true}
+  rent: {type: money, range: {min: 0}}
+  kind: {type: choice, enum: [flat, shop]}
+  rooms: {type: list, items: {name: text}}
+validation:
+  - {name: rent is paid, rule: rent > 0, severity: warning}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a type of one's own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "types").mkdir()
+    (tmp_path / "types" / "lease.yaml").write_text(LEASE)
+    return tmp_path
+
+
+def run(*words: str) -> tuple[Result, int]:
+    """What a command prints, and its exit code with errors counted as the command line does."""
+    result = CliRunner().invoke(app, ["types", *words], env={"COLUMNS": "200"})
+    if isinstance(result.exception, TabellionError):
+        return result, exit_code(result.exception)
+    return result, result.exit_code
+
+
+def told(*words: str) -> Any:
+    return json.loads(run(*words, "--json")[0].stdout)
+
+
+def test_a_right_file_is_said_to_be_right() -> None:
+    """With its name, version and what is in it; without arguments, all of one's own are checked."""
+    result, code = run("check", "types/lease.yaml")
+    assert (code, result.stdout) == (0, "types/lease.yaml: ok, lease 1, 4 fields, 1 rules\n")
+    assert run("check")[0].stdout == result.stdout
+    [one] = told("check")
+    assert (one["ok"], one["type"]["name"], one["mistakes"]) == (True, "lease", [])
+
+
+def test_every_mistake_is_told_by_line_and_exits_with_3(folder: Path) -> None:
+    """Editors can jump to file:line:column; programs get the same as JSON."""
+    path = folder / "types" / "lease.yaml"
+    path.write_text(LEASE.replace("type: money", "type: amount").replace("rent > 0", "rnet > 0"))
+    result, code = run("check", "types/lease.yaml")
+    assert code == 3
+    assert result.stdout.splitlines()[:2] == [
+        "types/lease.yaml:6:16: there is no type 'amount'",
+        "   fix: write money: an amount such as 1234.50, without currency",
+    ]
+    assert "types/lease.yaml:10:32: there is no field 'rnet'; did you mean 'rent'?" in result.stdout
+    [one] = told("check", "types/lease.yaml")
+    assert [(mistake["line"], mistake["column"]) for mistake in one["mistakes"]] == [(6, 16), (10, 32)]
+
+
+def test_a_file_that_cannot_be_read_exits_with_5() -> None:
+    """The others are checked all the same."""
+    result, code = run("check", "gone.yaml", "types/lease.yaml")
+    assert code == 5
+    assert "gone.yaml: No such file" in result.stderr
+    assert "ok, lease" in result.stdout
+
+
+def test_nothing_to_check_is_no_mistake(folder: Path) -> None:
+    """A folder without types is said to be one."""
+    (folder / "types" / "lease.yaml").unlink()
+    result, code = run("check")
+    assert (code, result.stdout) == (0, "no type files in types\n")
+
+
+def test_the_list_has_ones_own_first_and_says_what_is_wrong(folder: Path) -> None:
+    """A broken type is listed with the command that explains it."""
+    (folder / "types" / "lease.yaml").write_text("name: lease\n")
+    found = {one["name"]: one for one in told("list")}
+    assert list(found) == ["lease", "deed", "invoice", "receipt"]
+    assert found["lease"]["wrong"] == "2 mistakes: tabellion types check types/lease.yaml"
+    assert (found["invoice"]["from"], found["invoice"]["wrong"]) == ("shipped", None)
+    assert "receipt" in run("list")[0].stdout
+
+
+def test_a_type_is_shown() -> None:
+    """Fields, columns, limits and rules; all of it as JSON."""
+    text = run("show", "lease")[0].stdout
+    for wanted in ("tenant", "≥ 0", "flat, shop", ".name", "rent is paid", "rent > 0"):
+        assert wanted in text
+    assert "26 options" in run("show", "deed")[0].stdout
+    found = told("show", "types/lease.yaml")
+    assert [one["name"] for one in found["fields"]] == ["tenant", "rent", "kind", "rooms"]
+    assert found["rules"][0]["fields"] == ["rent"]
+    assert found["processing"]["review"] == "doubtful"
+
+
+def test_what_a_type_compiles_to() -> None:
+    """Schemas for each provider, the form, the prompt and the hints."""
+    plain = json.loads(run("show", "lease", "--schema", "json")[0].stdout)
+    assert plain["properties"]["rent"]["type"] == ["string", "null"]
+    for provider in ("gemini", "openai"):
+        made = json.loads(run("show", "lease", "--schema", provider)[0].stdout)
+        assert list(made["properties"]["rent"]["properties"]) == ["value", "quote", "page"]
+    assert json.loads(run("show", "lease", "--schema", "form")[0].stdout)[1]["widget"] == "money"
+    assert "- tenant (required)" in run("show", "lease", "--schema", "prompt")[0].stdout
+    assert "tenant" in told("show", "lease", "--schema", "prompt")["prompt"]
+    assert "facture n°" in json.loads(run("show", "invoice", "--schema", "hints")[0].stdout)["invoice_number"]["labels"]
+
+
+def test_mistakes_of_the_command_itself() -> None:
+    """An unknown type is 3 and names those there are; an unknown schema is 2."""
+    result, code = run("show", "leese")
+    assert code == 3
+    assert "there are lease, deed, invoice, receipt" in str(result.exception)
+    assert run("show", "lease", "--schema", "xml")[1] == 2
+
+
+def test_folders_are_configured(folder: Path) -> None:
+    """`types` in tabellion.toml names other folders."""
+    (folder / "tabellion.toml").write_text("types = ['elsewhere']\n")
+    assert [one["name"] for one in told("list")] == ["deed", "invoice", "receipt"]

@@ -1,0 +1,71 @@
+"""What models write is brought into the form that fields have, or stays as it was written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tabellion.models.normalise import normalised, same, well_formed
+from tabellion.reading.types.doctype import FieldSpec
+
+
+def spec(kind: str, **more: Any) -> FieldSpec:
+    return FieldSpec("it", kind, "It", **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "value"),
+    [
+        ("money", "1234.5", "1234.50"),
+        ("money", "€ 1.234,56", "1234.56"),
+        ("money", "(12.00)", "-12.00"),
+        ("money", "a dozen", "a dozen"),
+        ("percent", "9.975 %", "9.975"),
+        ("percent", "9,975 %", "9.975"),
+        ("number", "2.0", "2"),
+        ("date", "2026-03-14", "2026-03-14"),
+        ("date", "14 March 2026", "2026-03-14"),
+        ("date", "03/04/2026", "03/04/2026"),
+        ("date", "2026-02-30", "2026-02-30"),
+        ("currency", "eur", "EUR"),
+        ("currency", "£", "GBP"),
+        ("currency", "$", "$"),
+        ("name", " Acme\n Tools ", "Acme Tools"),
+        ("address", "12 High Street,\nLeeds", "12 High Street, Leeds"),
+        ("text", "N/A", None),
+        ("text", None, None),
+        ("text", {"a": 1}, None),
+        ("bool", True, True),
+        ("bool", "false", False),
+    ],
+)
+def test_a_value_takes_the_form_of_its_kind(kind: str, written: Any, value: Any) -> None:
+    """Dates, amounts, currencies; an ambiguous or impossible one is not guessed at."""
+    assert normalised(spec(kind), written) == value
+
+
+def test_a_choice_and_a_date_by_the_types_word() -> None:
+    """An option is found whatever its case; a type that knows its dates makes an ambiguous one clear."""
+    assert normalised(spec("choice", options=("cash", "card")), "Card") == "card"
+    assert normalised(spec("choice", options=("cash", "card")), "barter") == "barter"
+    assert normalised(spec("date"), "03/04/2026", "mdy") == "2026-03-04"
+
+
+def test_rows_have_the_columns_and_no_more() -> None:
+    """Each cell by its column's kind; rows of nothing are dropped."""
+    rows = spec("list", items=(spec("money"),))
+    assert normalised(rows, [{"it": "3", "quote": "3"}, {"it": None}, "no row"]) == [{"it": "3.00"}]
+    assert normalised(rows, []) is None
+
+
+def test_what_is_malformed_and_what_is_the_same() -> None:
+    """Numbers are compared by their worth, texts by their letters, rows by what both say."""
+    assert not well_formed(spec("date"), "2026-02-30")
+    assert well_formed(spec("money"), "12.00")
+    assert same(spec("money"), "12", "12.00")
+    assert same(spec("name"), "ACME Tools, Ltd.", "Acme Tools Ltd")
+    assert not same(spec("id"), "A-77", "A-78")
+    rows = spec("list", items=(FieldSpec("what", "text", ""), FieldSpec("amount", "money", "")))
+    assert same(rows, [{"what": "Ink", "amount": "1.00"}], [{"what": None, "amount": "1"}])
+    assert not same(rows, [{"what": "Ink", "amount": "1.00"}], [{"what": None, "amount": "2"}])
