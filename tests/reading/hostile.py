@@ -97,6 +97,14 @@ def refuse(file: int | None) -> Items:
     yield {}
 
 
+def flaky(file: int | None, path: str) -> Items:
+    """Is killed before its first word, the first time."""
+    if not os.path.exists(path):
+        open(path, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    yield {"pid": os.getpid()}
+
+
 def slip(file: int | None) -> Items:
     raise KeyError("a slip of ours")
     yield {}

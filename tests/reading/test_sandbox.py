@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from tabellion.engine.errors import Permanent
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import MEBI, Limits
-from tabellion.reading.sandbox import Sandbox
+from tabellion.reading.sandbox import ReaderLost, Sandbox, Stopped
 from tests.waiting import eventually
 
 ALLOWED = ("tests.reading.",)
@@ -250,3 +252,55 @@ def test_a_child_can_be_started_ahead() -> None:
         (ahead,) = pool._idle
         assert run(pool, "echo")[0]["pid"] == ahead._process.pid
         assert repr(pool) == "<Sandbox of 1>"
+
+
+def test_a_child_killed_while_idle_costs_nobody_anything(pool: Sandbox) -> None:
+    """The next document has a fresh one."""
+    before = run(pool, "echo")[0]["pid"]
+    os.kill(before, signal.SIGKILL)
+    eventually(lambda: not alive(before))
+    assert run(pool, "echo")[0]["pid"] != before
+
+
+def test_a_child_that_dies_before_its_first_word_is_replaced_once(pool: Sandbox, tmp_path: Path) -> None:
+    """The task runs again in a fresh child: it need not have been the document."""
+    assert alive(run(pool, "flaky", path=str(tmp_path / "died"))[0]["pid"])
+
+
+def test_a_child_killed_from_outside_is_no_fault_of_the_document(pool: Sandbox) -> None:
+    """The error is one after which a job is tried again."""
+    items = pool.run(HERE + "loop", {})
+    os.kill(next(items)["pid"], signal.SIGKILL)
+    with pytest.raises(ReaderLost, match="SIGKILL") as caught:
+        next(items)
+    assert not isinstance(caught.value, Permanent)
+
+
+def test_a_task_is_stopped_from_elsewhere(pool: Sandbox) -> None:
+    """Who sets the event ends the task and its child, or the wait for a child."""
+    stop = threading.Event()
+    items = pool.run(HERE + "loop", {}, stop=stop)
+    pid = next(items)["pid"]
+    stop.set()
+    with pytest.raises(Stopped):
+        next(pool.run(HERE + "echo", {}, stop=stop))
+    assert alive(pid)
+    with pytest.raises(Stopped):
+        next(items)
+    assert not alive(pid)
+
+
+def test_a_fork_does_not_wait_for_what_its_parent_holds() -> None:
+    """Locks that other threads held, places they took and children they use stay behind."""
+    script = (
+        "import os, signal; from tabellion.reading import pages; from tabellion.reading.sandbox import Sandbox\n"
+        f"pool = Sandbox(size=1, allowed={ALLOWED!r}); items = pool.run({HERE + 'count'!r}, {{'to': 3}})\n"
+        "assert next(items) == {'number': 0}; pool._lock.acquire(); pages._making.acquire()\n"
+        "if os.fork() == 0:\n"
+        f"    signal.alarm(30); assert len(list(pool.run({HERE + 'count'!r}, {{'to': 3}}))) == 3\n"
+        "    items.close(); pages.default_sandbox(); pool.close(); os._exit(0)\n"
+        "assert os.wait()[1] == 0; pool._lock.release(); assert len(list(items)) == 2; pool.close()"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr

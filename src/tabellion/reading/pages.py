@@ -344,3 +344,12 @@ def default_sandbox() -> Sandbox:
             _default.append(Sandbox())
             atexit.register(_default[0].close)
         return _default[0]
+
+
+def _after_fork() -> None:
+    # Another thread of the parent may have held it.
+    global _making
+    _making = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

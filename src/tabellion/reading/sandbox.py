@@ -22,12 +22,17 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from tabellion.engine.errors import TabellionError
 from tabellion.reading.child import FRAME, send
 from tabellion.reading.errors import CODES, Unreadable
 from tabellion.reading.limits import MEBI, Limits
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 #: A child that has this much in memory after a document is not given another one.
 BLOATED = 1100 * MEBI
@@ -36,21 +41,20 @@ LOOK = 0.25
 START_SECONDS = 30.0
 #: Kept of the parent's environment: what finding libraries and files takes. No keys, no passwords.
 KEPT = (
-    "PATH",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TMPDIR",
-    "TZ",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "SYSTEMROOT",
-)
+    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT",
+)  # fmt: skip
 #: One thread each: more processes beat more threads. Two malloc arenas keep memory flat.
 SET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 START = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from tabellion.reading.child import main; main()"
 STARVED = ("bad_alloc", "memory", "Cannot allocate")
+
+
+class ReaderLost(TabellionError):  # noqa: N818 - what happened
+    """The process that read a document was killed from outside: the document may be good, and is worth another try."""
+
+
+class Stopped(TabellionError):  # noqa: N818 - what was asked for
+    """The reading was cancelled."""
 
 
 class Sandbox:
@@ -67,12 +71,23 @@ class Sandbox:
         self.limits = limits or Limits()
         self.recycle = recycle
         self.allowed = allowed
+        self._closed = False
+        self._renew()
+        _sandboxes.add(self)
+
+    def _renew(self) -> None:
+        """No children, no locks held, no threads: at the beginning, and in a fork, which has none of its parent's."""
         self._lock = threading.Lock()
         self._room = threading.BoundedSemaphore(self.size)
         self._idle: list[_Child] = []
         self._busy: set[_Child] = set()
-        self._owner = os.getpid()
-        self._closed = False
+        self._threads: ThreadPoolExecutor | None = None
+
+    def forked(self) -> None:
+        """In a fork: the children are the parent's, not ours to use or to kill, and its threads did not come along."""
+        for child in [*self._idle, *self._busy]:
+            child.abandon()
+        self._renew()
 
     def __repr__(self) -> str:
         return f"<Sandbox of {self.size}>"
@@ -97,39 +112,76 @@ class Sandbox:
             if not self._idle and not self._closed:
                 self._idle.append(_Child())
 
+    @property
+    def threads(self) -> ThreadPoolExecutor:
+        """Threads to read in from within an event loop: as many as there are children, more would only wait."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self.size, "reading")
+            return self._threads
+
     def run(
-        self, task: str, arguments: Mapping[str, Any], file: int | None = None, limits: Limits | None = None
+        self,
+        task: str,
+        arguments: Mapping[str, Any],
+        file: int | None = None,
+        limits: Limits | None = None,
+        stop: threading.Event | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Run the generator `module:function` in a child with the open file and the arguments; yield what it yields.
 
-        Raises `Unreadable`. To stop early, close the iterator: the child is killed.
+        Raises `Unreadable`, or `ReaderLost` when somebody else killed the child. To stop early, close the iterator, or
+        set `stop` from another thread, which ends it with `Stopped`: either way the child is killed.
         """
         module, _, name = task.partition(":")
         if not name or not (module + ".").startswith(self.allowed):
             raise ValueError(f"the sandbox does not run {task!r}: allowed are {', '.join(self.allowed)}")
-        return self._run(task, arguments, file, limits or self.limits)
+        return self._run(task, arguments, file, limits or self.limits, stop or threading.Event())
 
     def _run(
-        self, task: str, arguments: Mapping[str, Any], file: int | None, limits: Limits
+        self, task: str, arguments: Mapping[str, Any], file: int | None, limits: Limits, stop: threading.Event
     ) -> Iterator[dict[str, Any]]:
-        with self._room:
-            child = self._take()
-            try:
-                request = {
-                    "task": task, "arguments": dict(arguments),
-                    "cpu_seconds": limits.cpu_seconds, "address_space": limits.address_space,
-                }  # fmt: skip
-                yield from child.work(request, file, limits)
-            finally:
-                self._give(child)
+        request = {
+            "task": task, "arguments": dict(arguments),
+            "cpu_seconds": limits.cpu_seconds, "address_space": limits.address_space,
+        }  # fmt: skip
+        with self._turn(stop):
+            for again in (False, True):
+                child = self._take(fresh=again)
+                try:
+                    yield from child.work(request, file, limits, stop)
+                    return
+                except (Unreadable, ReaderLost):
+                    # Before its first word it may have died of something else, or of what an earlier document left.
+                    if again or not child.silent:
+                        raise
+                finally:
+                    self._give(child)
 
-    def _take(self) -> _Child:
+    @contextlib.contextmanager
+    def _turn(self, stop: threading.Event) -> Iterator[None]:
+        room = self._room  # in a fork there is another one by the time this one is left
+        while not room.acquire(timeout=LOOK):
+            if stop.is_set():
+                raise Stopped
+        try:
+            yield
+        finally:
+            room.release()
+
+    def _take(self, *, fresh: bool = False) -> _Child:
         with self._lock:
-            if self._owner != os.getpid():  # a fork of the owner: its children are not ours to use or to kill
-                self._idle, self._busy, self._owner = [], set(), os.getpid()
             if self._closed:
                 raise RuntimeError("the sandbox is closed")
-            child = self._idle.pop() if self._idle else _Child()
+            child = None
+            while self._idle and not fresh and child is None:
+                child = self._idle.pop()
+                if not child.alive():  # somebody killed it while nobody needed it
+                    child.kill()
+                    child = None
+            child = child or _Child()
             self._busy.add(child)
         try:
             child.begin()
@@ -150,10 +202,23 @@ class Sandbox:
         """Kill every child. Who is in the middle of a document gets an error."""
         with self._lock:
             self._closed = True
-            children = [*self._idle, *self._busy] if self._owner == os.getpid() else []
-            self._idle = []
+            children, threads = [*self._idle, *self._busy], self._threads
+            self._idle, self._threads = [], None
         for child in children:
             child.kill()
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+_sandboxes: weakref.WeakSet[Sandbox] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for sandbox in list(_sandboxes):
+        sandbox.forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Child:
@@ -163,7 +228,8 @@ class _Child:
         self.served = 0
         self.fit = False
         self.isolated = False
-        self._began = self._killed = False
+        self.silent = False  #: it died before it said anything about its task, and not of hunger
+        self._began = self._killed = self._spoke = False
         self._ending = threading.Lock()
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._control, theirs = socket.socketpair()
@@ -181,16 +247,18 @@ class _Child:
         if self._began:
             return
         try:
-            message = self._receive(time.monotonic() + START_SECONDS, Limits())
-        except Unreadable as error:  # no document is to blame
+            message = self._receive(time.monotonic() + START_SECONDS, Limits(), threading.Event())
+        except (Unreadable, ReaderLost) as error:  # no document is to blame
             raise RuntimeError(f"a process for reading documents could not be started: {error}") from None
         self._began = self.fit = True
         self.isolated = message.get("isolated") is True
 
-    def work(self, request: dict[str, Any], file: int | None, limits: Limits) -> Iterator[dict[str, Any]]:
+    def work(
+        self, request: dict[str, Any], file: int | None, limits: Limits, stop: threading.Event
+    ) -> Iterator[dict[str, Any]]:
         """One task: what it yields, until it is done."""
         self.served += 1
-        self.fit = False  # until the end is reached
+        self.fit = self._spoke = False  # until the end is reached
         self._errors.seek(0)
         self._errors.truncate()
         waited = 0.0
@@ -200,7 +268,8 @@ class _Child:
             raise self._died() from None
         while True:
             began = time.monotonic()
-            message = self._receive(began + min(limits.page_seconds, limits.seconds - waited), limits)
+            message = self._receive(began + min(limits.page_seconds, limits.seconds - waited), limits, stop)
+            self._spoke = True
             waited += time.monotonic() - began
             if isinstance(item := message.get("item"), dict):
                 yield item
@@ -213,24 +282,27 @@ class _Child:
             else:
                 raise self._wrecked("it sent what was not agreed")
 
-    def _receive(self, deadline: float, limits: Limits) -> dict[str, Any]:
+    def _receive(self, deadline: float, limits: Limits, stop: threading.Event) -> dict[str, Any]:
         """The next frame, before the deadline and within memory."""
-        length = struct.unpack("!I", self._exactly(4, deadline, limits))[0]
+        length = struct.unpack("!I", self._exactly(4, deadline, limits, stop))[0]
         if length > FRAME:
             raise self._wrecked("it sent a frame beyond any size")
         try:
-            message = json.loads(self._exactly(length, deadline, limits))
+            message = json.loads(self._exactly(length, deadline, limits, stop))
         except (ValueError, RecursionError):
             raise self._wrecked("it sent what is not JSON") from None
         if not isinstance(message, dict):
             raise self._wrecked("it sent what is not an object")
         return message
 
-    def _exactly(self, count: int, deadline: float, limits: Limits) -> bytes:
+    def _exactly(self, count: int, deadline: float, limits: Limits, stop: threading.Event) -> bytes:
         received = bytearray()
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         while len(received) < count:
+            if stop.is_set():
+                self.kill()
+                raise Stopped
             left = deadline - time.monotonic()
             if left <= 0:
                 self.kill()
@@ -249,6 +321,15 @@ class _Child:
                 found = f"{resident // MEBI:,} MB in memory; the limit is {limits.memory // MEBI:,}"
                 raise Unreadable("resource_limit", found)
         return bytes(received)
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def abandon(self) -> None:
+        """Let go of it, in a fork: it stays its parent's."""
+        self._process.returncode = 0  # so that nobody here kills it or waits for it
+        self._control.close()
 
     def resident(self) -> int:
         """Bytes it has in memory; 0 where the system does not say."""
@@ -269,8 +350,13 @@ class _Child:
         if status is None:
             return Unreadable("reader_crashed", "the process that read it stopped answering")
         name = signal.Signals(-status).name if status < 0 else f"exit code {status}"
-        # Who is killed and not by us met the kernel's own limit; and libraries that get no memory abort.
-        starved = name in ("SIGXCPU", "SIGKILL", "SIGXFSZ") or any(mark in said for mark in STARVED)
+        # Libraries that get no memory abort.
+        starved = name in ("SIGXCPU", "SIGXFSZ") or any(mark in said for mark in STARVED)
+        starved = starved or (name == "SIGKILL" and _hard_limit())
+        self.silent = not (self._spoke or starved)
+        if name == "SIGKILL" and not starved:
+            return ReaderLost("the process that read it was killed from outside (SIGKILL): by a person, or by a system "
+                              "that is short of memory")  # fmt: skip
         code = "resource_limit" if starved else "reader_crashed"
         return Unreadable(code, f"{CODES[code]} ({name}{': ' + said if said else ''})")
 
@@ -299,3 +385,12 @@ class _Child:
                 self._control.shutdown(socket.SHUT_RDWR)
             self._control.close()
             self._errors.close()
+
+
+def _hard_limit() -> bool:
+    """Whether processor time has a hard limit, at which the kernel kills without another word."""
+    with contextlib.suppress(ImportError):
+        import resource
+
+        return resource.getrlimit(resource.RLIMIT_CPU)[1] != resource.RLIM_INFINITY
+    return False
