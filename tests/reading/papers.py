@@ -26,6 +26,14 @@ def pdf(lines: Sequence[str] = LINES, pages: int = 1, password: str | None = Non
     return content.replace(b"/MediaBox", b"/Rotate %d /MediaBox" % rotation) if rotation else content
 
 
+def damaged(content: bytes, number: int) -> bytes:
+    """The PDF with the contents of page `number`, its streams being pages, made impossible to unpack."""
+    start = -1
+    for _ in range(number):
+        start = content.index(b"stream\n", content.index(b"/FlateDecode", start + 1)) + len(b"stream\n")
+    return content[:start] + b"\xff" * 20 + content[start + 20 :]
+
+
 def pdf_with_file(name: str, content: bytes, metadata: str = "") -> bytes:
     """A PDF with an embedded file."""
     paper = FPDF()

@@ -71,3 +71,16 @@ def test_thousands_of_words_on_one_row_are_no_trouble() -> None:
     arranged = arrange(words, 1.0)
     assert [word.text for word in arranged[:3]] == ["0", "1", "2"]
     assert {word.line for word in arranged} == {0}
+
+
+def test_rows_of_a_page_that_lies_askew_are_levelled() -> None:
+    """With its slope known, what stands far to the right belongs to its own row; boxes stay as they are."""
+    seen = [
+        Word(f"{row}{side}", (x, y + 0.06 * x, x + 0.1, y + 0.06 * x + 0.02))
+        for row, y in enumerate((0.1, 0.13, 0.16))
+        for side, x in (("left", 0.05), ("right", 0.85))
+    ]
+    assert [word.text for word in arrange(seen, 0.7)] != [word.text for word in seen]
+    arranged = arrange(seen, 0.7, 0.06)
+    assert [(word.text, word.box) for word in arranged] == [(word.text, word.box) for word in seen]
+    assert [word.line for word in arranged] == [0, 1, 2, 3, 4, 5]

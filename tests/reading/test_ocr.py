@@ -105,3 +105,10 @@ def test_lost_spaces_are_found_in_the_ink() -> None:
 def test_wide_punctuation_is_ours() -> None:
     """The recogniser's Chinese punctuation becomes ASCII."""
     assert "（RM）：１，".translate(ocr.NARROW) == "(RM):1,"
+
+
+def test_the_slope_of_a_page_that_lies_askew_is_told() -> None:
+    """Half a degree and more; a page that lies straight has none."""
+    image = papers.drawing()
+    assert ocr.see(image).slope == 0.0
+    assert ocr.see(image.rotate(3, fillcolor=255)).slope == pytest.approx(-0.052, abs=0.01)

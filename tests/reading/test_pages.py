@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from fpdf import FPDF
+from PIL import Image, ImageDraw, ImageFont
 
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
@@ -65,7 +67,7 @@ def test_limits_reach_the_child(sandbox: Sandbox) -> None:
 
 def test_pages_travel_as_json() -> None:
     """What is told is heard as the same page; nonsense is not heard."""
-    page = Page(3, 100.0, 50.0, "ocr", 0.5, (Word("a", (0.1, 0.2, 0.3, 0.4), 0.9, 2),), 90)
+    page = Page(3, 100.0, 50.0, "ocr", 0.5, (Word("a", (0.1, 0.2, 0.3, 0.4), 0.9, 2),), 90, "no", "timed_out", 0.05)
     assert page_heard(page_told(page)) == page
     with pytest.raises(ValueError, match="no such source"):
         page_heard({**page_told(page), "source": "elsewhere"})
@@ -144,6 +146,7 @@ def test_a_bad_frame_does_not_sink_the_others(sandbox: Sandbox) -> None:
     with open_document(content, sandbox=sandbox, limits=Limits(pixels=10_000)) as opened:
         pages = list(opened)
     assert [page.source for page in pages] == ["ocr", "failed", "ocr"]
+    assert [page.error_code for page in pages] == [None, "image_too_large", None]
     assert "25,000 pixels; the limit is 10,000" in str(pages[1].error)
 
 
@@ -171,6 +174,7 @@ def test_a_page_that_kills_its_child_fails_alone() -> None:
             pages = list(opened)
         assert [page.source for page in pages] == ["text", "failed", "text", "failed"]
         assert "SIGSEGV" in str(pages[1].error)
+        assert [page.error_code for page in pages] == [None, "reader_crashed", None, "reader_crashed"]
 
 
 def test_a_document_that_kills_every_child_is_given_up() -> None:
@@ -188,3 +192,67 @@ def test_what_a_mad_child_says_is_checked() -> None:
         with pytest.raises(Unreadable) as caught:
             open_document(papers.pdf(), sandbox=pool, task="tests.reading.hostile:mad")
         assert caught.value.code == "reader_crashed"
+
+
+def test_a_page_whose_text_lies_sideways_is_read_upright(sandbox: Sandbox) -> None:
+    """A page that the file itself turns wrongly has its lines, its size and the rotation that mends it."""
+    with open_document(papers.pdf(rotation=90), sandbox=sandbox) as opened:
+        (page,) = opened
+    assert (page.source, page.rotation, page.text) == ("text", 270, "\n".join(papers.LINES))
+    assert (round(page.width), round(page.height)) == (595, 842)
+
+
+def test_rows_of_a_page_that_lies_askew_stay_together(sandbox: Sandbox) -> None:
+    """What stands far to the right of a line is read with it, though the line above is nearer in height."""
+    image = Image.new("L", (1600, 600), 255)
+    pen, font = ImageDraw.Draw(image), ImageFont.load_default(36)
+    for row in range(6):
+        pen.text((60, 100 + 62 * row), f"Article number {row}", fill=0, font=font)
+        pen.text((1350, 100 + 62 * row), f"{row}{row}.00", fill=0, font=font)
+    askew = image.rotate(-4, fillcolor=255, resample=Image.Resampling.BICUBIC)
+    with open_document(papers.encoded(askew), sandbox=sandbox) as opened:
+        (page,) = opened
+    assert page.slope == pytest.approx(0.07 * 1600 / 600, abs=0.02)
+    assert page.text.split() == [part for row in range(6) for part in ("Article", "number", str(row), f"{row}{row}.00")]
+
+
+def test_a_page_whose_contents_are_damaged_has_failed(sandbox: Sandbox) -> None:
+    """It is not taken for an empty one; its neighbours are read."""
+    with open_document(papers.damaged(papers.pdf(pages=3), 2), sandbox=sandbox) as opened:
+        pages = list(opened)
+    assert [page.source for page in pages] == ["text", "failed", "text"]
+    assert (pages[1].error_code, round(pages[1].width)) == ("pdf_damaged", 595)
+
+
+def test_a_document_that_was_pieced_together_says_so(sandbox: Sandbox) -> None:
+    """In the notes of its header."""
+    with open_document(papers.pdf().partition(b"startxref")[0], sandbox=sandbox) as opened:
+        (note,) = opened.header.notes
+    assert "pieced together" in note
+
+
+def test_embedded_files_that_do_not_fit_are_left_out_and_noted(sandbox: Sandbox) -> None:
+    """The smallest are handed on, as many as fit together."""
+    paper = FPDF()
+    paper.add_page()
+    for name, size in (("a.xml", 60), ("b.xml", 50), ("c.xml", 40), ("d.xml", 200)):
+        paper.embed_file(basename=name, bytes=b"<a>" + b"x" * size + b"</a>")
+    with open_document(bytes(paper.output()), sandbox=sandbox, limits=Limits(attachment_bytes=120)) as opened:
+        assert [name for name, _ in opened.header.attachments] == ["b.xml", "c.xml"]
+        assert opened.header.notes == ("embedded files that were left out, being too large or too many: 2",)
+
+
+def test_content_of_any_kind_is_taken_and_may_have_a_name(sandbox: Sandbox) -> None:
+    """What behaves like bytes is opened like bytes; the name is compared with what it is."""
+    content = papers.pdf()
+    for source in (bytearray(content), memoryview(content)):
+        with open_document(source, sandbox=sandbox, name="scans/a.png") as opened:
+            assert opened.header.notes == ("the name ends in '.png' but the content is PDF",)
+            assert opened.sha256 == hashlib.sha256(content).hexdigest()
+            assert len(list(opened)) == 1
+
+
+def test_a_way_to_use_ocr_that_there_is_not_is_refused() -> None:
+    """It is a mistake of the caller, said at once."""
+    with pytest.raises(ValueError, match="auto, never, always, not 'bogus'"):
+        open_document(papers.pdf(), ocr="bogus")  # type: ignore[arg-type]

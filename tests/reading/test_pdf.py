@@ -178,3 +178,44 @@ def test_a_page_of_no_size_and_one_that_cannot_be_loaded_are_told_apart_from_the
     with pytest.raises(ValueError, match="cannot be loaded"), pdf.page(7):
         pass
     pdf.close()
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rotate", "turned"),
+    [(b"0 1 -1 0 150 20", 0, 90), (b"-1 0 0 -1 180 50", 0, 180), (b"0 -1 1 0 50 180", 0, 270),
+     (b"1 0 0 1 20 50", 90, 270), (b"0 1 -1 0 150 20", 90, 0), (b"1 0 0 1 20 50", 0, 0)],
+)  # fmt: skip
+def test_text_that_lies_sideways_is_turned_upright(matrix: bytes, rotate: int, turned: int) -> None:
+    """Words stand side by side, wider than high, on a page that is turned by as much as it is told."""
+    page = b"/MediaBox[0 0 200 200]/Rotate %d" % rotate
+    pdf = Pdf(papers.raw_pdf(page, b"BT /F1 12 Tf %s Tm [(Total) -3000 (120.00)] TJ ET" % matrix), Limits())
+    with pdf.page(0) as opened:
+        (label, amount), rotation = opened.upright()
+    pdf.close()
+    assert (label.text, amount.text, rotation) == ("Total", "120.00", turned)
+    assert label.box[2] < amount.box[0]
+    assert label.box[1] == pytest.approx(amount.box[1], abs=0.001)
+    for x0, y0, x1, y1 in (label.box, amount.box):
+        assert x1 - x0 > 1.5 * (y1 - y0)
+
+
+def test_a_note_in_the_margin_does_not_turn_the_page() -> None:
+    """Most of the text decides."""
+    stream = b"BT /F1 12 Tf 20 50 Td (Most of the text) Tj ET BT /F1 12 Tf 0 1 -1 0 190 20 Tm (Note) Tj ET"
+    pdf = Pdf(papers.raw_pdf(b"/MediaBox[0 0 200 100]", stream), Limits())
+    with pdf.page(0) as page:
+        assert page.upright()[1] == 0
+    pdf.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "whole"),
+    [(papers.pdf(), True), (papers.pdf() + b"\n\0\0junk", True), (papers.pdf().partition(b"startxref")[0], False),
+     (papers.pdf() + b"\n9 0 obj\n<</Type", False)],
+    ids=["whole", "junk", "no end", "half an update"],
+)  # fmt: skip
+def test_a_file_that_was_pieced_together_is_known(content: bytes, whole: bool) -> None:
+    """One that has lost its end, or holds half of a newer version, opens all the same."""
+    pdf = Pdf(content, Limits())
+    assert (len(pdf), pdf.whole) == (1, whole)
+    pdf.close()

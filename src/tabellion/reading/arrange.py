@@ -12,17 +12,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from tabellion.reading.page import Word
+from tabellion.reading.page import Box, Word
 
 #: A gap wider than this many heights of the line ends it.
 GAP = 2.5
 
 
-def arrange(words: Iterable[Word], aspect: float) -> tuple[Word, ...]:
-    """The words in reading order, each with the number of its line; `aspect` is the page's width over its height."""
+def arrange(words: Iterable[Word], aspect: float, slope: float = 0.0) -> tuple[Word, ...]:
+    """The words in reading order, each with the number of its line; `aspect` is the page's width over its height.
+
+    `slope` is how far the lines of a page that lies askew fall, in shares of its height per share of its width. Rows
+    are found as if they did not; boxes stay as they are seen.
+    """
+    seen = list(words)
     arranged: list[Word] = []
     number = 0
-    for row in _rows(words):
+    for row in _rows(replace(word, box=level(word.box, slope), line=at) for at, word in enumerate(seen)):
         # Boxes are shares of the page: a height is turned into a share of the width to be compared with a gap.
         reach = GAP * median(word.box[3] - word.box[1] for word in row) / aspect
         right = row[0].box[2]
@@ -30,9 +35,19 @@ def arrange(words: Iterable[Word], aspect: float) -> tuple[Word, ...]:
             if word.box[0] - right > reach:
                 number += 1
             right = max(right, word.box[2])
-            arranged.append(replace(word, line=number))
+            arranged.append(replace(seen[word.line], line=number))
         number += 1
     return tuple(arranged)
+
+
+def level(box: Box, slope: float) -> Box:
+    """The box of the same word on a page that lies straight: there it is no higher than its letters."""
+    if not slope:
+        return box
+    x0, y0, x1, y1 = box
+    middle = (y0 + y1 - slope * (x0 + x1)) / 2
+    half = max((y1 - y0 - abs(slope) * (x1 - x0)) / 2, (y1 - y0) / 8)
+    return x0, middle - half, x1, middle + half
 
 
 def _rows(words: Iterable[Word]) -> list[list[Word]]:

@@ -27,7 +27,7 @@ class Limits:
     cpu_seconds: float = 3600.0  #: of processor time for the document, kept by the kernel. `resource_limit`
     memory: int = 1400 * MEBI  #: resident in the child; OCR of a dense page takes up to 0.9 GB. `resource_limit`
     address_space: int = 3072 * MEBI  #: mapped in the child, which is more: 1.2 GB with OCR. `resource_limit`
-    attachment_bytes: int = 10 * MEGA  #: of one embedded file that is handed on; larger ones are left out and noted
+    attachment_bytes: int = 10 * MEGA  #: of the embedded files handed on, together; the rest is left out and noted
 
     def __post_init__(self) -> None:
         for one in fields(self):

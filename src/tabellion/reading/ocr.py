@@ -34,6 +34,10 @@ LEAST = 0.5
 SAMPLE, CERTAIN = 6, 0.88
 #: A line at least this much higher than wide stands on its side.
 TALL = 1.5
+#: A line so many heights long tells how the page lies; beyond this slope it is another kind of line.
+LENGTHY, STEEP = 4, 0.3
+#: A page that lies less askew, half a degree, is straight.
+ASKEW = 0.0087
 #: Less difference than this between light and dark, of 255, is an empty page.
 FAINT = 24
 #: The recogniser knows Chinese; in the scripts read here its wide punctuation is ours.
@@ -47,6 +51,7 @@ class Seen:
     words: tuple[Word, ...]  #: not yet in reading order
     score: float  #: mean certainty over all letters, 0 for an empty page
     rotation: int  #: degrees clockwise it was turned by to stand upright
+    slope: float = 0.0  #: how far its lines then fall for each pixel to the right; 0 for a page that lies straight
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,19 @@ def see(image: Image) -> Seen:
     words = tuple(word for line in lines for word in _words(line, width, height))
     letters = sum(len(line.text) for line in lines)
     score = sum(line.score * len(line.text) for line in lines) / letters if letters else 0.0
-    return Seen(words, score, turns * 90)
+    return Seen(words, score, turns * 90, _slope(lines))
+
+
+def _slope(lines: Sequence[Line]) -> float:
+    """Of most lines, the long ones counting for more; short ones and those on their side tell nothing."""
+    slopes = []
+    for line in lines:
+        across, down = _sides(line.corners)
+        x, y = (line.corners[1] + line.corners[2] - line.corners[0] - line.corners[3]) / 2
+        if across >= LENGTHY * down and x > 0 and abs(y / x) < STEEP:
+            slopes += [float(y / x)] * int(across / down)
+    found = float(np.median(slopes)) if slopes else 0.0
+    return found if abs(found) >= ASKEW else 0.0
 
 
 def _pixels(image: Image) -> Array:

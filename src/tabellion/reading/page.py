@@ -5,9 +5,11 @@ A box is `(x0, y0, x1, y1)` in 0..1 of the page as a person sees it (turned upri
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from tabellion.reading.errors import CODES
 
 Box = tuple[float, float, float, float]
 Source = Literal["text", "ocr", "model", "failed"]  #: where a page's words came from
@@ -35,6 +37,8 @@ class Page:
     words: tuple[Word, ...] = field(default=(), repr=False)
     rotation: int = 0  #: degrees clockwise it was turned by to stand upright, beyond what the file itself says
     error: str | None = None  #: why this page could not be read, when its source is "failed"
+    error_code: str | None = None  #: the same as one of the codes of `Unreadable`
+    slope: float = 0.0  #: how far lines fall, in shares of the height, per share of the width: the page lies askew
 
     @property
     def text(self) -> str:
@@ -50,10 +54,37 @@ class Page:
             "number": self.number, "source": self.source, "quality": round(self.quality, 3),
             "size": [round(self.width, 2), round(self.height, 2)], "rotation": self.rotation,
         }  # fmt: skip
-        return {**told, "error": self.error} if self.error else told
+        return {**told, "error": self.error, "error_code": self.error_code} if self.error else told
 
 
 def around(boxes: Iterable[Box]) -> Box:
     """The smallest box around all of them."""
     x0, y0, x1, y1 = zip(*boxes, strict=True)
     return min(x0), min(y0), max(x1), max(y1)
+
+
+def page_told(page: Page) -> dict[str, Any]:
+    """A page as JSON, its words as short rows."""
+    rows = [[w.text, *(round(side, 5) for side in w.box), round(w.score, 3), w.line] for w in page.words]
+    return {
+        "number": page.number, "width": page.width, "height": page.height, "source": page.source,
+        "quality": round(page.quality, 4), "rotation": page.rotation, "error": page.error,
+        "error_code": page.error_code, "slope": round(page.slope, 6), "words": rows,
+    }  # fmt: skip
+
+
+def page_heard(told: Mapping[str, Any]) -> Page:
+    """A page from what `page_told` gave."""
+    words = tuple(
+        Word(str(text), (float(x0), float(y0), float(x1), float(y1)), float(score), int(line))
+        for text, x0, y0, x1, y1, score, line in told["words"]
+    )
+    source = told["source"]
+    if source not in ("text", "ocr", "failed"):
+        raise ValueError(f"no such source: {source!r}")
+    error, code = told["error"], told.get("error_code")
+    return Page(
+        int(told["number"]), float(told["width"]), float(told["height"]), source, float(told["quality"]), words,
+        int(told["rotation"]), None if error is None else str(error), code if code in CODES else None,
+        float(told.get("slope", 0.0)),
+    )  # fmt: skip

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import atexit
 import base64
+import hashlib
 import os
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tabellion.reading.arrange import arrange
-from tabellion.reading.child import contents
+from tabellion.reading.child import FRAME, contents
 from tabellion.reading.errors import CODES, Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page, Word
+from tabellion.reading.page import page_heard as page_heard
+from tabellion.reading.page import page_told as page_told
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.sniff import Kind, contradiction, opened, sniff
 
@@ -33,15 +37,19 @@ if TYPE_CHECKING:
     from tabellion.reading.pdf import Pdf, PdfPage
 
 OCR = Literal["auto", "never", "always"]
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview  #: a document: its path, or its content
 TASK = "tabellion.reading.pages:read"
 #: A text layer below this is rubbish, and the page is read by OCR.
 RUBBISH = 0.5
 #: A page with fewer characters than this and a picture over half of it is a scan with a stamp on it.
 STAMP = 100
+DAMAGED_PAGE = "nothing can be made of the page: its contents are damaged"
 #: Sharp enough for small print, and no larger than OCR looks at.
 DPI = 200.0
 #: After so many pages that killed their child the rest of the document is given up.
 DEATHS = 3
+#: Embedded files that are handed on together: written as text they fill most of a frame.
+EMBEDDED, EMBEDDED_BYTES = 5, FRAME * 5 // 8
 #: What a child may do to its document that is that page's fault.
 FATAL = ("timed_out", "resource_limit", "reader_crashed")
 
@@ -74,31 +82,6 @@ class Header:
             {str(key): {str(k): str(v) for k, v in value.items()} for key, value in claims.items()} if claims else None,
             tuple((str(name), base64.b64decode(content)) for name, content in told["attachments"]),
         )  # fmt: skip
-
-
-def page_told(page: Page) -> dict[str, Any]:
-    """A page as JSON, its words as short rows."""
-    rows = [[w.text, *(round(side, 5) for side in w.box), round(w.score, 3), w.line] for w in page.words]
-    return {
-        "number": page.number, "width": page.width, "height": page.height, "source": page.source,
-        "quality": round(page.quality, 4), "rotation": page.rotation, "error": page.error, "words": rows,
-    }  # fmt: skip
-
-
-def page_heard(told: Mapping[str, Any]) -> Page:
-    """A page from what `page_told` gave."""
-    words = tuple(
-        Word(str(text), (float(x0), float(y0), float(x1), float(y1)), float(score), int(line))
-        for text, x0, y0, x1, y1, score, line in told["words"]
-    )
-    source = told["source"]
-    if source not in ("text", "ocr", "failed"):
-        raise ValueError(f"no such source: {source!r}")
-    error = told["error"]
-    return Page(
-        int(told["number"]), float(told["width"]), float(told["height"]), source, float(told["quality"]), words,
-        int(told["rotation"]), None if error is None else str(error),
-    )  # fmt: skip
 
 
 # --- inside the child ------------------------------------------------------------------------------------------
@@ -138,14 +121,17 @@ def document(
     bounds.check_bytes(len(content))
     kind = sniff(content)
     note = contradiction(name, kind)
-    notes = (note,) if note else ()
+    notes: tuple[str, ...] = (note,) if note else ()
     header = Header(kind, 1, len(content), notes)
     if kind is Kind.PDF:
-        from tabellion.reading.pdf import Pdf
+        from tabellion.reading.pdf import REBUILT, Pdf
 
         pdf = Pdf(content, bounds, password)
-        embedded = tuple((name, data) for name, data in pdf.attachments() if name.lower().endswith(".xml"))
-        header = replace(header, count=len(pdf), claims=pdf.claims(), attachments=embedded[:5])
+        embedded, left_out = _fitting([one for one in pdf.attachments() if one[0].lower().endswith(".xml")], bounds)
+        notes += (REBUILT,) if not pdf.whole else ()
+        if left_out := left_out + pdf.left_out:
+            notes += (f"embedded files that were left out, being too large or too many: {left_out}",)
+        header = replace(header, count=len(pdf), claims=pdf.claims(), attachments=embedded, notes=notes)
         return header, _pdf_pages(pdf, ocr, first, skip or {})
     from tabellion.reading.image import Picture
 
@@ -155,24 +141,42 @@ def document(
     return header, _frames(picture, start, ocr, first, skip or {})
 
 
+def _fitting(files: Sequence[tuple[str, bytes]], limits: Limits) -> tuple[tuple[tuple[str, bytes], ...], int]:
+    """The embedded files that can be handed on together, small ones first: invoices are; and how many cannot."""
+    most = min(EMBEDDED_BYTES, limits.attachment_bytes)
+    taken, total = set(), 0
+    for place in sorted(range(len(files)), key=lambda place: len(files[place][1]))[:EMBEDDED]:
+        total += len(files[place][1])
+        if total <= most:
+            taken.add(place)
+    return tuple(one for place, one in enumerate(files) if place in taken), len(files) - len(taken)
+
+
 def _pdf_pages(pdf: Pdf, ocr: OCR, first: int, skip: Mapping[int, str]) -> Iterator[Page]:
     try:
         for number in range(first, len(pdf) + 1):
             if number in skip:
-                yield failed(number, skip[number])
+                yield failed(number, skip[number], code="reader_crashed")
                 continue
             try:
                 with pdf.page(number - 1) as page:
-                    yield _pdf_page(page, number, ocr)
-            except (ValueError, Unreadable) as error:
+                    if page.empty() and pdf.broken:
+                        yield failed(number, DAMAGED_PAGE, page.width, page.height)
+                    else:
+                        yield _pdf_page(page, number, ocr)
+            except ValueError as error:
                 yield failed(number, str(error))
+            except Unreadable as error:
+                yield failed(number, str(error), code=error.code)
     finally:
         pdf.close()
 
 
 def _pdf_page(page: PdfPage, number: int, ocr: OCR) -> Page:
-    words = arrange(page.words(), page.width / page.height)
-    read = Page(number, page.width, page.height, "text", language(words), words)
+    found, rotation = page.upright()
+    width, height = (page.width, page.height) if rotation % 180 == 0 else (page.height, page.width)
+    words = arrange(found, width / height)
+    read = Page(number, width, height, "text", language(words), words, rotation)
     if ocr == "never" or (ocr == "auto" and not _poor(page, read)):
         return read
     seen = _seen(page.image(DPI), number, page.width, page.height)
@@ -192,7 +196,7 @@ def _frames(picture: Picture, start: Image | None, ocr: OCR, first: int, skip: M
     try:
         for number in range(first, picture.count + 1):
             if number in skip:
-                yield failed(number, skip[number])
+                yield failed(number, skip[number], code="reader_crashed")
                 continue
             try:
                 image = start if start is not None and number == 1 else picture.frame(number - 1)
@@ -202,7 +206,7 @@ def _frames(picture: Picture, start: Image | None, ocr: OCR, first: int, skip: M
                 else:
                     yield _seen(image, number, *image.size)
             except Unreadable as error:
-                yield failed(number, str(error))
+                yield failed(number, str(error), code=error.code)
     finally:
         picture.close()
 
@@ -214,13 +218,16 @@ def _seen(image: Image, number: int, width: float, height: float) -> Page:
     seen = see(image)
     if seen.rotation in (90, 270):
         width, height = height, width
-    words = arrange(seen.words, width / height)
-    return Page(number, width, height, "ocr", seen.score, words, seen.rotation)
+    slope = seen.slope * width / height
+    words = arrange(seen.words, width / height, slope)
+    return Page(number, width, height, "ocr", seen.score, words, seen.rotation, slope=slope)
 
 
-def failed(number: int, error: str, width: float = 0.0, height: float = 0.0) -> Page:
+def failed(
+    number: int, error: str, width: float = 0.0, height: float = 0.0, *, code: str = "pdf_damaged"
+) -> Page:  # fmt: skip
     """A page that could not be read, and why."""
-    return Page(number, width, height, "failed", 0.0, error=error)
+    return Page(number, width, height, "failed", 0.0, error=error, error_code=code)
 
 
 def language(words: Sequence[Word]) -> float:
@@ -255,6 +262,7 @@ class Document:
 
     def __init__(self, run: Callable[..., Iterator[dict[str, Any]]], arguments: Mapping[str, Any]) -> None:
         self._run, self._arguments = run, arguments
+        self.file = -1  #: its open file
         self.closing = ExitStack()
         self._items = self._start(1)
         self.header = self._head()
@@ -273,6 +281,16 @@ class Document:
         self._items.close()
         self.closing.close()
 
+    @cached_property
+    def sha256(self) -> str:
+        """Of its bytes, reckoned here and while the child reads; ask before the document is closed."""
+        digest, place = hashlib.sha256(), 0
+        # Not by reading on: the child shares the place in the file.
+        while chunk := os.pread(self.file, 1 << 20, place):
+            digest.update(chunk)
+            place += len(chunk)
+        return digest.hexdigest()
+
     def __iter__(self) -> Iterator[Page]:
         """Each page, once, as soon as it is read. A page that kills its child is a failed page; reading goes on."""
         number, deaths = 1, 0
@@ -287,7 +305,7 @@ class Document:
                 deaths += 1
                 if error.code not in FATAL or deaths > DEATHS:
                     raise
-                yield failed(number, str(error))
+                yield failed(number, str(error), code=error.code)
                 number += 1
                 if number <= self.header.count:
                     self._items = self._start(number)
@@ -310,27 +328,38 @@ def _heard(parse: Any, item: Mapping[str, Any], key: str) -> Any:
 
 
 def open_document(
-    source: str | os.PathLike[str] | bytes,
+    source: Source,
     *,
     sandbox: Sandbox | None = None,
     limits: Limits | None = None,
     password: str | None = None,
     ocr: OCR = "auto",
     task: str = TASK,
+    name: str | None = None,
+    stop: threading.Event | None = None,
 ) -> Document:
     """Open a path or bytes for reading in a child. Raises `Unreadable`. Close it, or use it in a `with`.
 
-    `task` is what runs in the child: another generator with the arguments and the messages of `read`.
+    `task` is what runs in the child: another generator with the arguments and the messages of `read`. `name` is what
+    bytes are called. When another thread sets `stop`, reading ends with `Stopped`.
     """
+    if ocr not in get_args(OCR):
+        raise ValueError(f"ocr is one of {', '.join(get_args(OCR))}, not {ocr!r}")
     pool = sandbox or default_sandbox()
     bounds = limits or pool.limits
-    name = "" if isinstance(source, bytes) else Path(os.fspath(source)).name
-    arguments = {"name": name, "password": password, "limits": bounds.told(), "ocr": ocr}
+    source = plain(source)
+    name = name or ("" if isinstance(source, bytes) else os.fspath(source))
+    arguments = {"name": Path(name).name, "password": password, "limits": bounds.told(), "ocr": ocr}
     with ExitStack() as closing:
         file, _, _ = closing.enter_context(opened(source, bounds))
-        document = Document(lambda more: pool.run(task, more, file, bounds), arguments)
-        document.closing = closing.pop_all()
+        document = Document(lambda more: pool.run(task, more, file, bounds, stop), arguments)
+        document.file, document.closing = file, closing.pop_all()
         return document
+
+
+def plain(source: Source) -> str | os.PathLike[str] | bytes:
+    """A path as it is, and content as bytes that nobody changes meanwhile."""
+    return bytes(source) if isinstance(source, bytearray | memoryview) else source
 
 
 _default: list[Sandbox] = []

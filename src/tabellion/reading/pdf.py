@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pypdfium2
@@ -20,6 +21,8 @@ from tabellion.reading.page import Box, Word
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+Placing = tuple[float, float, float, float, float, float]
+
 #: More characters than this on one page are not text for people.
 CHARACTERS = 200_000
 #: A page's objects looked at to see whether a picture covers it.
@@ -28,6 +31,8 @@ OBJECTS = 2000
 LONGEST = 12_000
 #: A step sideways of more than this many heights parts two words even where the PDF has no space between them.
 STEP = 0.45
+#: So many characters of a page tell which way its text runs; each within so many degrees of a quarter turn.
+SAMPLE, STRAIGHT = 1000, 20
 #: PDFium's mark for a hyphen at the end of a line.
 HYPHENS = {"\x02": "-", "\ufffe": "-"}
 DAMAGED = "the PDF cannot be opened: it is cut off or damaged"
@@ -37,6 +42,12 @@ PROFILE = re.compile(rb"\b(\w{1,20}):ConformanceLevel" + VALUE)
 CLAIMS = {"profile": b"ConformanceLevel", "filename": b"DocumentFileName", "version": b"Version"}
 NO_PAGES = re.compile(rb"/Kids\s*\[\s*\]|/Count\s+0\b")
 A_PAGE = re.compile(rb"/Type\s*/Page\b")
+#: What streams have that are something else than the contents of a page.
+NO_CONTENTS = re.compile(rb"/(?:(?:Sub|Function)?[Tt]ype|N|Length1|Width)\b")
+#: As much of a stream as is unpacked to see whether it can be.
+TRIED = 64 << 10
+OBJECT = re.compile(rb"\b\d+ \d+ obj\b")
+REBUILT = "the PDF is damaged or cut off: it was pieced together from what is there, and parts may be missing"
 STREAM = re.compile(rb"<<((?:[^<>]|<<[^<>]*>>|<[^<>]*>){0,2000}?)>>\s*stream\r?\n")
 
 
@@ -46,6 +57,7 @@ class Pdf:
     def __init__(self, content: bytes, limits: Limits, password: str | None = None) -> None:
         self._content = content
         self._limits = limits
+        self.left_out = 0  #: embedded files that are too large
         try:
             self._document = pypdfium2.PdfDocument(content, password=password)
         except pypdfium2.PdfiumError as error:
@@ -60,6 +72,28 @@ class Pdf:
     def close(self) -> None:
         """Let go of everything."""
         self._document.close()
+
+    @property
+    def whole(self) -> bool:
+        """Whether its end and its table of contents are there: without them PDFium looks for pieces, and finds some."""
+        kept = raw.FPDF_DocumentHasValidCrossReferenceTable(self._document)
+        end = self._content.rfind(b"%%EOF")
+        # What begins behind the end is a newer version of the document that does not come to its own.
+        return bool(kept) and end >= 0 and not OBJECT.search(self._content, end)
+
+    @cached_property
+    def broken(self) -> bool:
+        """Whether there are contents of pages that cannot be unpacked. PDFium takes them for empty."""
+        if b"/Encrypt" in self._content:
+            return False
+        for match in STREAM.finditer(self._content):
+            dictionary, start = match.group(1), match.end()
+            if b"FlateDecode" in dictionary and not NO_CONTENTS.search(dictionary):
+                try:
+                    zlib.decompressobj().decompress(self._content[start : start + TRIED], TRIED)
+                except zlib.error:
+                    return True
+        return False
 
     @contextmanager
     def page(self, index: int) -> Iterator[PdfPage]:
@@ -88,6 +122,7 @@ class Pdf:
             attachment = self._document.get_attachment(index)
             size = ctypes.c_ulong()
             raw.FPDFAttachment_GetFile(attachment, None, 0, size)
+            self.left_out += size.value > self._limits.attachment_bytes
             if 0 < size.value <= self._limits.attachment_bytes:
                 try:
                     found.append((attachment.get_name(), bytes(attachment.get_data())))
@@ -156,14 +191,26 @@ class PdfPage:
 
     def words(self) -> list[Word]:
         """The words of the text layer, in the order of the file, with boxes as seen."""
+        return self._read(upright=False)[0]
+
+    def upright(self) -> tuple[list[Word], int]:
+        """The words, their boxes on the page turned so that most stand upright; and by how many degrees clockwise."""
+        return self._read(upright=True)
+
+    def _read(self, *, upright: bool) -> tuple[list[Word], int]:
         textpage = self._page.get_textpage()
         try:
             count = min(raw.FPDFText_CountChars(textpage), CHARACTERS)
-            return list(_words(textpage.raw, _text(textpage.raw, count), self._placing())) if count > 0 else []
+            if count <= 0:
+                return [], 0
+            text = _text(textpage.raw, count)
+            slant = _slant(textpage.raw, text)
+            rotation = -(slant + 90 * raw.FPDFPage_GetRotation(self._page)) % 360 if upright else 0
+            return list(_words(textpage.raw, text, _turned(self._placing(), slant, rotation), slant)), rotation
         finally:
             textpage.close()
 
-    def _placing(self) -> tuple[float, float, float, float, float, float]:
+    def _placing(self) -> Placing:
         """The matrix from the page's own space to shares of the page as seen, asked of PDFium itself.
 
         It knows about rotation, crop boxes and boxes with swapped corners.
@@ -236,8 +283,34 @@ def _text(textpage: Any, count: int) -> str:
     return "".join(chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd" for code in codes)
 
 
-def _words(textpage: Any, text: str, placing: tuple[float, float, float, float, float, float]) -> Iterator[Word]:
-    """Characters joined to words: a space, a step sideways or a jump begins a new one."""
+def _slant(textpage: Any, text: str) -> int:
+    """The quarter turn, in degrees clockwise, by which most of the text is turned on the paper; 0 where most is not."""
+    counts = [0, 0, 0, 0]
+    places = [index for index, letter in enumerate(text) if not letter.isspace()]
+    sample = places[:: len(places) // SAMPLE + 1]
+    for index in sample:
+        angle = math.degrees(raw.FPDFText_GetCharAngle(textpage, index))
+        if abs((angle + 45) % 90 - 45) <= STRAIGHT:
+            counts[round(angle / 90) % 4] += 1
+    most = max(range(4), key=counts.__getitem__)
+    return 90 * most if 2 * counts[most] > len(sample) else 0
+
+
+def _turned(placing: Placing, slant: int, rotation: int) -> Placing:
+    """The matrix from the space in which text of this slant runs to the right, to shares of the page after rotation."""
+    a, b, c, d, e, f = placing
+    for _ in range(slant // 90):
+        a, b, c, d = -c, -d, a, b
+    for _ in range(rotation // 90):
+        a, b, c, d, e, f = -b, a, -d, c, 1 - f, e
+    return a, b, c, d, e, f
+
+
+def _words(textpage: Any, text: str, placing: Placing, slant: int = 0) -> Iterator[Word]:
+    """Characters joined to words: a space, a step sideways or a jump begins a new one.
+
+    The steps are those along the text: boxes are brought into the space in which it runs to the right.
+    """
     rect, strict = raw.FS_RECTF(), [ctypes.c_double() for _ in range(4)]
     reference, box_of = ctypes.byref(rect), raw.FPDFText_GetLooseCharBox
     letters: list[str] = []
@@ -256,6 +329,8 @@ def _words(textpage: Any, text: str, placing: tuple[float, float, float, float, 
         if right <= left or top <= bottom:
             raw.FPDFText_GetCharBox(textpage, index, *strict)
             left, right, bottom, top = (number.value for number in strict)
+        for _ in range(slant // 90):
+            left, bottom, right, top = -top, left, -bottom, right
         if letters:
             reach = STEP * max(y1 - y0, top - bottom)
             upright = x1 - x0 >= y1 - y0 or len(letters) == 1
@@ -275,7 +350,7 @@ def _words(textpage: Any, text: str, placing: tuple[float, float, float, float, 
         yield Word("".join(letters), _seen(x0, y0, x1, y1, placing))
 
 
-def _seen(x0: float, y0: float, x1: float, y1: float, placing: tuple[float, float, float, float, float, float]) -> Box:
+def _seen(x0: float, y0: float, x1: float, y1: float, placing: Placing) -> Box:
     a, b, c, d, e, f = placing
     xs = (a * x0 + c * y0 + e, a * x1 + c * y1 + e)
     ys = (b * x0 + d * y0 + f, b * x1 + d * y1 + f)
