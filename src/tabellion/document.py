@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
 import os
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.errors import RateLimited, StoreError
 from tabellion.reading.issue import Issue
+from tabellion.reading.pages import default_sandbox, plain
 from tabellion.reading.reader import Progress, Reading, read_local
 
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from tabellion.config import Config
     from tabellion.models.base import Model
     from tabellion.reading.limits import Limits
-    from tabellion.reading.pages import OCR
+    from tabellion.reading.pages import OCR, Source
     from tabellion.reading.sandbox import Sandbox
     from tabellion.reading.types.doctype import DocumentType
 
@@ -30,7 +34,7 @@ MOST_PAGES = 10  #: that are sent to a model
 
 
 def read(
-    source: str | os.PathLike[str] | bytes,
+    source: Source,
     type: str | os.PathLike[str] | None = None,  # noqa: A002 - the word for it everywhere
     *,
     model: str | Model | None = None,
@@ -42,6 +46,7 @@ def read(
     progress: Progress | None = None,
     config: Config | None = None,
     most_pages: int = MOST_PAGES,
+    name: str | None = None,
 ) -> Reading:
     """What a document says: pages, fields with confidence and box, and what is wrong with them.
 
@@ -50,12 +55,12 @@ def read(
     '1234.50'
 
     With a model it is asked too, through its gate, and what it says is merged with what was read here; where it fails,
-    the reading has the issue `model_failed`. Within a running event loop use `aread`.
+    the reading has the issue `model_failed`. Bytes are called `name`. Within a running event loop use `aread`.
     """
     if not _asks(model):
         return read_local(
             source, type, password=password, ocr=ocr, types=_folders(config), words=words, limits=limits,
-            sandbox=sandbox, progress=progress,
+            sandbox=sandbox, progress=progress, name=name,
         )  # fmt: skip
     try:
         asyncio.get_running_loop()
@@ -68,13 +73,13 @@ def read(
     return asyncio.run(
         aread(
             source, type, model=model, ocr=ocr, password=password, words=words, limits=limits, sandbox=sandbox,
-            progress=progress, config=config, most_pages=most_pages,
+            progress=progress, config=config, most_pages=most_pages, name=name,
         )
     )  # fmt: skip
 
 
 async def aread(
-    source: str | os.PathLike[str] | bytes,
+    source: Source,
     type: str | os.PathLike[str] | None = None,  # noqa: A002 - the word for it everywhere
     *,
     model: str | Model | None = None,
@@ -86,6 +91,7 @@ async def aread(
     progress: Progress | None = None,
     config: Config | None = None,
     most_pages: int = MOST_PAGES,
+    name: str | None = None,
 ) -> Reading:
     """The same within an event loop, and in handlers, where the model's errors are raised: the engine tries again.
 
@@ -93,10 +99,11 @@ async def aread(
     """
     from tabellion.engine.job import current_job
 
+    began, source = time.monotonic(), plain(source)
     async with _opened(model, config) as asked:
-        reading = await asyncio.to_thread(
+        reading = await _in_thread(
             read_local, source, type, password=password, ocr=ocr, types=_folders(config), limits=limits,
-            words=words or asked is not None, sandbox=sandbox, progress=progress,
+            words=words or asked is not None, sandbox=sandbox or default_sandbox(), progress=progress, name=name,
         )  # fmt: skip
         if asked is None or reading.error is not None:
             return reading
@@ -106,7 +113,18 @@ async def aread(
             extract, asked, reading, source, _doctype(type, reading, config), sandbox=sandbox, limits=limits,
             password=password, most_pages=most_pages,
         )  # fmt: skip
-        return await (helped() if current_job.get() is not None else _persistently(helped, asked, reading))
+        found = await (helped() if current_job.get() is not None else _persistently(helped, asked, reading))
+        return replace(found, seconds=round(time.monotonic() - began, 3))
+
+
+async def _in_thread(work: Callable[..., Reading], *arguments: Any, sandbox: Sandbox, **options: Any) -> Reading:
+    """In one of the sandbox's threads. Who is cancelled kills the child at once: nobody waits for what it would say."""
+    stop = threading.Event()
+    run = functools.partial(contextvars.copy_context().run, work, *arguments, sandbox=sandbox, stop=stop, **options)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(sandbox.threads, run)
+    finally:
+        stop.set()
 
 
 def _asks(model: str | Model | None) -> bool:

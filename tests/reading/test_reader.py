@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from tabellion.engine.errors import ConfigurationError
+from tabellion.reading import reader
+from tabellion.reading.limits import MEBI, Limits
 from tabellion.reading.reader import HEAD, TAIL, Reading, read_local
 from tabellion.reading.sandbox import Sandbox
 from tests.reading import papers
@@ -105,3 +108,86 @@ def test_a_document_without_words_is_no_error(sandbox: Sandbox) -> None:
     reading = read_local(papers.pdf(()), sandbox=sandbox, types=(), ocr="never")
     assert reading.error is None
     assert reading.notes == ("no text was found",)
+
+
+TYPE = """name: hire
+version: "{version}"
+recognise: [tool hire]
+fields:
+  {field}: {{type: id, labels: {{en: [invoice no]}}}}
+"""
+
+
+def test_a_reading_says_by_what_of_what_it_was_made(sandbox: Sandbox) -> None:
+    """The type's version and key, the bytes' digest, the name they were given, the time."""
+    content = papers.pdf(INVOICE)
+    told = read_local(bytearray(content), "invoice", sandbox=sandbox, types=(), name="post/a.pdf").told()
+    assert (told["file"], told["sha256"], told["type_version"]) == (
+        "post/a.pdf", hashlib.sha256(content).hexdigest(), "1",
+    )  # fmt: skip
+    assert told["type_key"].startswith("invoice/1/")
+    assert told["seconds"] >= 0.0
+
+
+def test_a_limit_keeps_its_code_when_no_page_is_left() -> None:
+    """An image that is too much for its child is not a damaged PDF."""
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("this system does not say")
+    with Sandbox(size=1) as pool:
+        reading = read_local(
+            papers.encoded(papers.drawing(), "JPEG"), sandbox=pool, types=(), limits=Limits(memory=150 * MEBI)
+        )  # fmt: skip
+    assert reading.error is not None
+    assert reading.error["code"] == "resource_limit"
+
+
+def test_a_type_with_a_mistake_does_not_stop_what_does_not_ask_for_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Reading goes on without it and notes the line; who asks for it is told."""
+    (tmp_path / "lease.yaml").write_text("name: lease\nversion: [\n")
+    reading = read_local(papers.pdf(INVOICE), sandbox=sandbox, types=(tmp_path,))
+    assert (reading.error, reading.type) == (None, "invoice")
+    (note,) = reading.notes
+    assert "the type lease was left out" in note
+    assert "lease.yaml:" in note
+    with pytest.raises(ConfigurationError, match=r"lease\.yaml"):
+        read_local(papers.pdf(INVOICE), "lease", sandbox=sandbox, types=(tmp_path,))
+
+
+def test_a_type_that_was_edited_is_read_anew(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A child that knows it from before does not use what it knew."""
+    path = tmp_path / "hire.yaml"
+    for version, field in (("1", "number"), ("2", "invoice_number")):
+        path.write_text(TYPE.format(version=version, field=field))
+        reading = read_local(papers.pdf(INVOICE), path, sandbox=sandbox, types=())
+        assert (reading.type_version, values(reading)) == (version, {field: "A-77"})
+
+
+def test_a_type_is_found_from_where_we_are_now(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Children that were started elsewhere read the same file."""
+    read_local(papers.pdf(INVOICE), sandbox=sandbox, types=())
+    monkeypatch.chdir(tmp_path)
+    Path("types").mkdir()
+    Path("types/hire.yaml").write_text(TYPE.format(version="1", field="number"))
+    for kind in ("hire", "types/hire.yaml"):
+        assert values(read_local(papers.pdf(INVOICE), kind, sandbox=sandbox)) == {"number": "A-77"}
+
+
+def test_more_words_than_a_message_holds_are_trimmed_and_noted(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first and the last pages are looked at; all pages are told."""
+    monkeypatch.setattr(reader, "FRAME", reader.REST + 4000)
+    reading = read_local(papers.pdf(INVOICE, pages=6), sandbox=sandbox, types=(), words=True)
+    assert (reading.error, reading.notes, values(reading)["total"]) == (None, (reader.TRIMMED,), "120.00")
+    assert [len(page.words) for page in reading.pages] == [len(reading.pages[0].words)] * 6
+    pages = list(reading.pages)
+    assert [page.number for page in reader._fitting(pages, 4000)] == [1, 6]
+    assert reader._fitting(pages, 1 << 20) == pages
+
+
+def test_pages_and_embedded_files_fit_a_message_together(sandbox: Sandbox) -> None:
+    """Files as large as are handed on leave room for the words."""
+    paper = papers.pdf_with_file("a.xml", b"<a>" + b"x" * 9_990_000 + b"</a>")
+    assert read_local(paper, "receipt", sandbox=sandbox, types=()).error is None

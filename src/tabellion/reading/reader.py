@@ -7,25 +7,34 @@ print(reading.fields["total"].value, reading.fields["total"].confidence)
 from __future__ import annotations
 
 import base64
+import functools
 import os
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tabellion.engine.errors import ConfigurationError
+from tabellion.reading.child import FRAME
 from tabellion.reading.errors import CODES, Unreadable
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
-from tabellion.reading.page import Page
-from tabellion.reading.pages import OCR, Document, default_sandbox, open_document, page_told
+from tabellion.reading.page import Page, page_told
+from tabellion.reading.pages import OCR, Document, Source, default_sandbox, failed, open_document, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
+from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.rules import verdict
 
 TASK = "tabellion.reading.work:read"  #: named, not imported: only children load the field reader
 #: Fields stand on the first pages, and sums on the last: the words of what lies between are not kept for them.
 HEAD, TAIL = 30, 5
+#: What a word takes in a message beside its letters, at most; and what a message holds beside pages and embedded files.
+WORD_BYTES, REST = 64, 256 << 10
+TRIMMED = "more words than can be looked at for fields: those of some pages were left out"
 
 Progress = Callable[[int, int], None]  #: pages read, pages there are
 
@@ -47,6 +56,10 @@ class Reading:
     changes: tuple[tuple[str, str, str], ...] = field(default=(), repr=False)  #: each mending: kind, before, after
     model: str | None = None
     cost: float | None = None
+    type_version: str | None = None
+    type_key: str | None = None  #: the type's version and digest: what was read by another is to be read again
+    sha256: str | None = None  #: of the document's bytes
+    seconds: float | None = None  #: that reading took, on the clock
 
     @property
     def verdict(self) -> str:
@@ -56,7 +69,8 @@ class Reading:
     def told(self, *, words: bool = False) -> dict[str, Any]:
         """As JSON tells it; with the text and every word if asked for."""
         told: dict[str, Any] = {
-            "file": self.file, "type": self.type, "kind": self.kind, "verdict": self.verdict,
+            "file": self.file, "sha256": self.sha256, "type": self.type, "type_version": self.type_version,
+            "type_key": self.type_key, "kind": self.kind, "verdict": self.verdict, "seconds": self.seconds,
             "pages": [page.summary() for page in self.pages],
             "fields": {name: one.told() for name, one in self.fields.items()},
             "issues": [issue.told() for issue in self.issues], "notes": list(self.notes),
@@ -75,7 +89,7 @@ class Reading:
 
 
 def read_local(
-    source: str | os.PathLike[str] | bytes,
+    source: Source,
     type: str | os.PathLike[str] | None = None,  # noqa: A002 - the word for it everywhere
     *,
     password: str | None = None,
@@ -85,22 +99,48 @@ def read_local(
     limits: Limits | None = None,
     sandbox: Sandbox | None = None,
     progress: Progress | None = None,
+    name: str | None = None,
+    stop: threading.Event | None = None,
 ) -> Reading:
-    """Reads a path or bytes. Never raises for what is wrong with the document: that is the reading's `error`."""
-    name = "<bytes>" if isinstance(source, bytes) else os.fspath(source)
+    """Reads a path or bytes, which `name` names. Never raises for what is wrong with the document: that is its `error`.
+
+    Raises `ReaderLost` when somebody else killed the process that read it, `Stopped` once another thread set `stop`.
+    """
+    began = time.monotonic()
+    source = plain(source)
+    made = Reading(name or ("<bytes>" if isinstance(source, bytes) else str(os.fspath(source))))
     files = type_files(type, types)
+    files, notes = (files, []) if type is not None else usable(files)
     pool = sandbox or default_sandbox()
     try:
-        with open_document(source, sandbox=pool, limits=limits, password=password, ocr=ocr) as document:
+        with open_document(
+            source, sandbox=pool, limits=limits, password=password, ocr=ocr, name=name, stop=stop
+        ) as document:  # fmt: skip
+            made = replace(made, kind=document.header.kind.value, sha256=document.sha256)
             pages, text = _pages(document, words, progress)
             header = document.header
         if all(page.source == "failed" for page in pages):
-            raise Unreadable(_code(pages), pages[0].error or "" if pages else "")
-        said = understand(pages, header.attachments, header.claims, files, pool, limits, boosted=words)
+            first = pages[0] if pages else failed(1, "")
+            raise Unreadable(first.error_code or "pdf_damaged", first.error or "")
+        said = understand(pages, header.attachments, header.claims, files, pool, limits, boosted=words, stop=stop)
+        used = next((path for path in files if path.stem == said.type), None)
+        if used is None:
+            raise Unreadable("reader_crashed", f"{CODES['reader_crashed']} of its senses")
     except Unreadable as error:
-        return Reading(str(name), error={"code": error.code, "message": str(error)})
-    notes = [*header.notes, *(("no text was found",) if not any(page.words for page in pages) else ())]
-    return replace(said, file=str(name), kind=header.kind.value, pages=tuple(pages), notes=tuple(notes), text=text)
+        failure = {"code": error.code, "message": str(error)}
+        return replace(made, kind=None, error=failure, seconds=_since(began))
+    notes = [*header.notes, *notes, *said.notes]
+    if not any(page.words for page in pages):
+        notes.append("no text was found")
+    doctype = _compiled(used)
+    return replace(
+        said, file=made.file, kind=made.kind, sha256=made.sha256, pages=tuple(pages), notes=tuple(notes), text=text,
+        type_version=doctype.version, type_key=doctype.key, seconds=_since(began),
+    )  # fmt: skip
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 3)
 
 
 def understand(
@@ -112,19 +152,22 @@ def understand(
     limits: Limits | None = None,
     *,
     boosted: bool = False,
+    stop: threading.Event | None = None,
 ) -> Reading:
     """The fields and issues of pages that were read, from a child."""
+    embedded = [[name, base64.b64encode(data).decode()] for name, data in attachments]
+    telling = _telling(pages)
+    fitting = _fitting(telling, FRAME - REST - sum(len(data) for _, data in embedded))
     arguments = {
-        "pages": [page_told(page) for page in _telling(pages)],
-        "attachments": [[name, base64.b64encode(data).decode()] for name, data in attachments],
+        "pages": [page_told(page) for page in fitting], "attachments": embedded,
         "claims": claims, "types": [str(path) for path in types], "boosted": boosted,
     }  # fmt: skip
     said: dict[str, Any] = {}
-    for message in sandbox.run(TASK, arguments, limits=limits):
+    for message in sandbox.run(TASK, arguments, limits=limits, stop=stop):
         said = message
     try:
         return Reading(
-            "", type=str(said["type"]),
+            "", type=str(said["type"]), notes=(TRIMMED,) if len(fitting) < len(telling) else (),
             fields={str(name): _field(told) for name, told in said["fields"].items()},
             issues=tuple(_issue(told) for told in said["issues"]), boosted=str(said.get("boosted", "")),
             changes=tuple((str(kind), str(before), str(after)) for kind, before, after in said.get("changes", ())),
@@ -134,13 +177,43 @@ def understand(
 
 
 def type_files(kind: str | os.PathLike[str] | None, folders: Sequence[str | Path]) -> list[Path]:
-    """The file of the type that is asked for; all there are when none is, the invoice first: it is the likeliest."""
+    """The file of the type that is asked for; all there are when none is, the invoice first: it is the likeliest.
+
+    Their paths are absolute: children were started elsewhere.
+    """
     found = typefile.available(folders)
     if isinstance(kind, str) and kind in found and found[kind].parent == typefile.SHIPPED:
         return [found[kind]]
     if kind is not None:
-        return [Path(typefile.load(kind if isinstance(kind, str) else Path(kind), folders).file)]
+        return [Path(typefile.load(kind if isinstance(kind, str) else Path(kind), folders).file).absolute()]
     return sorted((path.absolute() for path in found.values()), key=lambda path: path.stem != "invoice")
+
+
+def usable(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """The files that hold a type, and a note for each that does not: one with a mistake must not stop all reading."""
+    kept, notes = [], []
+    for path in files:
+        try:
+            if path.parent != typefile.SHIPPED:
+                _compiled(path)
+            kept.append(path)
+        except ConfigurationError as error:
+            what = str(error).splitlines()
+            notes.append(f"the type {path.stem} was left out: {what[1] if len(what) > 1 else what[0]}")
+    return kept, notes
+
+
+def _compiled(path: Path) -> DocumentType:
+    try:
+        status = path.stat()
+    except OSError:
+        return typefile.read(path)  # says what is wrong
+    return _compiled_as(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled_as(path: Path, _changed: int, _size: int) -> DocumentType:
+    return typefile.read(path)
 
 
 def _pages(document: Document, words: bool, progress: Progress | None) -> tuple[list[Page], str]:
@@ -163,12 +236,16 @@ def _telling(pages: Sequence[Page]) -> list[Page]:
     return [page for place, page in enumerate(pages) if page.words and (place < HEAD or place >= len(pages) - TAIL)]
 
 
-def _code(pages: Sequence[Page]) -> str:
-    """The code of a document of which no page could be read."""
-    for code, meaning in CODES.items():
-        if pages and pages[0].error and meaning in pages[0].error:
-            return code
-    return "pdf_damaged"
+def _fitting(pages: Sequence[Page], most: int) -> list[Page]:
+    """As many pages as a message holds: from both ends inward, for that is where fields stand."""
+    kept: dict[int, Page] = {}
+    for step in range(len(pages)):
+        place = step // 2 if step % 2 == 0 else len(pages) - 1 - step // 2
+        most -= sum(WORD_BYTES + len(word.text) * (1 if word.text.isascii() else 4) for word in pages[place].words)
+        if most < 0:
+            break
+        kept[place] = pages[place]
+    return [kept[place] for place in sorted(kept)]
 
 
 def _field(told: Mapping[str, Any]) -> Field:

@@ -115,6 +115,11 @@ def _contradictions(exact: Mapping[str, Field], printed: Mapping[str, Field]) ->
     return [Issue("xml_differs", "warning", message, ("total",), "the same invoice twice")]
 
 
-@lru_cache(maxsize=64)
 def _type(path: str) -> DocumentType:
+    status = Path(path).stat()
+    return _type_as(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=64)
+def _type_as(path: str, _changed: int, _size: int) -> DocumentType:
     return typefile.read(Path(path))
