@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -10,6 +11,7 @@ from PIL import Image
 from tabellion.reading.draw import COLORS, draw, mark
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
+from tabellion.reading.pages import open_document
 from tabellion.reading.sandbox import Sandbox
 from tests.reading import papers
 
@@ -76,3 +78,35 @@ def test_absurd_sizes_are_drawn_small(sandbox: Sandbox) -> None:
     content = papers.raw_pdf(b"/MediaBox[0 0 10 2147483647]")
     drawn = opened(draw(content, width=10**9, sandbox=sandbox, limits=Limits(pixels=1_000_000)))
     assert drawn.width * drawn.height <= 1_020_000
+
+
+def test_a_page_that_was_turned_is_drawn_as_its_boxes_say(sandbox: Sandbox) -> None:
+    """Where a word of a sideways text layer is said to stand, there is its ink."""
+    content = papers.pdf(("Northern",), rotation=90)
+    with open_document(content, sandbox=sandbox) as document:
+        (page,) = document
+    drawn = opened(draw(content, rotation=page.rotation, width=800, sandbox=sandbox)).convert("L")
+    x0, y0, x1, y1 = page.words[0].box
+    inked = drawn.point(lambda value: 255 * (value < 128)).getbbox()
+    assert inked is not None
+    assert x0 * drawn.width - 2 < inked[0] < inked[2] < x1 * drawn.width + 2
+    assert y0 * drawn.height - 2 < inked[1] < inked[3] < y1 * drawn.height + 2
+
+
+def test_boxes_of_any_order_are_drawn_on_the_page(sandbox: Sandbox) -> None:
+    """Corners are put in order and kept on the page."""
+    content = papers.encoded(Image.new("L", (200, 100), 255))
+    straight, odd = (
+        draw(content, width=400, boxes={"a": box}, sandbox=sandbox) for box in ((0.5, 0.5, 1, 1), (9, 7, 0.5, 0.5))
+    )
+    assert straight == odd
+
+
+@pytest.mark.parametrize(
+    "options", [{"width": 0}, {"width": -5}, {"format": "EXE"}, {"rotation": 45}, {"boxes": {"a": (0, 0, 1)}},
+                {"boxes": {"a": (0, 0, 1, float("nan"))}}],
+)  # fmt: skip
+def test_mistakes_of_the_caller_are_told_to_the_caller(options: dict[str, Any], sandbox: Sandbox) -> None:
+    """Before anything is drawn; the document is not to blame."""
+    with pytest.raises(ValueError, match="not"):
+        draw(papers.encoded(Image.new("L", (9, 9))), sandbox=sandbox, **options)

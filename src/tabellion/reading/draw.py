@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import io
-import os
+import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tabellion.reading.child import contents
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Box
-from tabellion.reading.pages import default_sandbox
+from tabellion.reading.pages import Source, default_sandbox, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.sniff import Kind, opened, sniff
 
@@ -31,7 +31,7 @@ COLORS = ("#c0392b", "#1f618d", "#1e8449", "#7d3c98", "#b9560f", "#0e6655", "#a9
 
 
 def draw(
-    source: str | os.PathLike[str] | bytes,
+    source: Source,
     number: int = 1,
     *,
     boxes: Mapping[str, Box] | None = None,
@@ -46,15 +46,30 @@ def draw(
 
     Give a page's `rotation` too, and the picture is turned upright as the page was for its boxes.
     """
+    if width < 1:
+        raise ValueError(f"width is a number of pixels, not {width!r}")
+    if format not in get_args(Format):
+        raise ValueError(f"format is one of {', '.join(get_args(Format))}, not {format!r}")
+    if rotation % 90:
+        raise ValueError(f"rotation is 0, 90, 180 or 270, not {rotation!r}")
     pool = sandbox or default_sandbox()
     bounds = limits or pool.limits
+    held = {name: _held(name, box) for name, box in (boxes or {}).items()}
     arguments = {
-        "number": number, "boxes": {name: list(box) for name, box in (boxes or {}).items()}, "rotation": rotation,
+        "number": number, "boxes": held, "rotation": rotation,
         "width": min(width, WIDEST), "format": format, "password": password, "limits": bounds.told(),
     }  # fmt: skip
-    with opened(source, bounds) as (file, _, _):
+    with opened(plain(source), bounds) as (file, _, _):
         chunks = [base64.b64decode(str(item["chunk"])) for item in pool.run(TASK, arguments, file, bounds)]
     return b"".join(chunks)
+
+
+def _held(name: str, box: Box) -> list[float]:
+    """A box on the page, its corners in order, whoever made it."""
+    if len(box) != 4 or not all(math.isfinite(side) for side in box):
+        raise ValueError(f"the box of {name!r} is not four numbers: {box!r}")
+    x0, y0, x1, y1 = (min(1.0, max(0.0, float(side))) for side in box)
+    return [min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)]
 
 
 def render(
