@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from tabellion.cli.app import app
 from tabellion.engine.errors import Permanent
+from tests.reading import papers
 
 
 @pytest.fixture
@@ -65,3 +66,38 @@ def test_data_that_is_no_json_is_an_error(invoice: Path) -> None:
         CliRunner().invoke(app, ["ground", str(invoice), str(file)], catch_exceptions=False)
     with pytest.raises(Permanent, match=r"none\.json"):
         CliRunner().invoke(app, ["ground", str(invoice), str(invoice.parent / "none.json")], catch_exceptions=False)
+
+
+def test_a_field_may_be_called_like_an_answer(invoice: Path) -> None:
+    """Fields called match, value or page are looked for like any other."""
+    code, output = run(invoice, {"match": "Total", "page": {"match": "Durand"}})
+    assert code == 6
+    rows = [line.split()[:3] for line in output.splitlines() if "match" in line][1:]
+    assert rows == [["match", "Total", "exact"], ["page.match", "Durand", "ungrounded"]]
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_data_beyond_any_depth_is_an_error(invoice: Path, options: tuple[str, ...]) -> None:
+    """One clear message."""
+    data: list[object] = []
+    for _ in range(900):
+        data = [data]
+    with pytest.raises(Permanent, match="too deep"):
+        run(invoice, data, *options)
+
+
+def test_what_was_read_is_grounded_by_its_fields(invoice: Path) -> None:
+    """Of a reading's own JSON the values are looked for, not the file's name or its size."""
+    fields = {"total": {"value": "1234.50", "confidence": 0.9, "page": 1, "box": None, "quote": "1 234,50"}}
+    reading = {"file": "invoice.pdf", "verdict": "accept", "pages": [{"number": 1}], "fields": fields}
+    code, output = run(invoice, reading, "--json")
+    told = json.loads(output)
+    assert (code, list(told), told["total"]["match"]) == (0, ["total"], "exact")
+
+
+def test_an_encrypted_document_is_opened_by_its_password(invoice: Path) -> None:
+    """Without it the message says how to give it."""
+    invoice.write_bytes(papers.pdf(password="view"))
+    with pytest.raises(Permanent, match="--password, or TABELLION_PDF_PASSWORD"):
+        run(invoice, {"total": "120.00"})
+    assert run(invoice, {"total": "120.00"}, "--password", "view")[0] == 0

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tabellion.cli.read import _Progress, _readings
+from tabellion.reading.sandbox import ReaderLost, Sandbox
 from tests.reading import papers
 
 INVOICE = (
@@ -22,10 +27,11 @@ INVOICE = (
 )
 
 
-def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(*words: str | bytes, folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """The command as people run it."""
     command = [sys.executable, "-m", "tabellion", "read", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    return subprocess.run(command, cwd=folder, text=True, timeout=100, check=False, **streams)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +66,7 @@ def test_several_files_are_json_lines_in_their_order(folder: Path) -> None:
 def test_folders_are_read_and_results_written(folder: Path, tmp_path: Path) -> None:
     """A folder stands for its documents; --out writes a file for each."""
     done = run(str(folder), "--out", str(tmp_path / "out"), folder=tmp_path)
-    assert (done.returncode, done.stdout) == (6, "")
+    assert (done.returncode, done.stdout, done.stderr) == (6, "", "skipped 1 files that are no documents\n")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.json", "b.json", "bad.json"]
     assert json.loads((tmp_path / "out" / "b.json").read_text())["fields"]["total"]["value"] == "99.00"
 
@@ -84,3 +90,108 @@ def test_mistakes_of_the_command_are_usage(folder: Path, tmp_path: Path) -> None
     """A wrong option and an empty folder exit with 2."""
     assert run("a.pdf", "--ocr", "sometimes", folder=folder).returncode == 2
     assert run(str(tmp_path), folder=folder).returncode == 2
+
+
+def test_documents_of_one_name_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    """Each has a name of its own, that of a numbered one included, for its JSON and for its pictures."""
+    for name in ("x/inv-2.pdf", "x/inv.pdf", "y/inv.pdf"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(papers.pdf((name, *INVOICE)))
+    done = run("x/inv-2.pdf", "x/inv.pdf", "y/inv.pdf", "--out", "o", "--draw", "o", folder=tmp_path)
+    told = {path.name: json.loads(path.read_text()) for path in (tmp_path / "o").glob("*.json")}
+    assert done.returncode == 0, done.stderr
+    assert {name: one["file"] for name, one in told.items()} == {
+        "inv-2.json": "x/inv-2.pdf", "inv.json": "x/inv.pdf", "inv-3.json": "y/inv.pdf",
+    }  # fmt: skip
+    pictures = [picture for one in told.values() for picture in one["drawn"]]
+    assert sorted(pictures) == ["o/inv-1.png", "o/inv-2-1.png", "o/inv-3-1.png"]
+    assert len(list((tmp_path / "o").iterdir())) == 6
+
+
+def test_folders_within_folders_are_read_by_their_content(tmp_path: Path) -> None:
+    """Documents without an ending are found; the rest is counted, hidden files are not."""
+    for name in ("b", "sub/a.pdf", ".hidden/c.pdf"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(papers.pdf(INVOICE))
+    (tmp_path / "sub" / "x.txt").write_text("x")
+    os.mkfifo(tmp_path / "pipe")
+    done = run(".", folder=tmp_path)
+    assert [json.loads(line)["file"] for line in done.stdout.splitlines()] == ["b", "sub/a.pdf"]
+    assert (done.returncode, done.stderr) == (0, "skipped 2 files that are no documents\n")
+
+
+def test_a_document_comes_from_standard_input(folder: Path, tmp_path: Path) -> None:
+    """- is what comes in; its JSON and its picture have a name too."""
+    with (folder / "a.pdf").open("rb") as stream:
+        done = run("-", "--out", "o", "--draw", "o", folder=tmp_path, stdin=stream)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "o" / "stdin.json").read_text())["fields"]["total"]["value"] == "120.00"
+    assert (tmp_path / "o" / "stdin-1.png").exists()
+
+
+@pytest.mark.parametrize("option", ["--out", "--draw"])
+def test_a_folder_that_cannot_be_one_is_said_before_anything_is_read(option: str, folder: Path) -> None:
+    """One line, exit code 5, nothing printed."""
+    done = run("a.pdf", option, "notes.txt", folder=folder)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == f"error: {option} notes.txt: this cannot be a folder (File exists)\n"
+
+
+def test_a_full_disk_is_one_line(folder: Path) -> None:
+    """What cannot be printed is an error with a code, not a traceback."""
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no full device")
+    with Path("/dev/full").open("w") as full:
+        done = run("a.pdf", folder=folder, stdout=full)
+    assert (done.returncode, done.stderr) == (5, "error: No space left on device\n")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(folder: Path) -> None:
+    """`tabellion read … | head -1` ends quietly."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = run("a.pdf", "b.pdf", folder=folder, stdout=closed)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_names_that_are_no_text_are_told_and_written(tmp_path: Path) -> None:
+    """A name that is not UTF-8 stands in the JSON as it is escaped there."""
+    if sys.platform == "darwin":
+        pytest.skip("this system has no such names")
+    name = b"bad\xff.pdf"
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(papers.pdf(INVOICE))
+    done = run(name, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.fsencode(json.loads(done.stdout)["file"]) == name
+    assert run(name, "--out", "o", folder=tmp_path).returncode == 0
+    (written,) = (tmp_path / "o").iterdir()
+    assert os.fsencode(json.loads(written.read_bytes())["file"]) == name
+
+
+def test_no_more_documents_are_taken_than_are_read_at_a_time() -> None:
+    """However many there are, results that nobody has taken are few."""
+    taken: list[int] = []
+
+    def sources() -> Iterator[tuple[Path, bytes]]:
+        for number in range(50):
+            taken.append(number)
+            yield Path(f"{number}.pdf"), b""
+
+    with Sandbox(size=2) as sandbox, _Progress(50) as progress:
+        readings = _readings(sandbox, progress, sources(), {})
+        assert next(readings).file == "0.pdf"
+        assert len(taken) == 4
+        assert [reading.file for reading in readings] == [f"{number}.pdf" for number in range(1, 50)]
+
+
+def test_a_reader_that_was_killed_costs_one_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told as that document's error, and the others are read."""
+
+    def read(source: bytes, **options: Any) -> None:
+        raise ReaderLost("killed")
+
+    monkeypatch.setattr("tabellion.document.read", read)
+    with Sandbox(size=1) as sandbox, _Progress(1) as progress:
+        (reading,) = _readings(sandbox, progress, [(Path("a.pdf"), b"")], {})
+    assert reading.error == {"code": "reader_crashed", "message": "killed"}

@@ -134,3 +134,10 @@ def test_folders_are_configured(folder: Path) -> None:
     """`types` in tabellion.toml names other folders."""
     (folder / "tabellion.toml").write_text("types = ['elsewhere']\n")
     assert [one["name"] for one in told("list")] == ["deed", "invoice", "receipt"]
+
+
+def test_what_to_write_instead_may_have_several_lines(folder: Path) -> None:
+    """Each is printed as a line, to be copied."""
+    (folder / "types" / "lease.yaml").write_text('name: lease\nversion: "1"\n')
+    lines = run("check")[0].stdout.splitlines()
+    assert lines[1:] == ["   fix: fields:", "     total: {type: money, required: true}"]

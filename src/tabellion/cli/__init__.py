@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 
 from tabellion.cli.app import app
@@ -13,11 +16,31 @@ OK, USAGE, CONFIGURATION, DATABASE, INPUT, PARTIAL = 0, 2, 3, 4, 5, 6
 
 def main() -> None:
     """Runs the command line; every error of ours is one clear message and its own exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
     try:
         app()
     except TabellionError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the command line talks to people
         sys.exit(exit_code(error))
+    except OSError as error:
+        _close_output()
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)  # noqa: T201
+        sys.exit(INPUT)
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        _close_output()  # whoever reads what we print has seen enough, which is no error
+        sys.exit(OK)
+
+
+def _close_output() -> None:
+    """So that Python does not try again to write what could not be written."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
 
 
 def exit_code(error: TabellionError) -> int:

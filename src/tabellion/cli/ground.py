@@ -7,12 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
+LEAF = {"value", "page", "box", "quote", "match"}  #: what a value has that was looked for; a field may be called so
+
 
 def ground(
     file: Annotated[Path, typer.Argument(help="A PDF or an image.")],
     data: Annotated[
         Path, typer.Argument(help="JSON: values, or {value, quote} as models answer; - reads standard input.")
     ],
+    password: Annotated[
+        str | None, typer.Option("--password", envvar="TABELLION_PDF_PASSWORD", help="Opens an encrypted PDF.")
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the data with page, box, quote and match of each value.")
     ] = False,
@@ -24,18 +29,28 @@ def ground(
         tabellion ground invoice.pdf invoice.json
     """
     from tabellion.cli import output
-    from tabellion.reading.grounding.ground import ground_all, ungrounded
+    from tabellion.engine.errors import Permanent
+    from tabellion.reading.errors import Unreadable
+    from tabellion.reading.grounding.ground import UNGROUNDED, ground_all
     from tabellion.reading.pages import open_document
 
     values = _values(data)
-    with open_document(file) as document:
-        told = ground_all(values, list(document))
-    if json:
-        output.as_json(told)
-    else:
+    try:
+        with open_document(file, password=password) as document:
+            told = ground_all(values, list(document))
+        leaves = _leaves(told)
+        if json:
+            output.as_json(told)
+    except Unreadable as error:
+        if error.code != "pdf_encrypted":
+            raise
+        raise Unreadable(error.code, f"{error} (--password, or TABELLION_PDF_PASSWORD)") from None
+    except RecursionError:
+        raise Permanent(f"{data}: lists or objects within each other, too deep to follow") from None
+    if not json:
         headings = ("field", "value", "match", "page", "box", "quote")
-        output.show(output.table("", headings, [_shown(path, one) for path, one in _leaves(told)]))
-    if any(True for _ in ungrounded(told)):
+        output.show(output.table("", headings, [_shown(path, one) for path, one in leaves]))
+    if any(one["match"] == UNGROUNDED for _, one in leaves):
         raise typer.Exit(6)
 
 
@@ -46,15 +61,28 @@ def _values(path: Path) -> Any:
 
     try:
         text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text("utf-8")
-        return loads(text)
+        values = loads(text)
     except OSError as error:
         raise Permanent(f"{path}: {error.strerror}") from None
     except (JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Permanent(f"{path}: not JSON: {error}") from None
+    # What `tabellion read` wrote: its fields are the values, the rest is about the file.
+    own = isinstance(values, dict) and {"file", "verdict", "pages", "fields"} <= values.keys()
+    return _grounded(values["fields"]) if own else values
+
+
+def _grounded(fields: Any) -> Any:
+    """The values and quotes of a reading's fields."""
+    if not isinstance(fields, dict):
+        return fields
+    return {
+        name: {key: one[key] for key in ("value", "quote") if key in one} if isinstance(one, dict) else one
+        for name, one in fields.items()
+    }
 
 
 def _leaves(told: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
-    if isinstance(told, dict) and "match" in told:
+    if isinstance(told, dict) and told.keys() >= LEAF and not isinstance(told["value"], dict | list):
         return [(path, told)]
     if isinstance(told, dict):
         parts = [(f"{path}.{key}" if path else str(key), value) for key, value in told.items()]

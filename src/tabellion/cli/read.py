@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +13,18 @@ if TYPE_CHECKING:
     from tabellion.reading.reader import Reading
     from tabellion.reading.sandbox import Sandbox
 
+STANDARD_INPUT = Path("-")
 ENDINGS = {".pdf", ".png", ".jpg", ".jpeg", ".webp", ".gif", ".tif", ".tiff", ".bmp"}
 
 
 def read(
     context: typer.Context,
-    files: Annotated[list[Path], typer.Argument(help="Documents, or folders of them.", metavar="FILE…")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Documents, folders of them with all that is in them, or - for standard input.", metavar="FILE…"
+        ),
+    ],
     type: Annotated[  # noqa: A002 - the option's name
         str | None,
         typer.Option("--type", "-t", help="invoice, receipt, deed, a type of yours or its file. [default: found out]"),
@@ -54,9 +61,16 @@ def read(
 
     if ocr not in ("auto", "never", "always"):
         raise typer.BadParameter(f"--ocr {ocr}: say auto, never or always")
-    paths = list(_documents(files))
+    for option, folder in (("--out", out), ("--draw", draw)):
+        _made(option, folder)
+    paths, skipped = _documents(files)
+    if skipped:
+        typer.echo(f"skipped {skipped} files that are no documents", err=True)
     if not paths:
-        raise typer.BadParameter("no documents: the folders hold none of " + ", ".join(sorted(ENDINGS)))
+        raise typer.BadParameter("no documents: the folders hold no PDF and no image")
+    held = _standard_input() if STANDARD_INPUT in paths else b""
+    sources = [(path, held if path == STANDARD_INPUT else path) for path in paths]
+    names = _Names()
     with Sandbox(size=jobs) as sandbox, _Progress(len(paths)) as progress:
         sandbox.warm()  # it starts while we look for the configuration
         from tabellion.cli.load import config_of
@@ -64,40 +78,92 @@ def read(
         config = config_of(context)
         options = {"type": type, "model": model, "ocr": ocr, "password": password, "words": words, "config": config}
         failed = 0
-        for place, reading in enumerate(_readings(sandbox, progress, paths, options)):
+        for (path, source), reading in zip(sources, _readings(sandbox, progress, sources, options), strict=True):
             failed += reading.error is not None
             told = reading.told(words=words)
+            target = names.free("stdin" if path == STANDARD_INPUT else path.stem)
             if draw is not None and reading.error is None:
-                told["drawn"] = _drawn(reading, paths[place], draw, sandbox, password)
-            _say(told, out, alone=len(paths) == 1, taken=paths[:place])
+                told["drawn"] = _drawn(reading, source, draw / target, sandbox, password)
+            _say(told, out / f"{target}.json" if out is not None else None, alone=len(paths) == 1)
     if failed:
         raise typer.Exit(6)
 
 
-def _documents(files: Sequence[Path]) -> Iterator[Path]:
-    """The files themselves, and the documents of folders."""
+def _made(option: str, folder: Path | None) -> None:
+    """Makes the folder before anything is read, so that nothing is read in vain."""
+    from tabellion.engine.errors import Permanent
+
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Permanent(f"{option} {folder}: this cannot be a folder ({error.strerror})") from None
+
+
+def _documents(files: Sequence[Path]) -> tuple[list[Path], int]:
+    """The files themselves and the documents in folders, hidden ones left out; and how many files were skipped."""
+    found: list[Path] = []
+    skipped: list[object] = []
     for file in files:
-        if file.is_dir():
-            yield from sorted(one for one in file.iterdir() if one.suffix.lower() in ENDINGS)
-        else:
-            yield file
+        if not file.is_dir():
+            found.append(file)
+            continue
+        for folder, inner, names in os.walk(file, onerror=skipped.append):
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            for path in (Path(folder, name) for name in sorted(names) if not name.startswith(".")):
+                (found if path.suffix.lower() in ENDINGS or _readable(path) else skipped).append(path)
+    return found, len(skipped)
+
+
+def _readable(path: Path) -> bool:
+    """Whether a file with another ending, or none, is a document by its content."""
+    from tabellion.reading.errors import Unreadable
+    from tabellion.reading.limits import Limits
+    from tabellion.reading.sniff import opened
+
+    try:
+        with opened(path, Limits()):
+            return True
+    except (Unreadable, OSError):
+        return False
+
+
+def _standard_input() -> bytes:
+    import sys
+
+    from tabellion.reading.limits import Limits
+
+    return sys.stdin.buffer.read(Limits().bytes + 1)  # one more, and it is refused as too large
 
 
 def _readings(
-    sandbox: Sandbox, progress: _Progress, paths: Sequence[Path], options: dict[str, Any]
+    sandbox: Sandbox, progress: _Progress, sources: Iterable[tuple[Path, Path | bytes]], options: dict[str, Any]
 ) -> Iterator[Reading]:
     """Each document in the order it was given, several being read at a time."""
-    from concurrent.futures import ThreadPoolExecutor
+    from collections import deque
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     from tabellion.document import read as read_one
+    from tabellion.reading.reader import Reading
+    from tabellion.reading.sandbox import ReaderLost
+
+    def read(path: Path, source: Path | bytes) -> Reading:
+        try:
+            return read_one(source, name=str(path), sandbox=sandbox, progress=progress.page(path), **options)
+        except ReaderLost as error:  # costs this document, not the others
+            return Reading(str(path), error={"code": "reader_crashed", "message": str(error)})
 
     pool = ThreadPoolExecutor(sandbox.size)
+    pending: deque[Future[Reading]] = deque()
+    waiting = iter(sources)
     try:
-        pending = [
-            pool.submit(read_one, str(path), sandbox=sandbox, progress=progress.page(path), **options) for path in paths
-        ]
-        for future in pending:
-            yield future.result()
+        while True:
+            # No more at a time than keeps the children busy: results that nobody has taken yet fill the memory.
+            while len(pending) < 2 * sandbox.size and (one := next(waiting, None)) is not None:
+                pending.append(pool.submit(read, *one))
+            if not pending:
+                return
+            yield pending.popleft().result()
             progress.done()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -147,35 +213,56 @@ class _Progress:
             self._bar.advance(self._task)
 
 
-def _say(told: dict[str, Any], out: Path | None, *, alone: bool, taken: Sequence[Path]) -> None:
+class _Names:
+    """Names for what is written, each given once: documents of several folders may be called the same."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def free(self, stem: str) -> str:
+        """The document's own name; with a number where another one has it."""
+        name, number = stem, 1
+        while name.casefold() in self._given:
+            number += 1
+            name = f"{stem}-{number}"
+        self._given.add(name.casefold())
+        return name
+
+
+def _say(told: dict[str, Any], target: Path | None, *, alone: bool) -> None:
     import json
 
-    if out is None:
-        typer.echo(json.dumps(told, ensure_ascii=False, indent=2 if alone else None))
-        return
-    out.mkdir(parents=True, exist_ok=True)
-    target = _target(Path(told["file"]), taken)
-    (out / f"{target}.json").write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(told, ensure_ascii=False, indent=2 if alone or target is not None else None)
+    if target is None:
+        typer.echo(text)
+    else:
+        _write(target, (text + "\n").encode("utf-8", "backslashreplace"))
 
 
-def _target(path: Path, taken: Sequence[Path]) -> str:
-    """The document's own name; with a number where an earlier one has it."""
-    same = sum(other.stem == path.stem for other in taken)
-    return f"{path.stem}-{same + 1}" if same else path.stem
+def _write(target: Path, content: bytes) -> None:
+    """All of it or nothing: who looks meanwhile sees no half of a file."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
-def _drawn(reading: Reading, path: Path, folder: Path, sandbox: Sandbox, password: str | None) -> list[str]:
+def _drawn(
+    reading: Reading, source: Path | bytes, target: Path, sandbox: Sandbox, password: str | None
+) -> list[str]:  # fmt: skip
     """Pictures of the pages that fields stand on, and of the first."""
     from tabellion.reading.draw import draw
 
-    folder.mkdir(parents=True, exist_ok=True)
     made = []
     for page in reading.pages:
         boxes = {name: one.box for name, one in reading.fields.items() if one.box and one.page == page.number}
         if page.source == "failed" or (not boxes and page.number > 1):
             continue
-        target = folder / f"{path.stem}-{page.number}.png"
-        picture = draw(path, page.number, boxes=boxes, rotation=page.rotation, sandbox=sandbox, password=password)
-        target.write_bytes(picture)
-        made.append(str(target))
+        picture = draw(source, page.number, boxes=boxes, rotation=page.rotation, sandbox=sandbox, password=password)
+        written = target.with_name(f"{target.name}-{page.number}.png")
+        _write(written, picture)
+        made.append(str(written))
     return made

@@ -86,7 +86,9 @@ def _tell(result: dict[str, Any]) -> None:
     for one in result["mistakes"]:
         typer.echo(f"{result['file']}:{one['line']}:{one['column']}: {printable(one['what'])}")
         if one["fix"]:
-            typer.echo(f"   fix: {printable(one['fix'])}")
+            first, *more = one["fix"].split("\n")
+            for line in (f"   fix: {first}", *more):
+                typer.echo(printable(line))
 
 
 @types.command("list")
