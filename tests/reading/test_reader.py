@@ -191,3 +191,10 @@ def test_pages_and_embedded_files_fit_a_message_together(sandbox: Sandbox) -> No
     """Files as large as are handed on leave room for the words."""
     paper = papers.pdf_with_file("a.xml", b"<a>" + b"x" * 9_990_000 + b"</a>")
     assert read_local(paper, "receipt", sandbox=sandbox, types=()).error is None
+
+
+def test_prose_has_no_type_and_no_fields(sandbox: Sandbox) -> None:
+    """What is none of the types is read as text, and nothing is made up."""
+    reading = read_local(papers.pdf(("Once upon a time", "there was a page")), sandbox=sandbox, types=(), words=True)
+    assert (reading.type, reading.fields, reading.issues) == (None, {}, ())
+    assert "Once upon a time" in reading.text

@@ -35,6 +35,7 @@ def test_xml_is_exact_and_placed_on_the_page() -> None:
     assert (fields["total"].source, fields["total"].value, fields["total"].page) == ("xml", "119.00", 1)
     assert fields["total"].box is not None
     assert "printed on the page" in fields["total"].reasons
+    assert (fields["total"].quote, fields["subtotal"].quote) == ("119,00 €", "100,00 €")
     assert issues == []
 
 

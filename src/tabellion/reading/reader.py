@@ -167,7 +167,8 @@ def understand(
         said = message
     try:
         return Reading(
-            "", type=str(said["type"]), notes=(TRIMMED,) if len(fitting) < len(telling) else (),
+            "", type=None if said["type"] is None else str(said["type"]),
+            notes=(TRIMMED,) if len(fitting) < len(telling) else (),
             fields={str(name): _field(told) for name, told in said["fields"].items()},
             issues=tuple(_issue(told) for told in said["issues"]), boosted=str(said.get("boosted", "")),
             changes=tuple((str(kind), str(before), str(after)) for kind, before, after in said.get("changes", ())),

@@ -12,13 +12,13 @@ ENOUGH = 3000  # words: what a document is, it says on its first pages
 NARROW = 0.62  # width by height: a till's paper is narrower than any sheet
 
 
-def recognise(pages: Sequence[Page], types: Sequence[DocumentType]) -> tuple[DocumentType, float]:
-    """The likeliest type, and how much of the evidence speaks for it. The first one when nothing speaks."""
+def recognise(pages: Sequence[Page], types: Sequence[DocumentType]) -> tuple[DocumentType | None, float]:
+    """The likeliest type, and how much of the evidence speaks for it; none where nothing speaks for any."""
     text = " " + " ".join(_tokens(pages)) + " "
     scores = [_score(text, kind) + _shape(pages, kind) for kind in types]
     best = max(range(len(types)), key=lambda place: (scores[place], -place))
     total = sum(scores)
-    return types[best], scores[best] / total if total > 0 else 0.0
+    return (types[best], scores[best] / total) if total > 0 else (None, 0.0)
 
 
 def _tokens(pages: Sequence[Page]) -> list[str]:

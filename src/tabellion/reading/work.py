@@ -40,12 +40,13 @@ def read(
     heard = [page_heard(page) for page in pages]
     embedded = read_einvoice([(name, base64.b64decode(data)) for name, data in attachments], claims or {})
     kinds = [_type(path) for path in types]
+    kind: DocumentType | None
     kind, share = (kinds[0], 1.0) if len(kinds) == 1 else recognise(heard, kinds)
     if embedded is not None and embedded.syntax and len(kinds) > 1:
         kind, share = next((one for one in kinds if one.name == "invoice"), kind), 1.0
-    fields, issues = understood(heard, embedded, kind)
+    fields, issues = understood(heard, embedded, kind) if kind else ({}, [])
     said: dict[str, Any] = {
-        "type": kind.name,
+        "type": kind.name if kind else None,
         "share": share,
         "fields": {name: field.told() for name, field in fields.items()},
         "issues": [issue.told() for issue in issues],
@@ -66,7 +67,9 @@ def understood(
     fields = dict(printed)
     if embedded is not None and embedded.fields:
         index = Index(pages)
-        exact = {name: _placed(field, index) for name, field in embedded.fields.items() if name in kind}
+        exact = {
+            name: _placed(field, printed.get(name), index) for name, field in embedded.fields.items() if name in kind
+        }
         issues += _contradictions(exact, printed)
         whole = "total" in exact  # XML that breaks off before its sums is helped out by the words
         fields = {**{name: one for name, one in printed.items() if not whole or name not in NOT_BESIDE_XML}, **exact}
@@ -85,8 +88,11 @@ def understood(
 NOT_BESIDE_XML = ("line_items", "taxes", "due_date", "subtotal", "tax", "total", "payment_terms")
 
 
-def _placed(field: Field, index: Index) -> Field:
-    """The field with the place where the paper says the same."""
+def _placed(field: Field, printed: Field | None, index: Index) -> Field:
+    """The field with the place where the paper says the same: where its label stands, else anywhere."""
+    if printed is not None and printed.value == field.value:
+        reasons = (*field.reasons, "printed on the page")
+        return replace(field, page=printed.page, box=printed.box, quote=printed.quote, reasons=reasons)
     if not isinstance(field.value, str):
         return field
     where = ground(field.value, index)

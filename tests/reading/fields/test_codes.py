@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.reading.fields.codes import read_codes, read_forms
+from tabellion.reading.fields.codes import read_codes, read_ibans, read_tax_numbers
 from tests.reading.fields.paper import sheet
 
 
@@ -36,15 +36,26 @@ def test_a_date_is_no_number() -> None:
     assert read_codes(drawn, "invoice_number")[0].value == "88-A"
 
 
+def test_a_bank_account_is_known_by_its_form() -> None:
+    """An IBAN needs no label."""
+    assert [one.value for one in read_ibans(sheet("IBAN DE88 2008 0000 0970 3757 00"))] == ["DE88200800000970375700"]
+
+
 @pytest.mark.parametrize(
-    ("name", "text", "value"),
+    ("text", "kind", "value"),
     [
-        ("iban", "IBAN DE88 2008 0000 0970 3757 00", "DE88200800000970375700"),
-        ("vendor_tax_id", "USt-ID: DE136695976", "DE136695976"),
-        ("vendor_tax_id", "N° TVA intra : FR 11 123 456 782", "FR11123456782"),
-        ("vendor_tax_id", "TPS 123456789 RT 0001", "123456789RT0001"),
+        ("USt-ID: DE136695976", "VAT", "DE136695976"),
+        ("N° TVA intra : FR 11 123 456 782", "VAT", "FR11123456782"),
+        ("TPS : 12345 6789 RT0001", "GST", "123456789RT0001"),
+        ("T.V.Q. 1012345678 TQ 0001", "QST", "1012345678TQ0001"),
     ],
-)  # fmt: skip
-def test_some_codes_are_known_by_their_form(name: str, text: str, value: str) -> None:
-    """IBANs and tax ids need no label."""
-    assert [one.value for one in read_forms(sheet(text), name)] == [value]
+)
+def test_tax_numbers_are_known_and_named_by_their_form(text: str, kind: str, value: str) -> None:
+    """With spaces where people write them, each told once."""
+    assert [(one.how, one.value) for one in read_tax_numbers(sheet(f"{text}\n{text}"))] == [(kind, value)]
+
+
+def test_canadas_federal_number_comes_first() -> None:
+    """It is the vendor's, the provincial one stands beside it."""
+    drawn = sheet("TVQ 1012345678 TQ 0001\nTPS 123456789 RT 0001")
+    assert [one.how for one in read_tax_numbers(drawn)] == ["GST", "QST"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tabellion.reading.fields.dates import read_dates
-from tests.reading.fields.paper import sheet, values
+from tests.reading.fields.paper import fields, sheet, values
 
 
 def dates(drawing: str, kind: str = "invoice") -> tuple[str | None, str | None]:
@@ -52,3 +52,13 @@ def test_an_ambiguous_date_is_doubted() -> None:
     """Where nothing says which of day and month comes first, the reasons say so."""
     assert values("Invoice date: 03/04/2024\nInvoice No 7")["invoice_date"] == "2024-04-03"
     assert values("Invoice date: 03/04/2024\nBoston, MA 02108\nInvoice No 7")["invoice_date"] == "2024-03-04"
+
+
+def test_nobody_pays_before_the_invoice_is_issued() -> None:
+    """Where nothing tells day from month, the order in which the due date comes later is taken, and doubted."""
+    read = fields(
+        "Maple Tools Inc.\n5 King St\nToronto ON M5V 1K4\nInvoice No 7\nDate: 03/04/2024\nDue date: 04/03/2024"
+    )
+    assert (read["invoice_date"].value, read["due_date"].value) == ("2024-03-04", "2024-04-03")
+    assert read["invoice_date"].confidence <= 0.65
+    assert "but day and month could change places" in read["invoice_date"].reasons

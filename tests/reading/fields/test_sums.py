@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from tabellion.reading.fields.sums import Sums, read_sums
+from tabellion.reading.fields.table import read_items
 from tests.reading.fields.paper import sheet
 
 
@@ -81,3 +82,16 @@ def test_a_total_of_pieces_is_no_money() -> None:
 def test_nothing_is_made_up() -> None:
     """No amounts, no sums."""
     assert sums("Hello world") == (None, None, None)
+
+
+def test_goods_do_not_make_a_tax() -> None:
+    """Two items in the proportion of a sum and its tax leave an invoice without tax alone."""
+    drawing = (
+        "Description   Qty   Price      Amount\nWork          1     1000.00    1000.00\nTravel        1      200.00  "
+        "   200.00\n\n"
+        "Subtotal                       1200.00\nTotal                          1200.00"
+    )
+    bill = sheet(drawing)
+    read = read_sums(bill, read_items(bill))
+    assert read.total is not None
+    assert (str(read.total.value), read.tax) == ("1200.00", None)

@@ -64,3 +64,12 @@ def test_another_table_is_not_this_one() -> None:
 def test_no_heading_no_items() -> None:
     """Amounts alone make no table."""
     assert items("Thank you\n12.00\n13.00") == []
+
+
+def test_freight_with_a_quantity_and_a_price_is_an_item() -> None:
+    """What is sold by the piece is sold, whatever it is called."""
+    drawing = (
+        "Description   Qty   Price    Amount\nBolt          2     3.00     6.00\nShipping      1     15.00    "
+        "15.00\n\nTotal   21.00"
+    )
+    assert [str(item.amount) for item in items(drawing)] == ["6.00", "15.00"]

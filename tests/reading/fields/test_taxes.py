@@ -39,3 +39,11 @@ def test_a_round_rate_is_written_out() -> None:
 def test_taxes_that_do_not_make_the_tax_are_not_told() -> None:
     """A list that contradicts the tax is no help."""
     assert read_taxes(sheet("GST 6%  1.00"), None, Decimal("2.00")) == []
+
+
+def test_dotted_names_are_the_same_taxes() -> None:
+    """T.P.S. is TPS."""
+    read = values("Sous-total   100,00 $\nT.P.S.         5,00 $\nT.V.Q.         9,98 $\nTotal        114,98 $")
+    taxes = read["taxes"]
+    assert isinstance(taxes, list)
+    assert [tax["name"] for tax in taxes] == ["TPS", "TVQ"]

@@ -28,6 +28,7 @@ class Answer:
     rivals: int = 0
     proofs: list[str] = field(default_factory=list)  #: what else on the paper confirms it
     doubts: list[str] = field(default_factory=list)
+    ceiling: float = 1.0  #: no evidence makes it surer than this
     reasons: list[str] = field(default_factory=list)
 
     def features(self) -> dict[str, float]:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 
 from tabellion.reading.boosting.mend import Mend, mend_amounts
 from tabellion.reading.fields.answer import Answer, answer_at, answer_of
 from tabellion.reading.fields.candidates import Candidate
-from tabellion.reading.fields.codes import read_codes, read_forms
+from tabellion.reading.fields.codes import read_codes, read_ibans, read_tax_numbers
 from tabellion.reading.fields.currency import read_currency
 from tabellion.reading.fields.dates import read_dates
 from tabellion.reading.fields.parties import Party, read_customer, read_vendor
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.sums import SUMS, Sums, read_sums
-from tabellion.reading.fields.table import Item, read_items
+from tabellion.reading.fields.table import Item, heads_a_column, read_items
 from tabellion.reading.fields.taxes import read_taxes
 from tabellion.reading.fields.values import digits, money
 from tabellion.reading.page import around
 
 CENT = Decimal("0.02")
+GUESSED = 0.65  # the chance of a date whose day and month could change places, where nothing tells
 #: Words of a payment, and the method they mean.
 _METHODS = {
     "cash": "cash|especes|comptant|bar|bargeld|tunai|argent",
@@ -29,6 +31,11 @@ _METHODS = {
     "transfer": "virement|transfer|uberweisung",
     "mobile": "touch n go|tng|grabpay|e-wallet|boost|apple pay|google pay|paypal",
 }  # fmt: skip
+
+
+def _in_time(dates: dict[str, list[Candidate]]) -> bool:
+    issued, due = dates.get("invoice_date"), dates.get("due_date")
+    return not issued or not due or due[0].value >= issued[0].value
 
 
 class Bill:
@@ -43,7 +50,7 @@ class Bill:
             "subtotal": lambda: self._sum("subtotal"), "tax": lambda: self._sum("tax"),
             "total": lambda: self._sum("total"),
             "taxes": self._taxes, "line_items": self._items, "payment": self._payment,
-            "iban": lambda: answer_of(read_forms(sheet, "iban")), "vendor_tax_id": self._tax_id,
+            "iban": lambda: answer_of(read_ibans(sheet)), "vendor_tax_id": self._tax_id,
             "tax_ids": self._tax_ids,
         }  # fmt: skip
 
@@ -55,7 +62,7 @@ class Bill:
     @cached_property
     def sums(self) -> Sums:
         """Subtotal, tax and total."""
-        return read_sums(self.sheet, [item.amount for item in self.items])
+        return read_sums(self.sheet, self.items)
 
     @cached_property
     def vendor(self) -> Party:
@@ -64,8 +71,13 @@ class Bill:
 
     @cached_property
     def dates(self) -> dict[str, list[Candidate]]:
-        """Issued and due."""
-        return read_dates(self.sheet)
+        """Issued and due; where nothing tells day from month, in the order that lets it be paid after it was issued."""
+        read = read_dates(self.sheet)
+        if self.sheet.order_guessed and not _in_time(read):
+            turned = replace(self.sheet, order="dmy" if self.sheet.order == "mdy" else "mdy")
+            other = read_dates(turned)
+            return other if _in_time(other) else read
+        return read
 
     @cached_property
     def _mended(self) -> Mend | None:
@@ -113,6 +125,7 @@ class Bill:
         answer = answer_of(found, found[0].value.isoformat()) if found else None
         if answer and not found[0].found.sure and self.sheet.order_guessed:
             answer.doubts.append("day and month could change places")
+            answer.ceiling = GUESSED
         issued = self.dates.get("invoice_date") or []
         if answer and name == "due_date" and issued and found[0].value < issued[0].value:
             answer.doubts.append("before the date of issue")
@@ -156,6 +169,8 @@ class Bill:
             answer.proofs.append("items add up")
         elif known:
             answer.doubts.append("items do not add up")
+        if any(heads_a_column(item.description) for item in items):
+            answer.doubts.append("a heading was taken for an item")
         answer.reasons = [f"{len(items)} rows", f"{sum(item.checked for item in items)} with quantity × price"]
         return answer
 
@@ -182,14 +197,14 @@ class Bill:
         return None
 
     def _tax_id(self) -> Answer | None:
-        found = self._own(read_forms(self.sheet, "vendor_tax_id"))
+        found = self._own(read_tax_numbers(self.sheet))
         return answer_of(found or read_codes(self.sheet, "vendor_tax_id"))
 
     def _tax_ids(self) -> Answer | None:
-        found = self._own(read_forms(self.sheet, "vendor_tax_id"))
+        found = self._own(read_tax_numbers(self.sheet))
         if not found:
             return None
-        kinds = [{"kind": "VAT", "number": one.value} for one in found]
+        kinds = [{"kind": one.how, "number": one.value} for one in found]
         return answer_at("tax_ids", kinds, [one.line for one in found][:1], 0.8)
 
     def _own(self, found: Sequence[Candidate]) -> list[Candidate]:

@@ -28,10 +28,19 @@ _ANY_NUMBER = frozenset(
     ("nummer", "number", "numero", "n", "no", "nr", "reference", "ref", "referenz", "document", "id", "code", "#")
 )
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]{4}){2,7}(?:\s?[A-Z0-9]{1,3})?\b")
-_VAT = re.compile(
-    r"\b(?:DE\s?\d{3}\s?\d{3}\s?\d{3}|FR\s?[0-9A-Z]{2}\s?\d{3}\s?\d{3}\s?\d{3}|ATU\d{8}|BE\s?0?\d{9,10}|NL\d{9}B\d{2}|IT\d{11}|ES[A-Z0-9]\d{7}[A-Z0-9]|"
-    r"LU\d{8}|GB\d{9}(?:\d{3})?|CHE-?\d{3}\.?\d{3}\.?\d{3}|PL\d{10}|CZ\d{8,10}|DK\d{8}|SE\d{12}|\d{9}\s?RT\s?\d{4}|\d{10}\s?TQ\s?\d{4})(?![A-Z0-9])"
-)
+#: Tax numbers by their form, and what they are called.
+_TAX_NUMBERS = {
+    "GST": re.compile(r"(?<!\d)(?:\d ?){9}RT ?\d{4}(?!\d)"),
+    "QST": re.compile(r"(?<!\d)(?:\d ?){10}TQ ?\d{4}(?!\d)"),
+    "CHE": re.compile(r"\bCHE-?\d{3}\.?\d{3}\.?\d{3}(?!\d)"),
+    "VAT": re.compile(
+        r"\b(?:DE ?(?:\d ?){9}|FR ?[0-9A-Z]{2} ?(?:\d ?){9}|ATU ?\d{8}|BE ?0?\d{3}\.?\d{3}\.?\d{3}|NL ?\d{9}B\d{2}|"
+        r"IT ?\d{11}|"
+        r"ES ?[A-Z0-9]\d{7}[A-Z0-9]|LU ?\d{8}|GB ?(?:\d ?){9}|PL ?\d{10}|CZ ?\d{8,10}|DK ?\d{8}|SE ?\d{12}|IE "
+        r"?\d{7}[A-Z]{1,2})"
+        r"(?![A-Z0-9])"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +74,26 @@ def read_codes(sheet: Sheet, name: str) -> list[Candidate]:
     return list(best.values())
 
 
-def read_forms(sheet: Sheet, name: str) -> list[Candidate]:
-    """Candidates for what its form alone gives away: IBANs and tax ids."""
-    pattern = {"iban": _IBAN, "vendor_tax_id": _VAT}[name]
-    found = []
+def read_ibans(sheet: Sheet) -> list[Candidate]:
+    """Bank accounts, which their form alone gives away."""
+    return [one for one in _of_form(sheet, "iban", _IBAN) if 15 <= len(str(one.value)) <= 34]
+
+
+def read_tax_numbers(sheet: Sheet) -> list[Candidate]:
+    """Tax numbers by their form, each once, with what it is called as `how`; Canada's federal number first."""
+    found: dict[str, Candidate] = {}
+    for kind, pattern in _TAX_NUMBERS.items():
+        for one in _of_form(sheet, "vendor_tax_id", pattern):
+            one.how = kind
+            found.setdefault(str(one.value), one)
+    return list(found.values())
+
+
+def _of_form(sheet: Sheet, name: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
     for line in sheet.layout.lines:
         for match in pattern.finditer(line.text):
             value = re.sub(r"[\s.]", "", match.group())
-            if name == "iban" and not 15 <= len(value) <= 34:
-                continue
-            found.append(Candidate(name, value, line, match.start(), match.end(), 0.8, None, "form", Code(value, 0, 0)))
-    return found
+            yield Candidate(name, value, line, match.start(), match.end(), 0.8, None, "form", Code(value, 0, 0))
 
 
 def _after_marks(text: str) -> Iterator[Code]:

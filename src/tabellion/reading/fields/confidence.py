@@ -33,7 +33,7 @@ def confidence(answer: Answer) -> float:
     logit = mine.get("bias", 0.0) + sum(
         (weights["all"].get(name, 0.0) + mine.get(name, 0.0)) * value for name, value in features.items()
     )
-    return min(max(1 / (1 + math.exp(-logit)), LEAST), MOST)
+    return min(max(1 / (1 + math.exp(-logit)), LEAST), MOST, answer.ceiling)
 
 
 def field_of(answer: Answer) -> Field:

@@ -54,7 +54,7 @@ class Lexicon:
         for name, phrases in labels.items():
             for text in phrases:
                 tokens = tuple(token for token, _, _ in tokens_of(text))
-                if tokens and not (tokens in made.phrases and name == ""):
+                if len("".join(tokens)) > 1 and not (tokens in made.phrases and name == ""):
                     made.phrases[tokens] = name
         made._longest = max(map(len, made.phrases), default=1)
         made._joined = {"".join(tokens): tokens for tokens in made.phrases if len("".join(tokens)) >= 4}

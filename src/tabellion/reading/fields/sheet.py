@@ -18,6 +18,12 @@ _WORDS = {
     "en": "the of and to invoice date amount total tax for your you by no please thank receipt cash change item qty",
 }
 _STATES = "al|ak|az|ca|co|ct|fl|ga|il|in|ma|md|mi|mn|mo|nc|nj|nv|ny|oh|or|pa|tn|tx|va|wa|wi"
+#: Places and money of English-speaking countries that write the day first.
+_DAY_FIRST = re.compile(
+    r"\b(?:malaysia|sdn\.? ?bhd|kuala lumpur|selangor|johor|united kingdom|uk|london|vat|ireland|eircode|abn|"
+    r"australia|rm|"
+    r"singapore|india|new zealand|south africa|hong kong)\b|£|€|\bukp?\b"
+)
 _AMERICAN = re.compile(rf"\b(?:usa|united states|sales tax|[a-z]+,? (?:{_STATES}) \d{{5}})\b")
 #: A line that opens the address of whom a letter goes to.
 _ADDRESSEE = re.compile(r"\W*(?:firma|herrn?|frau|familie|an die|an den|an|to|a l'attention de)\W*")
@@ -112,7 +118,10 @@ def sheet_of(pages: Sequence[Page], lexicon: Lexicon, order: DateOrder | None = 
         mark=decimal_mark(texts),
         order=order or date_order(texts, "mdy" if american else "dmy"),
         plain=plain,
-        order_guessed=order is None and plain_order == "ymd" and language == "en",
+        order_guessed=order is None
+        and plain_order == "ymd"
+        and language == "en"
+        and not (american or _DAY_FIRST.search(plain)),
     )
 
 

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from tabellion.reading.fields.candidates import ALONE, Candidate, Parser, labelled
 from tabellion.reading.fields.sheet import Sheet
-from tabellion.reading.fields.table import columns_of
+from tabellion.reading.fields.table import Item, columns_of
 from tabellion.reading.fields.values import Amount, amounts, fold_in_place
 
 CENT = Decimal("0.02")  # sums of rounded amounts miss by a cent or two
@@ -71,8 +71,8 @@ def money_parser(sheet: Sheet) -> Parser:
     return parse
 
 
-def read_sums(sheet: Sheet, items: Sequence[Decimal] = ()) -> Sums:
-    """The best subtotal, tax and total of a document; `items` are the amounts of its line items, if any were found."""
+def read_sums(sheet: Sheet, items: Sequence[Item] = ()) -> Sums:
+    """The best subtotal, tax and total of a document; `items` are its line items, if any were found."""
     parse = money_parser(sheet)
     roles: dict[str, list[Candidate]] = {}
     for one in labelled(sheet, ("subtotal", "tax", "total", *ROLES), parse, strangers=True):
@@ -90,7 +90,9 @@ def read_sums(sheet: Sheet, items: Sequence[Decimal] = ()) -> Sums:
     _add(totals, _best(_due(roles), 2))
     makeshift = [_as("total", one, 0.5) for one in subtotals]  # on some receipts the subtotal is all there is
     _add(totals, makeshift)
-    for part, made in zip((subtotals, taxes, totals), _closures(sheet, parse, (subtotals, taxes, totals)), strict=True):
+    for part, made in zip(
+        (subtotals, taxes, totals), _closures(sheet, parse, items, (subtotals, taxes, totals)), strict=True
+    ):
         _add(part, made)
     if not totals:
         totals = _best(_unlabelled(sheet, parse), 3)
@@ -190,12 +192,19 @@ def _unlabelled(sheet: Sheet, parse: Parser) -> Iterator[Candidate]:
 
 
 def _closures(
-    sheet: Sheet, parse: Parser, known: tuple[list[Candidate], list[Candidate], list[Candidate]]
+    sheet: Sheet,
+    parse: Parser,
+    items: Sequence[Item],
+    known: tuple[list[Candidate], list[Candidate], list[Candidate]],
 ) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
-    """Amounts without a label that close the arithmetic with one that has its own: a base, a tax of it, their sum."""
+    """Amounts without a label that close the arithmetic with those that have one: a base, a tax of it, their sum.
+
+    Two of the three must have a label, or the tax: any two goods may look like a sum and its tax.
+    """
+    goods = {line.number for item in items for line in item.lines}
     places: dict[Decimal, Candidate] = {}
     for line in sheet.layout.lines:
-        for one in parse(line.text):
+        for one in parse(line.text) if line.number not in goods else ():
             places.setdefault(
                 one.value, Candidate("", one.value, line, one.start, one.end, ALONE, None, "unlabelled", one)
             )
@@ -207,7 +216,7 @@ def _closures(
             total = base + tax
             if not tax or tax / base > HIGHEST or tax / base < LOWEST or total not in places:
                 continue
-            if (base in bases) + (tax in taxes) + (total in sums) >= 1:
+            if tax in taxes or (base in bases) + (total in sums) == 2:
                 for part, value in zip(found, (base, tax, total), strict=True):
                     part[value] = places[value]
     made = [
@@ -278,7 +287,7 @@ def _rate(tax: Decimal, base: Decimal) -> bool:
     return any(abs(base * rate / 100 - tax) <= CENT for rate in RATES)
 
 
-def _proofs(total: Candidate, roles: dict[str, list[Candidate]], items: Sequence[Decimal]) -> tuple[list[str], float]:
+def _proofs(total: Candidate, roles: dict[str, list[Candidate]], items: Sequence[Item]) -> tuple[list[str], float]:
     """What else on the paper says that this is the total."""
     proofs, worth = [], 0.0
     tendered = {one.value for one in roles.get("tendered", ())}
@@ -300,7 +309,7 @@ def _proofs(total: Candidate, roles: dict[str, list[Candidate]], items: Sequence
     ):
         proofs.append("rounded")
         worth += 0.6
-    if items and abs(sum(items, Decimal()) - total.value) <= CENT:
+    if items and abs(sum((item.amount for item in items), Decimal()) - total.value) <= CENT:
         proofs.append("items add up")
         worth += 0.4
     return proofs, worth

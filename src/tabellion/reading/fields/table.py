@@ -166,6 +166,11 @@ def columns_of(row: Sequence[Line]) -> list[Column]:
     return found
 
 
+def heads_a_column(text: str) -> bool:
+    """Whether a text is nothing but the heading of a column."""
+    return fold_in_place(text).strip(" .:") in _KIND
+
+
 def _kind_of(plain: str) -> str | None:
     """The kind of column that a word heads, also as the last part of a compound: "USt.-Betrag", "Amount(RM)"."""
     if kind := _KIND.get(plain) or _KIND.get(plain.strip(" .:")):
@@ -198,9 +203,10 @@ def _items(sheet: Sheet, heading: int, columns: list[Column]) -> Iterator[Item]:
             pending += row
             continue
         described = fold_in_place(_described(row, target))
-        if _NOT_ITEMS.match(described) or _CARRIED.search(described):
+        item = _item(row, amount, pending, sheet, columns)
+        if _CARRIED.search(described) or (_NOT_ITEMS.match(described) and not item.checked):
             continue
-        yield _item(row, amount, pending, sheet, columns)
+        yield item
         pending = []
 
 
@@ -324,7 +330,7 @@ def _description(row: Sequence[Line], pending: list[Line], line: Line, columns: 
         if text := _letters(" ".join(words)):
             return text[:200]
     texts = [_letters(one.text) for one in row if one is not line] + [_letters(one.text) for one in pending[-2:]]
-    return max([*texts, _letters(line.text)], key=len, default="")[:200]
+    return max([*texts, _letters(line.text)], key=len, default="")[:200] or " ".join(one.text for one in row)[:200]
 
 
 def _letters(text: str) -> str:

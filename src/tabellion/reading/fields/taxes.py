@@ -10,7 +10,10 @@ from tabellion.reading.fields.layout import Line
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.values import amounts, fold_in_place
 
-_TAX = re.compile(r"\b(tps|tvq|gst|hst|pst|qst|tva|vat|mwst|ust|umsatzsteuer|mehrwertsteuer|sst|sales tax)\b")
+_TAX = re.compile(
+    r"\b(t\.?p\.?s|t\.?v\.?q|gst|hst|pst|qst|tva|vat|mwst|ust|umsatzsteuer|mehrwertsteuer|sst|sales "
+    r"tax)\b"
+)
 _NAMES = {"umsatzsteuer": "USt", "mehrwertsteuer": "MwSt", "ust": "USt", "mwst": "MwSt", "sales tax": "Sales tax"}
 CENT = Decimal("0.02")
 
@@ -52,7 +55,7 @@ def read_taxes(sheet: Sheet, subtotal: Decimal | None, tax: Decimal | None) -> l
 
 def _name(text: str) -> str:
     match = _TAX.search(fold_in_place(text))
-    return _NAMES.get(match.group(), match.group().upper()) if match else ""
+    return _NAMES.get(match.group(), match.group().upper().replace(".", "")) if match else ""
 
 
 def _with_base(taxes: list[Tax], subtotal: Decimal | None) -> list[Tax]:
