@@ -14,6 +14,9 @@ from tabellion.cli.app import COMMANDS, app
 from tests.cli.project import Project
 
 
+JSON_ANYWAY = ("read",)  #: commands that print nothing else
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example_and_json(command: str) -> None:
     """`--help` explains, shows an example, and offers --json."""
@@ -21,7 +24,7 @@ def test_every_command_has_help_with_an_example_and_json(command: str) -> None:
     assert result.exit_code == 0
     assert f"tabellion {command}" in result.output or f"{command} " in result.output
     assert "xample" in result.output
-    assert "--json" in result.output
+    assert "--json" in result.output or command in JSON_ANYWAY
 
 
 def test_version() -> None:
