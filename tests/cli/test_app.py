@@ -13,7 +13,6 @@ from tabellion import __version__
 from tabellion.cli.app import COMMANDS, app
 from tests.cli.project import Project
 
-
 JSON_ANYWAY = ("read",)  #: commands that print nothing else
 
 

@@ -107,7 +107,7 @@ def test_a_document_without_words_is_no_error(sandbox: Sandbox) -> None:
     """A blank page is read, and it is noted that it says nothing."""
     reading = read_local(papers.pdf(()), sandbox=sandbox, types=(), ocr="never")
     assert reading.error is None
-    assert reading.notes == ("no text was found",)
+    assert reading.notes == ("no text was found", "it is none of the types there are")
 
 
 TYPE = """name: hire

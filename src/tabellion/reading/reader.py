@@ -124,7 +124,7 @@ def read_local(
             raise Unreadable(first.error_code or "pdf_damaged", first.error or "")
         said = understand(pages, header.attachments, header.claims, files, pool, limits, boosted=words, stop=stop)
         used = next((path for path in files if path.stem == said.type), None)
-        if used is None:
+        if used is None and said.type is not None:
             raise Unreadable("reader_crashed", f"{CODES['reader_crashed']} of its senses")
     except Unreadable as error:
         failure = {"code": error.code, "message": str(error)}
@@ -132,11 +132,25 @@ def read_local(
     notes = [*header.notes, *notes, *said.notes]
     if not any(page.words for page in pages):
         notes.append("no text was found")
-    doctype = _compiled(used)
+    if used is None:
+        notes.append("it is none of the types there are")
+    else:
+        doctype = _compiled(used)
+        made = replace(made, type_version=doctype.version, type_key=doctype.key)
     return replace(
         said, file=made.file, kind=made.kind, sha256=made.sha256, pages=tuple(pages), notes=tuple(notes), text=text,
-        type_version=doctype.version, type_key=doctype.key, seconds=_since(began),
+        issues=(*said.issues, *_lost_pages(pages)), type_version=made.type_version, type_key=made.type_key,
+        seconds=_since(began),
     )  # fmt: skip
+
+
+def _lost_pages(pages: Sequence[Page]) -> list[Issue]:
+    """What nobody could read may have said something else."""
+    return [
+        Issue("page_failed", "warning", f"page {page.number} could not be read: {page.error or 'no reason told'}")
+        for page in pages
+        if page.source == "failed"
+    ]
 
 
 def _since(began: float) -> float:

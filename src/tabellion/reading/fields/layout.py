@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tabellion.reading.arrange import level
 from tabellion.reading.page import Box, Page, Word, around
 
 NEAR = 3.0  # line heights: how far below a label its value may stand
@@ -21,6 +22,7 @@ class Line:
     text: str
     box: Box
     source: str
+    flat: Box  #: the same on a levelled page: rows are told by it
 
     @property
     def height(self) -> float:
@@ -30,7 +32,7 @@ class Line:
     @property
     def middle(self) -> float:
         """Of its height."""
-        return (self.box[1] + self.box[3]) / 2
+        return (self.flat[1] + self.flat[3]) / 2
 
     @cached_property
     def score(self) -> float:
@@ -123,7 +125,8 @@ def lay_out(pages: Sequence[Page]) -> Layout:
         for words in runs.values():
             text = " ".join(word.text for word in words)
             box = around(word.box for word in words)
-            lines.append(Line(page.number, len(lines), tuple(words), text, box, page.source))
+            flat = level(box, page.slope) if page.slope else box
+            lines.append(Line(page.number, len(lines), tuple(words), text, box, page.source, flat))
     return Layout(lines)
 
 
@@ -131,7 +134,7 @@ def _beside(row: list[Line], line: Line) -> bool:
     last = row[-1]
     if last.page != line.page:
         return False
-    shared = min(last.box[3], line.box[3]) - max(last.box[1], line.box[1])
+    shared = min(last.flat[3], line.flat[3]) - max(last.flat[1], line.flat[1])
     return shared > 0.5 * min(last.height, line.height) and not any(
         other.box[0] < line.box[2] - 0.005 and line.box[0] < other.box[2] - 0.005 for other in row
     )
