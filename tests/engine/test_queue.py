@@ -113,6 +113,7 @@ def test_a_number_that_is_none_is_no_state(value: float) -> None:
         ({"timeout": -1}, "timeout=-1 must be above zero"),
         ({"max_attempts": 0}, "max_attempts=0 must be above zero"),
         ({"retry_base": 0}, "retry_base=0 must be above zero"),
+        ({"waits": (5, 0)}, "waits=0 must be above zero"),
         ({"concurrency": 0}, "concurrency=0 must be above zero"),
         ({"limit": 0}, "limit=0 must be above zero"),
         ({"share": 0}, "share=0 must be above zero"),

@@ -26,3 +26,11 @@ def test_delay_is_bounded(base: float, attempt: int) -> None:
 def test_delay_is_spread() -> None:
     """Jobs that failed together are not tried again together."""
     assert len({retry.delay(10, 1) for _ in range(50)}) > 40
+
+
+def test_waits_stand_in_place_of_the_doubling() -> None:
+    """Each retry has its own wait, and the last one holds for all that follow; the spread stays."""
+    assert [retry.delay(10, attempt, jitter=0, waits=(5, 60, 7200)) for attempt in (1, 2, 3, 4, 9)] == [
+        5, 60, 7200, 7200, 7200,
+    ]  # fmt: skip
+    assert retry.delay(10, 1, jitter=1, waits=(5,)) == 7.5

@@ -14,6 +14,7 @@ from tabellion.engine.gate_state import GateSettings
 from tabellion.engine.gates import Gates
 from tabellion.engine.job import Job
 from tabellion.engine.memo import Asker, Memo, Memos
+from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 
 T = TypeVar("T")
@@ -32,9 +33,19 @@ class Desk:
 
     def __init__(self, gates: Gates, store: Store) -> None:
         self._gates = gates
+        self._store = store
         self._memos = Memos(store)
         self.users: set[Closing] = set()  #: what jobs have called, to be closed when their worker ends
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which kind of database the job's is."""
+        return self._store.dialect
+
+    async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
+        """Asks the job's own database: one statement with `$1` placeholders, in a transaction of its own."""
+        return await self._there(lambda: self._store.database.fetch(text, *values))
 
     async def admit(self, gate: str, job: Job | None, estimate: float = 0.0) -> Pass:
         """Waits for a call's turn at this gate; raises GateClosed when it will not come soon."""

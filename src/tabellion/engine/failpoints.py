@@ -25,6 +25,12 @@ NAMES = (
     "renew.drop",
     "release.pre_commit",
     "migrate.mid",
+    "put.mid_write",
+    "put.pre_rename",
+    "put.post_rename",
+    "compact.pre_put",
+    "compact.post_put",
+    "compact.mid_remove",
 )
 
 

@@ -63,6 +63,7 @@ class Queue:
         lease: float = LEASE,
         timeout: float | None = TIMEOUT,
         retry_base: float = RETRY_BASE,
+        waits: Sequence[float] = (),
         max_deferrals: int = MAX_DEFERRALS,
         deadline: float | None = DEADLINE,
         concurrency: int | None = None,
@@ -86,6 +87,7 @@ class Queue:
         self.lease = lease
         self.timeout = timeout
         self.retry_base = retry_base
+        self.waits = tuple(waits)  #: seconds before each retry, in place of the doubling of `retry_base`
         self.max_deferrals = max_deferrals
         self.deadline = deadline
         self.concurrency = concurrency
@@ -200,7 +202,7 @@ class Queue:
             "concurrency": self.concurrency, "limit": self.limit, "share": self.share,
             "stale_after": self.stale_after, "max_attempts": self.max_attempts,
         }  # fmt: skip
-        for setting, number in positive.items():
+        for setting, number in [*positive.items(), *(("waits", wait) for wait in self.waits)]:
             if isinstance(number, int | float) and number <= 0:
                 yield Problem(f"{setting}={number!r} must be above zero", f"correct {setting}= {where}")
 

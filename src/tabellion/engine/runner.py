@@ -230,7 +230,8 @@ def tried(job: Job, error: str) -> Settlement:
     limit = job.queue.bounds(job.values)
     if job.attempt >= limit:
         return Settlement(job, "failed", error=error)
-    return Settlement(job, "retried", error=error, after=retry.delay(job.queue.retry_base, job.attempt))
+    after = retry.delay(job.queue.retry_base, job.attempt, waits=job.queue.waits)
+    return Settlement(job, "retried", error=error, after=after)
 
 
 def deferred(job: Job, limit: RateLimited, ran: float) -> Settlement:
