@@ -113,3 +113,45 @@ def test_folders_of_types(tmp_path: Path) -> None:
     assert load(file, {"TABELLION_TYPES": "a:b"}).types == (Path("a"), Path("b"))
     with pytest.raises(ConfigurationError, match="types: 3 is not a folder"):
         load(written(tmp_path, "types = [3]"), {})
+
+
+def test_where_things_are_kept_and_who_is_listened_to(tmp_path: Path) -> None:
+    """The data folder holds the database and the outputs unless they are named; the API stays on loopback."""
+    found = load(variables={})
+    assert (found.data, found.lake, found.host, found.port) == (
+        Path("tabellion-data"),
+        "tabellion-data",
+        "127.0.0.1",
+        8080,
+    )
+    file = written(
+        tmp_path,
+        """
+data = "/srv/t"
+[server]
+host = "0.0.0.0"
+port = 9000
+upload_bytes = 5
+allow = ["10.0.0.0/8"]
+""",
+    )
+    found = load(file, {"TABELLION_LAKE": "s3://b/${P}", "P": "x", "TABELLION_PORT": "0"})
+    assert (found.environments[0].url, found.lake) == ("sqlite:////srv/t/tabellion.db", "s3://b/x")
+    assert (found.host, found.port, found.upload_bytes, found.allow) == ("0.0.0.0", 0, 5, ("10.0.0.0/8",))
+    assert load(file, {"TABELLION_ALLOW": "10.0.0.0/8, fd00::/8"}).allow == ("10.0.0.0/8", "fd00::/8")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[server]\nport = 70000", "server.port: 70000 is no port"),
+        ("[server]\nupload_bytes = 0", "server.upload_bytes: 0 must be at least 1"),
+        ("[server]\nallow = ['intranet']", "server.allow: 'intranet' is not a network"),
+        ("[server]\nhots = 'x'", "did you mean 'server.host'"),
+    ],
+)
+def test_a_mistake_in_the_server_is_named(tmp_path: Path, text: str, message: str) -> None:
+    """The key and what to write instead."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(written(tmp_path, text), {})
+    assert message in str(caught.value)

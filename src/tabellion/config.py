@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tabellion.models.gated import Gated
 
 FILE = "tabellion.toml"
-DEFAULT_URL = "sqlite:///tabellion-data/tabellion.db"
+DATA = Path("tabellion-data")
 
 #: Every key of the file, with its type and one line on it; the docs table is checked against it.
 KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
@@ -38,6 +38,12 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "models": (dict, "name = { model = …, key = …, base_url = …, gate = … }; see the page on models"),
     "prices": (dict, "model = { input = …, output = …, cached = … } in dollars per million tokens"),
     "types": ((str, list), "the folder, or a list of folders, with document types of your own (./types)"),
+    "data": (str, "the folder of the files this installation keeps (./tabellion-data)"),
+    "lake": (str, "where outputs are written: a folder, or s3://bucket/prefix (the data folder)"),
+    "server.host": (str, "the address that the API listens on (127.0.0.1)"),
+    "server.port": (int, "the port that the API listens on (8080)"),
+    "server.upload_bytes": (int, "bytes that one uploaded file may have (100000000)"),
+    "server.allow": (list, "networks of your own that URLs may lead to, as CIDR, e.g. `10.0.0.0/8`"),
     "log.level": (str, "debug, info, warning or error (info)"),
     "log.json": (bool, "one JSON object per line instead of text (false)"),
 }
@@ -51,6 +57,12 @@ VARIABLES: dict[str, str] = {
     "TABELLION_POLL": "worker.poll",
     "TABELLION_GATES_AT": "gates_at",
     "TABELLION_TYPES": "types",
+    "TABELLION_DATA": "data",
+    "TABELLION_LAKE": "lake",
+    "TABELLION_HOST": "server.host",
+    "TABELLION_PORT": "server.port",
+    "TABELLION_UPLOAD_BYTES": "server.upload_bytes",
+    "TABELLION_ALLOW": "server.allow",
     "TABELLION_LOG_LEVEL": "log.level",
     "LOG_LEVEL": "log.level",
     "TABELLION_LOG_JSON": "log.json",
@@ -78,6 +90,12 @@ class Config:
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     types: tuple[Path, ...] = (Path("types"),)
+    data: Path = DATA
+    lake: str = str(DATA)  #: a folder, or s3://bucket/prefix
+    host: str = "127.0.0.1"
+    port: int = 8080
+    upload_bytes: int = 100_000_000
+    allow: tuple[str, ...] = ()  #: networks that URLs of users may lead to, as CIDR
 
 
 def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -> Config:
@@ -90,13 +108,18 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
     elif file is not None or variables.get("TABELLION_CONFIG"):
         raise ConfigurationError(f"{path}: there is no such file")
     _override(settings, variables)
-    environments = _environments(settings.pop("environments", None), variables)
+    data = Path(settings.get("data", DATA)).expanduser()
+    environments = _environments(settings.pop("environments", None), variables, f"sqlite:///{data}/tabellion.db")
     level = str(settings.get("log.level", "info")).lower()
     if level not in LEVELS:
         raise ConfigurationError(f"log.level: {level!r} is not one of {', '.join(LEVELS)}")
-    for key in ("worker.concurrency", "worker.processes"):
+    for key in ("worker.concurrency", "worker.processes", "server.upload_bytes"):
         if settings.get(key, 1) < 1:
             raise ConfigurationError(f"{key}: {settings[key]} must be at least 1")
+    if not 0 <= settings.get("server.port", 0) <= 65535:
+        raise ConfigurationError(
+            f"server.port: {settings['server.port']} is no port; there are 1 to 65535, 0 picks one"
+        )
     return Config(
         queues=settings.get("queues"),
         environments=environments,
@@ -112,6 +135,12 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         models=_models(settings.get("models", {}), variables),
         prices=settings.get("prices", {}),
         types=_folders(settings["types"]) if "types" in settings else Config.types,
+        data=data,
+        lake=_expanded(settings.get("lake", str(data)), "lake", variables),
+        host=settings.get("server.host", Config.host),
+        port=settings.get("server.port", Config.port),
+        upload_bytes=settings.get("server.upload_bytes", Config.upload_bytes),
+        allow=_networks(settings.get("server.allow", [])),
     )
 
 
@@ -160,17 +189,21 @@ def _converted(key: str, text: str, variable: str) -> Any:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
         if wanted is int:
             return int(text)
+        if wanted is list:
+            return [one.strip() for one in text.split(",") if one.strip()]
         return float(text) if wanted == (int, float) else text
     except (KeyError, ValueError):
         raise ConfigurationError(f"{variable}={text!r} does not fit: {KEYS[key][1]}") from None
 
 
-def _environments(given: Mapping[str, Any] | None, variables: Mapping[str, str]) -> tuple[Environment, ...]:
+def _environments(
+    given: Mapping[str, Any] | None, variables: Mapping[str, str], default: str
+) -> tuple[Environment, ...]:
     for variable in DATABASE_VARIABLES:
         if variables.get(variable) and (variable == DATABASE_VARIABLES[0] or not given):
             return (Environment("default", variables[variable]),)
     if not given:
-        return (Environment("default", DEFAULT_URL),)
+        return (Environment("default", default),)
     environments = []
     for name, value in given.items():
         entry = {"url": value} if isinstance(value, str) else value
@@ -234,6 +267,16 @@ def _folders(given: str | list[Any]) -> tuple[Path, ...]:
         if not isinstance(folder, str) or not folder:
             raise ConfigurationError(f'types: {folder!r} is not a folder; write types = ["types", "/srv/types"]')
     return tuple(Path(folder).expanduser() for folder in folders)
+
+
+def _networks(given: list[Any]) -> tuple[str, ...]:
+    from tabellion.engine.guard import Rules  # most commands fetch nothing
+
+    try:
+        Rules.of(given)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"server.allow: {error}") from error
+    return tuple(given)
 
 
 def _models(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -45,6 +45,7 @@ class Reading:
 
     file: str
     type: str | None = None
+    certainty: float = 1.0  #: how much of the evidence speaks for the type, where it was found out
     kind: str | None = None  #: what the bytes are: pdf, png, …
     pages: tuple[Page, ...] = field(default=(), repr=False)
     fields: dict[str, Field] = field(default_factory=dict)
@@ -181,7 +182,7 @@ def understand(
         said = message
     try:
         return Reading(
-            "", type=None if said["type"] is None else str(said["type"]),
+            "", type=None if said["type"] is None else str(said["type"]), certainty=float(said.get("share", 1.0)),
             notes=(TRIMMED,) if len(fitting) < len(telling) else (),
             fields={str(name): _field(told) for name, told in said["fields"].items()},
             issues=tuple(_issue(told) for told in said["issues"]), boosted=str(said.get("boosted", "")),

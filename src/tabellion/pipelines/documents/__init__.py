@@ -1,0 +1,1 @@
+"""Documents: taken in once, read, checked, stored and told about."""

@@ -1,0 +1,166 @@
+"""Reads a document once more, and takes documents out for good."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.errors import TabellionError
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents.compact import forget, templates_of
+from tabellion.pipelines.documents.outputs import paths
+from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
+
+
+class Missing(TabellionError):  # noqa: N818 - what it is
+    """There is no such document."""
+
+
+class Underway(TabellionError):  # noqa: N818 - what it is
+    """The document is waiting or being read: what was asked can be done when it has ended."""
+
+
+async def reprocess(
+    store: Store,
+    settings: Settings,
+    id: str,  # noqa: A002 - the column's name
+    *,
+    type: str | None = None,  # noqa: A002 - the word for it everywhere
+    model: str | None = None,
+    reopen: bool = False,
+) -> Submitted:
+    """Queues a document that has ended once more, as another type or with another model if asked.
+
+    What a person corrected stays. A duplicate becomes a document of its own. A review that is finished stays finished
+    unless `reopen` says otherwise. Answers that were paid for are remembered: the same question costs nothing.
+    """
+    row = await _found(store, id)
+    wanted = type if type is not None else row["type"]
+    doctype = settings.types.get(wanted) if wanted is not None else None
+    chosen = settings.chosen_model(model or row["model"], doctype)
+    type_key = doctype.key if doctype else settings.types.key(None)
+    key = key_of(row["sha256"], wanted, type_key, chosen)
+    attempts = (doctype.processing.retries if doctype else 3) + 1
+    statements: list[tuple[str, tuple[Any, ...]]] = [
+        (
+            """UPDATE documents SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, type = $2,
+  type_key = $3, model = $4, key = $5, max_attempts = $6, attempts = 0, error = NULL, pages = NULL, done_pages = NULL,
+  json_path = NULL, json_sha256 = NULL, parquet_path = NULL, parquet_sha256 = NULL, started_at = NULL,
+  completed_at = NULL, version = version + 1
+WHERE id = $1 AND status IN ('completed', 'failed', 'duplicate') RETURNING version""",
+            (id, wanted, type_key, chosen, key, attempts),
+        ),
+        # Its old key would lead others to a result that is not theirs any more; the new one is its own if it is free.
+        (
+            """DELETE FROM processed_documents WHERE document_id = $1 AND key <> $2
+AND EXISTS (SELECT 1 FROM documents WHERE id = $1 AND status = 'queued')""",
+            (id, key),
+        ),
+        (
+            f"""INSERT INTO processed_documents (key, document_id, created_at)
+SELECT d.key, d.id, {NOW} FROM documents AS d WHERE d.id = $1 AND d.status = 'queued' AND d.chore IS NULL
+ON CONFLICT (key) DO NOTHING""",
+            (id,),
+        ),
+        # Those who failed with it wait with it.
+        (
+            """UPDATE documents SET status = 'queued', chore = 'follow', error = NULL, completed_at = NULL
+WHERE duplicate_of = $1 AND status = 'failed'""",
+            (id,),
+        ),
+    ]
+    if reopen:
+        statements.append(
+            (
+                """UPDATE review_items SET status = 'pending', version = version + 1
+WHERE document_id = $1 AND status NOT IN ('pending', 'in_review')""",
+                (id,),
+            )
+        )
+    results = await store.database.transact(statements)
+    if not results[0]:
+        raise Underway()
+    await store.database.wake()
+    return Submitted(id, "queued")
+
+
+async def delete(store: Store, settings: Settings, id: str) -> None:  # noqa: A002 - the column's name
+    """Takes a document out for good: its row, fields, review, outputs, what models and webhooks were told to say of it,
+    and its file where no other one has it.
+
+    The oldest of its duplicates takes its place, with what people corrected: it is read in its stead, at no cost.
+    """
+    row = await _found(store, id)
+    heir = await _heir(store, id)
+    gone = "EXISTS (SELECT 1 FROM documents WHERE id = $1)"
+    statements: list[tuple[str, tuple[Any, ...]]] = [
+        ("DELETE FROM documents WHERE id = $1 AND status <> 'processing' RETURNING id", (id,)),
+    ]
+    if heir is not None:
+        statements += [
+            (
+                f"""UPDATE documents SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL,
+  error = NULL, completed_at = NULL, version = version + 1 WHERE id = $2 AND NOT {gone}""",
+                (id, heir),
+            ),
+            (f"UPDATE documents SET duplicate_of = $2 WHERE duplicate_of = $1 AND NOT {gone}", (id, heir)),
+            (f"UPDATE processed_documents SET document_id = $2 WHERE document_id = $1 AND NOT {gone}", (id, heir)),
+            (
+                f"UPDATE extracted_fields SET document_id = $2 WHERE document_id = $1 AND locked AND NOT {gone}",
+                (id, heir),
+            ),
+            (f"UPDATE tabellion_memos SET row_key = $2 WHERE row_key = $1 AND NOT {gone}", (id, heir)),
+        ]
+    statements += [
+        (f"DELETE FROM processed_documents WHERE document_id = $1 AND NOT {gone}", (id,)),
+        (f"DELETE FROM extracted_fields WHERE document_id = $1 AND NOT {gone}", (id,)),
+        (f"DELETE FROM review_items WHERE document_id = $1 AND NOT {gone}", (id,)),
+        (f"DELETE FROM tabellion_memos WHERE row_key = $1 AND NOT {gone}", (id,)),
+    ]
+    if await store.table("webhook_deliveries") is not None:
+        statements.append((f"DELETE FROM webhook_deliveries WHERE document_id = $1 AND NOT {gone}", (id,)))
+    results = await store.database.transact(statements)
+    if not results[0]:
+        raise Underway()
+    if heir is not None:
+        await store.database.wake()
+    await _forget(settings, row)
+    left = await store.database.fetch("SELECT 1 AS one FROM documents WHERE sha256 = $1 LIMIT 1", row["sha256"])
+    if not left:
+        await settings.blobs.remove(row["sha256"])
+
+
+async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
+    await tables.prepare(store)
+    rows = []
+    if is_id(id):
+        rows = await store.database.fetch(
+            f"""SELECT id, status, type, found_type, model, sha256, json_path, parquet_path,
+  {sql.epoch("created_at", store.dialect)} AS created_at FROM documents WHERE id = $1""",
+            id,
+        )
+    if not rows:
+        raise Missing(f"there is no document {id!r}"[:200])
+    if rows[0]["status"] == "processing":
+        raise Underway()
+    return rows[0]
+
+
+async def _heir(store: Store, id: str) -> str | None:  # noqa: A002
+    rows = await store.database.fetch("SELECT min(id) AS id FROM documents WHERE duplicate_of = $1", id)
+    return rows[0]["id"]  # type: ignore[no-any-return]
+
+
+async def _forget(settings: Settings, row: dict[str, Any]) -> None:
+    """Deletes its outputs from where they are, or may be: an attempt that died after writing them left no word."""
+    types = await asyncio.to_thread(settings.types.all)
+    found = {row["json_path"], row["parquet_path"]}
+    for doctype in types:
+        found.update(paths(doctype, row["id"], row["created_at"], sha256=row["sha256"]))
+    await settings.lake.delete(*sorted(path for path in found if path))
+    templates = templates_of(doctype.output.parquet for doctype in types)
+    await forget(settings.lake, row["created_at"], [row["id"]], templates)

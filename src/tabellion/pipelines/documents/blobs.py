@@ -1,0 +1,182 @@
+"""Files as they came, kept once per content under their SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from tabellion.engine.errors import TabellionError
+from tabellion.pipelines.documents import files
+
+BATCH = 1 << 20  #: bytes that are kept in memory before the disk is bothered
+HEAD = 4096  #: bytes from the start that are kept for whoever must say what the file is
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class TooLarge(TabellionError):  # noqa: N818 - what the sender did
+    """More bytes came than may come."""
+
+    def __init__(self, limit: int, got: int) -> None:
+        self.limit, self.got = limit, got
+        super().__init__(f"the file has more than {limit:,} bytes, which is the limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A file that is on disk, whole."""
+
+    sha256: str
+    bytes: int
+    path: Path
+    name: str = ""  #: as its sender called it
+    media: str = ""  #: as its sender declared it
+
+
+class Sink:
+    """Takes one file in: hashes it while it comes, and writes it without keeping the event loop waiting."""
+
+    def __init__(self, blobs: Blobs, limit: int | None, name: str, media: str) -> None:
+        self._blobs, self.limit, self.name, self.media = blobs, limit, name, media
+        self.bytes = 0
+        self.head = b""
+        self._hash = hashlib.sha256()
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._unnamed: files.Unnamed | None = None
+        self._blob: Blob | None = None
+
+    @property
+    def blob(self) -> Blob:
+        """The file, once it is whole."""
+        if self._blob is None:
+            raise RuntimeError("the file is not whole yet: leave the block, or `await sink.finish()`, first")
+        return self._blob
+
+    async def write(self, chunk: bytes) -> None:
+        """Takes the next bytes; raises TooLarge at the first one too many."""
+        if self._blob is not None:
+            raise RuntimeError("the file is finished: it takes no more bytes")
+        self.bytes += len(chunk)
+        if self.limit is not None and self.bytes > self.limit:
+            raise TooLarge(self.limit, self.bytes)
+        if len(self.head) < HEAD:
+            self.head += chunk[: HEAD - len(self.head)]
+        self._held.append(bytes(chunk))
+        self._held_bytes += len(chunk)
+        if self._held_bytes >= BATCH:
+            await files.in_thread(self._drain)
+
+    async def finish(self) -> Blob:
+        """Makes the file durable and gives it its name."""
+        if self._blob is None:
+            self._blob = await files.in_thread(self._settle)
+        return self._blob
+
+    async def discard(self) -> None:
+        """Leaves nothing behind, unless the file is whole."""
+        self._held.clear()
+        if self._unnamed is not None and self._blob is None:
+            await files.in_thread(self._unnamed.discard)
+
+    async def __aenter__(self) -> Sink:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            await self.discard()
+            return
+        try:
+            await self.finish()
+        except BaseException:
+            await self.discard()
+            raise
+
+    def _drain(self) -> None:
+        if self._unnamed is None:
+            self._unnamed = files.Unnamed(self._blobs.root, self._blobs.root)
+        data = b"".join(self._held)
+        self._held.clear()
+        self._held_bytes = 0
+        self._hash.update(data)
+        self._unnamed.write(data)
+
+    def _settle(self) -> Blob:
+        self._drain()
+        assert self._unnamed is not None  # noqa: S101 - draining made it
+        sha256 = self._hash.hexdigest()
+        final = self._blobs.path(sha256)
+        # Also when it is there: its age tells that somebody wants it, and a damaged copy is healed.
+        self._unnamed.name(final)
+        return Blob(sha256, self.bytes, final, self.name, self.media)
+
+
+class Blobs:
+    """A folder of files by content: `ab/cd/abcd…`, readable by nobody else.
+
+    >>> async with blobs.receive(limit=50_000_000, name="invoice.pdf") as sink:
+    ...     async for chunk in request.stream():
+    ...         await sink.write(chunk)
+    >>> sink.blob.sha256
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root).absolute()
+
+    def receive(self, limit: int | None = None, *, name: str = "", media: str = "") -> Sink:
+        """A sink for one file of at most so many bytes; nothing is kept where its block is left by an error."""
+        return Sink(self, limit, name, media)
+
+    async def take(self, file: str | os.PathLike[str], limit: int | None = None, *, media: str = "") -> Blob:
+        """A copy of a file that is on this machine."""
+        source = Path(file)
+        handle = await files.in_thread(source.open, "rb")
+        try:
+            async with self.receive(limit, name=source.name, media=media) as sink:
+                while chunk := await files.in_thread(handle.read, BATCH):
+                    await sink.write(chunk)
+        finally:
+            await files.in_thread(handle.close)
+        return sink.blob
+
+    @staticmethod
+    def relative(sha256: str) -> str:
+        """Where a content lies below the folder."""
+        if not _SHA256.fullmatch(sha256):
+            raise ValueError(f"{sha256[:80]!r} is not a SHA-256: 64 digits of 0-9a-f")
+        return f"{sha256[:2]}/{sha256[2:4]}/{sha256}"
+
+    def path(self, sha256: str) -> Path:
+        """The file of this content, whether it is there or not."""
+        return self.root / self.relative(sha256)
+
+    def has(self, sha256: str) -> bool:
+        """Whether this content is there."""
+        return self.path(sha256).is_file()
+
+    async def remove(self, sha256: str, *, older: float = 0.0) -> bool:
+        """Removes a content, if it came last so many seconds ago; whether it did.
+
+        Whoever removes what no document needs any more says how old it must be: the same content may have come again
+        a moment ago, its document not yet being written.
+        """
+        return await files.in_thread(self._remove, self.path(sha256), older)
+
+    async def sweep_temps(self, older: float = files.STALE) -> list[Path]:
+        """Removes what uploads left that were cut off by a crash."""
+        return await files.in_thread(files.sweep_temps, self.root, older, deep=False)
+
+    @staticmethod
+    def _remove(path: Path, older: float) -> bool:
+        try:
+            if older and time.time() - path.stat().st_mtime < older:
+                return False
+        except FileNotFoundError:
+            return False
+        return files.remove(path)

@@ -1,0 +1,231 @@
+"""Documents as typed columns: the Arrow schema of a document type, and the row that a document makes in it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from tabellion.engine.errors import ConfigurationError
+from tabellion.reading.types import rules
+from tabellion.reading.types.doctype import NUMERIC, DocumentType, FieldSpec
+
+PRECISION, SCALE = 18, 4  #: of every amount, number and percentage
+_STEP = Decimal(1).scaleb(-SCALE)
+_LIMIT = Decimal(10) ** (PRECISION - SCALE)
+LONGEST_UNFIT = 1000  #: characters of a value that fitted nowhere
+FIRST = (
+    "id",
+    "name",
+    "sha256",
+    "type",
+    "type_version",
+    "model",
+    "verdict",
+    "created_at",
+    "version",
+    "reviewed",
+    "locked",
+)
+LAST = ("confidence", "unfit")
+OWN = (*FIRST, *LAST)  #: the columns that every type has
+PREFIX = "field_"  #: of a field that is called like a column of ours
+_MISFIT = object()
+
+
+def arrow() -> Any:
+    """PyArrow, loaded where it is first needed."""
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ConfigurationError("Parquet needs pyarrow: pip install 'tabellion[server]'") from error
+    return pyarrow
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of one document type, or of several together."""
+
+    type: str  #: of documents that do not say theirs
+    specs: tuple[FieldSpec, ...]
+
+    @cached_property
+    def fields(self) -> tuple[tuple[str, FieldSpec], ...]:
+        """Each field with the name of its column."""
+        return named(self.specs, OWN)
+
+    @cached_property
+    def schema(self) -> Any:
+        """As Arrow has it."""
+        pa = arrow()
+        own = {
+            "created_at": pa.timestamp("us", tz="UTC"), "version": pa.int32(), "reviewed": pa.bool_(),
+            "locked": pa.list_(pa.string()),
+            "confidence": pa.struct([(spec.name, pa.float64()) for spec in self.specs]),
+            "unfit": pa.list_(pa.struct([("field", pa.string()), ("value", pa.string())])),
+        }  # fmt: skip
+        return pa.schema(
+            [(one, own.get(one, pa.string())) for one in FIRST]
+            + [(column, _arrow_type(spec)) for column, spec in self.fields]
+            + [(one, own[one]) for one in LAST if self.specs or one != "confidence"]  # Parquet has no empty structs
+        )
+
+    def row(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """The document's row: typed values, nulls where none was read, and what fits nowhere."""
+        fields: Mapping[str, Any] = document["fields"]
+        unfit: list[dict[str, str]] = []
+        row: dict[str, Any] = {name: text(document.get(name)) for name in ("id", "name", "sha256", "model", "verdict")}
+        row |= {
+            "type": text(document.get("type")) or self.type, "type_version": text(document.get("type_version")),
+            "created_at": moment(document["created_at"]), "version": int(document.get("version") or 1),
+            "reviewed": bool(document.get("reviewed")),
+            "locked": [name for name, told in fields.items() if told.get("locked")],
+        }  # fmt: skip
+        sure: dict[str, float | None] = {}
+        for column, spec in self.fields:
+            told = fields.get(spec.name) or {}
+            sure[spec.name] = _finite(told.get("confidence")) if told else None
+            row[column] = _value(spec, told.get("value"), spec.name, unfit)
+        known = {spec.name for _, spec in self.fields}
+        unfit += [_misfit(name, told.get("value")) for name, told in fields.items() if name not in known]
+        return row | {"confidence": sure, "unfit": unfit}
+
+    def table(self, documents: Iterable[Mapping[str, Any]]) -> Any:
+        """The documents as an Arrow table."""
+        rows = [self.row(document) for document in documents]
+        pa = arrow()
+        arrays = [pa.array([row[field.name] for row in rows], field.type) for field in self.schema]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+
+def columns_of(doctype: DocumentType) -> Columns:
+    """The columns of a document type; the same for the same version of it."""
+    key = (doctype.name, doctype.version, doctype.digest)
+    if not doctype.digest:  # made by hand: two may differ and say the same version
+        return Columns(doctype.name, doctype.fields)
+    if key not in _made:
+        if len(_made) > 1000:
+            _made.clear()
+        _made[key] = Columns(doctype.name, doctype.fields)
+    return _made[key]
+
+
+_made: dict[tuple[str, str, str], Columns] = {}
+
+
+def merged(doctypes: Sequence[DocumentType], names: Iterable[str] = ()) -> Columns:
+    """The columns of several types together, and of fields that no type knows; what two types disagree on is a text."""
+    if len(doctypes) == 1 and not set(names) - {spec.name for spec in doctypes[0].fields}:
+        return columns_of(doctypes[0])
+    found: dict[str, FieldSpec] = {}
+    for spec in (spec for doctype in doctypes for spec in doctype.fields):
+        known = found.setdefault(spec.name, spec)
+        if _shape(known) != _shape(spec):
+            found[spec.name] = _loose(spec.name)
+    for name in names:
+        found.setdefault(name, _loose(name))
+    return Columns("", tuple(found.values()))
+
+
+def named(specs: Sequence[FieldSpec], own: Sequence[str]) -> tuple[tuple[str, FieldSpec], ...]:
+    """Each field with the name of its column: its own, unless a column of ours is called so."""
+    taken = {*own, *(spec.name for spec in specs)}
+    fields = []
+    for spec in specs:
+        column = spec.name
+        while column in own or (column != spec.name and column in taken):
+            column = PREFIX + column
+        taken.add(column)
+        fields.append((column, spec))
+    return tuple(fields)
+
+
+def moment(value: Any) -> datetime:
+    """A time as the database or JSON tells it, in UTC."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, str):
+        return moment(datetime.fromisoformat(value))
+    return datetime.fromtimestamp(float(value), UTC)
+
+
+def text(value: Any) -> str | None:
+    """A text that can be written as UTF-8, or nothing."""
+    if value is None:
+        return None
+    made = value if isinstance(value, str) else str(value)
+    return made if made.isascii() else made.encode("utf-8", "replace").decode()
+
+
+LOOSE = "loose"  #: the kind of a field whose type is not known, or not agreed on: a text, JSON where it is none
+
+
+def _loose(name: str) -> FieldSpec:
+    return FieldSpec(name, LOOSE, name)
+
+
+def _shape(spec: FieldSpec) -> Any:
+    kind = "number" if spec.kind in NUMERIC else spec.kind if spec.kind in ("date", "bool", "list", LOOSE) else "text"
+    return kind, tuple((column.name, _shape(column)) for column in spec.items)
+
+
+def _arrow_type(spec: FieldSpec) -> Any:
+    pa = arrow()
+    if spec.kind in NUMERIC:
+        return pa.decimal128(PRECISION, SCALE)
+    if spec.kind == "list":
+        return pa.list_(pa.struct([(column.name, _arrow_type(column)) for column in spec.items]))
+    return {"date": pa.date32(), "bool": pa.bool_()}.get(spec.kind, pa.string())
+
+
+def _value(spec: FieldSpec, value: Any, path: str, unfit: list[dict[str, str]]) -> Any:
+    """The value in its column's type; None, and a note of it, where it does not fit."""
+    if value is None or value == "":
+        return None
+    if spec.kind == "list":
+        if not isinstance(value, list):
+            unfit.append(_misfit(path, value))
+            return None
+        rows = []
+        for number, row in enumerate(value):
+            if not isinstance(row, Mapping):
+                unfit.append(_misfit(f"{path}[{number}]", row))
+                continue
+            place = f"{path}[{number}]"
+            rows.append(
+                {cell.name: _value(cell, row.get(cell.name), f"{place}.{cell.name}", unfit) for cell in spec.items}
+            )
+        return rows
+    made = _typed(spec, value)
+    if made is _MISFIT:
+        unfit.append(_misfit(path, value))
+        return None
+    return made
+
+
+def _typed(spec: FieldSpec, value: Any) -> Any:
+    if spec.kind == LOOSE:
+        return text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    if spec.kind in NUMERIC or spec.kind in ("date", "bool"):
+        try:
+            made = rules.typed(spec, value)
+        except ValueError:
+            return _MISFIT
+        if isinstance(made, Decimal) and (abs(made) >= _LIMIT or made != made.quantize(_STEP)):
+            return _MISFIT
+        return made
+    return text(value) if isinstance(value, str) else _MISFIT
+
+
+def _misfit(path: str, value: Any) -> dict[str, str]:
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return {"field": path, "value": (text(shown) or "")[:LONGEST_UNFIT]}
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

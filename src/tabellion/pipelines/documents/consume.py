@@ -1,0 +1,281 @@
+"""A watched folder: files that have come to rest are submitted, and set aside when their document has ended.
+
+    inbox/scan.pdf              somebody puts it there
+    inbox/.taking/OWNER/        whoever renamed it here has it; the lock in it tells whether that process lives
+    inbox/.waiting/DOCUMENT/    submitted, and not yet read
+    inbox/consumed/             read, or known already
+    inbox/failed/               not taken in, or not to be read, with `scan.pdf.reason.json` beside it
+
+All that is known is in where a file lies, so that any process can go on where another one died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import stat
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tabellion.engine.errors import StoreError
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents import files, moving
+from tabellion.pipelines.documents.intake import NotTaken
+from tabellion.pipelines.documents.lookup import ENDED, problem
+from tabellion.pipelines.documents.submit import is_id
+
+TAKING, WAITING, CONSUMED, FAILED = ".taking", ".waiting", "consumed", "failed"
+LOCK = ".lock"
+REASON = ".reason.json"
+EVERY = 1.0  #: seconds between two looks; a file must be the same at both
+EMPTY_FOR = 30.0  #: seconds that a file may have no bytes before that is its fault
+AT_ONCE = 4  #: files submitted at the same time
+ASKED = 200  #: documents asked about at once
+UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".download", ".filepart", ".swp", ".lock", "~")
+
+Submit = Callable[[Path, str], Awaitable[str]]  #: a file and its name -> the document's id; NotTaken for its own fault
+Endings = Callable[[list[str]], Awaitable[Mapping[str, Mapping[str, Any] | None]]]  #: of those that have ended
+Listen = Callable[[str, str, str], None]  #: taken, consumed, failed, back or trouble; the file; what there is to say
+
+
+class _Moving(Exception):  # noqa: N818 - what it is
+    """The file is not at rest after all."""
+
+
+class Consumer:
+    """Watches one folder. Several processes may watch the same one: each file has one taker."""
+
+    def __init__(
+        self,
+        folder: Path,
+        submit: Submit,
+        endings: Endings,
+        *,
+        deep: bool = False,
+        every: float = EVERY,
+        listen: Listen | None = None,
+    ) -> None:
+        self.folder = folder
+        self.every = every
+        self.quiet = False  #: whether the last look found nothing that is to be done, now or later
+        self._submit, self._endings, self._deep = submit, endings, deep
+        self._listen = listen or (lambda what, file, said: None)
+        self._seen: dict[str, moving.Sight] = {}
+        self._told: set[str] = set()  #: troubles that were told already
+        self._mine = folder / TAKING / f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._lock: int | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Looks again and again until it is told to stop; what is being submitted then is finished."""
+        try:
+            while not stop.is_set():
+                await self.look()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), self.every)
+        finally:
+            await asyncio.to_thread(self.close)
+
+    async def look(self) -> int:
+        """One look: takes what has come to rest, sets aside what has ended; how many files it moved."""
+        try:
+            await asyncio.to_thread(self._open)
+            await asyncio.to_thread(self._recover)
+            ready = await asyncio.to_thread(self._ready)
+        except OSError as error:
+            self._trouble(f"{self.folder} cannot be watched: {error.strerror or error}")
+            return 0
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def one(name: str) -> bool:
+            async with turns:
+                return await self._take(name)
+
+        moved = sum(await asyncio.gather(*(one(name) for name in ready)))
+        moved += await self._set_aside()
+        self.quiet = (
+            not moved and not self._seen and not await asyncio.to_thread(moving.folders_of, self.folder / WAITING)
+        )
+        return moved
+
+    def close(self) -> None:
+        """Gives back what was not submitted."""
+        if self._lock is not None:
+            self._give_back(self._mine)
+            os.close(self._lock)
+            self._lock = None
+
+    # -- what lies there ---------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self._lock is not None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._mine.mkdir(parents=True, mode=0o700)
+        self._lock = os.open(self._mine / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def _recover(self) -> None:
+        """Gives back what processes had that are dead: their locks are nobody's."""
+        for owner in moving.folders_of(self.folder / TAKING):
+            if owner == self._mine:
+                continue
+            try:
+                lock = os.open(owner / LOCK, os.O_RDWR | os.O_CLOEXEC)
+            except OSError:
+                about = moving.about(owner)
+                if about is not None and time.time() - about.st_mtime > EMPTY_FOR:
+                    self._give_back(owner)  # it has had no lock for so long: its maker died in between
+                continue
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._give_back(owner)
+            except BlockingIOError:
+                pass
+            finally:
+                os.close(lock)
+
+    def _give_back(self, owner: Path) -> None:
+        for path in moving.files_of(owner):
+            if path.name == LOCK and path.parent == owner:
+                continue
+            back = moving.placed(path, self.folder / path.relative_to(owner))
+            if back is not None:
+                self._listen("back", str(back.relative_to(self.folder)), "it was taken and not submitted")
+        with contextlib.suppress(OSError):
+            (owner / LOCK).unlink()
+        moving.remove_empty(owner)
+
+    def _ready(self) -> list[str]:
+        """The files that are as they were at the last look, and that nobody writes to."""
+        sights = dict(self._candidates())
+        still = [name for name, sight in sights.items() if self._seen.get(name) == sight]
+        self._seen = sights
+        if not still:
+            return []
+        written = moving.being_written({str((self.folder / name).resolve()) for name in still})
+        return [name for name in still if str((self.folder / name).resolve()) not in written]
+
+    def _candidates(self, below: str = "") -> Iterator[tuple[str, moving.Sight]]:
+        try:
+            found = sorted(os.listdir(self.folder / below))
+        except OSError as error:
+            if not below:
+                raise
+            self._trouble(f"{below} cannot be looked into: {error.strerror}")
+            return
+        for file in found:
+            name = f"{below}{file}"
+            if file.startswith(".") or file.lower().endswith((*UNFINISHED, REASON)):
+                continue
+            about = moving.about(self.folder / name)
+            if about is None:
+                continue
+            if stat.S_ISDIR(about.st_mode):
+                if self._deep and name not in (CONSUMED, FAILED):
+                    yield from self._candidates(f"{name}/")
+            elif (stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode)) and (
+                about.st_size or time.time() - about.st_mtime > EMPTY_FOR
+            ):
+                yield name, moving.Sight.of(about)
+
+    # -- what is done with it ----------------------------------------------------------------------------------
+
+    async def _take(self, name: str) -> bool:
+        held, sight = self._mine / name, self._seen.pop(name)
+        try:
+            if not await asyncio.to_thread(moving.claimed, self.folder / name, held):
+                return False
+            if not await asyncio.to_thread(moving.unchanged, held, sight):
+                raise _Moving
+            document = await self._submit(held, Path(name).name)
+            if not await asyncio.to_thread(moving.unchanged, held, sight):
+                raise _Moving
+        except NotTaken as error:
+            await self._fail(held, name, {"code": error.code, "message": str(error)})
+            return True
+        except _Moving:
+            # Somebody went on writing to it: what was submitted is half of it, and all of it comes later.
+            await asyncio.to_thread(moving.placed, held, self.folder / name)
+            return False
+        except (StoreError, files.Unwritable, OSError) as error:
+            # Not the file's fault: it lies where it lay, and comes back at the next look but one.
+            self._trouble(f"nothing can be submitted for now: {error}")
+            await asyncio.to_thread(moving.placed, held, self.folder / name)
+            return False
+        self._told.clear()
+        await asyncio.to_thread(moving.placed, held, self.folder / WAITING / document / name)
+        self._listen("taken", name, document)
+        return True
+
+    async def _set_aside(self) -> int:
+        """Moves the files whose documents have ended."""
+        waiting = {path.name: path for path in await asyncio.to_thread(moving.folders_of, self.folder / WAITING)}
+        moved = 0
+        ids = [name for name in waiting if is_id(name)]
+        for start in range(0, len(ids), ASKED):
+            try:
+                ended = await self._endings(ids[start : start + ASKED])
+            except StoreError as error:
+                self._trouble(f"the database cannot be asked how documents ended: {error}")
+                break
+            for document, error_told in ended.items():
+                moved += await self._end(waiting[document], document, error_told)
+        return moved
+
+    async def _end(self, folder: Path, document: str, error: Mapping[str, Any] | None) -> int:
+        moved = await asyncio.to_thread(self._ended, folder, document, error)
+        for name, where in moved:
+            self._listen(where, name, document if error is None else str(error.get("message", "")))
+        return len(moved)
+
+    def _ended(self, folder: Path, document: str, error: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+        moved = []
+        with moving.alone_in(folder) as alone:
+            for path in moving.files_of(folder) if alone else ():
+                name = str(path.relative_to(folder))
+                if error is not None:
+                    if self._set_failed(path, name, {"document": document, **error}):
+                        moved.append((name, "failed"))
+                elif moving.placed(path, self.folder / CONSUMED / name):
+                    moved.append((name, "consumed"))
+            if alone:
+                moving.remove_empty(folder)
+        return moved
+
+    async def _fail(self, path: Path, name: str, why: Mapping[str, Any]) -> None:
+        """Sets a file aside with the reason beside it."""
+        if await asyncio.to_thread(self._set_failed, path, name, why):
+            self._listen("failed", name, str(why.get("message", "")))
+
+    def _set_failed(self, path: Path, name: str, why: Mapping[str, Any]) -> bool:
+        target = moving.placed(path, self.folder / FAILED / name)
+        if target is None:
+            return False
+        told = json.dumps({"file": name, **why}, ensure_ascii=False, indent=2, default=str) + "\n"
+        with contextlib.suppress(OSError, files.Unwritable):  # the file is safe; a full disk costs only the note
+            files.write_whole(target.with_name(target.name + REASON), told.encode(), self.folder, 0o644)
+        return True
+
+    def _trouble(self, said: str) -> None:
+        if said not in self._told:
+            self._told.add(said)
+            self._listen("trouble", str(self.folder), said)
+
+
+async def endings(store: Store, ids: list[str]) -> dict[str, dict[str, Any] | None]:
+    """Those of these documents that have ended, with the error of those that failed; one that is gone has ended too."""
+    marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
+    rows = await store.database.fetch(f"SELECT id, status, error, attempts FROM documents WHERE id IN ({marks})", *ids)
+    ended: dict[str, dict[str, Any] | None] = dict.fromkeys(set(ids) - {row["id"] for row in rows})
+    for row in rows:
+        if row["status"] == "failed":
+            ended[row["id"]] = problem(row["error"], row["attempts"]) or {"code": "failed", "message": ""}
+        elif row["status"] in ENDED:
+            ended[row["id"]] = None
+    return ended

@@ -1,0 +1,124 @@
+"""Why a person must look at a document: everything about its reading that is not sure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tabellion.reading.field import Field
+from tabellion.reading.issue import Issue
+from tabellion.reading.reader import Reading
+from tabellion.reading.types import rules
+from tabellion.reading.types.doctype import DocumentType
+
+POOR = 0.5  #: quality of a page below which its words are not to be relied on
+UNSURE = 0.5  #: share of the evidence that must speak for a type that nobody asked for
+MOST = 100  #: reasons; nobody reads more
+PERSON = "person"  #: the source of a field that somebody has corrected
+
+#: Every reason and what it means. Codes are stable: people script against them.
+REASONS = {
+    "low_confidence": "a field is less sure than its type demands",
+    "missing": "a required field was not found",
+    "ungrounded": "the model says so, and no words on the pages do",
+    "issue": "something is wrong with the values",
+    "page_failed": "a page could not be read",
+    "page_poor": "a page is hard to read",
+    "type_uncertain": "it is not clear which type of document it is",
+    "sampled": "nobody doubts it; it was drawn for a look all the same",
+    "always": "documents of this type are always looked at",
+}
+
+Doubt = dict[str, Any]
+
+
+def doubts(reading: Reading, doctype: DocumentType, *, asked: bool) -> list[Doubt]:
+    """What is not sure, in the order of the type's fields; `asked`: whether the type was said and not found out."""
+    found = [*_type(reading, asked), *_fields(reading, doctype), *_issues(reading), *_pages(reading)]
+    return found[:MOST]
+
+
+def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Doubt]:
+    """The reasons for showing this document to somebody; none: nobody need look.
+
+    Whether a document without doubts is drawn depends on its id alone: reading it again draws no other lot.
+    """
+    rules_ = doctype.processing
+    if rules_.review == "never":
+        return []
+    if found:
+        return found
+    if rules_.review == "always":
+        return [_doubt("always", REASONS["always"])]
+    lot = int.from_bytes(hashlib.sha256(document.encode()).digest()[:4], "big") / 2**32 * 100
+    return [_doubt("sampled", f"drawn as one of {rules_.sampling:g} %")] if lot < rules_.sampling else []
+
+
+def corrected(reading: Reading, locked: Mapping[str, Any], doctype: DocumentType) -> Reading:
+    """The reading with what people said in place of what was read, judged anew."""
+    held = {name: value for name, value in locked.items() if name in doctype}
+    if not held:
+        return reading
+    fields = dict(reading.fields)
+    for name, value in held.items():
+        before = fields.get(name, Field(None))
+        fields[name] = replace(before, value=value, confidence=1.0, source=PERSON, reasons=("corrected by a person",))
+    fields = {one.name: fields[one.name] for one in doctype.fields if one.name in fields}
+    named = {"", *(rule.name for rule in doctype.rules)}
+    kept = [
+        issue
+        for issue in reading.issues
+        if (issue.code not in rules.CODES or issue.rule not in named)
+        and not (issue.fields and held.keys() >= {*issue.fields})
+    ]
+    judged = rules.check(doctype, {name: field.value for name, field in fields.items()})
+    return replace(reading, fields=fields, issues=(*kept, *(_own(one) for one in judged)))
+
+
+def _own(issue: Issue) -> Issue:
+    return Issue(issue.code, issue.severity, issue.message, tuple(issue.fields), issue.rule or "")
+
+
+def _type(reading: Reading, asked: bool) -> Iterator[Doubt]:
+    if reading.type is None:
+        yield _doubt("type_uncertain", "it is none of the types there are", certainty=0.0)
+    elif not asked and reading.certainty < UNSURE:
+        message = f"taken for {reading.type}, for which {reading.certainty:.0%} of the evidence speaks"
+        yield _doubt("type_uncertain", message, certainty=round(reading.certainty, 3))
+
+
+def _fields(reading: Reading, doctype: DocumentType) -> Iterator[Doubt]:
+    for one in doctype.fields:
+        field = reading.fields.get(one.name)
+        if field is None or field.source == PERSON:
+            continue
+        if "ungrounded" in field.reasons:
+            yield _doubt("ungrounded", f"{one.name}: {REASONS['ungrounded']}", one.name)
+        if field.confidence < one.threshold:
+            message = f"{one.name}: {field.confidence:.2f} sure, {one.threshold:.2f} wanted"
+            yield _doubt(
+                "low_confidence", message, one.name, confidence=round(field.confidence, 3), threshold=one.threshold
+            )
+
+
+def _issues(reading: Reading) -> Iterator[Doubt]:
+    for issue in reading.issues:
+        if issue.code == "ungrounded":
+            continue  # said of the field already
+        code = "missing" if issue.code == "missing" else "issue"
+        yield _doubt(code, issue.message, *issue.fields, issue=issue.code, severity=issue.severity)
+
+
+def _pages(reading: Reading) -> Iterator[Doubt]:
+    for page in reading.pages:
+        if page.source == "failed":
+            yield _doubt("page_failed", f"page {page.number}: {page.error or 'could not be read'}", page=page.number)
+        elif page.quality < POOR:
+            message = f"page {page.number} is hard to read: quality {page.quality:.2f}"
+            yield _doubt("page_poor", message, page=page.number)
+
+
+def _doubt(code: str, message: str, *fields: str, **facts: Any) -> Doubt:
+    return {"code": code, "message": message, "fields": list(fields), **facts}

@@ -1,0 +1,203 @@
+"""Takes documents of a range out of the database, some at a time, into one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.errors import NotMigrated
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents import columns, files, outputs, tables
+from tabellion.pipelines.documents.lookup import STATUSES, field_told, iso, problem
+from tabellion.pipelines.documents.sheets import Format, Target, sheet
+from tabellion.reading.types.doctype import DocumentType
+
+BATCH = 500  #: documents that are in memory at once
+MOST_MISHAPS = 20  #: that are told one by one
+Progress = Callable[[int, int], None]  #: documents written, documents there are
+Types = Callable[[str], DocumentType | None]  #: the type of a name, None where there is none any more
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Which documents."""
+
+    since: float | None = None  #: seconds since 1970, included
+    until: float | None = None  #: excluded
+    types: tuple[str, ...] = ()  #: none: all
+    statuses: tuple[str, ...] = ("completed",)
+
+    def __post_init__(self) -> None:
+        for status in self.statuses:
+            if status not in STATUSES:
+                raise ValueError(f"there is no status {status!r}; there are {', '.join(STATUSES)}")
+
+
+@dataclass(slots=True)
+class Exported:
+    """What came of it."""
+
+    documents: int = 0
+    failed: int = 0  #: documents whose row could not be told
+    mishaps: list[str] = field(default_factory=list)  #: the first of them, each in a sentence
+
+
+def moment_of(text: str, *, end: bool = False) -> float:
+    """A day or a time in UTC, as seconds; a day that ends a range is in it. Raises ValueError."""
+    given = text.strip()
+    try:
+        found = columns.moment(given)
+        if end and re.fullmatch(r"\d{4}-\d\d-\d\d", given):
+            found += timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is neither a day such as 2024-02-29 nor a time such as 2024-02-29T13:30Z") from None
+    return found.timestamp()
+
+
+async def export(
+    store: Store,
+    format: Format,  # noqa: A002 - the word for it everywhere
+    target: Target,
+    *,
+    types: Types,
+    range: Range = Range(),  # noqa: A002, B008 - frozen, and the word for it
+    progress: Progress | None = None,
+) -> Exported:
+    """Writes the documents of a range, the oldest first, as they are now: with what people have corrected.
+
+    However many they are, a few hundred are in memory at a time. Those that come meanwhile are not among them.
+    """
+    try:
+        done = await _exported(store, format, target, types, range, progress)
+        await files.in_thread(target.done)
+    finally:
+        await files.in_thread(target.discard)
+    return done
+
+
+async def _exported(
+    store: Store,
+    format: Format,  # noqa: A002
+    target: Target,
+    types: Types,
+    range: Range,  # noqa: A002
+    progress: Progress | None,
+) -> Exported:
+    await store.open()
+    if await tables.version(store.database) == 0:
+        raise NotMigrated("there are no documents in this database: nothing was ever submitted to it")
+    where, values = _condition(store, range)
+    [about] = await store.database.fetch(
+        f"SELECT count(*) AS count, max(d.id) AS last FROM {_FROM} WHERE {where}", *values
+    )
+    found = columns.merged([])
+    if format != "jsonl":
+        found = await _columns(store, where, values, range.types, types)
+    pages = sheet(format, target, found, statuses=range.statuses != ("completed",))
+    done = Exported()
+    async for rows in _batches(store, where, values, about["last"]):
+        documents = [document for row in rows if (document := _told(row, done)) is not None]
+        await files.in_thread(pages.write, documents)
+        done.documents += len(documents)
+        if progress is not None:
+            progress(done.documents + done.failed, int(about["count"]))
+    await files.in_thread(pages.close)
+    return done
+
+
+#: A duplicate says what the document says that it follows.
+_FROM = """documents AS d LEFT JOIN documents AS o ON o.id = d.duplicate_of AND d.status = 'duplicate'"""
+_TYPE = "coalesce(o.found_type, d.found_type, o.type, d.type)"
+
+
+def _condition(store: Store, range: Range) -> tuple[str, list[Any]]:  # noqa: A002
+    values: list[Any] = []
+
+    def mark(value: Any) -> str:
+        values.append(value)
+        return f"${len(values)}"
+
+    def instant(value: float) -> str:
+        shown = mark(value)
+        return f"to_timestamp(CAST({shown} AS double precision))" if store.dialect == "postgresql" else shown
+
+    conditions = [f"d.status IN ({', '.join(map(mark, range.statuses))})"]
+    if range.since is not None:
+        conditions.append(f"d.created_at >= {instant(range.since)}")
+    if range.until is not None:
+        conditions.append(f"d.created_at < {instant(range.until)}")
+    if range.types:
+        conditions.append(f"{_TYPE} IN ({', '.join(map(mark, range.types))})")
+    return " AND ".join(conditions), values
+
+
+async def _columns(
+    store: Store, where: str, values: Sequence[Any], asked: Sequence[str], types: Types
+) -> columns.Columns:
+    """The columns of every type in the range, and of fields that no type knows any more."""
+    kinds = await store.database.fetch(f"SELECT DISTINCT {_TYPE} AS type FROM {_FROM} WHERE {where}", *values)
+    wanted = sorted({*asked, *(row["type"] for row in kinds if row["type"])})
+    known = [found for name in wanted if (found := types(name)) is not None]
+    names = await store.database.fetch(
+        f"""SELECT f.name AS name, min(f.place) AS place FROM {_FROM}
+JOIN extracted_fields AS f ON f.document_id = coalesce(o.id, d.id) WHERE {where} GROUP BY f.name""",
+        *values,
+    )
+    return columns.merged(known, [row["name"] for row in sorted(names, key=lambda row: (row["place"], row["name"]))])
+
+
+async def _batches(
+    store: Store, where: str, values: Sequence[Any], last: str | None
+) -> AsyncIterator[list[dict[str, Any]]]:
+    times = ", ".join(f"{sql.epoch(f'd.{name}', store.dialect)} AS {name}" for name in ("created_at", "completed_at"))
+    after, end = f"${len(values) + 1}", f"${len(values) + 2}"
+    text = f"""SELECT d.id, d.status, {_TYPE} AS found_type, coalesce(o.type_key, d.type_key) AS type_key, d.model,
+  d.sha256, d.name, d.duplicate_of, coalesce(o.pages, d.pages) AS page_count,
+  coalesce(o.verdict, d.verdict) AS verdict, d.cost, d.error, d.attempts, d.version,
+  coalesce(o.result, d.result) AS result, coalesce(o.id, d.id) AS source,
+  r.status AS review, {times}
+FROM {_FROM} LEFT JOIN review_items AS r ON r.document_id = coalesce(o.id, d.id)
+WHERE {where} AND d.id > {after} AND d.id <= {end} ORDER BY d.id LIMIT {BATCH}"""
+    place = ""
+    while last is not None:
+        rows = await store.database.fetch(text, *values, place, last)
+        if not rows:
+            return
+        place = rows[-1]["id"]
+        await _add_fields(store, rows)
+        yield rows
+
+
+async def _add_fields(store: Store, rows: Sequence[dict[str, Any]]) -> None:
+    sources = sorted({row["source"] for row in rows})
+    marks = ", ".join(f"${number}" for number in range(1, len(sources) + 1))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in await store.database.fetch(
+        f"""SELECT document_id, name, value, confidence, page, box, quote, source, reasons, locked FROM extracted_fields
+WHERE document_id IN ({marks}) ORDER BY document_id, place, name""",
+        *sources,
+    ):
+        found.setdefault(one["document_id"], []).append(one)
+    for row in rows:
+        row["extracted"] = found.get(row["source"], [])
+
+
+def _told(row: Mapping[str, Any], done: Exported) -> dict[str, Any] | None:
+    """The document as every format tells it; None, and a note of it, where its row is broken."""
+    try:
+        fields = {one["name"]: field_told(one) for one in row["extracted"]}
+        told = outputs.told({**row, "fields": fields, "reviewed": row["review"] in ("approved", "corrected")})
+        return told | {
+            "status": row["status"], "page_count": row["page_count"], "duplicate_of": row["duplicate_of"],
+            "review": row["review"], "completed_at": iso(row["completed_at"]),
+            "error": problem(row["error"], row["attempts"]),
+        }  # fmt: skip
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        done.failed += 1
+        if len(done.mishaps) < MOST_MISHAPS:
+            done.mishaps.append(f"{row['id']}: its row cannot be told ({type(error).__name__}: {error})")
+        return None

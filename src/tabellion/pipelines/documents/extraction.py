@@ -1,0 +1,193 @@
+"""The extraction of one document: from its file to fields, doubts and outputs, ready to be committed as one."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.desk import Desk
+from tabellion.engine.errors import ConfigurationError, LeaseLost, Permanent, RateLimited
+from tabellion.engine.job import Job
+from tabellion.models.base import Model
+from tabellion.models.extract import extract
+from tabellion.pipelines.documents import finish
+from tabellion.pipelines.documents.doubts import corrected, doubts, review
+from tabellion.pipelines.documents.failure import Failed
+from tabellion.pipelines.documents.lookup import brief
+from tabellion.pipelines.documents.outputs import write
+from tabellion.pipelines.documents.priority import urgency
+from tabellion.pipelines.documents.progress import Progress
+from tabellion.pipelines.documents.settings import LOCAL, Settings
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.pages import default_sandbox
+from tabellion.reading.reader import Reading, read_local
+from tabellion.reading.types.doctype import DocumentType
+
+#: What a document is of that is none of the types there are: it has text and no fields, and a person looks.
+UNKNOWN = DocumentType(name="unknown", version="1", fields=())
+READERS = 2  #: threads for each child that reads: one waits for its child while another one's result is taken in
+
+
+@dataclass(frozen=True, slots=True)
+class Locks:
+    """What people have said of a document's fields."""
+
+    values: Mapping[str, Any]
+    latest: float = 0.0  #: when they last did, in seconds since 1970
+
+
+NONE = Locks({})
+
+
+class Extraction:
+    """The handler of the documents queues; one for all jobs of a worker."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._progress = Progress()
+        self._models: dict[str, Model] = {}
+        self._threads: ThreadPoolExecutor | None = None
+
+    async def read(self, job: Job) -> dict[str, Any]:
+        """Reads the document of this row. What it raises says whether another try would help."""
+        tried: list[str] = []
+        try:
+            return await self._extracted(job, tried)
+        except (RateLimited, LeaseLost):
+            raise
+        except Permanent as error:
+            raise Failed(error, job.attempt, tried) from error
+        except Exception as error:
+            if job.attempt < job.queue.bounds(job.values):
+                raise
+            raise Failed(error, job.attempt, tried) from error
+
+    async def close(self) -> None:
+        """Lets go of the threads; a worker that begins later gets new ones."""
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False)
+
+    async def _extracted(self, job: Job, tried: list[str]) -> dict[str, Any]:
+        desk = job.desk
+        assert desk is not None  # noqa: S101 - every worker gives its jobs one
+        desk.users.add(self)
+        again = job["version"] > 1 or job["result"] is not None
+        locks = await _locks(desk, job.text_key) if again else NONE
+        if job["told"] is not None:
+            # It failed before, and that was told: failing once more is news.
+            await desk.fetch("UPDATE documents SET told = NULL WHERE id = $1", job.text_key)
+        if job["type"] is None:
+            self.settings.types.check()
+        reading = await self._read(job, tried)
+        doctype = self.settings.types.get(reading.type) if reading.type is not None else UNKNOWN
+        if job["model"] != LOCAL and reading.type is not None:
+            model = self._model(job["model"])
+            tried.append(f"asked {model.name} ({model.model})")
+            reading = await extract(
+                model, reading, self.settings.blobs.path(job["sha256"]), doctype, sandbox=self.settings.sandbox,
+                limits=self.settings.limits,
+            )  # fmt: skip
+        keep = doctype.idempotency.preserve_locked
+        reading = corrected(reading, locks.values, doctype) if keep else reading
+        found = doubts(reading, doctype, asked=job["type"] is not None)
+        reasons = review(found, doctype, job.text_key)
+        told = finish.cleaned(replace(reading, file=job["name"]).told())
+        for name, one in told["fields"].items():
+            one["locked"] = keep and name in locks.values
+        row = self._row(job, reading, doctype, told, reasons or found)
+        row |= await self._written(job, doctype, _document(job, row, told))
+        item = None
+        if reasons:
+            created_at = seconds(job["created_at"])
+            item = finish.Review(reasons, urgency(reading, doctype), created_at, time.time(), self.settings.sla)
+        finish.attach(
+            job, desk.dialect, told["fields"], item, keep_locked=keep, again=again or job.n > 1,
+            locks=(len(locks.values), locks.latest),
+        )  # fmt: skip
+        if self.settings.outbox is not None:
+            text, values = self.settings.outbox("document.completed", _document(job, row, told), job["webhook"])
+            job.also(text, **values)
+        return row
+
+    async def _written(self, job: Job, doctype: DocumentType, document: dict[str, Any]) -> dict[str, Any]:
+        """Writes the outputs: a kill from here on leaves files that the next try overwrites, never a row without its
+        files. They say nothing that depends on the attempt (an answer costs once, remembered ones nothing): what a
+        worker writes that froze here, and woke when another one had finished, is the same."""
+        if job.lost:
+            raise LeaseLost(f"{job}: the claim is gone")
+        return asdict(await write(self.settings.lake, {**document, "cost": None}, doctype))
+
+    async def _read(self, job: Job, tried: list[str]) -> Reading:
+        settings = self.settings
+        watch = self._progress.watch(job)
+        if self._threads is None:
+            size = (settings.sandbox or default_sandbox()).size * READERS
+            self._threads = ThreadPoolExecutor(size, thread_name_prefix="reading")
+        work = functools.partial(
+            read_local, settings.blobs.path(job["sha256"]), job["type"], ocr=settings.ocr, types=settings.types.folders,
+            limits=settings.limits, sandbox=settings.sandbox, progress=watch,
+        )  # fmt: skip
+        tried.append("read here")
+        try:
+            reading = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        finally:
+            watch.end()
+        if reading.error is not None:
+            raise Unreadable(reading.error["code"], reading.error["message"])
+        return reading
+
+    def _model(self, name: str) -> Model:
+        if name not in self._models:
+            if self.settings.model is None:
+                raise ConfigurationError(f"there is no model {name!r}: the settings make none")
+            self._models[name] = self.settings.model(name)
+        return self._models[name]
+
+    def _row(
+        self, job: Job, reading: Reading, doctype: DocumentType, told: Mapping[str, Any], reasons: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The columns that are written with `completed`."""
+        paid = job.cost if job.cost is not None else reading.cost
+        cost = None if paid is None and job["cost"] is None else (job["cost"] or 0.0) + (paid or 0.0)
+        count = len(reading.pages)
+        return {
+            "found_type": reading.type, "type_key": doctype.key, "pages": count, "done_pages": count,
+            "result": json.dumps(told, ensure_ascii=False), "verdict": reading.verdict,
+            "reasons": json.dumps(finish.cleaned(reasons), ensure_ascii=False), "cost": cost,
+        }  # fmt: skip
+
+
+def _document(job: Job, row: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """The document as its outputs and its listeners are told of it."""
+    values = {
+        **job.values, "json_path": None, "json_sha256": None, "parquet_path": None, "parquet_sha256": None, **row,
+        "status": "completed", "error": None, "created_at": seconds(job["created_at"]),
+        "started_at": seconds(job["started_at"]), "completed_at": time.time(),
+    }  # fmt: skip
+    return brief(values) | {
+        "fields": told["fields"], "issues": told["issues"], "notes": told["notes"], "page_details": told["pages"],
+    }  # fmt: skip
+
+
+async def _locks(desk: Desk, document: str) -> Locks:
+    rows = await desk.fetch(
+        f"""SELECT name, value, {sql.epoch("corrected_at", desk.dialect)} AS corrected_at FROM extracted_fields
+WHERE document_id = $1 AND locked""",
+        document,
+    )
+    values = {row["name"]: json.loads(row["value"]) if row["value"] is not None else None for row in rows}
+    return Locks(values, max((row["corrected_at"] or 0.0 for row in rows), default=0.0))
+
+
+def seconds(value: Any) -> float:
+    """A time of a row, which each database gives in its own way, as seconds since 1970."""
+    return value.timestamp() if isinstance(value, datetime) else float(value)

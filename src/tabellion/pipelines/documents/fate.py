@@ -1,0 +1,84 @@
+"""The fate of duplicates, which is their original's, and the telling of failures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabellion.engine.desk import Desk
+from tabellion.engine.job import Job
+from tabellion.engine.sql import NOW
+from tabellion.pipelines.documents.extraction import seconds
+from tabellion.pipelines.documents.failure import written
+from tabellion.pipelines.documents.lookup import TIMES, brief, problem
+from tabellion.pipelines.documents.settings import Settings
+
+
+class Following:
+    """The handler of duplicates whose original has ended."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def follow(self, job: Job) -> dict[str, Any]:
+        """Gives the duplicate its original's fate; one whose original is gone is read itself."""
+        desk = _desk(job)
+        rows = await desk.fetch(
+            "SELECT id, status, error, attempts FROM documents WHERE id = $1", job["duplicate_of"]
+        )  # fmt: skip
+        if not rows:
+            return await _orphaned(desk, job)
+        original = rows[0]
+        if original["status"] == "completed":
+            _tell(self._settings, job, "document.duplicate", status="duplicate", error=None)
+            return {"status": "duplicate", "error": None}
+        if original["status"] != "failed":
+            return {"chore": "follow", "status": "queued", "completed_at": None}  # it is being read once more
+        why = problem(original["error"], original["attempts"]) or {"code": "original_failed", "message": ""}
+        message = f"document {original['id']}, of which this is a duplicate, failed: {why['message']}"
+        error = written(why["code"], message, why.get("attempts", 0), ["followed its original"])
+        _tell(self._settings, job, "document.failed", status="failed", error=error)
+        return {"status": "failed", "error": error}
+
+
+class Telling:
+    """The handler of failures: whoever ended the document, be it a sweep, its listeners hear of it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def tell(self, job: Job) -> dict[str, Any]:
+        """Writes the deliveries."""
+        _tell(self._settings, job, "document.failed", status="failed")
+        return {}
+
+
+async def _orphaned(desk: Desk, job: Job) -> dict[str, Any]:
+    """Its original was deleted: it takes the key and is read, or follows whoever was quicker."""
+    await desk.fetch(
+        f"""INSERT INTO processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
+ON CONFLICT (key) DO UPDATE SET document_id = excluded.document_id
+WHERE NOT EXISTS (SELECT 1 FROM documents AS d WHERE d.id = p.document_id)""",
+        job["key"], job.text_key,
+    )  # fmt: skip
+    [holder] = await desk.fetch("SELECT document_id FROM processed_documents WHERE key = $1", job["key"])
+    waiting = {"status": "queued", "completed_at": None}
+    if holder["document_id"] != job.text_key:
+        return waiting | {"chore": "follow", "duplicate_of": holder["document_id"]}
+    return waiting | {"chore": None, "duplicate_of": None, "version": job["version"] + 1}
+
+
+def _tell(settings: Settings, job: Job, event: str, **changes: Any) -> None:
+    if settings.outbox is None:
+        return
+    values = {
+        **job.values,
+        **{name: seconds(job[name]) if job[name] is not None else None for name in TIMES},
+        **changes,
+    }
+    text, given = settings.outbox(event, brief(values), job["webhook"])
+    job.also(text, **given)
+
+
+def _desk(job: Job) -> Desk:
+    assert job.desk is not None  # noqa: S101 - every worker gives its jobs one
+    return job.desk

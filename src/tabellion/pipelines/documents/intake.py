@@ -1,0 +1,91 @@
+"""Takes files of this machine in: looked at before they are trusted, copied while they are hashed, then submitted."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from tabellion.engine.errors import TabellionError
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents import files
+from tabellion.pipelines.documents.blobs import BATCH, Blob, Blobs, TooLarge
+from tabellion.pipelines.documents.settings import Settings, Unknown
+from tabellion.pipelines.documents.submit import AlreadyThere, Submitted, submit
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.sniff import ENDINGS, Kind, sniff
+
+MEDIA = {kind: "application/pdf" if kind is Kind.PDF else f"image/{kind}" for kind in Kind}
+SUFFIXES = frozenset(suffix for suffixes in ENDINGS.values() for suffix in suffixes)  #: of files that are documents
+
+
+class NotTaken(TabellionError):  # noqa: N818 - what happened
+    """A file that is not taken in, and will not be the next time either; `code` says why."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+async def take_in(
+    store: Store,
+    settings: Settings,
+    source: Path | bytes,
+    *,
+    name: str | None = None,
+    type: str | None = None,  # noqa: A002 - the word for it everywhere
+    model: str | None = None,
+    limit: int | None = None,
+) -> Submitted:
+    """Submits a file, or bytes; NotTaken where they are to blame, any other error where something else is."""
+    try:
+        blob = await _copied(settings.blobs, source, name, limit)
+        return await submit(store, settings, blob, type=type, model=model)
+    except TooLarge as error:
+        raise NotTaken("too_large", str(error)) from None
+    except Unreadable as error:
+        raise NotTaken(error.code, str(error)) from None
+    except AlreadyThere as error:
+        raise NotTaken("already_there", str(error)) from None
+    except Unknown as error:
+        raise NotTaken(f"{error.field}_unknown", str(error)) from None
+
+
+async def _copied(blobs: Blobs, source: Path | bytes, name: str | None, limit: int | None) -> Blob:
+    if isinstance(source, bytes):
+        async with blobs.receive(limit, name=name or "") as sink:
+            await sink.write(source)
+            sink.media = _media(sink.head)
+        return sink.blob
+    handle = await files.in_thread(_opened, source)
+    try:
+        async with blobs.receive(limit, name=name or source.name) as sink:
+            while chunk := await files.in_thread(os.read, handle, BATCH):
+                await sink.write(chunk)
+            sink.media = _media(sink.head)
+        return sink.blob
+    finally:
+        os.close(handle)
+
+
+def _media(head: bytes) -> str:
+    if not head:
+        raise Unreadable("empty_file")
+    return MEDIA[sniff(head)]
+
+
+def _opened(path: Path) -> int:
+    """The file, if it is one: a link may lead anywhere, and a pipe keeps whoever opens it waiting."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotTaken("not_a_file", f"{path.name} is a link: give the file itself") from None
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENXIO):
+            raise NotTaken("file_missing", f"{path.name} cannot be opened: {error.strerror}") from None
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotTaken("not_a_file", f"{path.name} is not a file")
+    return handle

@@ -1,0 +1,204 @@
+"""What is known of documents: one with all it says, many in a list, and how far those are that somebody waits for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.errors import TabellionError
+from tabellion.engine.sql import Dialect
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents.submit import is_id
+
+STATUSES = ("queued", "processing", "completed", "failed", "duplicate")
+ENDED = ("completed", "failed", "duplicate")
+MOST = 500  #: documents in one list
+TIMES = ("created_at", "started_at", "completed_at")
+BRIEF = (
+    "id", "status", "type", "found_type", "type_key", "model", "sha256", "bytes", "name", "media", "duplicate_of",
+    "pages", "done_pages", "verdict", "reasons", "json_path", "json_sha256", "parquet_path", "parquet_sha256", "cost",
+    "error", "attempts", "worker", "webhook", "version",
+)  # fmt: skip
+#: What a list may be narrowed by, and the condition; `$` is the value's place.
+FILTERS = {
+    "status": "d.status = $",
+    "type": "coalesce(d.found_type, d.type) = $",
+    "model": "d.model = $",
+    "verdict": "d.verdict = $",
+    "sha256": "d.sha256 = $",
+    "duplicate_of": "d.duplicate_of = $",
+    "name": "d.name = $",
+    "name_like": "lower(d.name) LIKE $ ESCAPE '!'",
+    "created_after": "d.created_at >= $",
+    "created_before": "d.created_at < $",
+    "review": "EXISTS (SELECT 1 FROM review_items AS r WHERE r.document_id = d.id AND r.status = $)",
+}
+#: What a duplicate tells of the document it follows.
+_BORROWED = (
+    "found_type", "pages", "done_pages", "verdict", "reasons", "json_path", "json_sha256", "parquet_path",
+    "parquet_sha256", "result",
+)  # fmt: skip
+_CRASH = re.compile(r"^(quarantined after|crashed on|worker \S+ )")
+
+
+class BadQuery(TabellionError):  # noqa: N818 - what it is
+    """A list was asked for in a way that there is none."""
+
+    def __init__(self, field: str, message: str) -> None:
+        self.field = field
+        super().__init__(message)
+
+
+async def get(store: Store, id: str) -> dict[str, Any] | None:  # noqa: A002 - the column's name
+    """A document with everything that is known of it; a duplicate says what its original says. None: there is none."""
+    if not is_id(id):
+        return None
+    await tables.prepare(store)
+    rows = await _rows(store, (*BRIEF, "result"), "d.id = $1", [id])
+    if not rows:
+        return None
+    row, source = rows[0], id
+    if row["status"] == "duplicate":
+        original = await _rows(store, (*BRIEF, "result"), "d.id = $1", [row["duplicate_of"]])
+        if original:
+            row |= {name: original[0][name] for name in _BORROWED}
+            source = row["duplicate_of"]
+    fields = await store.database.fetch(
+        """SELECT name, value, confidence, page, box, quote, source, reasons, locked FROM extracted_fields
+WHERE document_id = $1 ORDER BY place, name""",
+        source,
+    )
+    result = json.loads(row.pop("result") or "{}")
+    return brief(row) | {
+        "fields": {field["name"]: field_told(field) for field in fields},
+        "issues": result.get("issues", []),
+        "notes": result.get("notes", []),
+        "page_details": result.get("pages", []),
+    }
+
+
+async def listing(
+    store: Store, filters: Mapping[str, Any] | None = None, cursor: str | None = None, limit: int = 50
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Documents without their fields, the newest first, and where the next page begins; None: it was the last.
+
+    `filters` has any of FILTERS; times are datetimes or seconds since 1970. Raises BadQuery, which names the field.
+    """
+    if not 1 <= limit <= MOST:
+        raise BadQuery("limit", f"limit is 1 to {MOST}")
+    if cursor is not None and not is_id(cursor):
+        raise BadQuery("cursor", "this is no cursor: use the `next` of the page before")
+    conditions, values = ["1 = 1"], []
+    for name, value in (filters or {}).items():
+        if name not in FILTERS:
+            raise BadQuery(name, f"there is no filter {name!r}; there are {', '.join(FILTERS)}")
+        if name == "status" and value not in STATUSES:
+            raise BadQuery(name, f"status is one of {', '.join(STATUSES)}")
+        timed = name.startswith("created_")
+        values.append(_seconds(name, value) if timed else str(value))
+        mark = f"${len(values)}"
+        if timed and store.dialect == "postgresql":
+            mark = f"to_timestamp(CAST({mark} AS double precision))"
+        conditions.append(FILTERS[name].replace("$", mark))
+    if cursor is not None:
+        values.append(cursor)
+        conditions.append(f"d.id < ${len(values)}")
+    await tables.prepare(store)
+    rows = await _rows(store, BRIEF, " AND ".join(conditions), values, limit + 1)
+    more = len(rows) > limit
+    return [brief(row) for row in rows[:limit]], rows[limit - 1]["id"] if more else None
+
+
+async def states(store: Store, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """How far these documents are: status, progress and version, in one statement for however many are waited for."""
+    wanted = [one for one in ids if is_id(one)]
+    if not wanted:
+        return {}
+    await tables.prepare(store)
+    marks = ", ".join(f"${number}" for number in range(1, len(wanted) + 1))
+    rows = await store.database.fetch(
+        f"SELECT id, status, pages, done_pages, version FROM documents WHERE id IN ({marks})", *wanted
+    )
+    return {row["id"]: {"status": row["status"], "progress": _progress(row), "version": row["version"]} for row in rows}
+
+
+def brief(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as everybody is told of it."""
+    return {
+        "id": row["id"], "status": row["status"], "type": row["found_type"] or row["type"],
+        "asked_type": row["type"], "type_key": row["type_key"], "model": row["model"], "sha256": row["sha256"],
+        "bytes": row["bytes"], "name": row["name"], "media": row["media"], "duplicate_of": row["duplicate_of"],
+        "progress": _progress(row), "pages": row["pages"], "verdict": row["verdict"],
+        "reasons": json.loads(row["reasons"] or "[]"),
+        "outputs": {"json": row["json_path"], "parquet": row["parquet_path"]},
+        "hashes": {"json": row["json_sha256"], "parquet": row["parquet_sha256"]},
+        "cost": row["cost"], "error": problem(row["error"], row["attempts"]), "attempts": row["attempts"],
+        "webhook": row["webhook"], "version": row["version"],
+        **{name: iso(row[name]) for name in TIMES},
+    }  # fmt: skip
+
+
+def field_told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of `extracted_fields` as JSON tells it."""
+    return {
+        "value": json.loads(row["value"]) if row["value"] is not None else None,
+        "confidence": round(float(row["confidence"]), 3), "page": row["page"],
+        "box": json.loads(row["box"]) if row["box"] else None, "quote": row["quote"], "source": row["source"],
+        "reasons": json.loads(row["reasons"] or "[]"), "locked": bool(row["locked"]),
+    }  # fmt: skip
+
+
+def problem(text: str | None, attempts: int = 0) -> dict[str, Any] | None:
+    """The error column as a problem: what handlers wrote is JSON already; what the engine wrote gets a code."""
+    if text is None:
+        return None
+    if text.startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        if isinstance(found, dict) and "code" in found:
+            return found
+    code = "timed_out" if text.startswith("timed out") else "worker_crashed" if _CRASH.match(text) else "try_failed"
+    return {"code": code, "message": text, "attempts": attempts}
+
+
+def iso(seconds: float | None) -> str | None:
+    """Seconds since 1970 as people and programs write them."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _progress(row: Mapping[str, Any]) -> dict[str, int] | None:
+    if row["status"] != "processing" or row["pages"] is None:
+        return None
+    return {"done": row["done_pages"] or 0, "pages": row["pages"]}
+
+
+async def _rows(
+    store: Store, columns: Sequence[str], where: str, values: Sequence[Any], limit: int = 1
+) -> list[dict[str, Any]]:
+    times = ", ".join(f"{_epoch(f'd.{name}', store.dialect)} AS {name}" for name in TIMES)
+    return await store.database.fetch(
+        f"""SELECT {", ".join(f"d.{name}" for name in columns)}, {times} FROM documents AS d
+WHERE {where} ORDER BY d.id DESC LIMIT {int(limit)}""",
+        *values,
+    )
+
+
+def _epoch(column: str, dialect: Dialect) -> str:
+    return sql.epoch(column, dialect)
+
+
+def _seconds(name: str, value: Any) -> float:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise BadQuery(name, f"{name} is a time")

@@ -1,0 +1,78 @@
+"""The queues of the document pipeline: documents to read, one queue for each model; duplicates; failures to tell."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tabellion.engine.job import Job
+from tabellion.engine.queue import Queue
+from tabellion.pipelines.documents.extraction import Extraction
+from tabellion.pipelines.documents.fate import Following, Telling
+from tabellion.pipelines.documents.settings import LOCAL, Settings
+
+#: Documents that are read here keep processors busy: more at once would only wait in memory.
+AT_ONCE = 4 * (os.cpu_count() or 1)
+SHORT = 60.0  #: seconds that following and telling may take
+#: A duplicate's turn comes when its original waits for nothing any more, or is not there.
+#: One look-up a duplicate: as a join the planner would gather every document that waits.
+ENDED = """coalesce((SELECT o.status FROM documents AS o WHERE o.id = t.duplicate_of), 'gone')
+  NOT IN ('queued', 'processing')"""
+
+
+def documents_queues(settings: Settings, environments: Mapping[str, Settings] | None = None) -> list[Queue]:
+    """Every queue of the pipeline with its handler, for one worker.
+
+    `environments` are settings of those that keep their files elsewhere: each database needs folders of its own, for a
+    file is deleted when no document of *its* database has it.
+    """
+    usual = Extraction(settings)
+    own = {name: Extraction(one) for name, one in (environments or {}).items()}
+    following, telling = Following(settings), Telling(settings)
+
+    async def read(job: Job) -> dict[str, Any]:
+        return await own.get(job.environment, usual).read(job)
+
+    queues = [documents_queue(settings, model, gate) for model, gate in settings.gates().items()]
+    for queue in queues:
+        queue.handler(read)
+    followers, failures = followers_queue(), failures_queue()
+    followers.handler(following.follow)
+    failures.handler(telling.tell)
+    return [*queues, followers, failures]
+
+
+def queue_name(model: str) -> str:
+    """The name of the queue of documents that this model reads."""
+    return "documents" if model == LOCAL else f"documents_{re.sub(r'[^A-Za-z0-9]+', '_', model)}"
+
+
+def documents_queue(settings: Settings, model: str = LOCAL, gate: str | None = None) -> Queue:
+    """The documents that one model reads: while its gate is closed, those of the others are read all the same."""
+    return Queue(
+        "documents", name=queue_name(model), order="id",
+        ready={"status": "queued", "chore": None, "model": model}, running="processing", done="completed",
+        failed="failed", worker="worker", started_at="started_at", finished_at="completed_at", error="error",
+        attempts="attempts", max_attempts="max_attempts", lease=settings.lease, timeout=settings.timeout,
+        retry_base=settings.retry_base, uses=gate,
+        concurrency=settings.concurrency or (AT_ONCE if model == LOCAL else None),
+    )  # fmt: skip
+
+
+def followers_queue() -> Queue:
+    """Duplicates whose original has ended; their `status` is told, their `chore` is what moves."""
+    return Queue(
+        "documents", name="followers", status="chore", order="id", ready="follow", running="following",
+        done="followed", failed="astray", where=ENDED, finished_at="completed_at", timeout=SHORT,
+    )  # fmt: skip
+
+
+def failures_queue() -> Queue:
+    """Failed documents of which nobody has been told, whoever failed them."""
+    return Queue(
+        "documents", name="failures", order="id", ready={"status": "failed", "chore": None, "told": None},
+        running={"chore": "telling"}, done={"chore": None, "told": "told"}, failed={"chore": None, "told": "untold"},
+        timeout=SHORT,
+    )  # fmt: skip

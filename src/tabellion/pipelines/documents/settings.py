@@ -1,0 +1,132 @@
+"""What the document pipeline is told once: where files lie, which types and models there are, how long things take."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tabellion.engine.errors import ConfigurationError, TabellionError
+from tabellion.models.base import Model
+from tabellion.pipelines.documents.blobs import Blobs
+from tabellion.pipelines.documents.lake import Lake
+from tabellion.reading.limits import Limits
+from tabellion.reading.pages import OCR
+from tabellion.reading.sandbox import Sandbox
+from tabellion.reading.types import typefile
+from tabellion.reading.types.doctype import DocumentType
+
+LOCAL = "local"  #: the model that is none: documents are read here
+AUTO = "auto"  #: stands in keys for "find out which type it is"
+SLA = 86_400.0  #: seconds from the upload in which a person should have looked at a doubtful document
+
+SETTLED = 1_000_000_000  # nanoseconds after which a folder's time tells whether it has changed since
+
+Outbox = Callable[[str, Mapping[str, Any], str | None], tuple[str, dict[str, Any]]]
+
+
+class Unknown(TabellionError):  # noqa: N818 - what it is
+    """A type or a model that nobody has heard of."""
+
+    def __init__(self, field: str, value: str, known: Sequence[str]) -> None:
+        self.field, self.value, self.known = field, value, tuple(known)
+        super().__init__(f"there is no {field} {value!r}; there are {', '.join(known) or 'none'}")
+
+
+class Types:
+    """The document types of some folders, compiled once and again when their files change."""
+
+    def __init__(self, folders: Sequence[str | Path] = (typefile.FOLDER,)) -> None:
+        self.folders = tuple(folders)
+        self._compiled: dict[Path, tuple[tuple[int, int], DocumentType]] = {}
+        self._listed: tuple[tuple[int, ...], dict[str, Path]] | None = None
+
+    def names(self) -> list[str]:
+        """Every type there is."""
+        return list(self._available())
+
+    def get(self, name: str) -> DocumentType:
+        """The type of this name; raises Unknown, or a ConfigurationError that says what is wrong with its file."""
+        found = self._available()
+        if name not in found:
+            raise Unknown("type", name, list(found))
+        return self._read(found[name])
+
+    def all(self) -> list[DocumentType]:
+        """Every type there is whose file has no mistake: a broken one must not stop documents of the others."""
+        made = []
+        for path in self._available().values():
+            try:
+                made.append(self._read(path))
+            except ConfigurationError:
+                continue
+        return made
+
+    def check(self) -> None:
+        """Raises what is wrong with the first type whose file has a mistake: any may be the one a document is of."""
+        for path in self._available().values():
+            self._read(path)
+
+    def key(self, name: str | None) -> str:
+        """What results are remembered under: the type with its version and digest, or all types there are."""
+        if name is not None:
+            return self.get(name).key
+        keys = "\n".join(sorted(one.key for one in self.all()))
+        return f"{AUTO}/{hashlib.sha256(keys.encode()).hexdigest()[:16]}"
+
+    def _available(self) -> dict[str, Path]:
+        """The files of the types; folders are listed again when they have changed, or just did: clocks are coarse."""
+        stamps = tuple(_changed_at(Path(folder)) for folder in self.folders)
+        if self._listed is None or self._listed[0] != stamps or max(stamps, default=0) > time.time_ns() - SETTLED:
+            self._listed = (stamps, typefile.available(self.folders))
+        return self._listed[1]
+
+    def _read(self, path: Path) -> DocumentType:
+        about = path.stat()
+        stamp = (about.st_mtime_ns, about.st_size)
+        known = self._compiled.get(path)
+        if known is None or known[0] != stamp:
+            known = self._compiled[path] = (stamp, typefile.read(path))
+        return known[1]
+
+
+def _changed_at(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How documents are worked on. `model` makes the model of a name, behind its gate: `config.model`."""
+
+    blobs: Blobs
+    lake: Lake
+    types: Types = field(default_factory=Types)
+    model: Callable[[str], Model] | None = None
+    models: Mapping[str, str] = field(default_factory=dict)  #: the models that may be asked for, and their gates
+    default_model: str = LOCAL  #: where neither the upload nor its type says which
+    outbox: Outbox | None = None  #: the statement that writes webhook deliveries
+    sla: float = SLA
+    ocr: OCR = "auto"
+    limits: Limits | None = None
+    sandbox: Sandbox | None = None
+    lease: float = 60.0
+    timeout: float = 3600.0
+    retry_base: float = 10.0
+    concurrency: int | None = None  #: documents at once in one worker
+
+    def gates(self) -> dict[str, str | None]:
+        """Every model there is, the local one first, with the gate before it."""
+        return {LOCAL: None, **{name: gate for name, gate in self.models.items() if name != LOCAL}}
+
+    def chosen_model(self, asked: str | None, doctype: DocumentType | None) -> str:
+        """The model for an upload: the one asked for, else its type's, else the default."""
+        name = asked or (doctype.processing.model if doctype else None) or self.default_model
+        if name not in self.gates():
+            raise Unknown("model", name, list(self.gates()))
+        return name

@@ -1,0 +1,199 @@
+"""Takes documents in: one transaction finds out whether a file is known, and queues it or lets it follow."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tabellion.engine import sql
+from tabellion.engine.errors import Busy, TabellionError
+from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents.settings import Settings
+from tabellion.reading.types.doctype import Idempotency
+
+TRIES = 8  # of a transaction that met another one
+LONGEST_NAME = 255
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: ids are read aloud and typed
+
+
+class Content(Protocol):
+    """A stored file, as `Blobs` describes it."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash of its bytes."""
+
+    @property
+    def bytes(self) -> int:
+        """How many they are."""
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+
+    @property
+    def name(self) -> str:
+        """What its owner called it."""
+
+    @property
+    def media(self) -> str:
+        """What it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of an upload."""
+
+    id: str
+    status: str  #: queued, or duplicate where the same file has been read already
+    duplicate_of: str | None = None
+
+
+class AlreadyThere(TabellionError):  # noqa: N818 - what happened
+    """The same file is there already, and documents of its type are taken once."""
+
+    def __init__(self, original: str) -> None:
+        self.original = original
+        super().__init__(f"the same file is there already, as document {original}, and its type takes no second one")
+
+
+class FileGone(TabellionError):  # noqa: N818 - what happened
+    """The file was deleted with another document while it was being submitted: send it again."""
+
+
+def new_id() -> str:
+    """An id that sorts by time: 10 characters of milliseconds, 16 of chance."""
+    number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
+    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def is_id(text: str) -> bool:
+    """Whether a text can be the id of a document."""
+    return len(text) == 26 and all(sign in _ALPHABET for sign in text)
+
+
+def key_of(sha256: str, type_name: str | None, type_key: str, model: str) -> str:
+    """The hash of everything that decides a result: the bytes, the type as it is now, and the model."""
+    return hashlib.sha256("\n".join([sha256, type_name or "", type_key, model]).encode()).hexdigest()
+
+
+def clean_name(name: str) -> str:
+    """A file's name as it may be shown anywhere: signs that are not for print are written out, and it has an end."""
+    shown = "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in name)
+    return shown[:LONGEST_NAME] or "unnamed"
+
+
+async def submit(
+    store: Store,
+    settings: Settings,
+    content: Content,
+    *,
+    type: str | None = None,  # noqa: A002 - the word for it everywhere
+    model: str | None = None,
+    webhook: str | None = None,
+) -> Submitted:
+    """Queues a stored file, or lets it follow the document that has the same bytes, type and model.
+
+    Fifty submits of one file at once, from wherever, make one original. Raises `Unknown` for a type or model that is
+    none, `AlreadyThere` where the type's policy is to refuse, `FileGone` where the bytes have gone meanwhile.
+    """
+    await tables.prepare(store)
+    doctype = settings.types.get(type) if type is not None else None
+    chosen = settings.chosen_model(model, doctype)
+    type_key = doctype.key if doctype else settings.types.key(None)
+    rules = doctype.idempotency if doctype else Idempotency()
+    row: dict[str, Any] = {
+        "id": new_id(), "type": type, "type_key": type_key, "model": chosen, "sha256": content.sha256,
+        "bytes": content.bytes, "name": clean_name(content.name), "media": content.media,
+        "blob": f"{content.sha256[:2]}/{content.sha256[2:4]}/{content.sha256}",
+        "key": key_of(content.sha256, type, type_key, chosen), "webhook": webhook,
+        "max_attempts": (doctype.processing.retries if doctype else 3) + 1,
+    }  # fmt: skip
+    statements = _statements(store.dialect, row, rules, told=settings.outbox is not None)
+    results = await _persistently(store, statements)
+    if not results[-1]:
+        rows = await store.database.fetch("SELECT document_id FROM processed_documents WHERE key = $1", row["key"])
+        if rows:
+            raise AlreadyThere(rows[0]["document_id"])
+        return await submit(store, settings, content, type=type, model=model, webhook=webhook)  # deleted meanwhile
+    submitted = Submitted(row["id"], results[-1][0]["status"], results[-1][0]["duplicate_of"])
+    if not await asyncio.to_thread(settings.blobs.path(content.sha256).exists):
+        await store.database.transact(
+            [
+                ("DELETE FROM documents WHERE id = $1", (row["id"],)),
+                ("DELETE FROM processed_documents WHERE document_id = $1", (row["id"],)),
+            ]
+        )
+        raise FileGone()
+    return submitted
+
+
+def _statements(
+    dialect: Dialect, row: dict[str, Any], rules: Idempotency, *, told: bool
+) -> list[tuple[str, tuple[Any, ...]]]:
+    """Takes the key, if nobody has it or whoever has it failed; then inserts the document as what that made of it."""
+    columns, values = list(row), tuple(row.values())
+    if rules.policy == "keep":
+        given = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+        insert = f"INSERT INTO documents ({', '.join(columns)}, created_at) VALUES ({given}, {NOW})"
+        return [(_ringing(insert, dialect), values)]
+    expired = ""
+    if rules.cache_ttl is not None:
+        # Written out: it is a number of our own type file, and a parameter would have to be in every statement.
+        expired = f" OR p.created_at < {sql.later(repr(-float(rules.cache_ttl)), dialect)}"
+    # Whoever waited here for another's commit sees its key, but not yet its document: "not known to have failed" must
+    # mean that it has not.
+    take = f"""INSERT INTO processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
+ON CONFLICT (key) DO UPDATE SET document_id = excluded.document_id, created_at = excluded.created_at
+WHERE EXISTS (SELECT 1 FROM documents AS d WHERE d.id = p.document_id AND d.status = 'failed'){expired}"""
+    given = ", ".join(_cast(f"${number}", name, dialect) for number, name in enumerate(columns, 1))
+    place = {name: f"${number}" for number, name in enumerate(columns, 1)}
+    mine = f"p.document_id = {_cast(place['id'], 'id', dialect)}"
+    read_already = "o.status = 'completed'"
+    insert = f"""INSERT INTO documents ({", ".join(columns)}, created_at, status, chore, duplicate_of, completed_at)
+SELECT {given}, {NOW},
+  CASE WHEN {mine} THEN 'queued' WHEN {read_already} THEN 'duplicate' ELSE 'queued' END,
+  CASE WHEN {mine} THEN NULL WHEN {read_already} THEN '{"follow" if told else "followed"}' ELSE 'follow' END,
+  CASE WHEN {mine} THEN NULL ELSE p.document_id END,
+  CASE WHEN {mine} THEN NULL WHEN {read_already} THEN {NOW} END
+FROM processed_documents AS p LEFT JOIN documents AS o ON o.id = p.document_id
+WHERE p.key = {place["key"]}{f" AND {mine}" if rules.policy == "reject" else ""}"""
+    return [(take, (row["key"], row["id"])), (_ringing(insert, dialect), values)]
+
+
+def _cast(mark: str, column: str, dialect: Dialect) -> str:
+    """PostgreSQL wants to know what a parameter is where it stands in a SELECT."""
+    if dialect == "sqlite":
+        return mark
+    kind = {"bytes": "bigint", "max_attempts": "integer"}.get(column, "text")
+    return f"CAST({mark} AS {kind})"
+
+
+def _ringing(insert: str, dialect: Dialect) -> str:
+    """The insert, telling what it made; on PostgreSQL it wakes whoever listens, when it commits."""
+    telling = f"{insert} RETURNING status, duplicate_of"
+    if dialect == "sqlite":
+        return telling
+    return f"WITH added AS ({telling}) SELECT status, duplicate_of, pg_notify('tabellion', '') FROM added"
+
+
+async def _persistently(
+    store: Store, statements: list[tuple[str, tuple[Any, ...]]]
+) -> list[list[dict[str, Any]]]:  # fmt: skip
+    """Runs a transaction again where another one was in its way."""
+    for left in range(TRIES - 1, -1, -1):
+        try:
+            return await store.database.transact(statements)
+        except Busy:
+            if not left:
+                raise
+            await asyncio.sleep(random.uniform(0.01, 0.2))  # noqa: S311 - spreading load
+    raise AssertionError

@@ -1,0 +1,186 @@
+"""The tables of the document pipeline, and how they come to be."""
+
+from __future__ import annotations
+
+import weakref
+
+from tabellion.engine import sql
+from tabellion.engine.database import Database
+from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreachable
+from tabellion.engine.sql import Dialect
+from tabellion.engine.store import Store
+
+#: One entry per version, oldest first; a version once released is never edited, and later ones only add.
+#: TIME, FLAG and NUMBER stand for what each database calls them; JSON is kept as text on both.
+VERSIONS: tuple[tuple[str, ...], ...] = (
+    (
+        # `chore` is what is done with a row beside reading it: a duplicate follows its original (follow, following,
+        # followed, astray), a failure is told (telling). NULL is a document that is read itself.
+        """CREATE TABLE documents (
+  id text PRIMARY KEY,
+  status text NOT NULL DEFAULT 'queued',
+  chore text,
+  told text,
+  type text,
+  found_type text,
+  type_key text NOT NULL,
+  model text NOT NULL DEFAULT 'local',
+  sha256 text NOT NULL,
+  bytes bigint NOT NULL,
+  name text NOT NULL,
+  media text NOT NULL,
+  blob text NOT NULL,
+  key text NOT NULL,
+  duplicate_of text,
+  pages integer,
+  done_pages integer,
+  result text,
+  verdict text,
+  reasons text,
+  json_path text,
+  json_sha256 text,
+  parquet_path text,
+  parquet_sha256 text,
+  cost NUMBER,
+  error text,
+  worker text,
+  attempts integer NOT NULL DEFAULT 0,
+  max_attempts integer NOT NULL DEFAULT 4,
+  webhook text,
+  created_at TIME NOT NULL,
+  started_at TIME,
+  completed_at TIME,
+  version integer NOT NULL DEFAULT 1
+)""",
+        "CREATE INDEX documents_ready ON documents (model, id) WHERE status = 'queued' AND chore IS NULL",
+        "CREATE INDEX documents_running ON documents (id) WHERE status = 'processing'",
+        "CREATE INDEX documents_following ON documents (id) WHERE chore = 'follow'",
+        "CREATE INDEX documents_untold ON documents (id) WHERE status = 'failed' AND chore IS NULL AND told IS NULL",
+        "CREATE INDEX documents_duplicates ON documents (duplicate_of) WHERE duplicate_of IS NOT NULL",
+        "CREATE INDEX documents_status ON documents (status, id)",
+        "CREATE INDEX documents_sha256 ON documents (sha256)",
+        # Whoever watches all documents asks several times a second what came and what ended since.
+        "CREATE INDEX documents_created ON documents (created_at, id)",
+        "CREATE INDEX documents_completed ON documents (completed_at, id) WHERE completed_at IS NOT NULL",
+        """CREATE TABLE processed_documents (
+  key text PRIMARY KEY,
+  document_id text NOT NULL,
+  created_at TIME NOT NULL
+)""",
+        "CREATE INDEX processed_documents_document ON processed_documents (document_id)",
+        """CREATE TABLE extracted_fields (
+  document_id text NOT NULL,
+  name text NOT NULL,
+  place integer NOT NULL,
+  value text,
+  confidence NUMBER NOT NULL,
+  page integer,
+  box text,
+  quote text,
+  source text NOT NULL,
+  reasons text NOT NULL,
+  locked FLAG NOT NULL DEFAULT FALSE,
+  corrected_by text,
+  corrected_at TIME,
+  PRIMARY KEY (document_id, name)
+)""",
+        """CREATE TABLE review_items (
+  id text PRIMARY KEY,
+  document_id text NOT NULL UNIQUE,
+  status text NOT NULL DEFAULT 'pending',
+  priority NUMBER NOT NULL,
+  confidence NUMBER NOT NULL,
+  complexity NUMBER NOT NULL,
+  value NUMBER NOT NULL,
+  reasons text NOT NULL,
+  created_at TIME NOT NULL,
+  due_at TIME NOT NULL,
+  version integer NOT NULL DEFAULT 1
+)""",
+        "CREATE INDEX review_items_open ON review_items (priority DESC, id) WHERE status IN ('pending', 'in_review')",
+    ),
+)
+CURRENT = len(VERSIONS)
+TABLES = ("documents", "processed_documents", "extracted_fields", "review_items")
+VERSION_TABLE = "CREATE TABLE IF NOT EXISTS documents_schema (version integer PRIMARY KEY, applied_at TIME NOT NULL)"
+WORDS: dict[Dialect, dict[str, str]] = {
+    "postgresql": {"TIME": "timestamptz", "FLAG": "boolean", "NUMBER": "double precision"},
+    "sqlite": {"TIME": "REAL", "FLAG": "boolean", "NUMBER": "REAL"},
+}
+#: Supabase and PostgREST publish every table of `public`: documents are nobody's API but ours.
+PRIVATE = f"""DO $$ DECLARE outsider text; BEGIN
+  FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
+    EXECUTE format('REVOKE ALL ON {", ".join(TABLES)} FROM %I', outsider);
+  END LOOP;
+END $$"""
+
+_prepared: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+def statements(dialect: Dialect, since: int) -> list[str]:
+    """What brings tables of version `since` (0: none) up to date, in order."""
+    steps = [_worded(VERSION_TABLE, dialect)]
+    for number, version in enumerate(VERSIONS[since:], since + 1):
+        steps += [_worded(step, dialect) for step in version]
+        steps.append(f"INSERT INTO documents_schema (version, applied_at) VALUES ({number}, {sql.CLOCK[dialect]})")
+    return [*steps, *([PRIVATE] if dialect == "postgresql" else [])]
+
+
+def script(dialect: Dialect, since: int) -> str:
+    """The same as one text, for someone who may run it."""
+    begin = {"postgresql": "BEGIN;\nSET LOCAL lock_timeout = '2s';", "sqlite": "BEGIN IMMEDIATE;"}[dialect]
+    return "\n".join([begin, *(f"{statement};" for statement in statements(dialect, since)), "COMMIT;", ""])
+
+
+async def version(database: Database) -> int:
+    """The tables' version; 0 when there are none."""
+    if await database.table("documents_schema") is None:
+        return 0
+    rows = await database.fetch("SELECT max(version) AS version FROM documents_schema")
+    return rows[0]["version"] or 0
+
+
+async def migrate(database: Database) -> int:
+    """Brings the tables up to date and returns their version; safe to call from many processes at once."""
+    dialect = database.dialect
+    lock = {
+        "postgresql": ["SET LOCAL lock_timeout = '2s'", "SELECT pg_advisory_xact_lock(hashtext('documents'))"],
+        "sqlite": [],
+    }[dialect]
+    first = [*lock, _worded(VERSION_TABLE, dialect), "SELECT max(version) AS version FROM documents_schema"]
+    try:
+        # Two transactions: the version must be read after the lock is ours, in a snapshot of its own.
+        found = (await database.transact([(text, ()) for text in first]))[-1][0]["version"] or 0
+        if found < CURRENT:
+            await database.transact([(text, ()) for text in [*lock, *statements(dialect, found)]])
+    except Forbidden as error:
+        raise NotMigrated(
+            f"the document tables are not in this database and this role may not create them ({error}): "
+            "have someone who may run the SQL that `tabellion migrate --sql` prints"
+        ) from error
+    except StoreError as error:
+        # Another process may have been quicker.
+        if isinstance(error, Unreachable) or await version(database) < CURRENT:
+            raise
+    return await version(database)
+
+
+async def prepare(store: Store) -> None:
+    """Sees to it that the tables are there; asked once for each store."""
+    if store in _prepared:
+        return
+    await store.open()
+    found = await version(store.database)
+    if found < CURRENT:
+        found = await migrate(store.database)
+    if found > CURRENT:
+        raise NotMigrated(
+            f"the document tables are of version {found}, this tabellion knows {CURRENT}: upgrade tabellion"
+        )
+    _prepared.add(store)
+
+
+def _worded(text: str, dialect: Dialect) -> str:
+    for word, meant in WORDS[dialect].items():
+        text = text.replace(f" {word}", f" {meant}")
+    return text

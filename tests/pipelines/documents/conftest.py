@@ -1,0 +1,16 @@
+"""A document pipeline of a test's own: its folders, its settings and a store on each database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tabellion.pipelines.documents.settings import Settings
+from tests.pipelines.documents.papers import settings_in
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Files and outputs below the test's folder; the types that ship, read here."""
+    return settings_in(tmp_path)

@@ -1,0 +1,89 @@
+"""What tests of the document pipeline put into it, and where."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from tabellion import Store
+from tabellion.pipelines.documents.blobs import Blob, Blobs
+from tabellion.pipelines.documents.lake import Lake
+from tabellion.pipelines.documents.lookup import get
+from tabellion.pipelines.documents.queues import documents_queues
+from tabellion.pipelines.documents.settings import Settings, Types
+from tabellion.pipelines.documents.submit import Submitted, submit
+from tests.models.bills import LINES, bill
+from tests.owner import owning
+from tests.working import ask, drain, make_worker
+
+
+def settings_in(folder: Path, **changes: Any) -> Settings:
+    """Settings whose files lie below a folder, with the types that ship and those in `types`."""
+    given: dict[str, Any] = {
+        "blobs": Blobs(folder / "blobs"), "lake": Lake(folder / "lake"), "types": Types([folder / "types"]),
+    }  # fmt: skip
+    return Settings(**(given | changes))
+
+
+def submitted(url: str, settings: Settings, *numbers: int, **how: Any) -> list[Submitted]:
+    """Submits bills one after the other."""
+
+    async def go(store: Store) -> list[Submitted]:
+        return [await submit(store, settings, put(settings, number), **how) for number in numbers]
+
+    return ask(url, go)
+
+
+def sent(url: str, settings: Settings, data: bytes, **how: Any) -> str:
+    """Submits a file and returns its id."""
+    return ask(url, lambda store: submit(store, settings, put(settings, data=data), **how)).id
+
+
+def processed(url: str, settings: Settings, **options: Any) -> None:
+    """Works until every document has ended."""
+    drain(make_worker(url, *documents_queues(settings), **options))
+
+
+def document(url: str, key: str) -> dict[str, Any]:
+    """A document as it is now."""
+    found = ask(url, lambda store: get(store, key))
+    assert found is not None
+    return found
+
+
+def rows(url: str, text: str, *values: Any) -> list[dict[str, Any]]:
+    """What the owner of the database sees."""
+    with owning(url, create=False) as owner:
+        return owner(text, *values)
+
+
+def put(settings: Settings, number: int = 0, name: str = "bill.pdf", data: bytes | None = None) -> Blob:
+    """A bill in the files: another document for every number; or any other file."""
+    made = paper(number) if data is None else data
+    sha256 = hashlib.sha256(made).hexdigest()
+    path = settings.blobs.path(sha256)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(made)
+    return Blob(sha256, len(made), path, name, "application/pdf")
+
+
+def paper(number: int = 0) -> bytes:
+    """The bytes of a bill, others for every number."""
+    return bill(*LINES[:2], f"Invoice number: A-{77 + number}", *LINES[3:])
+
+
+TYPE = """\
+name: {name}
+version: "1"
+fields:
+  vendor: {{type: name, required: true, threshold: 0.5}}
+  total: {{type: money, required: true, threshold: 0.5}}
+{rest}"""
+
+
+def write_type(settings: Settings, name: str, rest: str = "") -> None:
+    """A type of its own among the test's."""
+    folder = Path(settings.types.folders[0])
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.yaml").write_text(TYPE.format(name=name, rest=rest))

@@ -1,0 +1,310 @@
+"""A watched folder: what is taken and when, where it ends up, and that nothing is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion import Store
+from tabellion.pipelines.documents import consume
+from tabellion.pipelines.documents.consume import Consumer
+from tabellion.pipelines.documents.samples import many
+from tests.owner import Owner, owning
+from tests.pipelines.documents.consuming import consumer
+from tests.pipelines.documents.papers import paper
+from tests.waiting import eventually
+from tests.working import ROOT, ask
+
+Told = list[tuple[str, str, str]]
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    """An empty folder."""
+    (tmp_path / "inbox").mkdir()
+    return tmp_path / "inbox"
+
+
+def watch(
+    inbox: Path, url: str, story: Callable[[Consumer, Owner], Awaitable[None]], **options: Any
+) -> Told:  # fmt: skip
+    """A consumer in a story of its own; what it told."""
+    told: Told = []
+
+    async def go(store: Store) -> None:
+        with owning(url, create=False) as owner:
+            one = consumer(inbox, store, inbox.parent, listen=lambda *what: told.append(what), **options)
+            try:
+                await story(one, owner)
+            finally:
+                one.close()
+
+    ask(url, go)
+    return told
+
+
+def lying(folder: Path) -> set[str]:
+    """Every file below a folder, by its path."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir() and path.name != ".lock"}
+
+
+def end(owner: Owner, status: str, error: dict[str, str] | None = None) -> None:
+    """Ends every document as a worker would."""
+    owner("UPDATE documents SET status = $1, error = $2", status, json.dumps(error) if error else None)
+
+
+def test_a_file_is_taken_once_it_is_at_rest(inbox: Path, sqlite_url: str) -> None:
+    """At the second look that finds it the same; it waits for its document, then lies in consumed."""
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        (inbox / "a.pdf").write_bytes(paper())
+        assert await one.look() == 0
+        (inbox / "a.pdf").write_bytes(paper(1) + b"\n")
+        assert await one.look() == 0
+        assert await one.look() == 1
+        [row] = owner("SELECT id, name, media, bytes, status FROM documents")
+        assert (row["name"], row["media"], row["bytes"]) == ("a.pdf", "application/pdf", len(paper(1)) + 1)
+        assert lying(inbox) == {f".waiting/{row['id']}/a.pdf"}
+        assert await one.look() == 0
+        end(owner, "completed")
+        assert await one.look() == 1
+
+    told = watch(inbox, sqlite_url, story)
+    assert lying(inbox) == {"consumed/a.pdf"}
+    assert [what for what, _, _ in told] == ["taken", "consumed"]
+
+
+def test_a_file_that_is_open_to_write_is_left(inbox: Path, sqlite_url: str) -> None:
+    """However long it stays the same; being read does not matter."""
+    if not Path("/proc/self/fdinfo").exists():
+        pytest.skip("only /proc tells who writes")
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        with (inbox / "a.pdf").open("wb") as writing:
+            writing.write(paper())
+            writing.flush()
+            for _ in range(4):
+                assert await one.look() == 0
+        with (inbox / "a.pdf").open("rb"):
+            assert await one.look() == 1
+
+    watch(inbox, sqlite_url, story)
+
+
+def test_names_that_are_nobodys_documents_are_left(inbox: Path, sqlite_url: str) -> None:
+    """Hidden ones, half downloads, pipes and folders stay; so do our own."""
+    left = [".hidden.pdf", "a.pdf.part", "b.crdownload", "c.tmp", "~d.pdf~"]
+    for name in left:
+        (inbox / name).write_bytes(paper())
+    (inbox / "folder").mkdir()
+    (inbox / "folder" / "e.pdf").write_bytes(paper())
+    os.mkfifo(inbox / "pipe.pdf")
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        for _ in range(3):
+            assert await one.look() == 0
+
+    watch(inbox, sqlite_url, story)
+    assert lying(inbox) == {*left, "folder/e.pdf", "pipe.pdf"}
+
+
+def test_folders_below_when_asked_for(inbox: Path, sqlite_url: str) -> None:
+    """Their files keep their path wherever they are moved."""
+    (inbox / "2026" / "march").mkdir(parents=True)
+    (inbox / "2026" / "march" / "a.pdf").write_bytes(paper())
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        await one.look()
+        assert await one.look() == 1
+        end(owner, "completed")
+        await one.look()
+
+    watch(inbox, sqlite_url, story, deep=True)
+    assert lying(inbox) == {"consumed/2026/march/a.pdf"}
+
+
+def test_what_is_no_document_is_set_aside_with_the_reason(
+    inbox: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text, nothing, too much, a link: in failed, each with a code and a sentence beside it."""
+    monkeypatch.setattr(consume, "EMPTY_FOR", -1.0)
+    (inbox / "notes.pdf").write_text("just notes")
+    (inbox / "empty.pdf").touch()
+    (inbox / "huge.pdf").write_bytes(paper() + b" " * 100_000)
+    (inbox / "link.pdf").symlink_to("/etc/hostname")
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        await one.look()
+        assert await one.look() == 4
+        assert await one.look() == 0
+
+    watch(inbox, sqlite_url, story, limit=50_000)
+    codes = {
+        path.name.removesuffix(".reason.json"): json.loads(path.read_text())["code"]
+        for path in (inbox / "failed").glob("*.reason.json")
+    }
+    assert codes == {
+        "notes.pdf": "type_unsupported", "empty.pdf": "empty_file", "huge.pdf": "too_large", "link.pdf": "not_a_file",
+    }  # fmt: skip
+    assert (inbox / "failed" / "link.pdf").is_symlink()
+    assert (inbox / "failed" / "notes.pdf").read_text() == "just notes"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_set_aside(inbox: Path, sqlite_url: str) -> None:
+    """It is moved as it is, and the reason says that it cannot be opened."""
+    (inbox / "a.pdf").write_bytes(paper())
+    (inbox / "a.pdf").chmod(0)
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        await one.look()
+        await one.look()
+
+    watch(inbox, sqlite_url, story)
+    assert json.loads((inbox / "failed" / "a.pdf.reason.json").read_text())["code"] == "file_missing"
+
+
+def test_a_document_that_fails_later_brings_its_file_to_failed(inbox: Path, sqlite_url: str) -> None:
+    """With what the document says; a second file of the same name takes nobody's place."""
+    error = {"code": "pdf_encrypted", "message": "needs a password"}
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        for number in (1, 2):
+            (inbox / "a.pdf").write_bytes(paper(number))
+            await one.look()
+            await one.look()
+        end(owner, "failed", error)
+        assert await one.look() == 2
+
+    watch(inbox, sqlite_url, story)
+    assert lying(inbox) == {f"failed/{name}" for name in (
+        "a.pdf", "a.pdf.reason.json", "a-2.pdf", "a-2.pdf.reason.json")}  # fmt: skip
+    told = json.loads((inbox / "failed" / "a.pdf.reason.json").read_text())
+    assert (told["file"], told["code"], told["message"]) == ("a.pdf", "pdf_encrypted", "needs a password")
+    assert len(told["document"]) == 26
+    assert {(inbox / "failed" / name).read_bytes() for name in ("a.pdf", "a-2.pdf")} == {paper(1), paper(2)}
+
+
+def test_a_file_that_vanishes_or_grows_meanwhile(inbox: Path, sqlite_url: str) -> None:
+    """One that is gone is nobody's trouble; one that was written to while it was taken lies where it lay."""
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        (inbox / "gone.pdf").write_bytes(paper())
+        (inbox / "grows.pdf").write_bytes(paper())
+        await one.look()
+        (inbox / "gone.pdf").unlink()
+        original = one._submit
+
+        async def growing(path: Path, name: str) -> str:
+            made = await original(path, name)
+            with path.open("ab") as late:
+                late.write(b"% more")
+            return made
+
+        one._submit = growing
+        assert await one.look() == 0
+        assert lying(inbox) == {"grows.pdf"}
+        one._submit = original
+        await one.look()
+        assert await one.look() == 1
+
+    watch(inbox, sqlite_url, story)
+    [waiting] = lying(inbox)
+    assert (inbox / waiting).read_bytes() == paper() + b"% more"
+
+
+def test_without_a_database_files_stay_where_they_are(inbox: Path, tmp_path: Path) -> None:
+    """It is told once, and nothing is lost or set aside."""
+    (inbox / "a.pdf").write_bytes(paper())
+    told: Told = []
+
+    async def go() -> None:
+        store = Store("postgresql://127.0.0.1:1/nowhere", deadline=0.5)
+        one = consumer(inbox, store, tmp_path, listen=lambda *what: told.append(what))
+        for _ in range(4):
+            assert await one.look() == 0
+        one.close()
+        await store.close()
+
+    import asyncio
+
+    asyncio.run(go())
+    assert lying(inbox) == {"a.pdf"}
+    assert [what for what, _, _ in told] == ["trouble"]
+
+
+def test_what_a_dead_process_had_comes_back(inbox: Path, sqlite_url: str) -> None:
+    """Its lock is nobody's: the file lies in the folder again and is taken by another."""
+    dead = inbox / ".taking" / "1-dead"
+    dead.mkdir(parents=True)
+    (dead / ".lock").touch()
+    (dead / "a.pdf").write_bytes(paper())
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        await one.look()
+        assert lying(inbox) == {"a.pdf"}
+        assert not dead.exists()
+        assert await one.look() == 1
+
+    assert [what for what, _, _ in watch(inbox, sqlite_url, story)] == ["back", "taken"]
+
+
+def test_two_processes_on_one_folder_killed_at_random_lose_nothing(inbox: Path, url: str, tmp_path: Path) -> None:
+    """Every file is submitted at least once, twice only where one died in between, and all bytes are still there."""
+    made = {one.name: one.content for one in many(40) if one.ending == "completed"}
+    chance = random.Random(5)
+    command = [sys.executable, "-m", "tests.pipelines.documents.consuming", str(inbox), url, str(tmp_path)]
+    running = [subprocess.Popen(command, cwd=ROOT) for _ in range(2)]
+    kills = 0
+    try:
+        for number, (name, content) in enumerate(made.items()):
+            (inbox / name).write_bytes(content)
+            if number % 12 == 11:
+                eventually(lambda: lying(inbox / ".waiting") or lying(inbox / ".taking"))
+                victim = running.pop(chance.randrange(2))
+                victim.send_signal(signal.SIGKILL)
+                victim.wait(10)
+                kills += 1
+                running.append(subprocess.Popen(command, cwd=ROOT))
+        eventually(lambda: len(lying(inbox / ".waiting")) == len(made), within=60)
+        with owning(url, create=False) as owner:
+            owner("UPDATE documents SET status = 'completed'")
+            eventually(lambda: len(lying(inbox / "consumed")) == len(made), within=60)
+            counts = Counter(row["name"] for row in owner("SELECT name FROM documents"))
+    finally:
+        for process in running:
+            process.terminate()
+        for process in running:
+            assert process.wait(20) == 0
+    assert kills == 3
+    assert {path.name: path.read_bytes() for path in (inbox / "consumed").iterdir()} == made
+    assert set(counts) == set(made)
+    assert sum(counts.values()) <= len(made) + kills * consume.AT_ONCE
+    assert lying(inbox) == {f"consumed/{name}" for name in made}
+
+
+def test_an_empty_file_gets_its_time(inbox: Path, sqlite_url: str) -> None:
+    """A file that was just made and is not yet written to is not set aside."""
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        (inbox / "soon.pdf").touch()
+        for _ in range(3):
+            assert await one.look() == 0
+        old = time.time() - 100
+        os.utime(inbox / "soon.pdf", (old, old))
+        await one.look()
+        assert await one.look() == 1
+
+    watch(inbox, sqlite_url, story)
+    assert "failed/soon.pdf.reason.json" in lying(inbox)

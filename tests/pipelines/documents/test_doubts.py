@@ -1,0 +1,108 @@
+"""Why a person must look, and when nobody need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tabellion.pipelines.documents.doubts import PERSON, REASONS, corrected, doubts, review
+from tabellion.pipelines.documents.submit import new_id
+from tabellion.reading.field import Field
+from tabellion.reading.issue import Issue
+from tabellion.reading.page import Page
+from tabellion.reading.reader import Reading
+from tabellion.reading.types.doctype import DocumentType, Processing
+from tests.models.bills import SMALL
+
+SURE = {"vendor": Field("Acme", 0.95), "total": Field("120.00", 0.99)}
+PAGE = Page(1, 1, 1, "text")
+
+
+def reading(**changes: Any) -> Reading:
+    return replace(Reading("x.pdf", type="small", pages=(PAGE,), fields=SURE), **changes)
+
+
+def codes(one: Reading, *, asked: bool = True) -> list[str]:
+    found = doubts(one, SMALL, asked=asked)
+    assert all(doubt["code"] in REASONS and doubt["message"] for doubt in found)
+    return [doubt["code"] for doubt in found]
+
+
+def having(**processing: Any) -> DocumentType:
+    return replace(SMALL, processing=Processing(**processing))
+
+
+def test_a_sure_reading_has_no_doubts() -> None:
+    """Nothing below its threshold, nothing wrong, every page read."""
+    assert codes(reading()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"fields": {**SURE, "total": Field("120.00", 0.79)}}, "low_confidence"),
+        ({"fields": {**SURE, "tax": Field("20.00", 0.5)}}, "low_confidence"),
+        ({"fields": {**SURE, "tax": Field("20.00", 0.9, reasons=("model", "ungrounded"))}}, "ungrounded"),
+        ({"issues": (Issue("missing", "error", "total is missing", ("total",)),)}, "missing"),
+        ({"issues": (Issue("rule", "warning", "does not add up", ("total", "tax")),)}, "issue"),
+        ({"pages": (PAGE, replace(PAGE, number=2, source="failed", error="torn"))}, "page_failed"),
+        ({"pages": (replace(PAGE, source="ocr", quality=0.4),)}, "page_poor"),
+    ],
+)  # fmt: skip
+def test_each_doubt_has_its_code(changes: dict[str, Any], code: str) -> None:
+    """Of fields, issues and pages."""
+    assert codes(reading(**changes)) == [code]
+
+
+def test_a_type_that_was_found_out_may_be_doubted() -> None:
+    """One that was asked for is not."""
+    one = reading(certainty=0.4)
+    assert codes(one, asked=False) == ["type_uncertain"]
+    assert codes(one, asked=True) == []
+
+
+def test_what_a_person_said_is_not_doubted() -> None:
+    """However unsure the reading was before."""
+    assert codes(reading(fields={**SURE, "total": Field("120.00", 0.1, source=PERSON)})) == []
+
+
+def test_reasons_are_those_of_the_type_s_policy() -> None:
+    """Doubtful: the doubts; never: none; always: at least that."""
+    some = [{"code": "missing", "message": "x", "fields": []}]
+    assert review(some, having(), "d") == some
+    assert review([], having(), "d") == []
+    assert review(some, having(review="never"), "d") == []
+    assert review(some, having(review="always"), "d") == some
+    assert [one["code"] for one in review([], having(review="always"), "d")] == ["always"]
+
+
+def test_sampling_draws_its_share_and_the_same_again() -> None:
+    """Ten percent of many, decided by the id alone."""
+    ids = [new_id() for _ in range(5000)]
+    doctype = having(sampling=10)
+    drawn = [one for one in ids if review([], doctype, one)]
+    assert 0.07 < len(drawn) / len(ids) < 0.13
+    assert drawn == [one for one in ids if review([], doctype, one)]
+    assert not any(review([], having(sampling=0), one) for one in ids)
+    assert all(review([], having(sampling=100), one) for one in ids)
+
+
+def test_a_correction_takes_the_place_of_what_was_read_and_is_judged() -> None:
+    """The value, its confidence and the rules; what it mends is no issue any more, what it breaks is one."""
+    wrong = reading(
+        fields={"vendor": Field("Acme", 0.95), "subtotal": Field("100.00", 0.9), "tax": Field("20.00", 0.9),
+                "total": Field("12.00", 0.9, 1, (0.1, 0.1, 0.2, 0.2))},
+        issues=(Issue("rule", "error", "adds up does not hold", ("total", "subtotal", "tax"), "adds up"),
+                Issue("ungrounded", "warning", "no words", ("total",), "grounding"),
+                Issue("xml_differs", "warning", "no", ("vendor",), "the same invoice twice")),
+    )  # fmt: skip
+    right = corrected(wrong, {"total": "120.00", "elsewhere": 1}, SMALL)
+    assert (right.fields["total"].value, right.fields["total"].confidence) == ("120.00", 1.0)
+    assert (right.fields["total"].source, right.fields["total"].box) == (PERSON, (0.1, 0.1, 0.2, 0.2))
+    assert [issue.code for issue in right.issues] == ["xml_differs"]
+    assert list(right.fields) == ["vendor", "subtotal", "tax", "total"]
+    broken = corrected(right, {"tax": "1.00"}, SMALL)
+    assert [issue.code for issue in broken.issues] == ["xml_differs", "rule"]
+    assert corrected(wrong, {}, SMALL) is wrong

@@ -1,0 +1,250 @@
+"""From a file to a row that says everything, with outputs that match their hashes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion import GateSettings
+from tabellion.engine.errors import RateLimited
+from tabellion.models.base import Ask, Blob, Part, Reply, Schema
+from tabellion.models.errors import BadOutput, Rejected, Unavailable
+from tabellion.models.gated import Gated
+from tabellion.models.output import judge
+from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.submit import submit
+from tests.models.bills import LINES, bill, said
+from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted, write_type
+from tests.reading import papers
+from tests.working import ask
+
+FAST = {"clerk": GateSettings(rate=500, min_rate=500, max_rate=500)}
+
+
+class Clerk:
+    """A model that answers as it is told, or raises it."""
+
+    name, model = "clerk", "clerk-1"
+    takes = ("application/pdf",)
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = list(answers)
+        self.asked = 0
+
+    async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
+        """The next answer; the last one for ever."""
+        self.asked += 1
+        assert isinstance(parts[0], Blob)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        text = json.dumps(answer)
+        return Reply(text, judge(text, schema, ask), cost=0.25, model=self.model)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@pytest.fixture
+def clerk(settings: Settings) -> Callable[..., tuple[Clerk, Settings]]:
+    """Settings whose documents a clerk reads, behind a gate."""
+
+    def make(*answers: Any) -> tuple[Clerk, Settings]:
+        one = Clerk(*answers)
+        return one, replace(settings, models={"clerk": "clerk"}, model=lambda _: Gated(one), default_model="clerk")
+
+    return make
+
+
+def output(settings: Settings, found: dict[str, Any], kind: str) -> bytes:
+    data = asyncio.run(settings.lake.get(found["outputs"][kind]))
+    assert hashlib.sha256(data).hexdigest() == found["hashes"][kind]
+    return data
+
+
+def test_a_document_is_read_and_written(url: str, settings: Settings) -> None:
+    """Fields with confidence and box, both outputs whole, and the register tells of one attempt."""
+    [one] = submitted(url, settings, 0, type="invoice")
+    processed(url, settings)
+    found = document(url, one.id)
+    assert (found["status"], found["type"], found["pages"], found["verdict"]) == ("completed", "invoice", 1, "accept")
+    assert found["fields"]["total"]["value"] == "120.00"
+    assert found["fields"]["total"]["box"] is not None
+    assert next(iter(found["fields"])) == "vendor"
+    assert (found["error"], found["attempts"], found["progress"], found["cost"]) == (None, 1, None, None)
+    told = json.loads(output(settings, found, "json"))
+    assert told["id"] == one.id
+    assert told["fields"]["total"] == found["fields"]["total"]
+    assert output(settings, found, "parquet")[:4] == b"PAR1"
+    day = found["created_at"][:10].replace("-", "/")
+    assert found["outputs"] == {"json": f"json/{day}/{one.id}.json", "parquet": f"parquet/{day}/{one.id}.parquet"}
+    [attempt] = rows(url, "SELECT queue, outcome FROM tabellion_attempts")
+    assert attempt == {"queue": "documents", "outcome": "done"}
+
+
+def test_the_type_is_found_out_where_none_is_asked_for(url: str, settings: Settings) -> None:
+    """What was asked and what was found are two things."""
+    [one] = submitted(url, settings, 0)
+    processed(url, settings)
+    found = document(url, one.id)
+    assert (found["type"], found["asked_type"]) == ("invoice", None)
+    assert found["type_key"] == settings.types.get("invoice").key
+
+
+def test_what_cannot_be_read_fails_at_once_and_says_why(url: str, settings: Settings) -> None:
+    """The code is the reader's; no second try, no outputs, no fields."""
+    first, second = sent(url, settings, papers.pdf(password="secret")), sent(url, settings, b"%PDF-1.7\n")
+    processed(url, settings)
+    found = document(url, first)
+    assert (found["status"], found["error"]["code"]) == ("failed", "pdf_encrypted")
+    assert (found["error"]["attempts"], found["error"]["tried"]) == (1, ["read here"])
+    assert found["outputs"] == {"json": None, "parquet": None}
+    assert document(url, second)["status"] == "failed"
+    assert rows(url, "SELECT * FROM extracted_fields") == []
+
+
+def test_a_type_file_with_a_mistake_is_named(url: str, settings: Settings) -> None:
+    """A document whose type is to be found out cannot be read beside it; one whose type was said can."""
+    write_type(settings, "slip", "  what is: this\n")
+    [one], [two] = submitted(url, settings, 0), submitted(url, settings, 0, type="invoice")
+    processed(url, replace(settings, retry_base=0.02))
+    error = document(url, one.id)["error"]
+    assert (error["code"], error["attempts"]) == ("configuration", 4)
+    assert "slip.yaml" in error["message"]
+    assert document(url, two.id)["status"] == "completed"
+
+
+def test_types_say_which_outputs_are_written(url: str, settings: Settings) -> None:
+    """A template of one's own, and none at all."""
+    write_type(settings, "slip", 'output: {json: "slips/{type}/{id}.json", parquet: null}\n')
+    [one] = submitted(url, settings, 0, type="slip")
+    processed(url, settings)
+    found = document(url, one.id)
+    assert found["outputs"] == {"json": f"slips/slip/{one.id}.json", "parquet": None}
+    assert json.loads(output(settings, found, "json"))["type"] == "slip"
+
+
+def test_progress_is_seen_while_pages_are_read(url: str, settings: Settings) -> None:
+    """The register has the last page's note, the row all pages."""
+    key = sent(url, settings, papers.pdf(LINES, pages=3), type="invoice")
+    processed(url, settings)
+    assert rows(url, "SELECT note FROM tabellion_attempts") == [{"note": "page 3 of 3"}]
+    assert rows(url, "SELECT pages, done_pages FROM documents") == [{"pages": 3, "done_pages": 3}]
+    assert document(url, key)["pages"] == 3
+
+
+def test_a_model_is_asked_and_what_it_says_is_paid_for(url: str, clerk: Any, settings: Settings) -> None:
+    """Its words and the pages' agree; the price stands in the row; its queue is its own."""
+    model, rich = clerk(said(settings.types.get("invoice"), total=("120.00", "Total: 120.00")))
+    [one] = submitted(url, rich, 0, type="invoice")
+    processed(url, rich, gates=FAST)
+    found = document(url, one.id)
+    assert (found["status"], found["model"], found["cost"], model.asked) == ("completed", "clerk", 0.25, 1)
+    assert "model and words agree" in found["fields"]["total"]["reasons"]
+    assert rows(url, "SELECT queue FROM tabellion_attempts") == [{"queue": "documents_clerk"}]
+
+
+def test_a_model_in_trouble_is_asked_again(url: str, clerk: Any, settings: Settings) -> None:
+    """By the engine, after a while; what was read meanwhile is not lost, for nothing was."""
+    model, rich = clerk(Unavailable("503"), said(settings.types.get("invoice")))
+    [one] = submitted(url, rich, 0, type="invoice")
+    processed(url, replace(rich, retry_base=0.02), gates=FAST)
+    found = document(url, one.id)
+    assert (found["status"], found["attempts"], model.asked) == ("completed", 2, 2)
+
+
+def test_a_model_that_stays_in_trouble_fails_the_document(url: str, clerk: Any) -> None:
+    """After four tries; the error says what was tried, and how often."""
+    model, rich = clerk(BadOutput("not JSON", "json"))
+    [one] = submitted(url, rich, 0, type="invoice")
+    processed(url, replace(rich, retry_base=0.02), gates=FAST)
+    error = document(url, one.id)["error"]
+    assert (error["code"], error["attempts"], model.asked) == ("model_bad_output", 4, 4)
+    assert error["tried"] == ["read here", "asked clerk (clerk-1)"]
+
+
+def test_a_refusal_is_final(url: str, clerk: Any) -> None:
+    """What the model will never answer is not asked again."""
+    model, rich = clerk(Rejected("blocked"))
+    [one] = submitted(url, rich, 0, type="invoice")
+    processed(url, rich, gates=FAST)
+    assert (document(url, one.id)["error"]["code"], model.asked) == ("model_rejected", 1)
+
+
+def test_being_told_to_wait_costs_no_attempt(url: str, clerk: Any, settings: Settings) -> None:
+    """A rate limit puts the document off."""
+    model, rich = clerk(RateLimited(0.05), said(settings.types.get("invoice")))
+    [one] = submitted(url, rich, 0, type="invoice")
+    processed(url, rich, gates=FAST)
+    found = document(url, one.id)
+    assert (found["status"], found["attempts"], model.asked) == ("completed", 1, 2)
+
+
+def test_the_same_question_is_paid_for_once(url: str, clerk: Any, settings: Settings) -> None:
+    """Two documents of one file whose type keeps both: one call, two results."""
+    write_type(settings, "slip", "idempotency: {policy: keep}\n")
+    model, rich = clerk(said(settings.types.get("slip")))
+    made = submitted(url, rich, 0, 0, type="slip")
+    processed(url, rich, gates=FAST)
+    found = [document(url, one.id) for one in made]
+    assert [one["status"] for one in found] == ["completed"] * 2
+    assert sorted(one["cost"] for one in found) == [0.0, 0.25]
+    assert model.asked == 1
+    # Outputs say nothing of who paid: two attempts at one document write the same bytes.
+    first, second = ({**json.loads(output(rich, one, "json")), "id": "", "created_at": ""} for one in found)
+    assert first == second
+
+
+def test_text_that_no_database_takes_is_written_out(url: str, clerk: Any, settings: Settings) -> None:
+    """A NUL in what the model says, and half a surrogate pair in the file's name."""
+    _, rich = clerk(said(settings.types.get("invoice"), customer=("A\x00B", "A\x00B")))
+    one = ask(url, lambda store: submit(store, rich, put(rich, 0, "a\x00\ud800.pdf"), type="invoice"))
+    processed(url, rich, gates=FAST)
+    found = document(url, one.id)
+    assert (found["status"], found["name"]) == ("completed", "a\\u0000\\ud800.pdf")
+    assert found["fields"]["customer"]["value"] == "A\\x00B"
+    assert "\x00" not in json.dumps(found, ensure_ascii=False)
+    json.dumps(found, ensure_ascii=False).encode()
+
+
+def test_an_invoice_nobody_doubts_needs_nobody(url: str, settings: Settings) -> None:
+    """No review item where every field is sure."""
+    write_type(settings, "slip")
+    [one] = submitted(url, settings, 0, type="slip")
+    processed(url, settings)
+    assert document(url, one.id)["reasons"] == []
+    assert rows(url, "SELECT * FROM review_items") == []
+
+
+def test_a_doubtful_document_gets_a_review_item(url: str, settings: Settings, tmp_path: Path) -> None:
+    """In the finishing transaction: reasons, priority, and a deadline a day after the upload."""
+    key = sent(url, settings, bill("Acme Tools Ltd", "12 High Street"), type="invoice")
+    processed(url, settings)
+    found = document(url, key)
+    assert found["verdict"] == "reject"
+    assert "missing" in [reason["code"] for reason in found["reasons"]]
+    [item] = rows(url, "SELECT * FROM review_items")
+    assert (item["document_id"], item["status"], json.loads(item["reasons"])) == (key, "pending", found["reasons"])
+    assert 0 < item["priority"] < 1
+    [row] = rows(url, "SELECT created_at FROM documents")
+    wait = item["due_at"] - row["created_at"]
+    assert (wait if isinstance(wait, float) else wait.total_seconds()) == pytest.approx(86_400, abs=0.01)
+
+
+def test_a_type_may_want_every_document_seen_or_none(url: str, settings: Settings) -> None:
+    """Whatever anybody doubts."""
+    write_type(settings, "seen", "processing: {review: always}\n")
+    write_type(settings, "unseen", "processing: {review: never}\n")
+    [one] = submitted(url, settings, 0, type="seen")
+    two = sent(url, settings, bill("nothing of note"), type="unseen")
+    processed(url, settings)
+    assert [reason["code"] for reason in document(url, one.id)["reasons"]] == ["always"]
+    assert document(url, two)["reasons"]
+    assert [item["document_id"] for item in rows(url, "SELECT document_id FROM review_items")] == [one.id]

@@ -1,0 +1,69 @@
+"""Files of this machine, looked at before they are trusted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion import Store
+from tabellion.pipelines.documents.intake import NotTaken, take_in
+from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.submit import Submitted
+from tests.owner import owning
+from tests.pipelines.documents.papers import paper, write_type
+from tests.working import ask
+
+
+def taken(url: str, settings: Settings, source: Path | bytes, **how: Any) -> Submitted:
+    """Takes it in."""
+
+    async def go(store: Store) -> Submitted:
+        return await take_in(store, settings, source, **how)
+
+    return ask(url, go)
+
+
+def test_a_file_and_bytes_are_the_same_document(url: str, settings: Settings, tmp_path: Path) -> None:
+    """The row has the name and what the content is; the second is a duplicate of the first."""
+    (tmp_path / "a bill.bin").write_bytes(paper())
+    first = taken(url, settings, tmp_path / "a bill.bin")
+    second = taken(url, settings, paper(), name="again.pdf")
+    assert second.duplicate_of == first.id
+    with owning(url, create=False) as owner:
+        rows = owner("SELECT name, media, bytes FROM documents ORDER BY id")
+    assert [row["name"] for row in rows] == ["a bill.bin", "again.pdf"]
+    assert {(row["media"], row["bytes"]) for row in rows} == {("application/pdf", len(paper()))}
+
+
+def test_what_is_no_document_is_not_taken(sqlite_url: str, settings: Settings, tmp_path: Path) -> None:
+    """Each with a code of its own, without waiting for a pipe, and nothing of it is kept."""
+    (tmp_path / "empty.pdf").touch()
+    (tmp_path / "text.pdf").write_text("words")
+    (tmp_path / "link.pdf").symlink_to(tmp_path / "text.pdf")
+    (tmp_path / "large.pdf").write_bytes(paper() * 3)
+    os.mkfifo(tmp_path / "pipe.pdf")
+    codes = {}
+    for name in ("empty.pdf", "text.pdf", "link.pdf", "large.pdf", "pipe.pdf", "none.pdf", ""):
+        with pytest.raises(NotTaken) as caught:
+            taken(sqlite_url, settings, tmp_path / name, limit=len(paper()) * 2)
+        codes[name] = caught.value.code
+    assert codes == {
+        "empty.pdf": "empty_file", "text.pdf": "type_unsupported", "link.pdf": "not_a_file", "large.pdf": "too_large",
+        "pipe.pdf": "not_a_file", "none.pdf": "file_missing", "": "not_a_file",
+    }  # fmt: skip
+    assert not [path for path in settings.blobs.root.rglob("*") if path.is_file()]
+
+
+def test_a_type_that_is_none_and_one_that_takes_no_copies(sqlite_url: str, settings: Settings) -> None:
+    """The sender's fault too, said in a sentence."""
+    with pytest.raises(NotTaken, match="no type 'poem'") as caught:
+        taken(sqlite_url, settings, paper(), name="a.pdf", type="poem")
+    assert caught.value.code == "type_unknown"
+    write_type(settings, "once", "idempotency: {policy: reject}\n")
+    taken(sqlite_url, settings, paper(), name="a.pdf", type="once")
+    with pytest.raises(NotTaken) as caught:
+        taken(sqlite_url, settings, paper(), name="b.pdf", type="once")
+    assert caught.value.code == "already_there"

@@ -1,0 +1,123 @@
+"""What is told of documents: one, many, and how far."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tabellion import Store
+from tabellion.pipelines.documents import lookup
+from tabellion.pipelines.documents.lookup import BadQuery, get, listing, states
+from tabellion.pipelines.documents.settings import Settings
+from tests.owner import owning
+from tests.pipelines.documents.papers import put, submitted
+from tests.working import ask
+
+
+def change(url: str, key: str, **values: Any) -> None:
+    with owning(url, create=False) as owner:
+        for column, value in values.items():
+            owner(f"UPDATE documents SET {column} = $1 WHERE id = $2", value, key)
+
+
+def listed(url: str, filters: dict[str, Any] | None = None, **how: Any) -> list[str]:
+    return [one["id"] for one in ask(url, lambda store: listing(store, filters, **how))[0]]
+
+
+def test_a_queued_document_says_what_is_known(url: str, settings: Settings) -> None:
+    """No fields, no outputs, no error; its times as ISO 8601."""
+    [one] = submitted(url, settings, 0, type="invoice")
+    found = ask(url, lambda store: get(store, one.id))
+    assert found is not None
+    assert (found["id"], found["status"], found["type"], found["model"]) == (one.id, "queued", "invoice", "local")
+    assert (found["fields"], found["issues"], found["error"], found["progress"]) == ({}, [], None, None)
+    assert found["outputs"] == {"json": None, "parquet": None}
+    assert datetime.fromisoformat(found["created_at"]) - datetime.now(UTC) < timedelta(seconds=60)
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_there_may_be_none(url: str) -> None:
+    """Neither an id that nobody has nor what can be no id finds anything."""
+    for key in ("0" * 26, "nothing", "", "' OR 1 = 1 --"):
+        assert ask(url, lambda store, key=key: get(store, key)) is None  # type: ignore[misc]
+
+
+def test_progress_is_told_while_it_is_read(url: str, settings: Settings) -> None:
+    """Page 3 of 12, alone or for many at once."""
+    one, other = submitted(url, settings, 0, 1)
+    change(url, one.id, status="processing", pages=12, done_pages=3)
+    found = ask(url, lambda store: get(store, one.id))
+    assert found is not None
+    assert found["progress"] == {"done": 3, "pages": 12}
+    assert ask(url, lambda store: states(store, [one.id, other.id, "0" * 26, "x"])) == {
+        one.id: {"status": "processing", "progress": {"done": 3, "pages": 12}, "version": 1},
+        other.id: {"status": "queued", "progress": None, "version": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [('{"code": "pdf_encrypted", "message": "needs a password", "attempts": 1}', "pdf_encrypted"),
+     ("timed out after 3600 s", "timed_out"),
+     ("quarantined after 2 crashes in a row; the last: worker w", "worker_crashed"),
+     ("crashed on its last attempt (4): worker w", "worker_crashed"), ("Unavailable: 503", "try_failed"),
+     ("{not json", "try_failed"), ('{"a": 1}', "try_failed")],
+)  # fmt: skip
+def test_an_error_is_always_a_problem(text: str, code: str) -> None:
+    """Handlers write a code; what the engine wrote gets one."""
+    found = lookup.problem(text, 2)
+    assert found is not None
+    assert found["code"] == code
+    assert found["message"]
+
+
+def test_lists_are_paged_newest_first(url: str, settings: Settings) -> None:
+    """Each document once, whatever is submitted meanwhile."""
+    ids = [one.id for one in submitted(url, settings, *range(5))]
+
+    async def pages(store: Store) -> list[list[str]]:
+        seen, cursor = [], None
+        while True:
+            rows, cursor = await listing(store, cursor=cursor, limit=2)
+            seen.append([one["id"] for one in rows])
+            if cursor is None:
+                return seen
+
+    found = ask(url, pages)
+    assert [len(page) for page in found] == [2, 2, 1]
+    assert [one for page in found for one in page] == sorted(ids, reverse=True)
+    assert "result" not in ask(url, listing)[0][0]
+
+
+def test_lists_are_narrowed(url: str, settings: Settings) -> None:
+    """By status, type, model, name, hash, original and time."""
+    one, other = submitted(url, settings, 0, 1, type="invoice")
+    [third] = submitted(url, settings, 0, type="invoice")
+    change(url, one.id, status="failed")
+    assert listed(url, {"status": "failed"}) == [one.id]
+    assert set(listed(url, {"type": "invoice", "model": "local"})) == {one.id, other.id, third.id}
+    assert listed(url, {"type": "receipt"}) == []
+    assert listed(url, {"duplicate_of": one.id}) == [third.id]
+    assert set(listed(url, {"sha256": put(settings, 0).sha256})) == {one.id, third.id}
+    hour = timedelta(hours=1)
+    assert len(listed(url, {"created_after": datetime.now(UTC) - hour})) == 3
+    assert listed(url, {"created_before": (datetime.now(UTC) - hour).timestamp()}) == []
+    assert listed(url, {"review": "pending"}) == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "how", "field"),
+    [({"status": "done"}, {}, "status"), ({"id; DROP": "1"}, {}, "id; DROP"),
+     ({"created_after": "noon"}, {}, "created_after"),
+     ({}, {"limit": 0}, "limit"), ({}, {"limit": 10**9}, "limit"), ({}, {"cursor": "x"}, "cursor")],
+)  # fmt: skip
+def test_a_list_that_cannot_be_says_which_part(
+    url: str, filters: dict[str, Any], how: dict[str, Any], field: str
+) -> None:
+    """The field is named, and the database is not asked."""
+    with pytest.raises(BadQuery) as caught:
+        listed(url, filters, **how)
+    assert caught.value.field == field

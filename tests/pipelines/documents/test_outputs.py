@@ -1,0 +1,163 @@
+"""Outputs: JSON with everything, Parquet with types, where the type says, the same bytes every time."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from tabellion.pipelines.documents.lake import Lake
+from tabellion.pipelines.documents.outputs import Written, json_bytes, parquet_bytes, paths, write
+from tests.pipelines.documents.results import LEAP, LEASE, document, field, lease
+
+ROOT = Path(__file__).parents[3]
+
+
+def rows(data: bytes) -> list[dict[str, Any]]:
+    return list(pq.read_table(io.BytesIO(data)).to_pylist())
+
+
+def test_json_tells_everything() -> None:
+    """Fields with confidence, box and reasons, issues, pages; one line of UTF-8."""
+    data = json_bytes(document(), lease())
+    assert data.endswith(b"}\n")
+    assert data.count(b"\n") == 1
+    told = json.loads(data)
+    assert told["fields"]["rent"] == document()["result"]["fields"]["rent"]
+    assert "Zoë" in data.decode("utf-8")
+    assert (told["id"], told["type"], told["type_version"], told["verdict"]) == ("01", "lease", "1", "warn")
+    assert told["created_at"] == "2024-02-28T23:59:59.250000Z"
+    assert told["issues"][0]["code"] == "missing"
+    assert told["pages"][0]["source"] == "ocr"
+    assert told["notes"] == ["a note"]
+
+
+def test_a_result_may_be_json_text_as_the_database_has_it() -> None:
+    """Both make the same bytes, in both formats."""
+    plain, stored = document(), document()
+    stored["result"] = json.dumps(stored["result"])
+    assert json_bytes(stored, lease()) == json_bytes(plain, lease())
+    assert parquet_bytes(stored, lease()) == parquet_bytes(plain, lease())
+
+
+def test_what_a_person_corrected_wins_over_what_was_read() -> None:
+    """Fields of their own stand for those of the reading, and locked ones are named."""
+    corrected = document() | {
+        "fields": {"rent": field("9.99", 1.0, locked=True), "tenant": field("A")},
+        "reviewed": True,
+    }
+    told = json.loads(json_bytes(corrected, lease()))
+    assert (told["fields"]["rent"]["value"], told["locked"], told["reviewed"]) == ("9.99", ["rent"], True)
+    [row] = rows(parquet_bytes(corrected, lease()))
+    assert (row["rent"], row["locked"], row["reviewed"], row["rooms"]) == (Decimal("9.99"), ["rent"], True, None)
+
+
+def test_the_version_of_the_type_is_found_in_its_key() -> None:
+    """Unless the key is of no one type."""
+    for key, version in (("lease/1/2/0123456789abcdef", "1/2"), ("auto/0123456789abcdef", None), (None, None)):
+        assert json.loads(json_bytes(document(type="lease", type_key=key)))["type_version"] == version
+
+
+def test_json_is_what_every_parser_takes() -> None:
+    """No NaN, no half of a surrogate pair."""
+    told = json.loads(json_bytes(document() | {"fields": {"rent": field("a\ud800", float("nan"))}}, lease()))
+    assert (told["fields"]["rent"]["value"], told["fields"]["rent"]["confidence"]) == ("a?", None)
+
+
+def test_the_same_document_makes_the_same_bytes_in_another_process() -> None:
+    """Hashes of outputs are compared after a crash: nothing of the process may be in them."""
+    code = (
+        "import hashlib; from tests.pipelines.documents.results import *; "
+        "from tabellion.pipelines.documents.outputs import *; "
+        "print(*(hashlib.sha256(make(document(), lease())).hexdigest() for make in (json_bytes, parquet_bytes)))"
+    )
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONHASHSEED": "7"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    mine = [hashlib.sha256(make(document(), lease())).hexdigest() for make in (json_bytes, parquet_bytes)]
+    assert done.stdout.split() == mine
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "gzip", "none"])
+def test_parquet_is_compressed_as_the_type_says(compression: str) -> None:
+    """Each way that a type file may name, and readable by others."""
+    doctype = lease(f"{LEASE}output: {{compression: {compression}}}\n")
+    data = parquet_bytes(document(), doctype)
+    codec = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).compression
+    assert codec == {"none": "UNCOMPRESSED"}.get(compression, compression.upper())
+    assert len(rows(data)) == 1
+
+
+def test_parquet_is_read_by_duckdb_with_its_types(tmp_path: Path) -> None:
+    """Sums, dates and rows of lists need no cast."""
+    (tmp_path / "a.parquet").write_bytes(parquet_bytes(document(), lease()))
+    query = "SELECT rent * 2, begins + 1, rooms[1].area, len(rooms), confidence.rent, epoch(created_at)"
+    with duckdb.connect() as connection:
+        [found] = connection.execute(f"{query} FROM '{tmp_path}/a.parquet'").fetchall()
+    assert found[:5] == (Decimal("2501.0000"), date(2024, 3, 2), Decimal("12.5000"), 2, 0.9)
+    assert found[5] == LEAP
+
+
+def test_paths_come_from_the_day_in_utc() -> None:
+    """Not from the day where the server stands."""
+    assert paths(lease(), "01", LEAP) == ("json/2024/02/28/01.json", "parquet/2024/02/28/01.parquet")
+    assert paths(lease(), "01", LEAP + 1)[0] == "json/2024/02/29/01.json"
+    assert paths(lease(), "01", "2024-01-01T01:00:00+03:00")[0] == "json/2023/12/31/01.json"
+
+
+def test_paths_follow_the_type_s_templates() -> None:
+    """Every placeholder; null writes none."""
+    text = LEASE + "output: {json: 'x/{type}/{version}/{yyyy}-{mm}-{dd}/{sha256}-{id}.json', parquet: null}\n"
+    assert paths(lease(text), "01", LEAP, sha256="ff") == ("x/lease/1/2024-02-28/ff-01.json", None)
+    with pytest.raises(ValueError, match="say which"):
+        paths(lease(text), "01", LEAP)
+    odd = lease(text.replace('version: "1"', 'version: "../2 é"'))
+    assert paths(odd, "01", LEAP, sha256="ff")[0] == "x/lease/_._2__/2024-02-28/ff-01.json"
+
+
+def test_both_are_written_with_their_hashes(lake: Lake) -> None:
+    """In a folder and in a bucket; again over the old ones."""
+
+    async def do() -> None:
+        for version in (1, 2):
+            one = document(version=version)
+            done = await write(lake, one, lease())
+            made = json_bytes(one, lease()), parquet_bytes(one, lease())
+            assert done == Written(
+                "json/2024/02/28/01.json", hashlib.sha256(made[0]).hexdigest(),
+                "parquet/2024/02/28/01.parquet", hashlib.sha256(made[1]).hexdigest(),
+            )  # fmt: skip
+            assert await lake.get("json/2024/02/28/01.json") == made[0]
+            assert await lake.get("parquet/2024/02/28/01.parquet") == made[1]
+        assert len(await lake.list()) == 2
+
+    asyncio.run(do())
+
+
+def test_a_type_that_wants_none_gets_none(tmp_path: Path) -> None:
+    """Neither file nor hash."""
+    doctype = lease(LEASE + "output: {json: null, parquet: null}\n")
+    assert asyncio.run(write(Lake(tmp_path), document(), doctype)) == Written()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pyarrow_is_loaded_where_it_is_needed() -> None:
+    """Whoever only takes files in, or writes JSON, does not pay for it."""
+    code = (
+        "import sys; from tabellion.pipelines.documents import blobs, columns, lake, outputs; "
+        "outputs.json_bytes({'id': '1', 'created_at': 0}); print({'pyarrow', 'obstore'} & set(sys.modules))"
+    )
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,120 @@
+"""The PDF writer, by what a PDF reader makes of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pypdfium2
+import pytest
+from PIL import Image
+
+from tabellion.pipelines.documents.paper import Paper, text_width
+
+
+def read(content: bytes, look: Callable[[Any], Any], password: str | None = None) -> Any:
+    """What is found in the file."""
+    document = pypdfium2.PdfDocument(content, password=password)
+    try:
+        return look(document)
+    finally:
+        document.close()
+
+
+def texts(content: bytes, password: str | None = None) -> list[str]:
+    """The text of each page."""
+
+    def look(document: Any) -> list[str]:
+        return [page.get_textpage().get_text_range() for page in document]
+
+    found: list[str] = read(content, look, password)
+    return found
+
+
+def test_text_comes_back_letter_by_letter() -> None:
+    """Accents, the euro sign, brackets and backslashes, on several pages."""
+    paper = Paper()
+    paper.text(50, 60, "Ébénisterie (Côté) \\ Größe 12,50 €")
+    paper.page()
+    paper.text(50, 60, "page two", bold=True)
+    assert texts(paper.written()) == ["Ébénisterie (Côté) \\ Größe 12,50 €", "page two"]
+
+
+def test_text_stands_where_it_was_put() -> None:
+    """From the left, or ending at the right, at its height from the top."""
+    paper = Paper()
+    paper.text(50, 100, "Amount")
+    paper.text(500, 100, "1,234.50", align="right")
+
+    def rectangles(document: Any) -> list[tuple[float, ...]]:
+        page = document[0].get_textpage()
+        return [page.get_rect(number) for number in range(page.count_rects())]
+
+    left, right = read(paper.written(), rectangles)
+    assert left[0] == pytest.approx(50, abs=1.5)
+    assert right[2] == pytest.approx(500, abs=1.5)
+    assert left[1] == pytest.approx(842 - 100, abs=3)
+
+
+def test_widths_are_those_of_the_font() -> None:
+    """Digits are all alike, and accents add nothing."""
+    assert text_width("0123456789", 10) == pytest.approx(55.6)
+    assert text_width("é", 10) == text_width("e", 10)
+    assert text_width("x", 10, bold=True) > text_width("x", 10)
+
+
+def test_lines_and_boxes_are_seen() -> None:
+    """Ink where a line was drawn, grey where a box was filled, paper elsewhere."""
+    paper = Paper(100, 100)
+    paper.line(10, 20, 90, 20, 4)
+    paper.box(10, 50, 80, 20, grey=0.5)
+    image = read(paper.written(), lambda document: document[0].render(scale=1).to_pil().convert("L"))
+    assert [image.getpixel(place) for place in ((50, 20), (50, 60), (50, 90))] == [0, pytest.approx(128, abs=2), 255]
+
+
+def test_a_picture_covers_the_page() -> None:
+    """A JPEG from edge to edge."""
+    stream = io.BytesIO()
+    Image.new("RGB", (40, 40), (200, 30, 30)).save(stream, "JPEG")
+    paper = Paper(100, 100)
+    paper.picture(stream.getvalue(), (40, 40))
+    image = read(paper.written(), lambda document: document[0].render(scale=1).to_pil())
+    assert image.getpixel((3, 97))[0] > 150 > image.getpixel((3, 97))[1]
+
+
+def test_an_attached_file_is_found_by_its_name() -> None:
+    """With its bytes, and the metadata beside it."""
+    paper = Paper()
+    paper.attach("factur-x.xml", b"<invoice/>")
+    paper.metadata = "<x:xmpmeta>says so</x:xmpmeta>"
+    content = paper.written()
+
+    def look(document: Any) -> tuple[str, bytes]:
+        attachment = document.get_attachment(0)
+        return attachment.get_name(), bytes(attachment.get_data())
+
+    assert read(content, look) == ("factur-x.xml", b"<invoice/>")
+    assert b"says so" in content
+
+
+def test_a_password_opens_and_nothing_else_does() -> None:
+    """The text is there with it, and the file is closed without it."""
+    paper = Paper()
+    paper.text(50, 60, "a secret")
+    content = paper.written("open sesame")
+    assert texts(content, "open sesame") == ["a secret"]
+    for wrong in (None, "open barley"):
+        with pytest.raises(pypdfium2.PdfiumError, match="password"):
+            texts(content, wrong)
+
+
+def test_the_same_paper_is_the_same_bytes() -> None:
+    """Nothing of the clock or of chance is in it."""
+
+    def made() -> bytes:
+        paper = Paper()
+        paper.text(50, 60, "the same")
+        return paper.written()
+
+    assert made() == made()

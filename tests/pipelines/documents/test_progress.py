@@ -1,0 +1,120 @@
+"""How far documents are: written for those that are still ours, and in nobody's way."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from tabellion import Environment, Job, LeaseLost, Store
+from tabellion.engine.desk import OpenDesk
+from tabellion.pipelines.documents.progress import Cancelled, Progress
+from tabellion.pipelines.documents.queues import documents_queue
+from tabellion.pipelines.documents.settings import Settings
+from tests.pipelines.documents.papers import rows, submitted
+
+
+async def claimed(url: str, settings: Settings, worker: str = "w1") -> Job:
+    async with Store(url) as store:
+        return (await store.claim(documents_queue(settings), 1, worker))[0]
+
+
+def reported(url: str, settings: Settings, *, before: Any = None, **changes: Any) -> Job:
+    """Reports three pages of a claimed document from a thread, and returns the job."""
+
+    async def go() -> Job:
+        job = await claimed(url, settings)
+        if before is not None:
+            await asyncio.to_thread(before)
+        async with OpenDesk(Environment("prod", url)) as desk:
+            job.desk = desk
+            for name, value in changes.items():
+                setattr(job, name, value)
+            progress = Progress(pause=0.0)
+            watch = progress.watch(job)
+            for page in (1, 2, 3):
+                await asyncio.to_thread(watch, page, 12)
+            await asyncio.sleep(0)  # for the last ring
+            assert progress._writing is not None
+            await progress._writing
+            return job
+
+    return asyncio.run(go())
+
+
+def test_pages_are_written_for_the_row_and_the_register(url: str, settings: Settings) -> None:
+    """The last one reported is the one that stands."""
+    submitted(url, settings, 0)
+    job = reported(url, settings)
+    assert job._note == "page 3 of 12"
+    assert rows(url, "SELECT pages, done_pages FROM documents") == [{"pages": 12, "done_pages": 3}]
+
+
+def test_a_row_that_is_someone_else_s_now_is_left_alone(url: str, settings: Settings) -> None:
+    """A worker that lost its claim without knowing it does not turn another's progress back."""
+    submitted(url, settings, 0)
+    reported(url, settings, before=lambda: rows(url, "UPDATE documents SET worker = 'w2' RETURNING id"))
+    assert rows(url, "SELECT pages, done_pages FROM documents") == [{"pages": None, "done_pages": None}]
+
+
+def test_a_lost_claim_stops_the_reading(url: str, settings: Settings) -> None:
+    """At its next page."""
+    submitted(url, settings, 0)
+    with pytest.raises(LeaseLost):
+        reported(url, settings, lost=True)
+
+
+def test_a_reading_that_nobody_waits_for_stops(url: str, settings: Settings) -> None:
+    """The handler has ended; its thread ends at the next page, and reports nothing more."""
+    submitted(url, settings, 0)
+
+    async def go() -> list[BaseException]:
+        job = await claimed(url, settings)
+        watch = Progress().watch(job)
+        watch(1, 12)
+        watch.end()
+        caught: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                watch(2, 12)
+            except Cancelled as error:
+                caught.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        await asyncio.to_thread(thread.join)
+        return caught
+
+    assert len(asyncio.run(go())) == 1
+
+
+def test_a_single_page_is_not_worth_a_word(url: str, settings: Settings) -> None:
+    """It has ended before anybody looks."""
+    submitted(url, settings, 0)
+
+    async def go() -> str | None:
+        job = await claimed(url, settings)
+        Progress().watch(job)(1, 1)
+        return job._note
+
+    assert asyncio.run(go()) is None
+
+
+def test_a_database_that_is_away_costs_nothing(url: str, settings: Settings, sqlite_url: str) -> None:
+    """Progress is told again at the next page; nobody hears of the trouble."""
+    submitted(url, settings, 0)
+
+    async def go() -> None:
+        job = await claimed(url, settings)
+        async with OpenDesk(Environment("prod", sqlite_url.replace("work.db", "none/such.db"))) as desk:
+            job.desk = desk  # a database without the tables
+            progress = Progress(pause=0.0)
+            progress.watch(job)(1, 12)
+            await asyncio.sleep(0)
+            assert progress._writing is not None
+            await progress._writing
+
+    asyncio.run(go())

@@ -1,0 +1,188 @@
+"""One file, one original: however often, from however many processes at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion.pipelines.documents.settings import Settings, Unknown
+from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, clean_name, is_id, new_id, submit
+from tests.owner import owning
+from tests.pipelines.documents.papers import put, submitted, write_type
+from tests.working import ROOT, ask
+
+PROGRAM = """
+import asyncio, json, sys
+from pathlib import Path
+from tabellion import Store
+from tabellion.pipelines.documents.submit import submit
+from tabellion.pipelines.documents.blobs import Blob
+from tests.pipelines.documents.papers import settings_in
+
+async def main(url, folder, sha256, count):
+    settings = settings_in(Path(folder))
+    content = Blob(sha256, 1, settings.blobs.path(sha256), "bill.pdf", "application/pdf")
+    async with Store(url) as store:
+        made = await asyncio.gather(*(submit(store, settings, content, type="invoice") for _ in range(count)))
+    print(json.dumps([[one.id, one.status, one.duplicate_of] for one in made]))
+
+asyncio.run(main(*sys.argv[1:4], int(sys.argv[4])))
+"""
+
+
+def row(url: str, key: str) -> dict[str, Any]:
+    with owning(url, create=False) as owner:
+        return owner("SELECT * FROM documents WHERE id = $1", key)[0]
+
+
+def end(url: str, key: str, status: str) -> None:
+    with owning(url, create=False) as owner:
+        owner("UPDATE documents SET status = $1 WHERE id = $2", status, key)
+
+
+def test_ids_sort_by_time_and_look_like_ids() -> None:
+    """26 characters that may be typed, later ones greater."""
+    ids = [new_id() for _ in range(1000)]
+    assert len(set(ids)) == 1000
+    assert all(map(is_id, ids))
+    assert sorted(one[:10] for one in ids) == [one[:10] for one in ids]
+    assert not any(map(is_id, ("", "x", "i" * 26, "0" * 27, "../" + "0" * 23)))
+
+
+def test_the_first_is_queued_with_all_that_is_known(url: str, settings: Settings) -> None:
+    """The row has the bytes' hash, the type as it is, the model and a key that is none else's."""
+    [one] = submitted(url, settings, 0, type="invoice", webhook="we_1")
+    assert (one.status, one.duplicate_of) == ("queued", None)
+    found = row(url, one.id)
+    content = put(settings, 0)
+    assert (found["sha256"], found["bytes"], found["name"]) == (content.sha256, content.bytes, "bill.pdf")
+    assert (found["type"], found["type_key"]) == ("invoice", settings.types.get("invoice").key)
+    assert (found["model"], found["webhook"], found["max_attempts"], found["version"]) == ("local", "we_1", 4, 1)
+    assert found["blob"] == f"{content.sha256[:2]}/{content.sha256[2:4]}/{content.sha256}"
+    assert found["created_at"] is not None
+
+
+def test_fifty_at_once_from_several_processes_make_one_original(url: str, settings: Settings, tmp_path: Path) -> None:
+    """One is queued to be read, 49 follow it; no process gets an error."""
+    content = put(settings, 0)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, str(tmp_path / "program.py"), url, str(tmp_path), content.sha256, "10"]
+    environ = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": ""}
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, cwd=tmp_path) for _ in range(5)]
+    made = [one for process in running for one in json.loads(process.communicate(timeout=60)[0])]
+    originals = [key for key, _, duplicate_of in made if duplicate_of is None]
+    assert len(made) == 50
+    assert len(originals) == 1
+    assert Counter(duplicate_of for _, _, duplicate_of in made if duplicate_of) == {originals[0]: 49}
+    with owning(url, create=False) as owner:
+        assert owner("SELECT document_id FROM processed_documents")[0]["document_id"] == originals[0]
+        chores = Counter(found["chore"] for found in owner("SELECT chore FROM documents"))
+    assert chores == {None: 1, "follow": 49}
+
+
+def test_another_type_version_or_model_is_another_document(url: str, settings: Settings) -> None:
+    """The same bytes asked another way are not the same question."""
+    rich = replace(settings, models={"gemini": "gemini"})
+    write_type(rich, "slip")
+    made = submitted(url, rich, 0, type="slip") + submitted(url, rich, 0, type="invoice")
+    made += submitted(url, rich, 0, type="slip", model="gemini") + submitted(url, rich, 0)
+    write_type(rich, "slip", "  tax: money\n")
+    made += submitted(url, rich, 0, type="slip") + submitted(url, rich, 0)
+    assert [one.duplicate_of for one in made] == [None] * 6
+    again = submitted(url, rich, 0, type="slip") + submitted(url, rich, 0)
+    assert [one.duplicate_of for one in again] == [made[4].id, made[5].id]
+
+
+def test_a_document_that_was_read_makes_the_next_a_duplicate_at_once(url: str, settings: Settings) -> None:
+    """There is nothing to wait for."""
+    [first] = submitted(url, settings, 0, type="invoice")
+    end(url, first.id, "completed")
+    [second] = submitted(url, settings, 0, type="invoice")
+    assert second == Submitted(second.id, "duplicate", first.id)
+    assert row(url, second.id)["completed_at"] is not None
+
+
+def test_whoever_comes_after_a_failure_is_read_in_its_place(url: str, settings: Settings) -> None:
+    """The key goes to the new upload, and who comes then follows that one."""
+    [first] = submitted(url, settings, 0, type="invoice")
+    end(url, first.id, "failed")
+    second, third = submitted(url, settings, 0, 0, type="invoice")
+    assert (second.status, second.duplicate_of) == ("queued", None)
+    assert third.duplicate_of == second.id
+
+
+def test_a_type_may_refuse_duplicates(url: str, settings: Settings) -> None:
+    """The refusal names the original, and leaves nothing behind."""
+    write_type(settings, "slip", "idempotency: {policy: reject}\n")
+    [first] = submitted(url, settings, 0, type="slip")
+    with pytest.raises(AlreadyThere, match=first.id) as caught:
+        submitted(url, settings, 0, type="slip")
+    assert caught.value.original == first.id
+    end(url, first.id, "failed")
+    [second] = submitted(url, settings, 0, type="slip")
+    assert second.status == "queued"
+    with owning(url, create=False) as owner:
+        assert owner("SELECT count(*) AS n FROM documents")[0]["n"] == 2
+
+
+def test_a_type_may_keep_every_upload(url: str, settings: Settings) -> None:
+    """Each is a document of its own."""
+    write_type(settings, "slip", "idempotency: {policy: keep}\n")
+    made = submitted(url, settings, 0, 0, type="slip")
+    assert [(one.status, one.duplicate_of) for one in made] == [("queued", None)] * 2
+    assert row(url, made[0].id)["created_at"] is not None
+
+
+def test_a_result_may_grow_too_old_to_be_used(url: str, settings: Settings) -> None:
+    """After the type's cache_ttl the same file is read anew."""
+    write_type(settings, "slip", "idempotency: {cache_ttl: 3600}\n")
+    first, second = submitted(url, settings, 0, 0, type="slip")
+    assert second.duplicate_of == first.id
+    with owning(url, create=False) as owner:
+        earlier = "created_at - 3601" if owner.dialect == "sqlite" else "created_at - interval '3601 seconds'"
+        owner(f"UPDATE processed_documents SET created_at = {earlier}")
+    [third] = submitted(url, settings, 0, type="slip")
+    assert (third.status, third.duplicate_of) == ("queued", None)
+
+
+def test_retries_are_the_type_s(url: str, settings: Settings) -> None:
+    """One try and as many more as the type says."""
+    write_type(settings, "slip", "processing: {retries: 7}\n")
+    [one] = submitted(url, settings, 0, type="slip")
+    assert row(url, one.id)["max_attempts"] == 8
+
+
+def test_what_nobody_knows_is_refused(url: str, settings: Settings) -> None:
+    """An unknown type or model leaves nothing behind."""
+    for how in ({"type": "bill"}, {"model": "gemini"}):
+        with pytest.raises(Unknown):
+            submitted(url, settings, 0, **how)
+
+
+def test_a_file_that_went_meanwhile_is_asked_for_again(url: str, settings: Settings) -> None:
+    """Deleted with its last document at the same moment: no row is left that could never be read."""
+    content = put(settings, 0)
+    asyncio.run(settings.blobs.remove(content.sha256))
+    with pytest.raises(FileGone):
+        ask(url, lambda store: submit(store, settings, content, type="invoice"))
+    with owning(url, create=False) as owner:
+        assert owner("SELECT id FROM documents") == []
+        assert owner("SELECT key FROM processed_documents") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("bill.pdf", "bill.pdf"), ("a\x00b\nc", "a\\u0000b\\u000ac"), ("x\u202etxt", "x\\u202etxt"), ("", "unnamed"),
+     ("\udcff", "\\udcff"), ("é" * 300, "é" * 255), ("../../etc/passwd", "../../etc/passwd")],
+)  # fmt: skip
+def test_names_are_kept_as_they_may_be_shown(name: str, shown: str) -> None:
+    """Signs that are not for print are written out; a name has an end, and is never a path."""
+    assert clean_name(name) == shown

@@ -1,0 +1,78 @@
+"""The tables come to be once, however many processes ask for them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tabellion import Store
+from tabellion.engine.errors import NotMigrated, StoreError
+from tabellion.pipelines.documents import tables
+from tests.owner import owning
+from tests.working import ask
+
+
+def test_tables_are_made_on_first_use(url: str) -> None:
+    """From nothing to the current version; the second time there is nothing to do."""
+
+    async def go(store: Store) -> list[int]:
+        await store.open()
+        before = await tables.version(store.database)
+        await tables.prepare(store)
+        await tables.prepare(store)
+        return [before, await tables.version(store.database), await tables.migrate(store.database)]
+
+    assert ask(url, go) == [0, tables.CURRENT, tables.CURRENT]
+    for table in tables.TABLES:
+        assert ask(url, lambda store, name=table: store.table(name)) is not None  # type: ignore[misc]
+
+
+def test_many_prepare_at_once(url: str) -> None:
+    """Eight stores that find nothing make the tables once."""
+
+    async def go() -> int:
+        stores = [Store(url) for _ in range(8)]
+        try:
+            await asyncio.gather(*(tables.prepare(store) for store in stores))
+            return await tables.version(stores[0].database)
+        finally:
+            for store in stores:
+                await store.close()
+
+    assert asyncio.run(go()) == tables.CURRENT
+
+
+def test_a_later_version_is_left_alone(url: str) -> None:
+    """Tables of a tabellion to come are not touched by this one."""
+    ask(url, tables.prepare)
+    with owning(url, create=False) as owner:
+        at = "now()" if owner.dialect == "postgresql" else "0"
+        owner(f"INSERT INTO documents_schema (version, applied_at) VALUES (99, {at})")
+    with pytest.raises(NotMigrated, match="upgrade tabellion"):
+        ask(url, tables.prepare)
+
+
+def test_a_table_of_the_same_name_is_not_ours(url: str) -> None:
+    """A database that has a table `documents` of its own keeps it: nothing is made beside it."""
+    with owning(url, create=False) as owner:
+        owner("CREATE TABLE documents (id integer PRIMARY KEY)")
+    with pytest.raises(StoreError, match="documents"):
+        ask(url, tables.prepare)
+    assert ask(url, lambda store: store.table("review_items")) is None
+
+
+def test_the_script_makes_the_same_tables(url: str) -> None:
+    """What is printed for someone who may run it leaves nothing to do."""
+    dialect = Store(url).dialect
+    with owning(url, create=False) as owner:
+        text = tables.script(dialect, 0)
+        if dialect == "sqlite":
+            assert owner._sqlite is None
+            owner("SELECT 1")
+            assert owner._sqlite is not None
+            owner._sqlite.executescript(text)
+        else:
+            owner("SELECT 1")
+            owner._loop.run_until_complete(owner._postgres.execute(text))
+    assert ask(url, lambda store: tables.version(store.database)) == tables.CURRENT
