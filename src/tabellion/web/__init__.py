@@ -1,0 +1,1 @@
+"""The HTTP application: the only place where HTTP is known."""

@@ -1,0 +1,1 @@
+"""What stands under /api, one file per noun."""

@@ -1,0 +1,64 @@
+"""A document's file as it came, and pictures of its pages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from tabellion.web.api.documents import found
+from tabellion.web.office import Office
+from tabellion.web.pictures import rotation_of
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.serving import STRANGE, disposition, file_answer, unchanged
+from tabellion.web.validation import Whole
+
+router = APIRouter(route_class=Guarded, tags=["documents"])
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"*/*": BINARY}, "description": "The file."},
+    206: {"content": {"*/*": BINARY}, "description": "The range of it that was asked for."},
+    304: {"description": "It is the one that If-None-Match names."},
+    416: {"description": "It has no such bytes."},
+}
+PICTURE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/png": BINARY}, "description": "The page."},
+    304: {"description": "It is the one that If-None-Match names."},
+}
+
+
+@router.get("/api/documents/{id}/file", responses=FILE, response_class=Response, summary="Download the file")
+async def file(request: Request, id: str) -> Response:  # noqa: A002
+    """The file as it came, to be saved; `Range` asks for a piece of it."""
+    office: Office = request.state.office
+    document = await found(office, id)
+    path, tag = office.blobs.path(document["sha256"]), f'"{document["sha256"]}"'
+    headers = STRANGE | {"Content-Disposition": disposition(document["name"])}
+    return file_answer(request, path, tag, document["media"], headers)
+
+
+@router.get(
+    "/api/documents/{id}/pages/{number}.png", responses=PICTURE, response_class=Response, summary="Look at a page"
+)
+async def page(
+    request: Request,
+    id: str,  # noqa: A002
+    number: Annotated[Whole, Path(ge=1, le=100_000, description="The page, the first being 1.")],
+    width: Annotated[Whole, Query(ge=16, le=3000, description="Pixels across.")] = 1200,
+) -> Response:
+    """A page as a PNG, upright as it was read."""
+    office: Office = request.state.office
+    document = await found(office, id)
+    if document["pages"] is not None and number > document["pages"]:
+        raise Problem(404, "page_missing", f"the document has {document['pages']} pages", field="number")
+    turned = rotation_of(document.get("page_details", []), number)
+    tag = f'"{document["sha256"]}-{number}-{width}-{turned}"'
+    headers = {"Cache-Control": "private, max-age=3600", "ETag": tag}
+    if unchanged(request, tag):
+        return Response(status_code=304, headers=headers)
+    path = await request.app.state.pictures.picture(
+        office.blobs.path(document["sha256"]), document["sha256"], number, width, turned
+    )
+    return file_answer(request, path, tag, "image/png", headers)

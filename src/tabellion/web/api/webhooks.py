@@ -1,0 +1,71 @@
+"""/api/webhooks: whom to tell when a document has ended."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from tabellion.engine import guard
+from tabellion.pipelines.documents import endpoints
+from tabellion.web import shapes
+from tabellion.web.api.documents import answer
+from tabellion.web.office import Office
+from tabellion.web.openapi import body_of
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.validation import Strict, parsed
+
+router = APIRouter(route_class=Guarded, tags=["webhooks"])
+
+
+class New(Strict):
+    """An endpoint to be made."""
+
+    url: str = Field(min_length=1, max_length=2048, description="Where to send; http or https, public.")
+    events: list[str] = Field(
+        default=[endpoints.EVERYTHING], max_length=10,
+        description=f"Of {', '.join(endpoints.EVENTS)}; `*` is all, none is only documents that name the endpoint.",
+    )  # fmt: skip
+
+
+@router.get("/api/webhooks", response_model=shapes.Endpoints, summary="List webhook endpoints")
+async def listing(request: Request) -> Response:
+    """Every endpoint without its secret, and how its deliveries stand."""
+    office: Office = request.state.office
+    await endpoints.prepare(office.store)
+    return answer({"webhooks": await endpoints.listing(office.store)})
+
+
+@router.post(
+    "/api/webhooks", status_code=201, response_model=shapes.NewEndpoint, openapi_extra=body_of(New),
+    summary="Add a webhook endpoint",
+)  # fmt: skip
+async def add(request: Request) -> Response:
+    """A new endpoint. The answer has its secret, this once."""
+    office: Office = request.state.office
+    wanted = await parsed(request, New, request.app.state.limits)
+    for place, event in enumerate(wanted.events):
+        if event not in (*endpoints.EVENTS, endpoints.EVERYTHING):
+            raise Problem(422, "value_invalid", "there is no such event", field=f"/events/{place}",
+                          expected=f"one of: {', '.join((*endpoints.EVENTS, endpoints.EVERYTHING))}")  # fmt: skip
+    try:
+        await guard.vetted(wanted.url, request.app.state.rules)
+    except guard.Blocked as error:
+        raise Problem(422, "url_blocked", str(error), field="/url", reason=error.reason,
+                      fix="give a public http or https address") from None  # fmt: skip
+    await endpoints.prepare(office.store)
+    made = await endpoints.add(office.store, wanted.url, wanted.events)
+    return answer({"id": made.id, "url": made.url, "events": list(made.events), "secret": made.secret}, 201)
+
+
+@router.delete("/api/webhooks/{id}", status_code=204, summary="Remove a webhook endpoint")
+async def remove(request: Request, id: str) -> Response:  # noqa: A002
+    """Forgets an endpoint and everything that was to be sent to it."""
+    office: Office = request.state.office
+    await endpoints.prepare(office.store)
+    try:
+        await endpoints.remove(office.store, id)
+    except endpoints.EndpointError:
+        raise Problem(404, "not_found", "there is no such endpoint", field="id") from None
+    return Response(status_code=204)

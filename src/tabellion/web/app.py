@@ -1,0 +1,120 @@
+"""The application: environments behind one door, every address with a role, every error a problem."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from tabellion.config import Config
+from tabellion.engine.errors import ConfigurationError, StoreError
+from tabellion.engine.guard import Rules
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents import tables as document_tables
+from tabellion.pipelines.documents.settings import Settings, Types
+from tabellion.web import cursors, health, openapi, pages, tables
+from tabellion.web.api import documents, events, files, webhooks
+from tabellion.web.auth import Door
+from tabellion.web.headers import Envelope
+from tabellion.web.limits import Limits
+from tabellion.web.office import Office
+from tabellion.web.pictures import Pictures
+from tabellion.web.problems import Problem
+from tabellion.web.routing import of_http_error
+from tabellion.web.streams import Streams
+from tabellion.web.validation import refused
+
+if TYPE_CHECKING:
+    from tabellion.pipelines.documents.blobs import Blobs
+    from tabellion.pipelines.documents.lake import Lake
+
+DESCRIPTION = "Documents in, checked data out. Errors are problems (RFC 9457) with a stable `code`."
+
+
+def make_app(
+    config: Config,
+    store: Store,
+    blobs: Blobs,
+    lake: Lake,
+    *,
+    environment: str | None = None,
+    settings: Settings | None = None,
+    others: Sequence[Office] = (),
+    limits: Limits | None = None,
+) -> FastAPI:
+    """The HTTP application over one environment, and over `others`; each key opens its own environment only.
+
+    The stores are the caller's to close.
+    """
+    name = environment or config.environments[0].name
+    offices = [Office(name, store, blobs, settings or settings_of(config, blobs, lake)), *others]
+    if len({office.name for office in offices}) < len(offices):
+        raise ConfigurationError("each environment of the application needs a name of its own")
+    if len({office.store.url for office in offices}) < len(offices):
+        raise ConfigurationError("two environments of the application are one database: their keys would open both")
+    return _assembled(config, offices, limits or Limits(upload_bytes=config.upload_bytes))
+
+
+def settings_of(config: Config, blobs: Blobs, lake: Lake) -> Settings:
+    """What uploads are judged by: the types and models of the configuration."""
+    gates = {name: str(entry.get("gate") or name) for name, entry in config.models.items()}
+    return Settings(blobs, lake, Types(config.types), models=gates)
+
+
+def _assembled(config: Config, offices: Sequence[Office], limits: Limits) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        for office in offices:
+            try:
+                await document_tables.prepare(office.store)
+                await tables.prepare(office.store)
+            except StoreError:
+                continue  # it is asked again at each request; /readyz tells
+        yield
+        app.state.closing.set()
+        for office in offices:
+            await office.updates.close()
+        await app.state.pictures.close()
+
+    from tabellion import __version__  # the package is above this module
+
+    app = FastAPI(
+        title="tabellion", version=__version__, description=DESCRIPTION, lifespan=lifespan,
+        openapi_url=None, docs_url=None, redoc_url=None,
+        redirect_slashes=False,
+    )  # fmt: skip
+    app.state.config = config
+    app.state.limits = limits
+    app.state.rules = Rules.of(config.allow)
+    app.state.door = Door({office.name: office for office in offices})
+    app.state.streams = Streams(limits)
+    app.state.pictures = Pictures(config.data / "pictures")
+    app.state.cursor_key = cursors.installation_key(config.data)
+    app.state.closing = asyncio.Event()
+    for module in (health, pages, events, documents, files, webhooks):
+        app.router.routes.extend(module.router.routes)
+    app.add_middleware(Envelope)
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(HTTPException, _of_router)
+    app.add_exception_handler(RequestValidationError, _of_values)
+    app.openapi = lambda: openapi.document_of(app)  # type: ignore[method-assign]
+    return app
+
+
+async def _problem(request: Request, error: Any) -> Response:
+    answer: Response = error.response(request.state.request_id)
+    return answer
+
+
+async def _of_router(request: Request, error: Any) -> Response:
+    return of_http_error(error).response(request.state.request_id)
+
+
+async def _of_values(request: Request, error: Any) -> Response:
+    return refused(error.errors()).response(request.state.request_id)

@@ -1,0 +1,69 @@
+"""Cursors: where the next page begins, signed, and good for the question they came from only."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tabellion.engine.values import json_text
+from tabellion.web.problems import Problem
+
+FILE = "cursor.key"
+LONGEST = 400
+_MARK = 16  #: bytes of the signature that are kept
+
+
+def installation_key(folder: Path) -> bytes:
+    """The key of this data folder, made on first use and readable by nobody else."""
+    path = folder / FILE
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / f".{FILE}.{secrets.token_hex(6)}"
+    if not path.exists():
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(handle, secrets.token_bytes(32))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        try:
+            os.link(fresh, path)  # whoever comes first wins, and nobody sees half a key
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    return path.read_bytes()
+
+
+def made(key: bytes, environment: str, question: Mapping[str, Any], place: str) -> str:
+    """A cursor."""
+    raw = place.encode()
+    return base64.urlsafe_b64encode(_signature(key, environment, question, raw) + raw).decode().rstrip("=")
+
+
+def place(key: bytes, environment: str, question: Mapping[str, Any], cursor: str) -> str:
+    """Where the page of this cursor begins; a Problem when it is not ours or not for this question."""
+    try:
+        if len(cursor) > LONGEST or not cursor.isascii():
+            raise ValueError
+        whole = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        mark, raw = whole[:_MARK], whole[_MARK:]
+        if hmac.compare_digest(mark, _signature(key, environment, question, raw)):
+            return raw.decode()
+    except (ValueError, binascii.Error):
+        pass
+    raise Problem(
+        422, "cursor_invalid", field="cursor", expected="the `next` of the page before, with the same filters",
+        fix="begin again without a cursor",
+    )  # fmt: skip
+
+
+def _signature(key: bytes, environment: str, question: Mapping[str, Any], raw: bytes) -> bytes:
+    asked = json_text([environment, sorted(question.items(), key=lambda pair: pair[0])]).encode()
+    return hmac.digest(key, hashlib.sha256(asked).digest() + raw, "sha256")[:_MARK]

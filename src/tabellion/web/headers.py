@@ -1,0 +1,125 @@
+"""Around every request: its id, the headers that keep browsers from mischief, and the last resort."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import time
+import uuid
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tabellion.engine.errors import Busy, NotMigrated, Unreachable
+from tabellion.monitor.log import printable
+from tabellion.web.problems import Problem
+
+logger = logging.getLogger("tabellion.web")
+REQUEST_ID = "X-Request-Id"
+DRAINED, DRAIN_SECONDS = 4_000_000, 1.0
+_SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+#: For answers that are data; a page that is looked at brings its own.
+POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+
+class Envelope:
+    """Gives each request an id and each answer its headers; turns what nobody caught into a problem."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
+        request_id = given if _SANE.fullmatch(given) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        began, status = time.monotonic(), 0
+        body = _Body(scope, receive)
+
+        async def enveloped(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if status >= 400:
+                    await body.drain()
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers[REQUEST_ID] = request_id
+            await send(message)
+
+        try:
+            await self.app(scope, body.receive, enveloped)
+        except Exception as error:
+            problem = _last_resort(error, request_id)
+            if status:
+                raise  # the answer has begun: the server cuts the connection, which is all that is left to say
+            await problem.response(request_id)(scope, body.receive, enveloped)
+        finally:
+            took = 1000 * (time.monotonic() - began)
+            logger.info(
+                "%s %s %s %.1f ms %s", scope["method"], printable(scope["path"])[:200], status, took, request_id
+            )
+
+
+class _Body:
+    """What the request sends. A refusal that comes before its end would be lost in a connection that is reset."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._receive = receive
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"")
+        self._left = int(length) if length.isdigit() else None
+        # Who asks first has sent nothing yet, and need not.
+        self._over = b"expect" in headers or (not length and b"transfer-encoding" not in headers)
+
+    async def receive(self) -> Message:
+        """The next message, counted."""
+        message = await self._receive()
+        if message["type"] == "http.request":
+            if self._left is not None:
+                self._left -= len(message.get("body", b""))
+            self._over = self._over or not message.get("more_body", False)
+        else:
+            self._over = True
+        return message
+
+    async def drain(self) -> None:
+        """Reads on for a moment, so that the client has sent all before it is told that it was in vain."""
+        if self._over or (self._left is not None and self._left > DRAINED):
+            return
+        count = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while not self._over and count <= DRAINED:
+                    count += len((await self.receive()).get("body", b""))
+
+
+def _last_resort(error: Exception, request_id: str) -> Problem:
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, Unreachable | Busy | NotMigrated):
+        logger.warning("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
+        return Problem(503, "database_unreachable", fix="try again shortly", headers={"Retry-After": "5"})
+    logger.error("request %s failed", request_id, exc_info=error)
+    return Problem(500, "unexpected", fix="tell the operator the request id; the log has the rest")

@@ -1,0 +1,138 @@
+"""API keys: made once, shown once, kept as a hash, scoped by environment and role.
+
+`tab_<environment>_<id>_<64 hexadecimal digits>`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.errors import ConfigurationError
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+from tabellion.web import tables
+from tabellion.web.policy import ROLES, Role
+
+_KEY = re.compile(r"tab_(?P<environment>[A-Za-z0-9_.-]+)_(?P<id>[0-9a-f]{12})_(?P<secret>[0-9a-f]{64})")
+LONGEST_NAME = 100
+NOTED = 60.0  #: seconds between two notes of when a key was used
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key as its holder has it, taken apart."""
+
+    environment: str
+    id: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Key({self.environment!r}, {self.id!r})"
+
+    def __str__(self) -> str:
+        return f"tab_{self.environment}_{self.id}_{self.secret}"
+
+    @property
+    def hash(self) -> str:
+        """What is kept: the secret has 256 random bits, so one round is enough."""
+        return hashlib.sha256(self.secret.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whose key it is, and what it may do."""
+
+    id: str
+    environment: str
+    role: Role
+    name: str
+
+
+def parse(text: str) -> Key | None:
+    """A key taken apart; None when it is none."""
+    match = _KEY.fullmatch(text)
+    return Key(match["environment"], match["id"], match["secret"]) if match else None
+
+
+async def create(
+    store: Store, environment: str, role: str, name: str = "", *, seconds: float | None = None
+) -> tuple[str, str]:
+    """A new key: its id, and its text, which is nowhere else from now on."""
+    if role not in ROLES:
+        raise ConfigurationError(f"there is no role {role!r}; there are {', '.join(ROLES)}")
+    if seconds is not None and seconds <= 0:
+        raise ConfigurationError("a key must hold for some time, or for ever")
+    await tables.prepare(store)
+    key = Key(environment, secrets.token_hex(6), secrets.token_hex(32))
+    expiry = "NULL" if seconds is None else sql.later(f"{float(seconds)!r}", store.dialect)
+    await store.database.fetch(
+        f"""INSERT INTO api_keys (id, environment, role, name, hash, created_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, {NOW}, {expiry})""",
+        key.id, environment, role, name[:LONGEST_NAME], key.hash,
+    )  # fmt: skip
+    return key.id, str(key)
+
+
+async def holder(store: Store, key: Key) -> Holder | None:
+    """Whose key this is; None when it is unknown, wrong, revoked, expired, or of another environment."""
+    await tables.prepare(store)
+    rows = await store.database.fetch(
+        f"""SELECT id, environment, role, name, hash FROM api_keys
+WHERE id = $1 AND environment = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {NOW})""",
+        key.id, key.environment,
+    )  # fmt: skip
+    kept = rows[0] if rows else {"hash": "0" * 64, "role": ""}
+    # The same work whether or not there is such a key.
+    if not hmac.compare_digest(str(kept["hash"]), key.hash) or kept["role"] not in ROLES:
+        return None
+    return Holder(kept["id"], kept["environment"], ROLES[kept["role"]], kept["name"])
+
+
+async def note(store: Store, id: str) -> None:  # noqa: A002
+    """Writes down that a key was used just now."""
+    await store.database.fetch(f"UPDATE api_keys SET last_used_at = {NOW} WHERE id = $1", id)
+
+
+async def revoke(store: Store, environment: str, id: str) -> bool:  # noqa: A002
+    """Ends a key at once and for good; whether there was one to end."""
+    await tables.prepare(store)
+    rows = await store.database.fetch(
+        f"""UPDATE api_keys SET revoked_at = {NOW} WHERE id = $1 AND environment = $2 AND revoked_at IS NULL
+RETURNING id""",
+        id, environment,
+    )  # fmt: skip
+    return bool(rows)
+
+
+async def listing(store: Store, environment: str) -> list[dict[str, Any]]:
+    """Every key of an environment without its secret, newest first; times in seconds since 1970."""
+    await tables.prepare(store)
+    times = ", ".join(
+        f"{sql.epoch(column, store.dialect)} AS {column}"
+        for column in ("created_at", "expires_at", "last_used_at", "revoked_at")
+    )
+    return await store.database.fetch(
+        f"""SELECT id, role, name, {times}, {_state()} AS state FROM api_keys WHERE environment = $1
+ORDER BY api_keys.created_at DESC, id""",
+        environment,
+    )
+
+
+async def any_alive(store: Store, environment: str) -> bool:
+    """Whether anybody holds a key that works."""
+    await tables.prepare(store)
+    rows = await store.database.fetch(
+        f"SELECT 1 AS there FROM api_keys WHERE environment = $1 AND {_state()} = 'active' LIMIT 1", environment
+    )
+    return bool(rows)
+
+
+def _state() -> str:
+    return f"""CASE WHEN api_keys.revoked_at IS NOT NULL THEN 'revoked'
+WHEN api_keys.expires_at <= {NOW} THEN 'expired' ELSE 'active' END"""

@@ -1,0 +1,124 @@
+"""Forms with files, taken apart while they arrive: no part is ever whole in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from tabellion.engine.fetching import file_name
+from tabellion.web.problems import Problem
+
+MOST_HEADERS = 16  #: of one part
+LONGEST_HEADER = 4096
+_BOUNDARY = re.compile(rb"[ -~]{1,70}")
+
+
+@dataclass(slots=True)
+class Part:
+    """The beginning of a part: which field it is for, and what its sender calls it."""
+
+    name: str
+    file: str | None = None  #: the file's name; None for a plain field
+    media: str = ""
+
+
+@dataclass(slots=True)
+class End:
+    """The end of a part."""
+
+
+Event = Part | bytes | End
+
+
+@dataclass(slots=True)
+class _Headers:
+    """A part's headers while they come."""
+
+    found: dict[str, bytes] = field(default_factory=dict)
+    name: bytes = b""
+    value: bytes = b""
+
+
+def boundary_of(header: str) -> bytes:
+    """What stands between the parts, as the content type says."""
+    _, options = parse_options_header(header)
+    boundary = options.get(b"boundary", b"")
+    if not _BOUNDARY.fullmatch(boundary):
+        raise Problem(400, "form_invalid", "the content type names no boundary", fix="let your HTTP library write it")
+    return boundary
+
+
+async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> AsyncIterator[Event]:
+    """The parts of a form as they come: a `Part`, its bytes in pieces, an `End`; a Problem for what is no form."""
+    waiting: list[Event] = []
+    headers = _Headers()
+    count, ended = 0, False
+
+    def begin() -> None:
+        nonlocal headers, count
+        headers = _Headers()
+        count += 1
+        if count > most:
+            raise Problem(413, "too_many_parts", f"a form may have {most:,} parts", limit=most)
+
+    def header_name(data: bytes, start: int, end: int) -> None:
+        headers.name += data[start:end]
+
+    def header_value(data: bytes, start: int, end: int) -> None:
+        headers.value += data[start:end]
+
+    def header_end() -> None:
+        name = headers.name.decode("latin-1").lower()
+        if name in headers.found:
+            raise Problem(400, "form_invalid", "a part has a header twice")
+        headers.found[name] = headers.value
+        headers.name = headers.value = b""
+
+    def finish() -> None:
+        nonlocal ended
+        ended = True
+
+    callbacks: Any = {
+        "on_part_begin": begin, "on_header_field": header_name, "on_header_value": header_value,
+        "on_header_end": header_end, "on_headers_finished": lambda: waiting.append(_part(headers.found)),
+        "on_part_data": lambda data, start, end: waiting.append(bytes(data[start:end])),
+        "on_part_end": lambda: waiting.append(End()), "on_end": finish,
+    }  # fmt: skip
+    parser = MultipartParser(boundary, callbacks, max_header_count=MOST_HEADERS, max_header_size=LONGEST_HEADER)
+    async for chunk in stream:
+        if not chunk:
+            continue
+        try:
+            parser.write(chunk)
+        except FormParserError:
+            raise Problem(400, "form_invalid", fix="let your HTTP library write the form") from None
+        for event in waiting:
+            yield event
+        waiting.clear()
+    if not ended:
+        raise Problem(400, "form_invalid", "the form ends in the middle", fix="send it whole")
+
+
+def _part(found: dict[str, bytes]) -> Part:
+    disposition = found.get("content-disposition", b"")
+    kind, options = parse_options_header(disposition)
+    name = options.get(b"name")
+    if kind != b"form-data" or name is None:
+        raise Problem(400, "form_invalid", "a part does not say which field it is")
+    media = found.get("content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+    given = options.get(b"filename")
+    if given is None and b"filename*" in disposition.lower():
+        given = file_name(disposition.decode("latin-1")).encode("utf-8", "surrogateescape")
+    return Part(_text(name), None if given is None else _text(given), media)
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")

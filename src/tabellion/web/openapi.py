@@ -1,0 +1,151 @@
+"""The OpenAPI document: every answer of every address, problems included."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from tabellion.web import policy, problems, shapes
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+PROBLEM = {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+SAID = {
+    400: "The body or the form cannot be read.",
+    401: "No key, or one that does not work.",
+    403: "The key's role is too low.",
+    404: "There is nothing of that name.",
+    405: "Another method is meant.",
+    406: "It does not exist in a form that is accepted.",
+    408: "The body stopped arriving.",
+    409: "It clashes with what is there.",
+    413: "It is larger than allowed.",
+    415: "It is of a type that is not read.",
+    416: "The file has no such bytes.",
+    422: "A value does not fit.",
+    429: "Too much at once.",
+    500: "Something went wrong here.",
+    503: "The database does not answer.",
+}
+ALWAYS = (405, 406, 422, 500, 503)
+WITH_KEY = (401, 403)
+WITH_BODY = (400, 408, 413, 415)
+CLASHES = {("POST", "/api/documents"), ("POST", "/api/documents/{id}/reprocess"), ("DELETE", "/api/documents/{id}")}
+SCHEME = {"key": {"type": "http", "scheme": "bearer", "description": "An API key: `tabellion keys create` makes one."}}
+ID = {"type": "string", "pattern": "^[0-9a-z_]{1,64}$"}
+IDEMPOTENCY = {
+    "name": "Idempotency-Key", "in": "header", "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+    "description": "The same key with the same body gives the first answer again, for a day.",
+}  # fmt: skip
+LAST_EVENT = {
+    "name": "Last-Event-ID", "in": "header", "required": False,
+    "schema": {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?$"},
+    "description": "Goes on after this event.",
+}  # fmt: skip
+
+
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """A model's schema with its parts inside."""
+    made = model.model_json_schema(ref_template="#/components/schemas/{model}", by_alias=True)
+    made.pop("$defs", None)
+    return made
+
+
+def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+    """The description of a JSON body."""
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema_of(model)}}}}
+
+
+def _upload() -> dict[str, Any]:
+    from tabellion.web.uploads import RAW, FromUrl
+
+    binary = {"type": "string", "format": "binary"}
+    text = {"type": "string", "minLength": 1, "maxLength": 100}
+    form = {
+        "type": "object", "required": ["file"], "additionalProperties": False,
+        "properties": {
+            "file": {"type": "array", "items": binary, "minItems": 1, "maxItems": 100},
+            "type": text, "model": text, "webhook": text,
+        },
+    }  # fmt: skip
+    content: dict[str, Any] = {
+        "multipart/form-data": {"schema": form},
+        "application/json": {"schema": schema_of(FromUrl)},
+        **{media: {"schema": binary} for media in RAW},
+    }
+    return {"requestBody": {"required": True, "content": content}}
+
+
+UPLOAD = _upload()
+
+
+def document_of(app: FastAPI) -> dict[str, Any]:
+    """The whole document, made once."""
+    if app.openapi_schema:
+        return app.openapi_schema
+    from fastapi.openapi.utils import get_openapi
+
+    made = get_openapi(title="tabellion", version=app.version, description=app.description, routes=app.routes)
+    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    for shape in shapes.SHAPES:
+        whole = shape.model_json_schema(ref_template="#/components/schemas/{model}", by_alias=True)
+        schemas |= whole.pop("$defs", {})
+        schemas[shape.__name__] = whole
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    made["components"]["securitySchemes"] = SCHEME
+    made["x-problem-codes"] = problems.CODES
+    for path, operations in made["paths"].items():
+        for method, operation in operations.items():
+            _complete(method.upper(), path, operation)
+    app.openapi_schema = made
+    return made
+
+
+def _complete(method: str, path: str, operation: dict[str, Any]) -> None:
+    role = policy.POLICY[(method, path)]
+    statuses = {*ALWAYS}
+    if role is not None:
+        statuses |= {*WITH_KEY}
+        operation["security"] = [{"key": []}]
+        operation["description"] = f"{operation.get('description', '')}\n\nRole: {role.word}.".strip()
+    if "requestBody" in operation:
+        statuses |= {*WITH_BODY}
+    if "{" in path:
+        statuses.add(404)
+    if (method, path) in CLASHES:
+        statuses.add(409)
+    if path.endswith("/events"):
+        statuses.add(429)
+    _parameters(method, path, operation)
+    responses: dict[str, Any] = operation["responses"]
+    for status in sorted(statuses):
+        if status == 422 or not _described(responses.get(str(status))):
+            responses[str(status)] = {"description": SAID[status], "content": PROBLEM}
+    for number, response in responses.items():
+        if number[0] in "45" and "content" not in response:
+            response["content"] = PROBLEM
+        response.setdefault("headers", {})["X-Request-Id"] = {"schema": {"type": "string"}}
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def _parameters(method: str, path: str, operation: dict[str, Any]) -> None:
+    parameters = operation.get("parameters", [])
+    for parameter in parameters:
+        if parameter["in"] == "path" and parameter["name"] == "id":
+            parameter["schema"] = dict(ID)
+    if (method, path) == ("POST", "/api/documents"):
+        parameters = [*parameters, copy.deepcopy(IDEMPOTENCY)]
+    if path == "/api/documents/events":
+        parameters = [*parameters, copy.deepcopy(LAST_EVENT)]
+    if parameters:
+        operation["parameters"] = parameters
+
+
+def _described(response: Mapping[str, Any] | None) -> bool:
+    return response is not None and "content" in response

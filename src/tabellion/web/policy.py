@@ -1,0 +1,43 @@
+"""Who may do what: one table from route to role. What is not in it is refused."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Role(IntEnum):
+    """What a key may do; each role may all that those below it may."""
+
+    VIEWER = 1
+    REVIEWER = 2
+    OPERATOR = 3
+    ADMIN = 4
+
+    @property
+    def word(self) -> str:
+        """As it is written in keys, answers and on the command line."""
+        return self.name.lower()
+
+
+ROLES = {role.word: role for role in Role}
+OPEN = None  #: for everybody, without a key: nothing of anybody's can be seen there
+
+POLICY: dict[tuple[str, str], Role | None] = {
+    ("GET", "/healthz"): OPEN,
+    ("GET", "/readyz"): OPEN,
+    ("GET", "/docs"): OPEN,
+    ("GET", "/docs/{file}"): OPEN,
+    ("GET", "/openapi.json"): OPEN,
+    ("GET", "/api/documents"): Role.VIEWER,
+    ("POST", "/api/documents"): Role.OPERATOR,
+    ("GET", "/api/documents/events"): Role.VIEWER,
+    ("GET", "/api/documents/{id}"): Role.VIEWER,
+    ("DELETE", "/api/documents/{id}"): Role.OPERATOR,
+    ("GET", "/api/documents/{id}/events"): Role.VIEWER,
+    ("GET", "/api/documents/{id}/file"): Role.VIEWER,
+    ("GET", "/api/documents/{id}/pages/{number}.png"): Role.VIEWER,
+    ("POST", "/api/documents/{id}/reprocess"): Role.OPERATOR,
+    ("GET", "/api/webhooks"): Role.ADMIN,
+    ("POST", "/api/webhooks"): Role.ADMIN,
+    ("DELETE", "/api/webhooks/{id}"): Role.ADMIN,
+}

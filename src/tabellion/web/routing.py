@@ -1,0 +1,99 @@
+"""What happens before any endpoint: is it in the policy, is the caller let in, is the question well put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from tabellion.web.policy import POLICY
+from tabellion.web.problems import Problem
+from tabellion.web.validation import refused
+
+JSON = "application/json"
+
+
+class Guarded(APIRoute):
+    """A route that the policy knows; making one that it does not know is an error."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The endpoint behind its checks, in the order in which they may tell: existence, key, role, question."""
+        answer = super().get_route_handler()
+        roles = {method: POLICY[(method, self.path)] for method in self.methods or ()}
+        known = {str(one.alias or one.name) for one in self.dependant.query_params}
+        produced = _produced(self)
+
+        async def handle(request: Request) -> Response:
+            role = roles[request.method]
+            if role is not None:
+                office, holder = await request.app.state.door.enter(request, role)
+                request.state.office, request.state.holder = office, holder
+            check_accept(request.headers.get("accept", ""), produced)
+            check_query(request.query_params.multi_items(), known)
+            try:
+                return await answer(request)
+            except RequestValidationError as error:
+                raise refused(error.errors()) from None
+
+        return handle
+
+
+def _produced(route: APIRoute) -> tuple[str, ...]:
+    named = [
+        media
+        for status, response in route.responses.items()
+        if str(status).startswith("2")
+        for media in response.get("content", {})
+    ]
+    return tuple(named) or (JSON,)
+
+
+def check_query(pairs: list[tuple[str, str]], known: set[str]) -> None:
+    """Refuses parameters that do not exist, those given twice, and what no database takes."""
+    given = [name for name, _ in pairs]
+    for name, value in pairs:
+        if name not in known:
+            allowed = ", ".join(sorted(known)) or "none"
+            raise Problem(
+                422, "value_unknown", "the query has a parameter that does not exist here", field=name[:100],
+                fix=f"parameters here: {allowed}", expected=f"one of: {allowed}",
+            )  # fmt: skip
+        if given.count(name) > 1:
+            raise Problem(422, "value_repeated", "the query has a parameter twice", field=name, fix="give it once")
+        if "\x00" in value:
+            raise Problem(422, "value_invalid", "a parameter has a NUL character", field=name, expected="no NUL")
+
+
+def check_accept(header: str, produced: tuple[str, ...]) -> None:
+    """Refuses who accepts nothing of what there is."""
+    if not header.strip():
+        return
+    for part in header.split(","):
+        wanted, *parameters = [piece.strip().lower() for piece in part.split(";")]
+        zero = any(piece.replace(" ", "") in ("q=0", "q=0.0", "q=0.00", "q=0.000") for piece in parameters)
+        major, _, minor = wanted.partition("/")
+        if zero:
+            continue
+        for media in produced:
+            there_major, _, there_minor = media.partition("/")
+            alike = there_major in ("*", major) or major == "*"
+            if alike and (minor in ("*", there_minor) or there_minor == "*"):
+                return
+    raise Problem(
+        406, "not_acceptable", f"the answer is {' or '.join(produced)}",
+        fix=f"send Accept: {produced[0]}, or no Accept at all",
+    )  # fmt: skip
+
+
+def of_http_error(error: HTTPException) -> Problem:
+    """What the router says, as a problem."""
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        return Problem(405, "method_not_allowed", fix=f"allowed: {allowed}", headers=error.headers)
+    if error.status_code == 404:
+        return Problem(404, "not_found", "there is no such address", fix="GET /docs lists the addresses there are")
+    return Problem(400, "form_invalid", "the request cannot be understood")

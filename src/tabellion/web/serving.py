@@ -1,0 +1,92 @@
+"""Files as answers: whole or a piece of them, with a tag that tells whether they changed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import quote
+
+from fastapi import Request
+from starlette.responses import Response, StreamingResponse
+
+from tabellion.web.problems import Problem
+
+CHUNK = 256 * 1024
+#: A file of a stranger's is never a page of ours: it runs nothing, and it is saved, not shown.
+STRANGE = {
+    "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "private, no-cache",
+}
+_RANGE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})")
+
+
+def unchanged(request: Request, tag: str) -> bool:
+    """Whether the asker has it already."""
+    given = request.headers.get("if-none-match", "")
+    return given.strip() == "*" or tag in [one.strip().removeprefix("W/") for one in given.split(",")]
+
+
+def disposition(name: str) -> str:
+    """The header that makes a browser save a file under this name."""
+    plain = "".join(letter if (letter.isascii() and letter.isalnum()) or letter in " ._-()" else "_" for letter in name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def file_answer(request: Request, path: Path, tag: str, media: str, headers: dict[str, str]) -> Response:
+    """The file, or the range of it that was asked for."""
+    headers = headers | {"ETag": tag, "Accept-Ranges": "bytes"}
+    if unchanged(request, tag):
+        return Response(status_code=304, headers=headers)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        raise Problem(404, "file_gone") from None
+    size = os.fstat(handle).st_size
+    try:
+        piece = _piece(request, size, tag)
+    except Problem:
+        os.close(handle)
+        raise
+    first, last = piece or (0, size - 1)
+    length = {"Content-Length": str(last - first + 1)}
+    if piece is None:
+        return StreamingResponse(_read(handle, 0, size), 200, headers | length, media)
+    headers = headers | length | {"Content-Range": f"bytes {first}-{last}/{size}"}
+    return StreamingResponse(_read(handle, first, last + 1), 206, headers, media)
+
+
+def _piece(request: Request, size: int, tag: str) -> tuple[int, int] | None:
+    """First and last byte asked for; None: all of it. What cannot be understood is as if not said (RFC 9110)."""
+    match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
+    if match is None or (not match["first"] and not match["last"]):
+        return None
+    if request.headers.get("if-range", tag) != tag:
+        return None
+    if not match["first"]:
+        first, last = max(size - int(match["last"]), 0), size - 1
+        satisfiable = int(match["last"]) > 0 and size > 0
+    else:
+        first = int(match["first"])
+        last = min(int(match["last"]), size - 1) if match["last"] else size - 1
+        satisfiable = first < size
+        if match["last"] and int(match["last"]) < first:
+            return None
+    if not satisfiable:
+        raise Problem(416, "range_unsatisfiable", f"the file has {size:,} bytes",
+                      headers={"Content-Range": f"bytes */{size}"})  # fmt: skip
+    return first, last
+
+
+async def _read(handle: int, start: int, end: int) -> AsyncIterator[bytes]:
+    try:
+        while start < end:
+            chunk = await asyncio.to_thread(os.pread, handle, min(CHUNK, end - start), start)
+            if not chunk:
+                return
+            start += len(chunk)
+            yield chunk
+    finally:
+        os.close(handle)

@@ -1,0 +1,170 @@
+"""What answers look like, for the OpenAPI document and whoever generates a client from it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Status = Literal["queued", "processing", "completed", "failed", "duplicate"]
+Verdict = Literal["accept", "warn", "reject"]
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    model_config = ConfigDict(extra="allow")
+    type: str
+    title: str
+    status: int
+    code: str = Field(description="Stable; see the list of codes.")
+    detail: str
+    field: str | None = Field(default=None, description="A JSON pointer into the body, or a parameter's name.")
+    fix: str | None = Field(default=None, description="What to do.")
+    request_id: str
+
+
+class Taken(BaseModel):
+    """A document that was taken in."""
+
+    id: str
+    status: Status
+    status_url: str
+    name: str
+    duplicate_of: str | None = None
+
+
+class Uploaded(BaseModel):
+    """The documents of one upload, in the order of its files."""
+
+    documents: list[Taken]
+
+
+class Progress(BaseModel):
+    """How many of its pages are read."""
+
+    done: int | None
+    pages: int | None
+
+
+class Outputs(BaseModel):
+    """Where its results lie, below the lake."""
+
+    json_: str | None = Field(alias="json")
+    parquet: str | None
+
+
+class Brief(BaseModel):
+    """A document without what it says."""
+
+    model_config = ConfigDict(extra="allow")
+    id: str
+    status: Status
+    type: str | None
+    model: str
+    name: str
+    media: str
+    bytes: int
+    sha256: str
+    duplicate_of: str | None
+    progress: Progress | None
+    pages: int | None
+    verdict: Verdict | None
+    reasons: list[Any]
+    outputs: Outputs
+    cost: float | None
+    error: dict[str, Any] | None
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+    version: int
+    status_url: str
+
+
+class FoundField(BaseModel):
+    """One field: its value and how far it can be trusted."""
+
+    model_config = ConfigDict(extra="allow")
+    value: Any
+    confidence: float
+    page: int | None
+    box: list[float] | None = Field(description="x0, y0, x1, y1 as shares of the page, from its top left corner.")
+    quote: str | None
+    source: str
+    reasons: list[str]
+    locked: bool
+
+
+class Document(Brief):
+    """A document with all that is known of it."""
+
+    fields: dict[str, FoundField]
+    issues: list[dict[str, Any]]
+
+
+class Documents(BaseModel):
+    """One page of a list, the newest first."""
+
+    documents: list[Brief]
+    next: str | None = Field(description="The cursor of the next page; null: this was the last.")
+
+
+class Restarted(BaseModel):
+    """A document that will be read again."""
+
+    id: str
+    status: Status
+    status_url: str
+
+
+class Health(BaseModel):
+    """Whether the process lives."""
+
+    status: Literal["alive"]
+
+
+class Station(BaseModel):
+    """One environment."""
+
+    name: str
+    database: Literal["ok", "unreachable", "not_migrated"]
+    workers: int | None
+    state: Literal["idle", "working", "no_worker", "unreachable"]
+
+
+class Readiness(BaseModel):
+    """Whether documents that are uploaded now will be read."""
+
+    status: Literal["ready", "not_ready"]
+    reasons: list[str]
+    environments: list[Station]
+
+
+class Endpoint(BaseModel):
+    """A webhook endpoint, without its secret."""
+
+    model_config = ConfigDict(extra="allow")
+    id: str
+    url: str
+    events: list[str]
+    disabled_why: str | None
+
+
+class NewEndpoint(BaseModel):
+    """A webhook endpoint that was just made, with its secret, this once."""
+
+    id: str
+    url: str
+    events: list[str]
+    secret: str
+
+
+class Endpoints(BaseModel):
+    """All webhook endpoints."""
+
+    webhooks: list[Endpoint]
+
+
+SHAPES: tuple[type[BaseModel], ...] = (
+    Problem, Uploaded, Document, Documents, Restarted, Health, Readiness, Endpoints, NewEndpoint,
+)  # fmt: skip

@@ -1,0 +1,169 @@
+// Shows /openapi.json. Texts are put in as texts, never as markup.
+
+const make = (name, text = "", marks = {}) => {
+  const node = document.createElement(name);
+  if (text) node.textContent = text;
+  for (const [mark, value] of Object.entries(marks)) node.setAttribute(mark, value);
+  return node;
+};
+
+const resolved = (whole, schema) =>
+  schema?.$ref ? schema.$ref.split("/").slice(1).reduce((place, step) => place?.[step], whole) : schema;
+
+const typeOf = (whole, schema) => {
+  const one = resolved(whole, schema);
+  if (!one) return "";
+  if (one.enum) return one.enum.map((value) => JSON.stringify(value)).join(" | ");
+  if ("const" in one) return JSON.stringify(one.const);
+  const choices = one.anyOf || one.oneOf;
+  if (choices) return choices.map((choice) => typeOf(whole, choice)).join(" | ");
+  if (one.type === "array") return `list of ${typeOf(whole, one.items) || "anything"}`;
+  return one.title && one.type === "object" ? one.title : [].concat(one.type || "anything").join(" | ");
+};
+
+const table = (headings, rows) => {
+  const made = make("table");
+  const head = made.createTHead().insertRow();
+  headings.forEach((heading) => head.append(make("th", heading)));
+  const body = made.createTBody();
+  for (const row of rows) {
+    const line = body.insertRow();
+    row.forEach((cell, place) => {
+      const box = line.insertCell();
+      box.append(place === 0 ? make("code", cell) : document.createTextNode(cell ?? ""));
+    });
+  }
+  return made;
+};
+
+const parametersOf = (whole, operation) =>
+  (operation.parameters || []).map((one) => [
+    one.name, one.in + (one.required ? ", needed" : ""), typeOf(whole, one.schema), one.description || "",
+  ]);
+
+const bodyOf = (whole, operation) => {
+  const rows = [];
+  for (const [media, content] of Object.entries(operation.requestBody?.content || {})) {
+    const schema = resolved(whole, content.schema);
+    const names = Object.entries(schema?.properties || {});
+    if (!names.length) rows.push([media, "", typeOf(whole, schema), ""]);
+    for (const [name, inner] of names)
+      rows.push([media, name + ((schema.required || []).includes(name) ? " *" : ""), typeOf(whole, inner), inner.description || ""]);
+  }
+  return rows;
+};
+
+const answersOf = (whole, operation) =>
+  Object.entries(operation.responses).map(([status, answer]) => {
+    const [media, content] = Object.entries(answer.content || {})[0] || [];
+    const schema = resolved(whole, content?.schema);
+    return [status, answer.description, media || "", schema?.title || ""];
+  });
+
+const trial = (method, path, operation) => {
+  const form = make("form", "", { class: "try" });
+  const inputs = (operation.parameters || []).map((one) => {
+    const label = make("label", one.name);
+    const input = make("input", "", one.required ? { required: "" } : {});
+    label.append(input);
+    form.append(label);
+    return [one, input];
+  });
+  let file = null;
+  if (operation.requestBody) {
+    const label = make("label", "body");
+    file = operation.requestBody.content["multipart/form-data"]
+      ? make("input", "", { type: "file" })
+      : make("textarea", "{}", { rows: "3" });
+    label.append(file);
+    form.append(label);
+  }
+  const button = make("button", `Send ${method}`);
+  const output = make("pre", "", { hidden: "" });
+  form.append(button, output);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const headers = {};
+    const key = document.getElementById("key").value.trim();
+    if (key) headers.Authorization = `Bearer ${key}`;
+    const url = new URL(path.replace(/\{(\w+)\}/g, (_, name) => {
+      const found = inputs.find(([one]) => one.in === "path" && one.name === name);
+      return encodeURIComponent(found ? found[1].value : "");
+    }), location.origin);
+    for (const [one, input] of inputs) {
+      if (!input.value) continue;
+      if (one.in === "query") url.searchParams.set(one.name, input.value);
+      if (one.in === "header") headers[one.name] = input.value;
+    }
+    let body;
+    if (file?.files) {
+      body = new FormData();
+      for (const one of file.files) body.append("file", one);
+    } else if (file) {
+      body = file.value;
+      headers["Content-Type"] = "application/json";
+    }
+    output.hidden = false;
+    output.textContent = "…";
+    try {
+      const answer = await fetch(url, { method, headers, body, credentials: "omit" });
+      const media = answer.headers.get("content-type") || "";
+      let shown = media.includes("json") ? JSON.stringify(await answer.json(), null, 2) : `(${media || "no body"})`;
+      if (media.startsWith("text/")) shown = (await answer.text()).slice(0, 20000);
+      output.textContent = `${answer.status} ${answer.statusText}\n\n${shown}`;
+    } catch (error) {
+      output.textContent = String(error);
+    }
+  });
+  return form;
+};
+
+const show = (whole) => {
+  document.getElementById("about").textContent = `${whole.info.description} Version ${whole.info.version}.`;
+  const main = document.getElementById("operations");
+  const groups = new Map();
+  for (const [path, operations] of Object.entries(whole.paths))
+    for (const [method, operation] of Object.entries(operations)) {
+      const group = operation.tags?.[0] || "other";
+      groups.set(group, [...(groups.get(group) || []), [method.toUpperCase(), path, operation]]);
+    }
+  for (const [group, entries] of groups) {
+    main.append(make("h2", group));
+    for (const [method, path, operation] of entries) {
+      const details = make("details");
+      const summary = make("summary");
+      const [about, role] = (operation.description || "").split("\n\nRole: ");
+      summary.append(make("span", method, { class: "method" }), make("code", path), make("span", operation.summary || ""));
+      summary.append(make("span", role ? role.replace(".", "") : "open", { class: "role" }));
+      details.append(summary);
+      details.addEventListener("toggle", () => {
+        if (details.children.length > 1) return;
+        const inside = make("div", "", { class: "inside" });
+        inside.append(make("p", about));
+        const parameters = parametersOf(whole, operation);
+        if (parameters.length) inside.append(make("h3", "Parameters"), table(["name", "where", "type", ""], parameters));
+        const body = bodyOf(whole, operation);
+        if (body.length) inside.append(make("h3", "Body"), table(["content type", "field", "type", ""], body));
+        inside.append(make("h3", "Answers"), table(["status", "", "content type", "shape"], answersOf(whole, operation)));
+        inside.append(make("h3", "Try it"), trial(method, path, operation));
+        details.append(inside);
+      });
+      main.append(details);
+    }
+  }
+  main.setAttribute("aria-busy", "false");
+  const codes = document.querySelector("#codes tbody");
+  for (const [code, meaning] of Object.entries(whole["x-problem-codes"] || {})) {
+    const row = make("tr", "", { id: code });
+    const cell = make("td");
+    cell.append(make("code", code));
+    row.append(cell, make("td", meaning));
+    codes.append(row);
+  }
+};
+
+document.getElementById("access").addEventListener("submit", (event) => event.preventDefault());
+fetch("/openapi.json", { credentials: "omit" })
+  .then((answer) => answer.json())
+  .then(show)
+  .catch((error) => { document.getElementById("about").textContent = `The description cannot be loaded: ${error}`; });

@@ -1,0 +1,91 @@
+"""Values that do not fit, told as problems: which one, what was expected, what kind was got; never the value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from tabellion.web import limits as bounds
+from tabellion.web import strict_json
+from tabellion.web.problems import Problem, kind, pointer
+
+Model = TypeVar("Model", bound=BaseModel)
+MOST = 10  #: problems told at once
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+
+
+class Strict(BaseModel):
+    """A body: every type as it is written, nothing unknown."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+def _whole(text: Any) -> Any:
+    if isinstance(text, str) and not _WHOLE.fullmatch(text):
+        raise ValueError("it must be a whole number in decimal digits")
+    return text
+
+
+#: A whole number in a query: no signs, blanks, points or underscores that other readers would see otherwise.
+Whole = Annotated[int, BeforeValidator(_whole)]
+
+
+def refused(errors: Sequence[Any]) -> Problem:
+    """The problem of values that did not fit: the first one is told at the top, all of them in a list."""
+    told = [_told(error) for error in errors[:MOST]]
+    first = told[0]
+    code, status = first.pop("code"), 422
+    more: dict[str, Any] = {"errors": [{**one} for one in told]} if len(told) > 1 else {}
+    for one in more.get("errors", []):
+        one.pop("code", None)
+    return Problem(
+        status, code, first["detail"], field=first["field"], fix=f"expected: {first['expected']}",
+        expected=first["expected"], got=first.get("got"), **more,
+    )  # fmt: skip
+
+
+def _told(error: Any) -> dict[str, Any]:
+    location = list(error["loc"])
+    where = location.pop(0) if location and location[0] in ("query", "path", "header", "body") else "body"
+    field = pointer(*location) if where == "body" else ".".join(map(str, location))
+    message = str(error["msg"]).removeprefix("Value error, ")
+    expected = message[0].lower() + message[1:]
+    if error["type"] == "missing":
+        return {"code": "value_missing", "field": field, "detail": "a value that is needed is not there",
+                "expected": "a value", "got": "nothing"}  # fmt: skip
+    if error["type"] == "extra_forbidden":
+        return {"code": "value_unknown", "field": field, "detail": "there is no such field",
+                "expected": "no such field", "got": kind(error.get("input"))}  # fmt: skip
+    return {"code": "value_invalid", "field": field, "detail": f"a value in the {where} does not fit",
+            "expected": expected, "got": kind(error.get("input"))}  # fmt: skip
+
+
+def media_of(request: Request) -> str:
+    """The content type of a body, in small letters, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def unsupported(media: str, allowed: str) -> Problem:
+    """The problem of a body of another type."""
+    said = f"a body of type {media[:100]!r}" if media else "a body without a content type"
+    return Problem(415, "media_unsupported", f"{said} is not read here", fix=f"send {allowed}")
+
+
+async def parsed(request: Request, model: type[Model], limits: bounds.Limits, *, empty: bool = False) -> Model:
+    """The body as a model; `empty`: no body stands for an empty object."""
+    media = media_of(request)
+    if media and media != "application/json":
+        raise unsupported(media, "application/json")
+    body = await bounds.body(request, limits)
+    if not body and empty:
+        return model()
+    if not media:
+        raise unsupported(media, "application/json")
+    try:
+        return model.model_validate(strict_json.loads(body))
+    except ValidationError as error:
+        raise refused(error.errors(include_url=False, include_context=False)) from None

@@ -1,0 +1,1 @@
+"""The application over real HTTP on loopback."""

@@ -1,0 +1,165 @@
+"""A running application: a server on loopback in a thread of its own, environments, and a key for every role."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+from fastapi import FastAPI
+
+from tabellion.config import Config
+from tabellion.engine.environment import Environment
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents.blobs import Blobs
+from tabellion.pipelines.documents.lake import Lake
+from tabellion.web import keys
+from tabellion.web.app import make_app, settings_of
+from tabellion.web.limits import Limits
+from tabellion.web.office import Office
+from tabellion.web.policy import ROLES
+from tabellion.web.server import serve
+
+Value = TypeVar("Value")
+HOME = "127.0.0.0/8"
+
+
+class Live:
+    """An application that answers at `url`; `folders` and `urls` by environment, `keys` by environment and role."""
+
+    def __init__(self, folder: Path, urls: Mapping[str, str], **changes: Any) -> None:
+        self.folder, self.urls = folder, dict(urls)
+        limits = changes.pop("limits", None)
+        given: dict[str, Any] = {"data": folder / "data", "lake": str(folder / "lake"), "allow": (HOME,)}
+        self.config = Config(
+            environments=tuple(Environment(name, url) for name, url in urls.items()), **(given | changes)
+        )
+        self.limits = limits or Limits(upload_bytes=self.config.upload_bytes)
+        self.keys: dict[tuple[str, str], str] = {}
+        self.url = ""
+        self.app: FastAPI
+        self._failure: BaseException | None = None
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="web", daemon=True)
+        self._client = httpx2.Client(trust_env=False, timeout=30)
+
+    def start(self) -> Live:
+        """Makes the keys and waits until the server answers."""
+        for name in self.urls:
+            for role in ROLES:
+                self.keys[(name, role)] = self.make_key(role, name)
+        self._thread.start()
+        self._ready.wait(30)
+        if self._failure is not None:
+            raise self._failure
+        assert self.url
+        return self
+
+    def stop(self) -> None:
+        """Ends the server as a signal would."""
+        self._client.close()
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self.app.state.server.stop)
+            self._thread.join(20)
+            assert not self._thread.is_alive(), "the server did not stop"
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            self._failure = error
+        finally:
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        offices = []
+        for name, url in self.urls.items():
+            blobs, lake = Blobs(self.blobs(name)), Lake(str(self.folder / name / "lake"))
+            offices.append(Office(name, Store(url, durable=False), blobs, settings_of(self.config, blobs, lake)))
+        first, *others = offices
+        self.app = make_app(
+            self.config, first.store, first.blobs, first.settings.lake, environment=first.name,
+            settings=first.settings, others=others, limits=self.limits,
+        )  # fmt: skip
+        try:
+            await serve(self.app, "127.0.0.1", 0, started=self._started, signals=False)
+        finally:
+            for office in offices:
+                await office.store.close()
+
+    def _started(self, url: str) -> None:
+        self.url = url
+        self._ready.set()
+
+    def blobs(self, environment: str) -> Path:
+        """Where an environment's files lie."""
+        return self.folder / environment / "blobs"
+
+    def make_key(self, role: str, environment: str, **options: Any) -> str:
+        """A new key."""
+        return self.store(environment, lambda store: keys.create(store, environment, role, role, **options))[1]
+
+    def store(self, environment: str, question: Callable[[Store], Awaitable[Value]]) -> Value:
+        """Asks an environment's database directly."""
+
+        async def go() -> Value:
+            async with Store(self.urls[environment], durable=False) as store:
+                return await question(store)
+
+        return asyncio.run(go())
+
+    def sql(self, text: str, *values: Any, environment: str = "") -> list[dict[str, Any]]:
+        """One statement in an environment's database."""
+        return self.store(environment or next(iter(self.urls)), lambda store: store.database.fetch(text, *values))
+
+    def key(self, role: str = "admin", environment: str = "") -> str:
+        """A key that works."""
+        return self.keys[(environment or next(iter(self.urls)), role)]
+
+    def ask(
+        self, method: str, path: str, *, key: str | None = "", headers: Mapping[str, str] | None = None, **options: Any
+    ) -> httpx2.Response:
+        """One request, as the first environment's admin unless said otherwise; None: without a key."""
+        sent = dict(headers or {})
+        if key is not None:
+            sent.setdefault("Authorization", f"Bearer {key or self.key()}")
+        return self._client.request(method, self.url + path, headers=sent, **options)
+
+    def get(self, path: str, **options: Any) -> httpx2.Response:
+        """A GET."""
+        return self.ask("GET", path, **options)
+
+    def upload(self, content: bytes, name: str = "bill.pdf", media: str = "application/pdf", **options: Any) -> Any:
+        """Uploads one file as a form; the document that was taken in."""
+        answer = self.ask("POST", "/api/documents", files={"file": (name, content, media)}, **options)
+        assert answer.status_code == 202, answer.text
+        return answer.json()["documents"][0]
+
+
+def problem(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
+    """The problem that an answer tells, checked for its shape."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    told: dict[str, Any] = json.loads(answer.text)
+    assert told["code"] == code, told
+    assert told["status"] == status
+    assert told["detail"]
+    assert told["request_id"] == answer.headers["x-request-id"]
+    assert "Traceback" not in answer.text
+    return told
+
+
+@contextlib.contextmanager
+def live(folder: Path, urls: Mapping[str, str], **changes: Any) -> Iterator[Live]:
+    """A running application for the length of a block."""
+    one = Live(folder, urls, **changes)
+    try:
+        yield one.start()
+    finally:
+        one.stop()

@@ -1,0 +1,125 @@
+"""The whole way over HTTP, with a worker at work: upload, watch, result, again, delete; and bad files to their end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tabellion.config import Config
+from tabellion.engine.environment import Environment
+from tabellion.engine.errors import ConfigurationError
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents.blobs import Blobs
+from tabellion.pipelines.documents.lake import Lake
+from tabellion.pipelines.documents.queues import documents_queues
+from tabellion.reading.limits import Limits
+from tabellion.web.app import make_app, settings_of
+from tabellion.web.office import Office
+from tests.models.bills import bill
+from tests.reading import papers
+from tests.web.live import Live, problem
+from tests.web.test_events import data, listening
+from tests.working import make_worker, working
+
+
+@contextlib.contextmanager
+def served(web: Live, **changes: Any) -> Iterator[None]:
+    """A worker for the application's documents."""
+    from dataclasses import replace
+
+    blobs, lake = Blobs(web.blobs("prod")), Lake(str(web.folder / "prod" / "lake"))
+    settings = replace(settings_of(web.config, blobs, lake), retry_base=0.05, **changes)
+    with working(make_worker(web.urls["prod"], *documents_queues(settings), concurrency=2)):
+        yield
+
+
+def test_a_document_goes_all_the_way(web_any: Live) -> None:
+    """Queued, processing, completed, with fields, outputs and a picture; its double is one; ready is told."""
+    with served(web_any):
+        one = web_any.upload(bill(), data={"type": "invoice"})
+        with listening(web_any, f"{one['status_url']}/events") as stream:
+            next(stream)
+            states = [data(event)["status"] for event in stream]
+        assert states[-1] == "completed"
+        document = web_any.get(f"{one['status_url']}?wait=30").json()
+        assert (document["status"], document["type"], document["pages"]) == ("completed", "invoice", 1)
+        field = document["fields"]["total"]
+        assert 0 < field["confidence"] <= 1
+        assert field["page"] == 1
+        assert len(field["box"]) == 4
+        for kind in ("json", "parquet"):
+            assert (web_any.folder / "prod" / "lake" / document["outputs"][kind]).is_file()
+        told = json.loads((web_any.folder / "prod" / "lake" / document["outputs"]["json"]).read_bytes())
+        assert told["id"] == one["id"]
+        double = web_any.upload(bill(), data={"type": "invoice"})
+        assert web_any.get(f"{double['status_url']}?wait=30").json()["duplicate_of"] == one["id"]
+        assert web_any.get(f"{double['status_url']}?wait=30").json()["status"] == "duplicate"
+        assert web_any.get("/readyz", key=None).status_code == 200
+        assert web_any.ask("POST", f"{one['status_url']}/reprocess").status_code == 202
+        assert web_any.get(f"{one['status_url']}?wait=30").json()["status"] == "completed"
+        assert web_any.get(f"{one['status_url']}/pages/1.png?width=200").status_code == 200
+        for each in (double, one):
+            assert web_any.ask("DELETE", each["status_url"]).status_code == 204
+        assert not [path for path in (web_any.folder / "prod").rglob("*") if path.is_file() and path.name != ".lock"]
+
+
+def animated() -> bytes:
+    """Two frames."""
+    frames = [papers.drawing(size=(300, 200)), papers.drawing(("Second",), size=(300, 200))]
+    return papers.encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+
+
+BOX = b"/MediaBox[0 0 300 200]"
+EMPTY = b"%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\n"
+LAUNCH = b"6 0 obj<</S/Launch/F(/bin/sh)/Next<</S/JavaScript/JS(app.alert(1))>>>>endobj\n"
+FILES: dict[str, tuple[bytes, str | None]] = {
+    "encrypted": (papers.pdf(password="x"), "pdf_encrypted"),
+    "damaged xref": (papers.pdf(("Damaged",)).replace(b"startxref\n", b"startxref\n9"), None),
+    "truncated": (papers.pdf(("Cut",))[:250], "pdf_damaged"),
+    "no pages": (EMPTY + b"trailer<</Root 1 0 R/Size 3>>\n%%EOF", "pdf_empty"),
+    "too many pages": (papers.pdf(("Many",), pages=6), "too_many_pages"),
+    "200 x 200 m": (papers.raw_pdf(b"/MediaBox[0 0 566929 566929]"), None),
+    "actions": (papers.raw_pdf(BOX + b"/AA<</O 6 0 R>>", extra=LAUNCH), None),
+    "embedded file": (papers.pdf_with_file("a.exe", b"MZ" * 100), None),
+    "CMYK": (papers.encoded(Image.new("CMYK", (60, 40)), "JPEG"), None),
+    "16 bit": (papers.encoded(Image.new("I;16", (60, 40), 65535)), None),
+    "animated": (animated(), None),
+    "1x1": (papers.encoded(Image.new("L", (1, 1), 255)), None),
+    "blank": (papers.encoded(Image.new("L", (200, 200), 255)), None),
+    "half a JPEG": (papers.encoded(Image.new("RGB", (64, 64)), "JPEG")[:200], "image_damaged"),
+    "bomb": (papers.encoded(Image.new("1", (12_000, 12_000)), optimize=True), "image_too_large"),
+}
+
+
+def test_files_that_are_wrong_end_with_a_reason(web: Live) -> None:
+    """Each of them ends, completed or failed with its code, and the worker goes on to the next."""
+    ids = {name: web.upload(content, "file", "application/octet-stream")["id"] for name, (content, _) in FILES.items()}
+    with served(web, limits=Limits(pages=5)):
+        for name, (_, code) in FILES.items():
+            document = web.get(f"/api/documents/{ids[name]}?wait=60").json()
+            if code is None:
+                assert document["status"] == "completed", (name, document["error"])
+            else:
+                assert document["status"] == "failed", name
+                assert document["error"]["code"] == code, (name, document["error"])
+                assert document["error"]["message"]
+        assert web.get("/readyz", key=None).status_code == 200
+    answer = web.get(f"/api/documents/{ids['encrypted']}/pages/1.png")
+    assert problem(answer, 422, "document_unreadable")["reason"] == "pdf_encrypted"
+
+
+def test_an_application_of_environments_that_are_one_is_refused(tmp_path: Path) -> None:
+    """Two names for one database would open it to each other's keys."""
+    url = f"sqlite:///{tmp_path}/p.db"
+    config = Config(environments=(Environment("prod", url),), data=tmp_path)
+    store, blobs, lake = Store(url), Blobs(tmp_path / "b"), Lake(str(tmp_path / "l"))
+    for name, message in (("dev", "one database"), ("prod", "a name of its own")):
+        other = Office(name, Store(url), blobs, settings_of(config, blobs, lake))
+        with pytest.raises(ConfigurationError, match=message):
+            make_app(config, store, blobs, lake, others=[other])

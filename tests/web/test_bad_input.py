@@ -1,0 +1,250 @@
+"""What clients get wrong, row by row: the answer names the field, what was expected, and what to do."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.web.live import Live, live, problem
+
+JSON = {"Content-Type": "application/json"}
+URL = "/api/documents"
+
+
+def post(web: Live, body: bytes | str, path: str = "/api/webhooks", **headers: str) -> httpx2.Response:
+    """A JSON body as it is."""
+    return web.ask("POST", path, content=body, headers=JSON | headers)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        (b"", "json_invalid", "line 1, column 1"),
+        (b"{", "json_invalid", "line 1, column 2"),
+        (b'{\n  "url": "x",\n}', "json_invalid", "line 3, column 1"),
+        (b'{"url": "x"} x', "json_invalid", "line 1, column 14"),
+        (b'{"url": NaN}', "json_invalid", "line 1, column 9: NaN is not JSON"),
+        (b'{"url": -Infinity}', "json_invalid", "-Infinity is not JSON"),
+        (b'{"url": "a", "url": "b"}', "json_invalid", 'the key "url" is there twice'),
+        (b'{"url": "\xff"}', "json_invalid", "byte 10 is not UTF-8"),
+        (b'\xef\xbb\xbf{"url": "x"}', "json_invalid", "line 1, column 1"),
+        (b'{"url": "\\ud800"}', "json_invalid", "lone surrogate"),
+        (b'{"url": "a\\u0000b"}', "text_nul", "NUL"),
+        (b'{"a\\u0000b": 1}', "text_nul", "NUL"),
+        (b"[" * 200 + b"]" * 200, "json_too_deep", "50"),
+        (b'{"a":' * 100_000, "json_too_deep", "50"),
+        (b"'url'", "json_invalid", "line 1"),
+    ],
+)
+def test_a_body_that_has_no_single_reading_is_refused(web: Live, body: bytes, code: str, words: str) -> None:
+    """400 with line and column where there is one."""
+    told = problem(post(web, body), 400, code)
+    assert words in told["detail"]
+    if "column" in words:
+        assert {"line", "column"} <= told.keys()
+
+
+@pytest.mark.parametrize(
+    "media", ["text/plain", "application/xml", "application/x-www-form-urlencoded", "", "nonsense"]
+)
+def test_a_body_of_another_type_is_refused(web: Live, media: str) -> None:
+    """415, saying what is read."""
+    for path in ("/api/webhooks", URL):
+        told = problem(web.ask("POST", path, content=b"{}", headers={"Content-Type": media}), 415, "media_unsupported")
+        assert "application/json" in told["fix"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "field", "expected", "got"),
+    [
+        ({}, "value_missing", "/url", "a value", "nothing"),
+        ({"url": "https://a.example", "events": [], "role": "admin"}, "value_unknown", "/role", "no such", "a text"),
+        ({"url": 3}, "value_invalid", "/url", "string", "an integer"),
+        ({"url": True}, "value_invalid", "/url", "string", "a boolean"),
+        ({"url": None}, "value_invalid", "/url", "string", "null"),
+        ({"url": ""}, "value_invalid", "/url", "at least 1", "an empty text"),
+        ({"url": "x" * 10_000}, "value_invalid", "/url", "at most 2048", "a text of 10,000 characters"),
+        ({"url": "https://a.example", "events": "*"}, "value_invalid", "/events", "list", "a text of 1"),
+        ({"url": "https://a.example", "events": [1]}, "value_invalid", "/events/0", "string", "an integer"),
+        ({"url": "https://a.example", "events": ["x"]}, "value_invalid", "/events/0", "document.completed", None),
+        ({"url": "https://a.example", "a/b~c": 1}, "value_unknown", "/a~1b~0c", "no such", "an integer"),
+        ([], "value_invalid", "", "", "a list"),
+        ("x", "value_invalid", "", "", "a text of 1 characters"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(
+    web: Live, body: Any, code: str, field: str, expected: str, got: str | None
+) -> None:
+    """422 with the JSON pointer, what was expected, what kind was got; never the value."""
+    told = problem(post(web, json.dumps(body)), 422, code)
+    assert told["field"] == field
+    assert expected in told["expected"]
+    if got is not None:
+        assert told["got"].startswith(got)
+    assert "xxxxxxxxxx" not in json.dumps(told)
+
+
+@pytest.mark.parametrize("number", ["9223372036854775808", "-99999999999999999999", "1" + "0" * 5000, "1e999"])
+def test_a_number_beyond_64_bits_is_refused(web: Live, number: str) -> None:
+    """422, whatever the field."""
+    problem(post(web, '{"url": ' + number + "}"), 422, "value_invalid")
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "expected"),
+    [
+        ("limit=-1", "limit", "greater than or equal to 1"), ("limit=0", "limit", "greater than or equal to 1"),
+        ("limit=1000000000", "limit", "less than or equal to 200"), ("limit=1.0", "limit", "whole number"),
+        ("limit=1_0", "limit", "whole number"), ("limit=+5", "limit", "whole number"), ("limit=", "limit", "whole"),
+        ("limit=5e1", "limit", "whole number"), ("limit=%D9%A3", "limit", "whole number"),
+        ("status=done", "status", "'queued'"), ("status=", "status", "'queued'"),
+        ("verdict=good", "verdict", "'accept'"),
+        ("since=yesterday", "since", "RFC 3339"), ("until=2020-13-01", "until", "date"), ("q=", "q", "at least 1"),
+        ("cursor=zzzz", "cursor", "the `next`"), ("cursor=", "cursor", "the `next`"),
+        ("cursor=" + "A" * 5000, "cursor", "the `next`"), ("sort=name", "sort", "one of: cursor, limit, q, since"),
+        ("status__in=queued", "status__in", "one of:"), ("status%5B%5D=queued", "status[]", "one of:"),
+        ("LIMIT=1", "LIMIT", "one of:"), ("q%00=1", "q\x00", "one of:"),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_does_not_fit_is_named(web: Live, query: str, field: str, expected: str) -> None:
+    """422 with the parameter and the allowed set."""
+    answer = web.get(f"{URL}?{query}")
+    assert answer.status_code == 422, answer.text
+    told = answer.json()
+    assert told["field"] == field
+    assert expected in told["expected"]
+
+
+def test_a_parameter_given_twice_is_refused(web: Live) -> None:
+    """Which of them would count is anybody's guess."""
+    told = problem(web.get(f"{URL}?limit=1&limit=2"), 422, "value_repeated")
+    assert told["field"] == "limit"
+
+
+def test_a_text_with_nul_finds_nothing_and_breaks_nothing(web: Live) -> None:
+    """PostgreSQL cannot take it, so nobody may send it."""
+    for query in ("q=a%00b", "type=a%00b"):
+        problem(web.get(f"{URL}?{query}"), 422, "value_invalid")
+
+
+@pytest.mark.parametrize("id", ["x", "0" * 25, "0" * 27, "%00", "..", "%2e%2e", "'; drop table documents--", "é" * 26])
+def test_an_id_that_is_none_is_not_there(web: Live, id: str) -> None:  # noqa: A002
+    """404, never an error of the database."""
+    for method, tail in (("GET", ""), ("DELETE", ""), ("GET", "/file"), ("GET", "/events"), ("POST", "/reprocess")):
+        answer = web.ask(method, f"{URL}/{id}{tail}")
+        assert answer.status_code in (404, 405), answer.text
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_addresses_and_methods_that_are_not_there(web: Live) -> None:
+    """404 and 405, the latter with what is allowed."""
+    for path in (
+        "/",
+        "/api",
+        "/api/nope",
+        "/api/documents/",
+        "/docs/",
+        "/docs/../app.py",
+        "/docs/docs.html",
+        "//healthz",
+    ):
+        problem(web.get(path), 404, "not_found")
+    for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
+        answer = web.ask(method, URL)
+        problem(answer, 405, "method_not_allowed")
+        assert answer.headers["allow"]
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml, text/*", "application/json;q=0", "nonsense"])
+def test_who_accepts_no_json_gets_none(web: Live, accept: str) -> None:
+    """406 names what there is."""
+    told = problem(web.get(URL, headers={"Accept": accept}), 406, "not_acceptable")
+    assert "application/json" in told["detail"]
+
+
+@pytest.mark.parametrize(
+    "accept", ["", "*/*", "application/*", "text/html, */*;q=0.1", "Application/JSON; charset=utf-8"]
+)
+def test_who_accepts_json_gets_it(web: Live, accept: str) -> None:
+    """In all the ways to say so."""
+    assert web.get(URL, headers={"Accept": accept}).status_code == 200
+
+
+def test_a_body_that_is_too_large_is_not_read(web: Live) -> None:
+    """413 with the limit, whether its length was told or not."""
+    told = problem(post(web, b"x" * 1_000_001), 413, "too_large")
+    assert (told["limit"], told["got"]) == (1_000_000, 1_000_001)
+    chunked = web.ask("POST", "/api/webhooks", content=(b"x" * 100_000 for _ in range(11)), headers=JSON)
+    assert problem(chunked, 413, "too_large")["limit"] == 1_000_000
+
+
+def test_a_body_that_stops_is_given_up_on(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """408 after a silence; the worst slow client costs one connection for a while."""
+    from tabellion.web.limits import Limits
+
+    folder = tmp_path_factory.mktemp("slow")
+    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=Limits(silence=0.3)) as web:
+        for media, head in (
+            ("application/json", b'{"url": '), ("application/pdf", b"%PDF-1.4"),
+            (
+                "multipart/form-data; boundary=b",
+                b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n',
+            ),
+        ):  # fmt: skip
+            answer = raw(web, media, head, length=100)
+            assert answer.startswith(b"HTTP/1.1 408 "), answer
+            assert b'"request_timeout"' in answer
+        assert not list(web.blobs("prod").rglob("*.*"))
+
+
+def test_a_body_that_drips_is_given_up_on(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A byte now and then is no upload either."""
+    from tabellion.web.limits import Limits
+
+    folder = tmp_path_factory.mktemp("drip")
+    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=Limits(patience=0.2)) as web:
+        answer = raw(web, "application/pdf", b"%PDF-1.4", length=1000, drips=200)
+        assert answer.startswith(b"HTTP/1.1 408 "), answer
+
+
+def test_a_connection_that_ends_early_leaves_nothing(web: Live) -> None:
+    """Half an upload is no upload."""
+    before = web.get(URL).json()["documents"]
+    raw(web, "application/pdf", b"%PDF-1.4", length=1000, end=True)
+    assert web.get(URL).json()["documents"] == before
+    assert not [path for path in web.blobs("prod").rglob("*") if path.is_file()]
+
+
+def raw(web: Live, media: str, head: bytes, *, length: int, drips: int = 0, end: bool = False) -> bytes:
+    """A request by hand: a length is promised, less is sent."""
+    host, _, port = web.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), 10) as line:
+        line.sendall(
+            f"POST {URL} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {web.key()}\r\nContent-Type: {media}\r\n"
+            f"Content-Length: {length}\r\n\r\n".encode()
+            + head
+        )
+        if end:
+            return b""
+        line.settimeout(0.02 if drips else 10)
+        for _ in range(drips):
+            try:
+                if found := line.recv(65536):
+                    return found
+            except TimeoutError:
+                line.sendall(b"x")
+        line.settimeout(10)
+        return b"".join(iter(lambda: line.recv(65536), b""))
+
+
+def test_what_is_no_http_is_answered_shortly(web: Live) -> None:
+    """Nonsense and endless headers do not reach the application."""
+    host, _, port = web.url.removeprefix("http://").partition(":")
+    for sent in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000):
+        with socket.create_connection((host, int(port)), 10) as line:
+            line.sendall(sent)
+            assert line.recv(65536).startswith(b"HTTP/1.1 4")

@@ -1,0 +1,186 @@
+"""Looking at documents: one, many, waiting for one, reading it again, deleting it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from tests.models.bills import bill
+from tests.waiting import eventually
+from tests.web.live import Live, live, problem
+
+URL = "/api/documents"
+END = {
+    "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
+    "postgresql": "clock_timestamp()",
+}
+
+
+def ended(web: Live, id: str, status: str = "completed") -> None:  # noqa: A002
+    """Ends a document as a worker would."""
+    now = END["sqlite" if web.urls["prod"].startswith("sqlite") else "postgresql"]
+    web.sql(f"UPDATE documents SET status = $2, completed_at = {now}, version = version + 1 WHERE id = $1", id, status)
+
+
+def test_a_document_tells_everything_that_is_known(web_any: Live) -> None:
+    """The names that people script against."""
+    one = web_any.upload(bill())
+    document = web_any.get(one["status_url"]).json()
+    names = {
+        "id", "status", "type", "model", "sha256", "duplicate_of", "progress", "pages", "fields", "issues", "outputs",
+        "cost", "error", "verdict", "reasons", "name", "media", "bytes", "created_at", "started_at", "completed_at",
+        "version", "status_url",
+    }  # fmt: skip
+    assert names <= document.keys()
+    assert (document["id"], document["status"], document["outputs"]) == (
+        one["id"], "queued", {"json": None, "parquet": None}
+    )  # fmt: skip
+    assert document["created_at"].endswith("Z")
+
+
+def test_a_list_is_walked_with_cursors(web_any: Live) -> None:
+    """The newest first, each once, though others come meanwhile."""
+    made = [web_any.upload(bill(f"n {number}"))["id"] for number in range(7)]
+    seen: list[str] = []
+    page = web_any.get(f"{URL}?limit=3").json()
+    while True:
+        seen += [row["id"] for row in page["documents"]]
+        if page["next"] is None:
+            break
+        web_any.upload(bill(f"later {len(seen)}"))
+        page = web_any.get(f"{URL}?limit=3&cursor={page['next']}").json()
+    assert seen == made[::-1]
+
+
+def test_a_list_is_narrowed(web_any: Live) -> None:
+    """By status, type, verdict, time and name; a cursor belongs to its filter."""
+    first = web_any.upload(bill("a"), "Rechnung_100%.pdf", data={"type": "invoice"})["id"]
+    second = web_any.upload(bill("b"), "other.pdf")["id"]
+    ended(web_any, second)
+    web_any.sql("UPDATE documents SET verdict = 'warn' WHERE id = $1", second)
+
+    def ids(query: str) -> list[str]:
+        answer = web_any.get(f"{URL}?{query}")
+        assert answer.status_code == 200, answer.text
+        return [row["id"] for row in answer.json()["documents"]]
+
+    assert ids("status=queued") == [first]
+    assert ids("status=completed") == [second]
+    assert ids("type=invoice") == [first]
+    assert ids("type=nothing-of-the-sort") == []
+    assert ids("verdict=warn") == [second]
+    assert ids("q=RECHNUNG") == [first]
+    assert ids("q=0%25") == [first]
+    assert ids("q=%25") == [first]
+    assert ids("q=_") == [first]
+    assert ids("q=!") == []
+    assert ids("q='%3B--") == []
+    assert ids("since=2020-01-01T00:00:00Z&until=2100-01-01") == [second, first]
+    assert ids("since=2100-01-01T00:00:00%2B02:00") == []
+    cursor = web_any.get(f"{URL}?limit=1").json()["next"]
+    problem(web_any.get(f"{URL}?limit=1&status=queued&cursor={cursor}"), 422, "cursor_invalid")
+
+
+def test_waiting_ends_with_the_document(web_any: Live) -> None:
+    """Not before, and not at the end of the time only."""
+    one = web_any.upload(bill())
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(web_any.get(f"{one['status_url']}?wait=25")))
+    thread.start()
+    office = web_any.app.state.door.offices["prod"]
+    eventually(lambda: office.updates._watches)
+    assert not answers
+    began = time.monotonic()
+    ended(web_any, one["id"])
+    thread.join(20)
+    assert answers[0].json()["status"] == "completed"
+    assert time.monotonic() - began < 20
+    assert web_any.get(f"{one['status_url']}?wait=60").json()["status"] == "completed"
+
+
+def test_waiting_ends_with_the_time(web: Live) -> None:
+    """With where the document stands; more than a minute is too much."""
+    one = web.upload(bill("waits"))
+    assert web.get(f"{one['status_url']}?wait=1").json()["status"] == "queued"
+    problem(web.get(f"{one['status_url']}?wait=61"), 422, "value_invalid")
+    problem(web.get(f"{one['status_url']}?wait=-1"), 422, "value_invalid")
+
+
+def test_a_document_is_read_again(web_any: Live) -> None:
+    """When it has ended: as another type if asked; while it is in line or at work 409."""
+    one = web_any.upload(bill())
+    problem(web_any.ask("POST", f"{one['status_url']}/reprocess"), 409, "document_running")
+    for status in ("processing",):
+        web_any.sql("UPDATE documents SET status = $2 WHERE id = $1", one["id"], status)
+        problem(web_any.ask("POST", f"{one['status_url']}/reprocess"), 409, "document_running")
+    ended(web_any, one["id"], "failed")
+    answer = web_any.ask("POST", f"{one['status_url']}/reprocess", json={"type": "invoice"})
+    assert answer.status_code == 202, answer.text
+    assert answer.json() == {"id": one["id"], "status": "queued", "status_url": one["status_url"]}
+    document = web_any.get(one["status_url"]).json()
+    assert (document["status"], document["type"]) == ("queued", "invoice")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "field"),
+    [
+        ({"type": "unheard-of"}, "value_invalid", "/type"), ({"model": "gpt-9"}, "value_invalid", "/model"),
+        ({"type": ""}, "value_invalid", "/type"), ({"status": "completed"}, "value_unknown", "/status"),
+        ({"type": 3}, "value_invalid", "/type"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_of_a_second_reading(web: Live, body: Any, code: str, field: str) -> None:
+    """422 with the field."""
+    one = web.upload(bill("again"))
+    ended(web, one["id"])
+    told = problem(web.ask("POST", f"{one['status_url']}/reprocess", json=body), 422, code)
+    assert told["field"] == field
+
+
+def test_a_document_is_deleted_with_its_file(web_any: Live) -> None:
+    """And is not there afterwards; the same file may come again."""
+    one = web_any.upload(bill("deleted"))
+    sha256 = web_any.get(one["status_url"]).json()["sha256"]
+    assert web_any.get(f"{one['status_url']}/pages/1.png?width=100").status_code == 200
+    answer = web_any.ask("DELETE", one["status_url"], key=web_any.key("operator"))
+    assert (answer.status_code, answer.content) == (204, b"")
+    problem(web_any.get(one["status_url"]), 404, "not_found")
+    problem(web_any.ask("DELETE", one["status_url"]), 404, "not_found")
+    assert not list(web_any.blobs("prod").rglob(sha256))
+    assert not list((web_any.config.data / "pictures").rglob("*.png"))
+    assert web_any.upload(bill("deleted"))["status"] == "queued"
+
+
+def test_a_document_at_work_is_not_deleted(web: Live) -> None:
+    """409 until it has ended."""
+    one = web.upload(bill("at work"))
+    web.sql("UPDATE documents SET status = 'processing' WHERE id = $1", one["id"])
+    problem(web.ask("DELETE", one["status_url"]), 409, "document_running")
+    assert web.get(one["status_url"]).status_code == 200
+
+
+def test_a_file_that_another_document_has_stays(web: Live) -> None:
+    """It goes with the last of them."""
+    first, second = web.upload(bill("shared")), web.upload(bill("shared"))
+    sha256 = web.get(first["status_url"]).json()["sha256"]
+    assert web.ask("DELETE", first["status_url"]).status_code == 204
+    assert list(web.blobs("prod").rglob(sha256))
+    assert web.ask("DELETE", second["status_url"]).status_code == 204
+    assert not list(web.blobs("prod").rglob(sha256))
+
+
+def test_a_type_may_refuse_what_is_there_already(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """409 with the original."""
+    folder = tmp_path_factory.mktemp("refuses")
+    (folder / "types").mkdir()
+    (folder / "types" / "once.yaml").write_text(
+        'name: once\nversion: "1"\nfields:\n  total: {type: money, required: true}\nidempotency:\n  policy: reject\n'
+    )
+    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, types=(folder / "types",)) as web:
+        first = web.upload(bill(), data={"type": "once"})
+        files = {"file": ("a.pdf", bill(), "application/pdf")}
+        told = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
+        assert (told["original"], told["original_url"]) == (first["id"], first["status_url"])

@@ -1,0 +1,114 @@
+"""A document's file and pictures of its pages."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.models.bills import bill
+from tests.web.live import Live, problem
+
+
+@pytest.fixture(scope="module")
+def one(web: Live) -> Any:
+    """A document."""
+    return web.upload(bill("file"), "mein Beleg.pdf")["status_url"]
+
+
+def test_a_file_is_saved_and_never_shown(web: Live, one: str) -> None:
+    """Attachment, fixed type, no sniffing, a sandbox around it."""
+    answer = web.get(f"{one}/file")
+    assert answer.content == bill("file")
+    assert answer.headers["content-type"] == "application/pdf"
+    assert answer.headers["content-disposition"] == (
+        "attachment; filename=\"mein Beleg.pdf\"; filename*=UTF-8''mein%20Beleg.pdf"
+    )
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-security-policy"].startswith("sandbox;")
+    assert answer.headers["content-length"] == str(len(bill("file")))
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "piece"),
+    [
+        ("bytes=0-4", 206, slice(0, 5)), ("bytes=10-", 206, slice(10, None)), ("bytes=-7", 206, slice(-7, None)),
+        ("bytes=5-5", 206, slice(5, 6)), ("bytes=0-999999", 206, slice(None)), ("bytes=-999999", 206, slice(None)),
+        ("bytes=9-3", 200, slice(None)), ("bytes=-", 200, slice(None)), ("bytes=0-1,3-4", 200, slice(None)),
+        ("lines=1-2", 200, slice(None)), ("nonsense", 200, slice(None)),
+    ],
+)  # fmt: skip
+def test_a_piece_of_a_file(web: Live, one: str, asked: str, status: int, piece: slice) -> None:
+    """As RFC 9110 has it; what cannot be understood is as if not said."""
+    whole = bill("file")
+    answer = web.get(f"{one}/file", headers={"Range": asked})
+    assert answer.status_code == status
+    assert answer.content == whole[piece]
+    if status == 206:
+        first = range(len(whole))[piece].start
+        assert answer.headers["content-range"] == f"bytes {first}-{first + len(answer.content) - 1}/{len(whole)}"
+
+
+@pytest.mark.parametrize("asked", ["bytes=999999-", "bytes=999999-1000000", "bytes=-0"])
+def test_a_piece_that_is_not_there(web: Live, one: str, asked: str) -> None:
+    """416 with the size."""
+    answer = web.get(f"{one}/file", headers={"Range": asked})
+    problem(answer, 416, "range_unsatisfiable")
+    assert answer.headers["content-range"] == f"bytes */{len(bill('file'))}"
+
+
+def test_a_file_that_is_known_is_not_sent_again(web: Live, one: str) -> None:
+    """304 by its tag; If-Range with another tag gets all of it."""
+    tag = web.get(f"{one}/file").headers["etag"]
+    for given in (tag, f'"x", W/{tag}', "*"):
+        answer = web.get(f"{one}/file", headers={"If-None-Match": given})
+        assert (answer.status_code, answer.content) == (304, b"")
+    assert web.get(f"{one}/file", headers={"Range": "bytes=0-4", "If-Range": '"x"'}).status_code == 200
+    assert web.get(f"{one}/file", headers={"Range": "bytes=0-4", "If-Range": tag}).status_code == 206
+
+
+def test_a_file_that_is_gone_is_told(web: Live) -> None:
+    """404, not an error; so is its picture."""
+    document = web.upload(bill("gone"))["status_url"]
+    sha256 = web.get(document).json()["sha256"]
+    next(web.blobs("prod").rglob(sha256)).unlink()
+    problem(web.get(f"{document}/file"), 404, "file_gone")
+    problem(web.get(f"{document}/pages/1.png"), 404, "file_gone")
+
+
+def test_a_page_is_drawn_and_kept(web: Live, one: str) -> None:
+    """A PNG as wide as asked for, drawn once, with a tag."""
+    answer = web.get(f"{one}/pages/1.png?width=300")
+    assert answer.headers["content-type"] == "image/png"
+    with Image.open(io.BytesIO(answer.content)) as picture:
+        assert picture.width == 300
+    kept = list((web.config.data / "pictures").rglob("1-300-0.png"))
+    assert len(kept) == 1
+    kept[0].write_bytes(b"kept")
+    assert web.get(f"{one}/pages/1.png?width=300").content == b"kept"
+    tag = answer.headers["etag"]
+    assert web.get(f"{one}/pages/1.png?width=300", headers={"If-None-Match": tag}).status_code == 304
+    assert web.get(f"{one}/pages/1.png?width=301").headers["etag"] != tag
+
+
+@pytest.mark.parametrize(
+    ("tail", "status", "code"),
+    [
+        ("2.png", 404, "page_missing"), ("0.png", 422, "value_invalid"), ("-1.png", 422, "value_invalid"),
+        ("x.png", 422, "value_invalid"), ("1.0.png", 422, "value_invalid"), ("1.jpg", 404, "not_found"),
+        ("1.png?width=10", 422, "value_invalid"), ("1.png?width=99999", 422, "value_invalid"),
+        ("99999999999999999999.png", 422, "value_invalid"),
+    ],
+)  # fmt: skip
+def test_a_page_that_is_not_there(web: Live, one: str, tail: str, status: int, code: str) -> None:
+    """404 or 422, never a crash of the reader."""
+    problem(web.get(f"{one}/pages/{tail}"), status, code)
+
+
+def test_a_document_that_cannot_be_drawn_is_told(web: Live) -> None:
+    """With the reader's own code; the child that tried is nobody's loss."""
+    broken = web.upload(b"%PDF-1.4\nbroken beyond repair")["status_url"]
+    told = problem(web.get(f"{broken}/pages/1.png"), 422, "document_unreadable")
+    assert told["reason"] == "pdf_damaged"

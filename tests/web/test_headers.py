@@ -1,0 +1,107 @@
+"""Around every answer: an id, the security headers, and no word of what went wrong inside."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tabellion.pipelines.documents import lookup
+from tests.models.bills import bill
+from tests.web.live import Live, live, problem
+
+SECURITY = {
+    "x-content-type-options": "nosniff", "x-frame-options": "DENY", "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
+}  # fmt: skip
+
+
+def test_every_answer_has_the_security_headers(web: Live) -> None:
+    """Good ones, refused ones, pages and files; no framework's name, no CORS, no cookie."""
+    one = web.upload(bill("headers"))["status_url"]
+    for path in ("/healthz", "/docs", "/docs/docs.js", "/nope", "/api/documents", one, f"{one}/file", "/openapi.json"):
+        for key in ("", None):
+            headers = web.get(path, key=key, headers={"Origin": "https://evil.example"}).headers
+            assert SECURITY.items() <= dict(headers).items()
+            assert "default-src 'none'" in headers["content-security-policy"]
+            assert "frame-ancestors 'none'" in headers["content-security-policy"]
+            assert "unsafe" not in headers["content-security-policy"]
+            assert not {"server", "set-cookie", "access-control-allow-origin", "x-powered-by"} & headers.keys()
+            assert headers["x-request-id"]
+
+
+def test_a_preflight_is_not_answered(web: Live) -> None:
+    """CORS is off: 405, no permission of any kind."""
+    sent = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    answer = web.ask("OPTIONS", "/api/documents", key=None, headers=sent)
+    assert answer.status_code == 405
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("abc-123_x.y", True), ("x" * 64, True), ("x" * 65, False), ("a b", False), ("a;b", False), ("", False)],
+)
+def test_a_request_id_comes_back(web: Live, given: str, kept: bool) -> None:
+    """When it is sane; otherwise a new one is made. Problems carry it too."""
+    answer = web.get("/nope", headers={"X-Request-Id": given})
+    assert (answer.headers["x-request-id"] == given) == kept
+    assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+
+@pytest.fixture
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """An application whose database another process has spoiled."""
+    folder = tmp_path_factory.mktemp("broken")
+    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}) as one:
+        yield one
+
+
+def test_what_nobody_expected_is_a_problem_without_details(
+    broken: Live, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """500 with the request id; the log has the rest, the answer has nothing of it."""
+
+    async def explode(*_: object) -> None:
+        raise RuntimeError("secret-of-the-house /srv/path")
+
+    monkeypatch.setattr(lookup, "get", explode)
+    with caplog.at_level(logging.ERROR):
+        answer = broken.get("/api/documents/" + "0" * 26, headers={"X-Request-Id": "find-me"})
+    told = problem(answer, 500, "unexpected")
+    assert told["request_id"] == "find-me"
+    assert "secret" not in answer.text
+    assert "/srv" not in answer.text
+    assert "find-me" in caplog.text
+    assert "secret-of-the-house" in caplog.text
+
+
+def test_a_database_that_does_not_answer_is_told_as_such(broken: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 with when to come again, and no word of where it is."""
+    from tabellion.engine.errors import Unreachable
+
+    async def away(*_: object) -> None:
+        raise Unreachable("no answer from db.internal:5432")
+
+    monkeypatch.setattr(lookup, "get", away)
+    answer = broken.get("/api/documents/" + "0" * 26)
+    problem(answer, 503, "database_unreachable")
+    assert answer.headers["retry-after"] == "5"
+    assert "db.internal" not in answer.text
+
+
+def test_keys_and_bodies_are_in_no_log(broken: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """The access log has method, path, status and id."""
+    with caplog.at_level(logging.DEBUG):
+        broken.upload(bill("canary-7531"))
+        broken.get("/api/documents?q=canary-7531")
+        broken.get("/x%0a%1b[31m")
+    ours = [
+        record.getMessage() for record in caplog.records if record.name.split(".")[0] not in ("httpx2", "httpcore2")
+    ]
+    told = "\n".join(ours)
+    assert broken.key() not in told
+    assert "canary-7531" not in told
+    assert "POST /api/documents 202" in told
+    assert "\x1b" not in told

@@ -1,0 +1,96 @@
+"""The same request twice: one answer, one piece of work."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import httpx2
+import pytest
+
+from tabellion.engine.store import Store
+from tabellion.web import idempotency, tables
+from tests.models.bills import bill
+from tests.web.live import Live, problem
+from tests.working import ask
+
+URL = "/api/documents"
+
+
+def send(web: Live, word: str, content: bytes, name: str = "a.pdf", **options: Any) -> httpx2.Response:
+    """An upload under an Idempotency-Key."""
+    files = {"file": (name, content, "application/pdf")}
+    return web.ask("POST", URL, files=files, headers={"Idempotency-Key": word}, **options)
+
+
+def test_the_same_request_again_gives_the_first_answer(web_any: Live) -> None:
+    """To the letter, with a header that says so; another body under the same key is refused."""
+    first, content = send(web_any, "k-1", bill("one")), bill("one")
+    again = send(web_any, "k-1", content)
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json() == first.json()
+    assert "idempotency-replayed" not in first.headers
+    assert again.headers["idempotency-replayed"] == "true"
+    assert len(web_any.get(URL).json()["documents"]) == 1
+    for other in (send(web_any, "k-1", bill("other")), send(web_any, "k-1", content, name="b.pdf")):
+        told = problem(other, 409, "idempotency_mismatch")
+        assert told["field"] == "Idempotency-Key"
+    assert len(web_any.get(URL).json()["documents"]) == 1
+    assert send(web_any, "k-2", content).json() != first.json()
+
+
+def test_many_at_once_with_one_key_make_one_document(web_any: Live) -> None:
+    """One does the work; the others wait for its answer and give the same."""
+    answers: list[httpx2.Response] = []
+    content = bill("at once")
+    threads = [threading.Thread(target=lambda: answers.append(send(web_any, "together", content))) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.text for answer in answers}) == 1
+    assert len(web_any.get(URL).json()["documents"]) == 1
+
+
+def test_keys_of_other_callers_are_other_keys(web: Live) -> None:
+    """Two callers may use the same word."""
+    one = send(web, "shared", bill("a"), key=web.key("operator"))
+    other = send(web, "shared", bill("b"), key=web.key("admin"))
+    assert (one.status_code, other.status_code) == (202, 202)
+
+
+def test_a_refused_request_does_not_use_up_its_key(web: Live) -> None:
+    """What was wrong can be mended under the same key."""
+    problem(send(web, "mended", b""), 422, "empty_file")
+    assert send(web, "mended", bill("mended")).status_code == 202
+
+
+@pytest.mark.parametrize("key", ["", "a b", "x" * 256, b"\xe9"])
+def test_a_key_that_is_none_is_refused(web: Live, key: Any) -> None:
+    """1 to 255 visible characters."""
+    answer = web.ask("POST", URL, content=bill(), headers={"Idempotency-Key": key, "Content-Type": "application/pdf"})
+    assert problem(answer, 422, "value_invalid")["field"] == "Idempotency-Key"
+
+
+def test_an_answer_is_forgotten_after_its_day_and_a_dead_worker_is_replaced(url: str) -> None:
+    """An expired key is free for anything; one whose holder died is free for the same request."""
+
+    async def story(store: Store) -> None:
+        await tables.prepare(store)
+        async with idempotency.reserved(store, "me", "k", "print") as mine:
+            assert mine.answer is None
+            mine.given = {"n": 1}
+        async with idempotency.reserved(store, "me", "k", "print") as again:
+            assert again.answer == {"n": 1}
+        past = "to_timestamp(0)" if store.dialect == "postgresql" else "0"
+        await store.database.fetch(f"UPDATE idempotency_keys SET expires_at = {past}")
+        async with idempotency.reserved(store, "me", "k", "another") as fresh:
+            assert fresh.answer is None
+            fresh.given = {"n": 2}
+        await store.database.fetch(f"UPDATE idempotency_keys SET answer = NULL, lease_until = {past}")
+        async with idempotency.reserved(store, "me", "k", "another") as taken_over:
+            assert taken_over.answer is None
+            taken_over.given = {"n": 3}
+
+    ask(url, story)

@@ -1,0 +1,82 @@
+"""Forms, taken apart in whatever pieces they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabellion.web.multipart import End, Part, boundary_of, events
+from tabellion.web.problems import Problem
+
+FORM = (
+    b'--b\r\nContent-Disposition: form-data; name="type"\r\n\r\ninvoice\r\n'
+    b'--b\r\nContent-Disposition: form-data; name="file"; filename="a \\"b\\".pdf"\r\n'
+    b"Content-Type: Application/PDF; x=y\r\n\r\n%PDF-\r\n--c\r\n\x00\xff\r\n"
+    b"--b\r\nContent-Disposition: form-data; name=\"file\"; filename*=UTF-8''%C3%A4.pdf\r\n\r\n\r\n--b--\r\n"
+)
+
+
+def taken(pieces: list[bytes], most: int = 10) -> list[tuple[Part, bytes]]:
+    """The parts with their bytes."""
+
+    async def stream() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    async def go() -> list[tuple[Part, bytes]]:
+        parts: list[tuple[Part, bytes]] = []
+        ended = 0
+        async for event in events(stream(), b"b", most):
+            if isinstance(event, Part):
+                parts.append((event, b""))
+            elif isinstance(event, End):
+                ended += 1
+            else:
+                parts[-1] = (parts[-1][0], parts[-1][1] + event)
+        assert ended == len(parts)
+        return parts
+
+    return asyncio.run(go())
+
+
+@given(st.lists(st.integers(1, 60), max_size=20))
+def test_a_form_is_the_same_however_it_is_cut(sizes: list[int]) -> None:
+    """Names, types and bytes, to the last."""
+    pieces, place = [], 0
+    for size in sizes:
+        pieces.append(FORM[place : place + size])
+        place += size
+    parts = taken([*pieces, FORM[place:]])
+    assert parts == [
+        (Part("type"), b"invoice"),
+        (Part("file", 'a "b".pdf', "application/pdf"), b"%PDF-\r\n--c\r\n\x00\xff"),
+        (Part("file", "ä.pdf"), b""),
+    ]
+
+
+@given(st.binary(max_size=200), st.integers(0, len(FORM)))
+def test_whatever_comes_is_a_form_or_a_problem(noise: bytes, place: int) -> None:
+    """Never anything else."""
+    for form in (noise, FORM[:place] + noise + FORM[place:], FORM[:place]):
+        try:
+            taken([form])
+        except Problem as problem:
+            assert problem.status in (400, 413)  # noqa: PT017 - a form is as good an outcome
+
+
+def test_parts_are_counted() -> None:
+    """One too many ends it."""
+    with pytest.raises(Problem, match="too_many_parts"):
+        taken([FORM], most=2)
+
+
+@pytest.mark.parametrize("header", ["multipart/form-data", "multipart/form-data; boundary=", 'x; boundary="ä"'])
+def test_a_boundary_is_needed(header: str) -> None:
+    """And is a plain one."""
+    with pytest.raises(Problem):
+        boundary_of(header)
+    assert boundary_of("multipart/form-data; boundary=b") == b"b"

@@ -1,0 +1,125 @@
+"""The OpenAPI document: complete, and true of what is served."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion.web.policy import POLICY
+from tabellion.web.problems import CODES
+from tests.models.bills import bill
+from tests.waiting import eventually
+from tests.web.live import Live, live
+from tests.web.test_app import served
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def document(web: Live) -> Any:
+    """The document as it is served."""
+    return web.get("/openapi.json", key=None).json()
+
+
+def operations(document: Any) -> Iterator[tuple[str, str, Any]]:
+    """Method, path and description of each."""
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def test_every_route_is_described(document: Any) -> None:
+    """And nothing else, each with a summary, a description, and a key where one is needed."""
+    described = {(method, path): operation for method, path, operation in operations(document)}
+    assert described.keys() == POLICY.keys()
+    for key, operation in described.items():
+        assert operation["summary"]
+        assert operation["description"]
+        assert ("security" in operation) == (POLICY[key] is not None)
+
+
+def test_every_problem_is_described_as_one(document: Any) -> None:
+    """All answers of 400 and more, but for the one that tells readiness, have the shape of a problem."""
+    for method, path, operation in operations(document):
+        for status, answer in operation["responses"].items():
+            assert answer["description"]
+            if status[0] in "45" and (path, status) != ("/readyz", "503"):
+                assert list(answer["content"]) == ["application/problem+json"], (method, path, status)
+    assert document["x-problem-codes"] == CODES
+
+
+def test_every_reference_leads_somewhere(document: Any) -> None:
+    """No schema is named that is not there, and FastAPI's own error shapes are gone."""
+    named = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
+    assert named <= document["components"]["schemas"].keys()
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+def test_the_document_is_not_sent_twice(web: Live) -> None:
+    """304 by its tag, for everybody."""
+    tag = web.get("/openapi.json", key=None).headers["etag"]
+    assert web.get("/openapi.json", key=None, headers={"If-None-Match": tag}).status_code == 304
+
+
+def test_the_page_needs_nothing_from_elsewhere(web: Live) -> None:
+    """Its script and style are ours, nothing is inline, and no other host is named."""
+    page = web.get("/docs", key=None)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert not re.search(r"<script(?![^>]*src=)|<style|style=|\son\w+=", page.text)
+    for path in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+        answer = web.get(path, key=None)
+        assert answer.status_code == 200, path
+        assert not re.search(r"https?://|innerHTML|eval\(|insertAdjacentHTML|document\.write", answer.text), path
+
+
+@pytest.mark.timeout(400)
+def test_no_request_brings_it_down(tmp_path: Path) -> None:
+    """With a worker at work, schemathesis finds no 5xx, no undocumented status, no answer of another shape or type."""
+    folder = tmp_path
+    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}) as web, served(web):
+        for number in range(3):
+            web.upload(bill(f"seen {number}"))
+        _known(web, folder)
+        eventually(lambda: web.get("/readyz", key=None).status_code == 200)
+        code, told = schemathesis(web, folder, examples=int(os.environ.get("TABELLION_TEST_EXAMPLES", "25")))
+    assert code == 0, told[-6000:]
+    assert "No issues found" in told or "passed" in told
+
+
+def _known(web: Live, folder: Path) -> None:
+    """Tells it documents that are there, so that it comes past "there is no such document"."""
+    lines = []
+    for number, name in enumerate(
+        ("GET /api/documents/{id}", "GET /api/documents/{id}/file", "GET /api/documents/{id}/pages/{number}.png",
+         "POST /api/documents/{id}/reprocess")
+    ):  # fmt: skip
+        one = web.upload(bill(f"known {number}"))["id"]
+        lines += ["[[operations]]", f'include-name = "{name}"', f'parameters = {{ "path.id" = "{one}" }}']
+    (folder / "schemathesis.toml").write_text("\n".join(lines))
+
+
+def schemathesis(web: Live, folder: Path, examples: int) -> tuple[int, str]:
+    """Runs it as a program against the server; its exit code and what it says."""
+    checks = (
+        "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
+        "response_headers_conformance,unsupported_method,negative_data_rejection,ignored_auth"
+    )
+    command = [
+        sys.executable, "-m", "schemathesis.cli", "run", f"{web.url}/openapi.json", "--checks", checks,
+        "-H", f"Authorization: Bearer {web.key()}", "--max-examples", str(examples), "--generation-deterministic",
+        "--phases", "examples,coverage,fuzzing", "--request-timeout", "20", "--workers", "2", "--no-color",
+        "--exclude-path-regex", "/events$",
+    ]  # fmt: skip
+    run = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=380, env=os.environ | {"PYTHONPATH": ""}
+    )
+    return run.returncode, run.stdout + run.stderr

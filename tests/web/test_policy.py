@@ -1,0 +1,166 @@
+"""Every route, every role, every environment: who may, who may not, and nothing in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.routing import APIRoute
+
+from tabellion.web import health, pages
+from tabellion.web.api import documents, events, files, webhooks
+from tabellion.web.policy import OPEN, POLICY, ROLES, Role
+from tests.models.bills import bill
+from tests.web.live import Live, live, problem
+
+MODULES = (documents, events, files, webhooks, health, pages)
+GUARDED = sorted((method, path) for (method, path), role in POLICY.items() if role is not OPEN)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """An application over two environments."""
+    folder = tmp_path_factory.mktemp("two")
+    with live(folder, {name: f"sqlite:///{folder}/{name}.db" for name in ("prod", "dev_2")}) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def owned(two: Live) -> dict[str, str]:
+    """A document of each environment."""
+    return {name: two.upload(bill(), key=two.key("operator", name))["id"] for name in two.urls}
+
+
+def address(path: str, id: str) -> str:  # noqa: A002
+    """A route's path with its places filled in."""
+    return path.replace("{id}", id).replace("{number}", "1").replace("{file}", "docs.js")
+
+
+def test_every_route_is_in_the_policy_and_nothing_else_is(two: Live) -> None:
+    """The application has exactly the routes that the policy names."""
+    served = {
+        (method, route.path)
+        for route in two.app.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    }
+    assert served == set(POLICY)
+    assert len(served) == len(two.app.routes)
+    assert {
+        (method, route.path) for module in MODULES for route in module.router.routes for method in route.methods
+    } == served
+
+
+def test_a_route_that_the_policy_does_not_know_cannot_be_made() -> None:
+    """Deny by default: forgetting a role is noticed before anything is served."""
+    from fastapi import APIRouter
+
+    from tabellion.web.routing import Guarded
+
+    with pytest.raises(KeyError):
+        APIRouter(route_class=Guarded).get("/api/forgotten")(lambda: None)
+
+
+@pytest.mark.parametrize(("method", "path"), GUARDED)
+def test_a_route_asks_for_a_key(two: Live, owned: dict[str, str], method: str, path: str) -> None:
+    """None, one of another kind, a wrong secret, another environment's name: 401 and nothing more."""
+    where = address(path, owned["prod"])
+    told = problem(two.ask(method, where, key=None), 401, "auth_missing")
+    assert "Bearer" in told["fix"]
+    good = two.key("admin")
+    other = two.key("admin", "dev_2")
+    forged = [
+        good[:-1] + ("0" if good[-1] != "0" else "1"), good.replace("_prod_", "_dev_2_"), good.replace("_prod_", "_x_"),
+        other.replace("_dev_2_", "_prod_"), "tab_prod", "x" * 5000,
+    ]  # fmt: skip
+    for key in forged:
+        answer = two.ask(method, where, key=key)
+        problem(answer, 401, "auth_invalid")
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert key not in answer.text
+    problem(two.ask(method, where, key=None, headers={"Authorization": f"Basic {good}"}), 401, "auth_invalid")
+    problem(two.ask(method, where, key=None, headers={"Cookie": f"key={good}; session={good}"}), 401, "auth_missing")
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(("method", "path"), GUARDED)
+def test_a_route_lets_in_its_role_and_those_above(
+    two: Live, owned: dict[str, str], method: str, path: str, role: str
+) -> None:
+    """Below the needed role 403, naming it; from it on anything else than 401 and 403."""
+    needed = POLICY[(method, path)]
+    assert needed is not None
+    if method == "DELETE" and path == "/api/documents/{id}":
+        where = address(path, "0" * 26)
+    elif path.endswith("/events"):
+        where = address(path, "0" * 26) if "{id}" in path else path + "?unknown=1"
+    else:
+        where = address(path, owned["prod"])
+    answer = two.ask(method, where, key=two.key(role))
+    if ROLES[role] < needed:
+        told = problem(answer, 403, "role_required")
+        assert told["detail"].startswith(f"role_required: {needed.word}")
+    else:
+        assert answer.status_code not in (401, 403), answer.text
+        assert answer.status_code < 500
+
+
+@pytest.mark.parametrize(("method", "path"), [(method, path) for method, path in GUARDED if "{id}" in path])
+def test_what_belongs_to_another_environment_is_not_there(
+    two: Live, owned: dict[str, str], method: str, path: str
+) -> None:
+    """404 as for what never was, in both directions, and the owner's document stays."""
+    for mine, theirs in (("prod", "dev_2"), ("dev_2", "prod")):
+        answer = two.ask(method, address(path, owned[theirs]), key=two.key("admin", mine))
+        never = two.ask(method, address(path, "0" * 26), key=two.key("admin", mine))
+        told, unknown = problem(answer, 404, "not_found"), problem(never, 404, "not_found")
+        assert told | {"request_id": ""} == unknown | {"request_id": ""}
+        assert two.get(f"/api/documents/{owned[theirs]}", key=two.key("viewer", theirs)).status_code == 200
+
+
+def test_lists_show_ones_own_environment_only(two: Live, owned: dict[str, str]) -> None:
+    """Same file, two environments, two documents, each in its own list; cursors are not good next door."""
+    for name in two.urls:
+        rows = two.get("/api/documents", key=two.key("viewer", name)).json()["documents"]
+        assert [row["id"] for row in rows] == [owned[name]]
+    two.upload(bill("second"), key=two.key("operator", "prod"))
+    cursor = two.get("/api/documents?limit=1", key=two.key("viewer", "prod")).json()["next"]
+    assert cursor
+    problem(two.get(f"/api/documents?cursor={cursor}", key=two.key("viewer", "dev_2")), 422, "cursor_invalid")
+
+
+def test_files_of_environments_lie_apart(two: Live, owned: dict[str, str], tmp_path: Path) -> None:
+    """Deleting in one leaves the other's file alone."""
+    one = two.upload(bill("apart"), key=two.key("operator", "prod"))["id"]
+    other = two.upload(bill("apart"), key=two.key("operator", "dev_2"))["id"]
+    assert two.ask("DELETE", f"/api/documents/{one}", key=two.key("operator", "prod")).status_code == 204
+    assert two.get(f"/api/documents/{other}/file", key=two.key("viewer", "dev_2")).status_code == 200
+
+
+def test_open_routes_need_nothing(two: Live) -> None:
+    """Health and docs answer without a key, and a broken key does not matter there."""
+    for (method, path), role in POLICY.items():
+        if role is OPEN:
+            assert two.ask(method, address(path, ""), key=None).status_code in (200, 503)
+            assert two.ask(method, address(path, ""), key="nonsense").status_code in (200, 503)
+
+
+def test_roles_stand_in_order() -> None:
+    """Each may what those before it may."""
+    assert list(ROLES) == ["viewer", "reviewer", "operator", "admin"]
+    assert sorted(Role) == list(Role)
+
+
+def test_a_key_that_is_revoked_or_expired_does_not_open(two: Live) -> None:
+    """At once."""
+    short = two.make_key("admin", "prod", seconds=0.001)
+    problem(two.get("/api/documents", key=short), 401, "auth_invalid")
+    from tabellion.web import keys
+
+    key = two.make_key("viewer", "prod")
+    assert two.get("/api/documents", key=key).status_code == 200
+    parsed = keys.parse(key)
+    assert parsed is not None
+    assert two.store("prod", lambda store: keys.revoke(store, "prod", parsed.id))
+    problem(two.get("/api/documents", key=key), 401, "auth_invalid")

@@ -1,0 +1,436 @@
+"""Documents coming in: forms, plain bodies and URLs; what is refused, what is kept, and under which name."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from PIL import Image
+
+from tabellion.web.limits import Limits
+from tests.models.bills import bill
+from tests.web.live import Live, live, problem
+
+URL = "/api/documents"
+PDF = "application/pdf"
+
+
+def form(web: Live, *parts: tuple[str, Any], **options: Any) -> httpx2.Response:
+    """A form with these parts: (field, (name, bytes, type)) is a file, (field, bytes) a value."""
+    files = [(field, part if isinstance(part, tuple) else (None, part)) for field, part in parts]
+    return web.ask("POST", URL, files=files, **options)
+
+
+def pictures() -> dict[str, bytes]:
+    """A small picture in every format that is read."""
+    made = {}
+    for name in ("png", "jpeg", "webp", "gif", "tiff", "bmp"):
+        stream = io.BytesIO()
+        Image.new("RGB", (40, 30), "white").save(stream, name)
+        made[name] = stream.getvalue()
+    return made
+
+
+def test_one_file_is_taken_in(web: Live) -> None:
+    """202 with where to look; the bytes are on disk under their hash, for nobody else to read."""
+    content = bill("one")
+    answer = form(web, ("file", ("bill.pdf", content, PDF)), ("type", b"invoice"), ("model", b"local"))
+    assert answer.status_code == 202, answer.text
+    [one] = answer.json()["documents"]
+    assert (one["status"], one["name"], one["status_url"]) == ("queued", "bill.pdf", f"{URL}/{one['id']}")
+    assert answer.headers["location"] == one["status_url"]
+    document = web.get(one["status_url"]).json()
+    sha256 = hashlib.sha256(content).hexdigest()
+    assert (document["sha256"], document["bytes"], document["type"]) == (sha256, len(content), "invoice")
+    path = web.blobs("prod") / sha256[:2] / sha256[2:4] / sha256
+    assert path.read_bytes() == content
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_many_files_are_taken_in_together(web: Live) -> None:
+    """In their order; the same file twice is one original and one that follows it."""
+    contents = [bill(f"many {number}") for number in range(3)]
+    parts = [("file", (f"{number}.pdf", content, PDF)) for number, content in enumerate([*contents, contents[0]])]
+    answer = form(web, *parts)
+    assert answer.status_code == 202
+    documents = answer.json()["documents"]
+    assert [one["name"] for one in documents] == ["0.pdf", "1.pdf", "2.pdf", "3.pdf"]
+    assert documents[3]["duplicate_of"] == documents[0]["id"]
+    assert "location" not in answer.headers
+
+
+def test_fifty_uploads_of_one_file_at_once_make_one_original(web_any: Live) -> None:
+    """49 follow it."""
+    content = bill("fifty")
+    answers: list[dict[str, Any]] = []
+
+    def send() -> None:
+        answers.append(web_any.upload(content))
+
+    threads = [threading.Thread(target=send) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(answers) == 50
+    originals = [one["id"] for one in answers if one["duplicate_of"] is None]
+    assert len(originals) == 1
+    assert {one["duplicate_of"] for one in answers} == {None, originals[0]}
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg", "webp", "gif", "tiff", "bmp"])
+def test_every_kind_of_picture_is_taken_in(web: Live, kind: str) -> None:
+    """With its own content type, with none, and as a plain body."""
+    content = pictures()[kind]
+    assert web.upload(content, f"a.{kind}", f"image/{kind}")["status"] == "queued"
+    for media in (f"image/{kind}", "application/octet-stream"):
+        answer = web.ask("POST", f"{URL}?name=b", content=content, headers={"Content-Type": media})
+        assert answer.status_code == 202, answer.text
+    [one] = answer.json()["documents"]
+    assert web.get(one["status_url"]).json()["media"] == f"image/{kind}"
+
+
+def test_a_plain_body_is_a_file(web: Live) -> None:
+    """Its name comes from the query or from Content-Disposition; type and model from the query."""
+    sent = {"Content-Type": PDF, "Content-Disposition": "attachment; filename*=UTF-8''f%C3%BCnf.pdf"}
+    answer = web.ask("POST", f"{URL}?type=invoice&model=local", content=bill("plain"), headers=sent)
+    assert answer.json()["documents"][0]["name"] == "fünf.pdf"
+    answer = web.ask("POST", f"{URL}?name=mine.pdf", content=bill("plain 2"), headers=sent)
+    assert answer.json()["documents"][0]["name"] == "mine.pdf"
+    answer = web.ask("POST", URL, content=bill("plain 3"), headers={"Content-Type": PDF})
+    assert answer.json()["documents"][0]["name"] == "document"
+
+
+def test_an_empty_file_is_refused(web: Live) -> None:
+    """422, as a form and as a body; also among others, of which then none is kept."""
+    told = problem(form(web, ("file", ("a.pdf", b"", PDF))), 422, "empty_file")
+    assert told["field"] == "/file"
+    problem(web.ask("POST", URL, content=b"", headers={"Content-Type": PDF}), 422, "empty_file")
+    content = bill("beside an empty one")
+    told = problem(form(web, ("file", ("a.pdf", content, PDF)), ("file", ("b.pdf", b"", PDF))), 422, "empty_file")
+    assert told["field"] == "/file/1"
+    sha256 = hashlib.sha256(content).hexdigest()
+    assert not list(web.blobs("prod").rglob(sha256))
+
+
+def archive() -> bytes:
+    """A ZIP file."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as zipped:
+        zipped.writestr("a.txt", "x" * 100)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", "an SVG image"),
+        (b"<!doctype html><script>alert(1)</script>", "an HTML page"), (b"<?xml version='1.0'?><a/>", "XML"),
+        (b"Received: from a\r\nSubject: x\r\n\r\n", "an e-mail"), (b"MZ\x90\x00" + b"\x00" * 60, "an executable"),
+        (b"\x7fELF" + b"\x00" * 60, "an executable"), (archive(), "a ZIP archive"), (b"hello", "text"),
+        (b'{"a": 1}', "JSON"), (b"\x00" * 100, "no format"), (b"#!/bin/sh\n", "a script"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_read_is_named(web: Live, content: bytes, named: str) -> None:
+    """415 says what it is, whatever it calls itself."""
+    for name, media in (("a.pdf", PDF), ("a", "application/octet-stream")):
+        told = problem(form(web, ("file", (name, content, media))), 415, "type_unsupported")
+        assert named in told["detail"]
+
+
+@pytest.mark.parametrize(
+    ("name", "media", "declared"),
+    [
+        ("a.png", "application/octet-stream", ".png"), ("a.PNG", PDF, ".png"), ("a.pdf", "image/png", "image/png"),
+        ("a.html", "application/octet-stream", ".html"), ("a.pdf", "text/html", "text/html"),
+        ("a.pdf.exe", "application/octet-stream", ".exe"), ("a.docx", PDF, ".docx"), ("a.svg", PDF, ".svg"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_what_it_says_is_refused(web: Live, name: str, media: str, declared: str) -> None:
+    """415 with what it was declared as and what it is."""
+    told = problem(form(web, ("file", (name, bill("mismatch"), media))), 415, "type_mismatch")
+    assert (told["declared"], told["detected"]) == (declared, PDF)
+
+
+@pytest.mark.parametrize(
+    ("before", "also"),
+    [
+        (b"<html><body>hello</body></html>\n", "an HTML page"), (archive(), "a ZIP archive"),
+        (b"MZ\x90\0", "executable"),
+        (b"#!/bin/sh\nexit\n", "a script"), (b"<svg></svg>", "an SVG image"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_two_things_is_refused(web: Live, before: bytes, also: str) -> None:
+    """A PDF that a browser or a shell would take for something else."""
+    told = problem(form(web, ("file", ("a.pdf", before + bill("two"), PDF))), 415, "type_mismatch")
+    assert also in told["detected"]
+
+
+def test_a_pdf_behind_a_little_noise_is_taken_in(web: Live) -> None:
+    """Many programs write a line before it."""
+    assert web.upload(b"\r\nsome mailer's line\r\n" + bill("noise"))["status"] == "queued"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("../../etc/x.pdf", "x.pdf"), ("C:\\Users\\me\\x.pdf", "x.pdf"), ("a" * 300 + ".pdf", "a" * 250 + "….pdf"),
+        ("inv\u202efdp.pdf", "inv\\u202efdp.pdf"), ("CON", "CON"), ("-rf", "-rf"), ("...", "document"),
+        ("x" * 1000, "x" * 254 + "…"), ("rechnung für märz.pdf", "rechnung für märz.pdf"),
+        ("a b;c'd.pdf", "a b;c'd.pdf"),
+        ("<script>.pdf", "<script>.pdf"), ("tab\there.pdf", "tab\\u0009here.pdf"),
+    ],
+)  # fmt: skip
+def test_names_are_kept_for_people_and_used_for_nothing(web: Live, given: str, kept: str) -> None:
+    """Accepted, escaped, at most 255 characters; the file lies under its hash."""
+    answer = web.ask(
+        "POST", URL, params={"name": given}, content=bill(repr(given[:50].encode())), headers={"Content-Type": PDF}
+    )
+    assert answer.status_code == 202, answer.text
+    [one] = answer.json()["documents"]
+    assert one["name"] == kept
+    assert len(one["name"]) <= 255
+    assert web.get(one["status_url"]).json()["name"] == kept
+    sent = web.get(one["status_url"] + "/file")
+    assert sent.headers["content-disposition"].startswith("attachment; filename=")
+
+
+def test_names_that_are_not_text_are_kept_too(web: Live) -> None:
+    """Invalid UTF-8 and NUL in a form's file name."""
+    for raw in (b"caf\xe9.pdf", b"a\x00b.pdf", b"\xff\xfe"):
+        body = (
+            b'--b\r\nContent-Disposition: form-data; name="file"; filename="' + raw + b'"\r\n'
+            b"Content-Type: application/pdf\r\n\r\n" + bill(repr(raw)) + b"\r\n--b--\r\n"
+        )
+        answer = web.ask("POST", URL, content=body, headers={"Content-Type": "multipart/form-data; boundary=b"})
+        assert answer.status_code in (202, 400), answer.text
+        if answer.status_code == 202:
+            assert answer.json()["documents"][0]["name"].isprintable()
+
+
+@pytest.mark.parametrize(
+    ("parts", "status", "code", "field"),
+    [
+        ([], 400, "form_invalid", None),
+        ([("type", b"invoice")], 422, "value_missing", "/file"),
+        ([("file", b"no file name")], 422, "value_invalid", "/file"),
+        ([("file", ("a.pdf", b"%PDF-", PDF)), ("role", b"admin")], 422, "value_unknown", "/role"),
+        ([("file", ("a.pdf", b"%PDF-", PDF)), ("type", ("x", b"invoice", ""))], 422, "value_invalid", "/type"),
+        ([("type", b"invoice"), ("type", b"deed"), ("file", ("a.pdf", b"%PDF-", PDF))], 422, "value_repeated", "/type"),
+        ([("file", ("a.pdf", b"%PDF-", PDF)), ("type", b"unheard-of")], 422, "value_invalid", "/type"),
+        ([("file", ("a.pdf", b"%PDF-", PDF)), ("type", b"")], 422, "value_invalid", "/type"),
+        ([("file", ("a.pdf", b"%PDF-", PDF)), ("type", b"\xff")], 422, "value_invalid", "/type"),
+        ([("file", ("a.pdf", b"%PDF-", PDF)), ("type", b"a\x00b")], 400, "text_nul", "/type"),
+        ([("file", ("a.pdf", b"%PDF-", PDF)), ("model", b"gpt-9")], 422, "value_invalid", "/model"),
+        ([("file", ("a.pdf", b"%PDF-", PDF)), ("webhook", b"we_nope")], 422, "value_invalid", "/webhook"),
+        ([("file", ("a.pdf", b"%PDF-", PDF)), ("type", b"x" * 1_000_001)], 413, "too_large", "/type"),
+    ],
+)  # fmt: skip
+def test_a_form_that_does_not_fit_is_refused(
+    web: Live, parts: list[tuple[str, Any]], status: int, code: str, field: str | None
+) -> None:
+    """The field is named, and where there is a set to choose from, the set."""
+    if parts:
+        answer = form(web, *parts)
+    else:
+        sent = {"Content-Type": "multipart/form-data; boundary=b"}
+        answer = web.ask("POST", URL, content=b"--b--\r\n" * 0, headers=sent)
+    told = problem(answer, status, code)
+    assert told.get("field") == field
+    if field in ("/type", "/model") and code == "value_invalid" and "there is no such" in told["detail"]:
+        assert "local" in told["expected"] or "invoice" in told["expected"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"nonsense", b"--b\r\n\r\nno headers\r\n--b--\r\n", b"--b\r\nContent-Disposition: attachment\r\n\r\nx\r\n--b--",
+        b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n%PDF-1.4 and no end',
+        b"--b\r\n" + b"X: y\r\n" * 100 + b"\r\nx\r\n--b--\r\n",
+        b"--b\r\nX: " + b"y" * 10_000 + b"\r\n\r\nx\r\n--b--\r\n",
+        b"--b\r\n" + b'Content-Disposition: form-data; name="a"\r\n' * 2 + b"\r\n\r\n--b--\r\n",
+    ],
+)  # fmt: skip
+def test_a_form_that_is_none_is_refused(web: Live, body: bytes) -> None:
+    """400: no boundary, no end, no name, too many or too long headers."""
+    sent = {"Content-Type": "multipart/form-data; boundary=b"}
+    problem(web.ask("POST", URL, content=body, headers=sent), 400, "form_invalid")
+    for media in (
+        "multipart/form-data",
+        "multipart/form-data; boundary=",
+        "multipart/form-data; boundary=" + "x" * 100,
+    ):
+        problem(web.ask("POST", URL, content=body, headers={"Content-Type": media}), 400, "form_invalid")
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """An application with small limits."""
+    folder = tmp_path_factory.mktemp("narrow")
+    bounds = Limits(upload_bytes=5000, files=3, parts=6)
+    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=bounds) as one:
+        yield one
+
+
+def test_what_is_too_large_is_cut_off(narrow: Live) -> None:
+    """A file by its own size, a request by its own; neither leaves anything on disk."""
+    large = bill("large") + b" " * 6000
+    told = problem(form(narrow, ("file", ("a.pdf", large, PDF))), 413, "too_large")
+    assert (told["limit"], told["field"]) == (5000, "/file")
+    sent = {"Content-Type": PDF}
+    told = problem(narrow.ask("POST", URL, content=large, headers=sent), 413, "too_large")
+    assert told["limit"] == 5000
+    assert told["got"] == len(large)
+    chunked = narrow.ask("POST", URL, content=iter([large[:4000], large[4000:]]), headers=sent)
+    problem(chunked, 413, "too_large")
+    whole = form(narrow, *[("file", ("a.pdf", b"%PDF-" + b"x" * 4900, PDF)) for _ in range(3)], ("type", b"x" * 90_000))
+    problem(whole, 413, "too_large")
+    assert not [path for path in narrow.blobs("prod").rglob("*") if path.is_file()]
+
+
+def test_too_many_files_or_parts_are_refused(narrow: Live) -> None:
+    """413 names the number that is allowed."""
+    one = ("file", ("a.pdf", b"%PDF-1.4 x", PDF))
+    assert problem(form(narrow, *[one] * 4), 413, "too_many_parts")["limit"] == 3
+    fields = [(f"f{number}", b"x") for number in range(7)]
+    answer = form(narrow, one, *fields)
+    assert answer.status_code in (413, 422)
+
+
+def test_a_refusal_of_a_large_upload_reaches_its_sender(web: Live) -> None:
+    """Though nobody read the body: a wrong key is told after it was sent, not by a cut line."""
+    for key, status in ((None, 401), (web.key("viewer"), 403)):
+        answer = web.ask("POST", URL, key=key, content=b"x" * 3_000_000, headers={"Content-Type": PDF})
+        assert answer.status_code == status
+
+
+class Library(BaseHTTPRequestHandler):
+    """Serves a few documents and a few traps."""
+
+    content = bill("from afar")
+
+    def do_GET(self) -> None:
+        """Answers by the path."""
+        answers: dict[str, tuple[int, dict[str, str], bytes]] = {
+            "/bill.pdf": (200, {"Content-Type": PDF}, self.content),
+            "/moved": (302, {"Location": "/bill.pdf"}, b""),
+            "/inside": (302, {"Location": "http://169.254.169.254/latest"}, b""),
+            "/page": (200, {"Content-Type": "text/html"}, b"<html>"),
+            "/large": (200, {"Content-Type": PDF}, b"%PDF-" + b"x" * 200_000),
+            "/empty": (200, {"Content-Type": PDF}, b""),
+            "/lies": (200, {"Content-Type": "image/png"}, self.content),
+        }
+        status, headers, body = answers.get(self.path.partition("?")[0], (404, {}, b""))
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[str]:
+    """A server of documents on loopback."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Library)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_document_is_fetched_from_its_url(web: Live, library: str) -> None:
+    """Through a redirect too; its name is the end of the path, or the one that is given."""
+    answer = web.ask("POST", URL, json={"url": f"{library}/bill.pdf?token=s3cret"})
+    assert answer.status_code == 202, answer.text
+    [one] = answer.json()["documents"]
+    assert one["name"] == "bill.pdf"
+    assert web.get(one["status_url"] + "/file").content == Library.content
+    answer = web.ask("POST", URL, json={"url": f"{library}/moved", "name": "mine.pdf", "type": "invoice"})
+    assert answer.json()["documents"][0]["name"] == "mine.pdf"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/nope", 422, "url_failed"), ("/inside", 422, "url_blocked"), ("/page", 415, "type_unsupported"),
+        ("/empty", 422, "empty_file"), ("/lies", 415, "type_mismatch"),
+    ],
+)  # fmt: skip
+def test_a_url_that_gives_no_document_is_told(web: Live, library: str, path: str, status: int, code: str) -> None:
+    """Without a word of what listens where."""
+    problem(web.ask("POST", URL, json={"url": library + path}), status, code)
+
+
+def test_a_url_that_gives_too_much_is_left(narrow: Live, library: str) -> None:
+    """At the upload's own limit."""
+    told = problem(narrow.ask("POST", URL, json={"url": f"{library}/large"}), 413, "too_large")
+    assert (told["limit"], told["field"]) == (5000, "/url")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd", "ftp://example.com/a", "http://user:s3cret@example.com/", "http://example.com\\@x/",
+        "http://exam\tple.com/", "http://2130706433/", "http://0177.0.0.1/", "http://0x7f.1/", "http://①②⑦.0.0.1/",
+        "http://8.8.8.8:22/", "http://10.0.0.1/", "http://169.254.169.254/latest/meta-data", "http://[::1]/",
+        "http://metadata.google.internal/",
+    ],
+)  # fmt: skip
+def test_a_url_that_leads_inside_is_blocked(web: Live, url: str) -> None:
+    """For a document and for a webhook; the reason is told, a password in it is not."""
+    for path in (URL, "/api/webhooks"):
+        answer = web.ask("POST", path, json={"url": url})
+        told = problem(answer, 422, "url_blocked")
+        assert told["field"] == "/url"
+        assert told["reason"]
+        assert "s3cret" not in answer.text
+
+
+def test_a_url_of_2049_characters_is_refused(web: Live) -> None:
+    """By its length alone."""
+    told = problem(web.ask("POST", URL, json={"url": "http://example.com/" + "a" * 2030}), 422, "value_invalid")
+    assert told["field"] == "/url"
+
+
+def test_what_a_form_or_a_json_body_says_is_not_said_in_the_query(web: Live) -> None:
+    """One place for each thing."""
+    problem(web.ask("POST", f"{URL}?type=invoice", files={"file": ("a.pdf", bill(), PDF)}), 422, "value_unknown")
+    problem(web.ask("POST", f"{URL}?type=invoice", json={"url": "http://example.com"}), 422, "value_unknown")
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    """80 MB go straight to disk: what is held at once stays far below the file's size."""
+    import tracemalloc
+
+    content = bill("big")
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
+        web.upload(bill("warm"))
+        block = b" " * 1_000_000
+
+        def body() -> Iterator[bytes]:
+            yield content
+            for _ in range(80):
+                yield block
+
+        tracemalloc.start()
+        try:
+            answer = web.ask("POST", URL, content=body(), headers={"Content-Type": PDF})
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert answer.status_code == 202, answer.text
+    assert most < 20_000_000, f"{most:,} bytes"
