@@ -18,7 +18,11 @@ $(READY): requirements.lock pyproject.toml
 
 setup: $(READY) ## Make the virtual environment
 
-run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
+# Where nobody sits before it, as in CI, it ends by itself and takes any free port.
+run: $(READY) ## The document service with sample documents: its address, a key, what became of each; Ctrl-C ends it
+	@$(BIN)/tabellion up --demo $$(test -t 0 || echo --until-done --port 0)
+
+first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
 	@$(BIN)/python examples/first_run.py
 
 test: $(READY) ## Check and test everything, on real databases
@@ -39,6 +43,13 @@ JOBS ?= 100000
 KILLS ?= 100
 chaos: $(READY) ## Kill, freeze and crash everything: make chaos JOBS=100000 KILLS=100
 	@$(BIN)/python -m tests.faults.chaos --jobs $(JOBS) --kills $(KILLS)
+
+DOCUMENTS ?= 200
+DEATHS ?= 12
+SEED ?= 1
+chaos-documents: $(READY) ## Kill the document service again and again: make chaos-documents DOCUMENTS=200 DEATHS=12 SEED=1
+	@TABELLION_CHAOS_DOCUMENTS=$(DOCUMENTS) TABELLION_CHAOS_KILLS=$(DEATHS) TABELLION_CHAOS_SEED=$(SEED) \
+		$(BIN)/python -m pytest -q -k killed_again tests/flows/test_service.py
 
 bench: $(READY) .venv-bench/.ready ## Measure us and the peers side by side
 	@.venv-bench/bin/python -m bench.compare
@@ -76,4 +87,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run test check format chaos bench bench-gates bench-reading eval calibrate lock clean
+.PHONY: help setup run first-run test check format chaos chaos-documents bench bench-gates bench-reading eval calibrate lock clean

@@ -1,4 +1,4 @@
-"""`make run`: a SQLite file, a table with rows, two workers, one of them killed on the way, and a summary."""
+"""`make first-run`: a SQLite file, a table with rows, two workers, one of them killed on the way, and a summary."""
 
 from __future__ import annotations
 

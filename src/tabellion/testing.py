@@ -1,4 +1,4 @@
-"""For users' tests: run one job inline, set the clock, assert on outcomes, talk to a fake model."""
+"""For users' tests: run one job inline, set the clock, assert on outcomes, talk to a fake model, check a webhook."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tabellion.engine.runner import Run, accepted, broken
 from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.engine.store import Store
 from tabellion.models.fake.serving import Serving, serving
+from tabellion.pipelines.documents.signature import BadSignature, verify
 
-__all__ = ["Clock", "Result", "Serving", "run_job", "serving", "work_off"]
+__all__ = ["BadSignature", "Clock", "Result", "Serving", "run_job", "serving", "verify", "work_off"]
 
 _numbers = itertools.count(1)
 

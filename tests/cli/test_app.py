@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from tabellion import __version__
 from tabellion.cli.app import COMMANDS, app
+from tabellion.cli.load import WHICH
 from tests.cli.project import Project
 
 JSON_ANYWAY = ("read",)  #: commands that print nothing else
@@ -50,7 +51,7 @@ def test_an_error_is_one_message_and_its_own_code(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
         return done.returncode, done.stderr
 
-    assert code("status") == (3, f"error: {_which_queues()}\n")
+    assert code("status") == (3, f"error: {WHICH}\n")
     assert code("status", text="quues = 'x'")[0] == 3
     assert code("explain")[0] == 2
     (tmp_path / "queues.py").write_text(
@@ -59,13 +60,6 @@ def test_an_error_is_one_message_and_its_own_code(tmp_path: Path) -> None:
     unreachable = "queues = 'queues.py'\n[environments]\nprod = 'postgresql://127.0.0.1:1/x'\n"
     assert code("explain", "t", "1", text=unreachable)[0] == 4
     assert code("explain", "nope", "1", text="queues = 'queues.py'")[0] == 3
-
-
-def _which_queues() -> str:
-    return (
-        "which queues? Name the module that declares them: --queues shop.queues, "
-        'or queues = "shop.queues" in tabellion.toml'
-    )
 
 
 def test_several_environments_must_be_told_apart(lite: Project) -> None:

@@ -12,6 +12,8 @@ from tabellion import __version__
 
 #: Every command and the module that has it, in the order `--help` shows them.
 COMMANDS = {
+    "up": "tabellion.cli.up",
+    "submit": "tabellion.cli.submit",
     "read": "tabellion.cli.read",
     "worker": "tabellion.cli.worker",
     "status": "tabellion.cli.status",
@@ -24,7 +26,11 @@ COMMANDS = {
     "gates": "tabellion.cli.gates",
     "doctor": "tabellion.cli.doctor",
     "adopt": "tabellion.cli.adopt",
+    "export": "tabellion.cli.export",
+    "compact": "tabellion.cli.compact",
     "types": "tabellion.cli.types",
+    "webhooks": "tabellion.cli.webhooks",
+    "keys": "tabellion.cli.keys",
     "migrate": "tabellion.cli.migrate",
     "ground": "tabellion.cli.ground",
     "fake-model": "tabellion.cli.fake_model",

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import typer
 
@@ -17,6 +18,12 @@ from tabellion.engine.environment import Environment
 from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.queue import Queue, check_together
 
+DOCUMENTS = "documents"  #: stands where a module would, for the queues of the document service
+WHICH = (
+    'which queues? Name the module that declares them: --queues shop.queues, or queues = "shop.queues" in '
+    "tabellion.toml; those of the document service come with `tabellion up`"
+)
+
 
 def config_of(context: typer.Context) -> Config:
     """The configuration this call runs with."""
@@ -24,17 +31,19 @@ def config_of(context: typer.Context) -> Config:
 
 
 def queues_of(context: typer.Context, config: Config, *, together: bool = True) -> list[Queue]:
-    """The queues the user's module declares, in the order it declares them."""
+    """The queues the user's module declares, in the order it declares them; without one, the document service's."""
     name = context.obj["queues"] or config.queues
-    if not name:
-        raise ConfigurationError(
-            "which queues? Name the module that declares them: --queues shop.queues, "
-            'or queues = "shop.queues" in tabellion.toml'
-        )
-    found = declared(name)
+    if name is None and config.environments[0].missing_file():
+        raise ConfigurationError(WHICH)
+    found = _of_documents(config) if name in (None, DOCUMENTS) else declared(name)
     if together:
         check_together(found)
     return found
+
+
+def is_documents(context: typer.Context, config: Config) -> bool:
+    """Whether this call is about the document service: it was named, or nothing else was."""
+    return (context.obj["queues"] or config.queues or DOCUMENTS) == DOCUMENTS
 
 
 def declared(name: str) -> list[Queue]:
@@ -66,6 +75,23 @@ def environment_named(config: Config, name: str | None) -> Environment:
             return environment
     names = ", ".join(repr(environment.name) for environment in config.environments)
     raise ConfigurationError(f"there is no environment {name!r}; there are {names}")
+
+
+def document_pipeline() -> Any:
+    """The document service's part of the command line; None where its packages are not installed."""
+    try:
+        from tabellion.cli import pipeline
+    except ImportError:
+        return None
+    return pipeline
+
+
+def _of_documents(config: Config) -> list[Queue]:
+    pipeline = document_pipeline()
+    if pipeline is None:
+        raise ConfigurationError(f"{WHICH}, and need more packages: pip install 'tabellion[server,reading]'")
+    found: list[Queue] = pipeline.queues_of(config)
+    return found
 
 
 def _from_package(name: str) -> ModuleType:

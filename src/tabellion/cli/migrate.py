@@ -17,7 +17,8 @@ def migrate(
 ) -> None:
     """Create or update the register (our own few tables) where it is missing or old.
 
-    Workers do this themselves where their role may create tables.
+    Where no queues of your own are configured, the tables of the document service too. Workers do all this themselves
+    where their role may create tables.
 
     Examples:
 
@@ -28,20 +29,26 @@ def migrate(
     import asyncio
 
     from tabellion.cli import output
-    from tabellion.cli.load import config_of, environment_named
+    from tabellion.cli.load import config_of, document_pipeline, environment_named, is_documents
     from tabellion.engine import register
     from tabellion.engine.store import Store
 
     config = config_of(context)
     chosen = [environment_named(config, environment)] if environment else list(config.environments)
 
+    pipeline = document_pipeline() if is_documents(context, config) else None
+
     async def one(store: Store) -> tuple[int, int, str]:
         try:
             await store.database.open()
             before = await store.version()
             if sql:
-                return before, before, register.script(store.dialect, before) if before < register.CURRENT else ""
-            return before, await store.migrate(), ""
+                script = register.script(store.dialect, before) if before < register.CURRENT else ""
+                return before, before, script + (await pipeline.script(store) if pipeline else "")
+            after = await store.migrate()
+            if pipeline:
+                await pipeline.prepare(store)
+            return before, after, ""
         finally:
             await store.close()
 

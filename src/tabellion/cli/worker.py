@@ -33,7 +33,7 @@ def worker(
         tabellion worker --processes 4 --concurrency 50 --only invoices
     """
     from tabellion.cli import supervisor
-    from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+    from tabellion.cli.load import config_of, environment_named, is_documents, queue_named, queues_of
     from tabellion.engine.errors import ConfigurationError
     from tabellion.monitor.log import log_listener
 
@@ -63,6 +63,10 @@ def worker(
             listeners=[log_listener(config.log_level, as_json=as_json)],
         ).run(until_idle=until_idle)
         return
+    if is_documents(context, config):
+        from tabellion.cli import pipeline
+
+        pipeline.prepare_all(places)
     code = supervisor.supervise(
         places,
         processes=processes or config.processes,

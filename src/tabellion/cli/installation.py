@@ -1,0 +1,342 @@
+"""Everything that `tabellion up` runs together: started in order, ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tabellion.cli import adminkey, demo, pipeline
+from tabellion.config import Config
+from tabellion.engine import roster
+from tabellion.engine.environment import Environment
+from tabellion.engine.errors import ConfigurationError, TabellionError
+from tabellion.engine.store import Store
+from tabellion.engine.worker import Worker
+from tabellion.monitor.log import log_listener, printable
+from tabellion.pipelines.documents.consume import Consumer, endings
+from tabellion.pipelines.documents.intake import take_in
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from tabellion.pipelines.documents.settings import Settings
+
+LOCK = ".up.lock"
+SWEEP = 3600.0  # seconds between two looks for files that nobody finished
+FORCED = 130  #: the exit code after a second Ctrl-C
+GOODBYE = 15.0  #: seconds beyond the grace time before worker processes are killed
+LOOK = 0.3  #: seconds between two looks at whether everything is done
+
+
+class Installation:
+    """The API, its workers and its watched folder, as one thing that runs and stops."""
+
+    def __init__(
+        self, config: Config, place: Environment, *, host: str, port: int, workers: int = 1,
+        consume: Path | None = None, deep: bool = False, demo: bool = False, until_done: bool = False,
+        as_json: bool = False, file: Path | None = None,
+    ) -> None:  # fmt: skip
+        self.config, self.place, self.host, self.port, self.workers = config, place, host, port, workers
+        self.consume, self.deep, self.demo, self.until_done = consume, deep, demo, until_done
+        self._json, self._file = as_json, file
+        self._asked = 0  #: how often it was told to stop
+        self._stopping = asyncio.Event()
+        self._app: FastAPI | None = None
+        self._crew: Crew | None = None
+        self._consumer: Consumer | None = None
+
+    async def run(self) -> int:
+        """Runs until it is told to stop; the exit code."""
+        from tabellion.reading.sandbox import Sandbox
+        from tabellion.web.app import make_app
+        from tabellion.web.server import listening
+
+        listening(self.host, self.port).close()  # a port in use is said before anything is made
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.stop)
+        with self._data_folder(), Sandbox() as sandbox:
+            store = self.place.store()
+            try:
+                await pipeline.prepare(store)
+                await _bury(store)
+                key_file, key = await adminkey.ensure(store, self.place.name, self.config.data)
+                settings = pipeline.settings_of(self.config, self.place, sandbox)
+                self._app = make_app(
+                    self.config, store, settings.blobs, settings.lake, environment=self.place.name, settings=settings
+                )
+                if not self._asked:
+                    await self._together(store, settings, key_file, key)
+            finally:
+                await store.close()
+        self._say("stopped", "stopped" if self._asked < 2 else "stopped at once; documents in work were handed back")
+        return FORCED if self._asked > 1 else 0
+
+    def stop(self) -> None:
+        """Ends it in order; asked again, at once."""
+        self._asked += 1
+        if self._asked == 1:
+            self._say("stopping", "stopping: requests are answered, documents finished; Ctrl-C again does not wait")
+        self._stopping.set()
+        self._pass_on()
+        if self._crew is not None:
+            self._crew.stop()
+
+    def _pass_on(self) -> None:
+        server = getattr(self._app.state, "server", None) if self._app is not None else None
+        if server is not None:
+            server.stop()
+            server.force_exit = self._asked > 1
+
+    async def _together(self, store: Store, settings: Settings, key_file: Path, key: str | None) -> None:
+        """Everything at once; whatever ends first ends the rest, and what went wrong is raised when all have ended."""
+        from tabellion.web.server import serve
+
+        assert self._app is not None  # noqa: S101 - made a line before
+        started = asyncio.Event()
+
+        def hear(address: str) -> None:
+            self._greet(address, key_file, key)
+            started.set()
+
+        self._crew = self._workers(settings)
+        works = [
+            serve(self._app, self.host, self.port, started=hear, signals=False),
+            self._crew.run(),
+            self._watched(store, settings),
+            self._swept(settings),
+            self._shown(store, settings, started),
+        ]
+        tasks = [asyncio.create_task(work) for work in works]
+        for task in tasks:
+            task.add_done_callback(self._one_ended)
+        await self._stopping.wait()
+        tasks[-1].cancel()
+        while not tasks[0].done():
+            self._pass_on()  # a signal may have come before the server could be told
+            await asyncio.wait({tasks[0]}, timeout=LOOK)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
+                raise result
+
+    async def _swept(self, settings: Settings) -> None:
+        """Removes what killed processes left half written, now and every hour."""
+        while not self._stopping.is_set():
+            await settings.blobs.sweep_temps()
+            await settings.lake.sweep_temps()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP):
+                    await self._stopping.wait()
+
+    def _one_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None and not self._asked:
+            self.stop()
+
+    def _workers(self, settings: Settings) -> Crew:
+        if self.workers > 1:
+            return Processes(self.workers, self._file, self.place.name, self.config.grace)
+        level = "error" if self.demo and self.config.log_level == "info" else self.config.log_level
+        return Thread(
+            None
+            if self.workers == 0
+            else Worker(
+                [self.place], pipeline.queues_of(self.config, settings), concurrency=self.config.concurrency,
+                grace=self.config.grace, poll=self.config.poll, gates=self.config.gates, gates_at=self.config.gates_at,
+                listeners=[log_listener(level, as_json=self._json or self.config.log_json)],
+            )
+        )  # fmt: skip
+
+    async def _watched(self, store: Store, settings: Settings) -> None:
+        if self.consume is None:
+            return
+
+        async def submit(path: Path, name: str) -> str:
+            return (await take_in(store, settings, path, name=name, limit=self.config.upload_bytes)).id
+
+        def hear(what: str, file: str, said: str) -> None:
+            self._say(f"file_{what}", f"{what}: {printable(file)} ({printable(said)})", file=file, detail=said)
+
+        self._consumer = Consumer(self.consume, submit, lambda ids: endings(store, ids), deep=self.deep, listen=hear)
+        await self._consumer.run(self._stopping)
+
+    async def _shown(self, store: Store, settings: Settings, started: asyncio.Event) -> None:
+        """The demo, where it is asked for; the end, where it is to come by itself."""
+        await started.wait()
+        if self.demo:
+            summary = await demo.run(store, settings, live=not self._json and sys.stdout.isatty())
+            self._say("demo", summary.text(), **summary.counts())
+        while self.until_done and not self._stopping.is_set():
+            rows = await store.database.fetch(
+                "SELECT count(*) AS n FROM documents WHERE status IN ('queued', 'processing')"
+            )
+            if not rows[0]["n"] and (self._consumer is None or self._consumer.quiet):
+                self.stop()
+                return
+            await asyncio.sleep(LOOK)
+
+    @contextlib.contextmanager
+    def _data_folder(self) -> Iterator[None]:
+        """The data folder, ours alone while the block lasts."""
+        data = self.config.data
+        try:
+            data.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(data / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigurationError(f"the data folder {data} cannot be used: {error.strerror}") from error
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigurationError(
+                    f"another `tabellion up` uses {data}: stop it, or name another folder with --data"
+                ) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def _greet(self, address: str, key_file: Path, key: str | None) -> None:
+        data, database = str(self.config.data.absolute()), self.place.address
+        words = {"url": address, "data": data, "database": database, "key_file": str(key_file.absolute())}
+        lines = [f"tabellion is up: {address}   (the API: {address}/docs)", f"data: {data}   database: {database}"]
+        if key is not None:
+            words["key"] = key
+            lines.append(f"admin key, shown this once: {key}")
+        lines.append(f"admin key file: {key_file}   Ctrl-C stops it")
+        self._say("started", "\n".join(lines), **words)
+
+    def _say(self, event: str, sentence: str, **facts: Any) -> None:
+        try:
+            typer.echo(json.dumps({"event": event, **facts}, ensure_ascii=False) if self._json else sentence)
+            sys.stdout.flush()
+        except OSError:
+            # Whoever read it has gone. The service goes on, and its end is not to fail over its last word.
+            with open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+class Crew:
+    """Whoever works the queues."""
+
+    async def run(self) -> None:
+        """Works until stopped."""
+
+    def stop(self) -> None:
+        """Ends it; asked again, at once."""
+
+
+class Thread(Crew):
+    """A worker in a thread with an event loop of its own: what its handlers do never holds up an answer for long."""
+
+    def __init__(self, worker: Worker | None) -> None:
+        self._worker = worker
+        self._stopped = asyncio.Event()
+
+    async def run(self) -> None:
+        """Works until stopped; with no worker it only waits."""
+        worker = self._worker
+        if worker is None:
+            await self._stopped.wait()
+            return
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+
+        def work() -> None:
+            failure: BaseException | None = None
+            try:
+                asyncio.run(worker.serve())
+            except BaseException as error:
+                failure = error
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_conclude, ended, failure)
+
+        threading.Thread(target=work, name="tabellion worker", daemon=True).start()
+        await ended
+
+    def stop(self) -> None:
+        """Passes it on."""
+        self._stopped.set()
+        if self._worker is not None:
+            self._worker.stop()
+
+
+class Processes(Crew):
+    """Worker processes, kept alive by `tabellion worker`."""
+
+    def __init__(self, count: int, file: Path | None, environment: str, grace: float) -> None:
+        self._grace = grace
+        self._asked = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        options = ["--config", str(file)] if file is not None else []
+        self._command = [
+            sys.executable, "-m", "tabellion", *options, "--queues", "documents", "worker",
+            "--processes", str(count), "--environment", environment,
+        ]  # fmt: skip
+
+    async def run(self) -> None:
+        """Works until stopped; an end that nobody asked for is an error."""
+        # A session of its own: Ctrl-C in the terminal reaches us only, and is passed on once.
+        self._process = subprocess.Popen(  # noqa: S603 - our own command line
+            self._command, start_new_session=True, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent
+        )
+        if self._asked:
+            self._process.send_signal(signal.SIGTERM)
+        code = await asyncio.to_thread(self._process.wait)
+        if code and not self._asked:
+            raise TabellionError(f"the workers ended with exit code {code}: their messages above say why")
+
+    def stop(self) -> None:
+        """Passes it on; what has not ended in time is killed."""
+        self._asked += 1
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            if self._asked == 1:
+                asyncio.get_running_loop().call_later(self._grace + GOODBYE, process.kill)
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> None:
+    if ended.done():
+        return
+    if failure is None:
+        ended.set_result(None)
+    else:
+        ended.set_exception(failure)
+
+
+async def _bury(store: Store) -> None:
+    """Ends the leases of workers of this machine that were killed, so that their documents need not wait for it."""
+    for one in await roster.members(store, alive=False):
+        if one["ending"] is None and one["host"] == socket.gethostname() and _is_gone(one["pid"]):
+            await roster.leave(store, one["id"], "was killed", crashed=True)
+
+
+def _is_gone(pid: int) -> bool:
+    if pid == os.getpid():
+        return True  # in a container the next process often has the last one's number
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

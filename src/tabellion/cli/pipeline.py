@@ -1,0 +1,92 @@
+"""The document pipeline as it is configured: where its files lie, what reads them, and its queues."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING
+
+from tabellion.config import Config, model
+from tabellion.engine.errors import Busy, Unreachable
+from tabellion.engine.guard import Rules
+from tabellion.pipelines.documents.blobs import Blobs
+from tabellion.pipelines.documents.lake import Lake
+from tabellion.pipelines.documents.settings import Settings, Types
+from tabellion.pipelines.documents.webhooks import outbox, webhooks_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.queue import Queue
+    from tabellion.engine.store import Store
+    from tabellion.reading.sandbox import Sandbox
+
+
+def settings_of(config: Config, environment: Environment | None = None, sandbox: Sandbox | None = None) -> Settings:
+    """What the configuration says of documents, for this environment (the first).
+
+    A file goes when no document of its database has it, so each database has folders of its own: the first has the data
+    folder and the lake themselves, every other a folder of its name in them.
+    """
+    below = environment.name if environment is not None and environment != config.environments[0] else None
+    return Settings(
+        blobs=Blobs((config.data / below if below else config.data) / "blobs"),
+        lake=Lake(f"{config.lake.rstrip('/')}/{below}" if below else config.lake),
+        types=Types(config.types),
+        model=functools.partial(model, config=config),
+        models={name: str(entry.get("gate") or name) for name, entry in config.models.items()},
+        outbox=outbox,
+        sandbox=sandbox,
+    )
+
+
+def queues_of(config: Config, settings: Settings | None = None) -> list[Queue]:
+    """Every queue that the document service works, with its handler; `settings`: for one environment alone."""
+    from tabellion.pipelines.documents.queues import documents_queues
+
+    others = {} if settings else {one.name: settings_of(config, one) for one in config.environments[1:]}
+    queues = documents_queues(settings or settings_of(config), others)
+    return [*queues, webhooks_queue(Rules.of(config.allow))]
+
+
+def prepare_all(environments: Iterable[Environment]) -> None:
+    """The same in every environment that answers; a worker waits for the others, and asks again."""
+
+    async def one(environment: Environment) -> None:
+        store = environment.store()
+        try:
+            await prepare(store)
+        except (Unreachable, Busy):
+            pass
+        finally:
+            await store.close()
+
+    async def every() -> None:
+        await asyncio.gather(*(one(environment) for environment in environments))
+
+    asyncio.run(every())
+
+
+async def script(store: Store) -> str:
+    """The SQL that makes or updates those tables, for someone who may run it; empty where they are up to date."""
+    from tabellion.pipelines.documents import endpoints, tables
+    from tabellion.web import tables as web_tables
+
+    version = await tables.version(store.database)
+    made = [tables.script(store.dialect, version)] if version < tables.CURRENT else []
+    if not await endpoints.exist(store):
+        made += [f"{text};\n" for text in endpoints.statements(store.dialect)]
+    if not await web_tables.exist(store):
+        made += [f"{text};\n" for text in web_tables.statements(store.dialect)]
+    return "".join(made)
+
+
+async def prepare(store: Store) -> None:
+    """Sees to it that every table of the document service is there."""
+    from tabellion.pipelines.documents import endpoints, tables
+    from tabellion.web import tables as web_tables
+
+    await tables.prepare(store)
+    await endpoints.prepare(store)
+    await web_tables.prepare(store)

@@ -1,0 +1,74 @@
+"""`tabellion up`: the document service in one command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+
+
+def up(
+    context: typer.Context,
+    port: Annotated[
+        int | None, typer.Option("--port", "-p", min=0, max=65535, help="The API's port; 0 picks one. [default: 8080]")
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="The API's address. [default: 127.0.0.1]")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", "-d", help="The folder of everything it keeps. [default: ./tabellion-data]")
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Submit samples and show what becomes of them.")] = False,
+    until_done: Annotated[
+        bool, typer.Option("--until-done", help="Stop once every document has ended; for scripts and CI.")
+    ] = False,
+    consume: Annotated[
+        Path | None, typer.Option("--consume", help="Take documents from this folder.", file_okay=False)
+    ] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="With --consume: from the folders below it too.")] = False,
+    workers: Annotated[
+        int, typer.Option("--workers", "-w", min=0, help="0: only the API; 1: in this process; more: processes.")
+    ] = 1,
+    environment: Annotated[
+        str | None, typer.Option("--environment", "-e", help="Which environment. [default: the first]")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+) -> None:
+    """Run the document service: its API and its worker, on SQLite unless a database is configured.
+
+    The first start makes the data folder and an admin key, which is shown once and kept in its `admin.key`. Ctrl-C
+    ends it in order: requests are answered, documents are finished or handed back. A second Ctrl-C does not wait.
+
+    Examples:
+
+        tabellion up
+
+        tabellion up --demo
+
+        tabellion up --port 9000 --data /srv/tabellion --consume /srv/inbox
+    """
+    from tabellion.cli.installation import Installation
+    from tabellion.cli.load import environment_named
+
+    config = configured(context, data)
+    place = environment_named(config, environment) if environment else config.environments[0]
+    installation = Installation(
+        config, place, host=host or config.host, port=config.port if port is None else port, workers=workers,
+        consume=consume, deep=deep, demo=demo, until_done=until_done, as_json=json, file=context.obj["config"],
+    )  # fmt: skip
+    code = asyncio.run(installation.run())
+    if code:
+        raise typer.Exit(code)
+
+
+def configured(context: typer.Context, data: Path | None) -> Config:
+    """The configuration, with the data folder that was named in place of its own; children inherit it."""
+    from tabellion.cli.load import config_of
+
+    if data is not None:
+        os.environ["TABELLION_DATA"] = str(data.expanduser().absolute())
+    return config_of(context)

@@ -1,0 +1,164 @@
+"""`tabellion webhooks`: who is told when a document has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tabellion.engine.store import Store
+
+webhooks = typer.Typer(
+    help="Add, list and change the endpoints that are told when a document has ended. Each has --json.",
+    epilog="Examples: `tabellion webhooks add https://erp.example.com/hook` · `tabellion webhooks list --json` · "
+    "`tabellion webhooks rotate we_12ab`",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+Id = Annotated[str, typer.Argument(help="The endpoint's id.", metavar="ID")]
+Place = Annotated[
+    str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@webhooks.command("add")
+def add(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(help="Where to POST to.", metavar="URL")],
+    event: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this event; may be repeated. `none`: only documents that name it. [default: all]"),
+    ] = None,
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Add an endpoint and print its secret, this once.
+
+    Examples:
+
+        tabellion webhooks add https://erp.example.com/hook
+
+        tabellion webhooks add https://erp.example.com/hook --event document.failed
+    """
+    from tabellion.engine import guard
+    from tabellion.pipelines.documents import endpoints
+
+    guard.parse(url)  # an address that no delivery would be made to is refused now
+    events = tuple(event) if event else (endpoints.EVERYTHING,)
+    made = _do(context, environment, lambda store: endpoints.add(store, url, () if events == ("none",) else events))
+    told = {"id": made.id, "url": made.url, "events": list(made.events), "secret": made.secret}
+    _tell(json, told, f"{made.id} is told at {made.url}\nits secret, shown this once: {made.secret}")
+
+
+@webhooks.command("list")
+def show(context: typer.Context, environment: Place = None, json: Json = False) -> None:
+    """Show the endpoints and how their deliveries stand.
+
+    Example:
+
+        tabellion webhooks list
+    """
+    from tabellion.cli import output
+    from tabellion.pipelines.documents import endpoints
+
+    found = _do(context, environment, endpoints.listing)
+    if json:
+        output.as_json(found)
+    elif not found:
+        typer.echo("nobody is told yet: tabellion webhooks add URL")
+    else:
+        headings = ("endpoint", "url", "events", "pending", "delivered", "failed", "disabled")
+        rows = [
+            (one["id"], one["url"], ", ".join(one["events"]) or "none", one["pending"], one["delivered"],
+             one["failed"], one["disabled_why"])
+            for one in found
+        ]  # fmt: skip
+        output.show(output.table("", headings, rows))
+
+
+@webhooks.command("rotate")
+def rotate(context: typer.Context, id: Id, environment: Place = None, json: Json = False) -> None:  # noqa: A002
+    """Replace an endpoint's secret; the old one signs beside it for a day.
+
+    Example:
+
+        tabellion webhooks rotate we_12ab
+    """
+    from tabellion.pipelines.documents import endpoints
+
+    secret = _do(context, environment, lambda store: endpoints.rotate(store, id))
+    _tell(json, {"id": id, "secret": secret}, f"the new secret of {id}, shown this once: {secret}")
+
+
+@webhooks.command("disable")
+def disable(
+    context: typer.Context,
+    id: Id,  # noqa: A002
+    reason: Annotated[str, typer.Option(help="Shown to whoever wonders.")] = "disabled by hand",
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Send nothing to an endpoint any more.
+
+    Example:
+
+        tabellion webhooks disable we_12ab --reason "moves on Monday"
+    """
+    from tabellion.pipelines.documents import endpoints
+
+    _do(context, environment, lambda store: endpoints.disable(store, id, reason))
+    _tell(json, {"id": id, "disabled": reason}, f"{id} is told nothing; `tabellion webhooks enable {id}` ends it")
+
+
+@webhooks.command("enable")
+def enable(context: typer.Context, id: Id, environment: Place = None, json: Json = False) -> None:  # noqa: A002
+    """Send to a disabled endpoint again.
+
+    Example:
+
+        tabellion webhooks enable we_12ab && tabellion retry webhooks --error "is disabled"
+    """
+    from tabellion.pipelines.documents import endpoints
+
+    _do(context, environment, lambda store: endpoints.enable(store, id))
+    _tell(json, {"id": id, "disabled": None}, f"{id} is told again; `tabellion retry webhooks` sends what was parked")
+
+
+@webhooks.command("remove")
+def remove(context: typer.Context, id: Id, environment: Place = None, json: Json = False) -> None:  # noqa: A002
+    """Forget an endpoint and what was to be sent to it.
+
+    Example:
+
+        tabellion webhooks remove we_12ab
+    """
+    from tabellion.pipelines.documents import endpoints
+
+    _do(context, environment, lambda store: endpoints.remove(store, id))
+    _tell(json, {"id": id, "removed": True}, f"{id} is forgotten")
+
+
+def _do(context: typer.Context, environment: str | None, move: Callable[[Store], Awaitable[Any]]) -> Any:
+    from tabellion.cli.load import config_of, environment_named
+    from tabellion.pipelines.documents import endpoints
+
+    async def run() -> Any:
+        async with environment_named(config_of(context), environment).store() as store:
+            await endpoints.prepare(store)
+            return await move(store)
+
+    return asyncio.run(run())
+
+
+def _tell(json: bool, value: dict[str, Any], sentence: str) -> None:
+    if json:
+        from tabellion.cli import output
+
+        output.as_json(value)
+    else:
+        typer.echo(sentence)

@@ -1,0 +1,99 @@
+"""tabellion compact: days, tables, JSON, and the exit codes that scripts read."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion.cli.app import COMMANDS, app
+from tabellion.cli.compact import compact
+from tabellion.pipelines.documents.lake import Lake
+from tabellion.pipelines.documents.outputs import write
+from tests.cli.project import Project
+from tests.pipelines.documents.results import LEASE, document, lease
+
+if "compact" not in COMMANDS:
+    app.command("compact")(compact)
+
+
+@pytest.fixture(autouse=True)
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """A lake with three documents of one day and one of today, and a type of one's own that writes elsewhere."""
+    own = LEASE.replace("name: lease", "name: sale") + "output: {parquet: 'sales/{id}.parquet'}\n"
+    (tmp_path / "types").mkdir()
+    (tmp_path / "types" / "sale.yaml").write_text(own)
+    monkeypatch.setenv("TABELLION_TYPES", str(tmp_path / "types"))
+    monkeypatch.setenv("TABELLION_LAKE", str(tmp_path / "lake"))
+    made = Lake(tmp_path / "lake")
+
+    async def fill() -> None:
+        await write(made, document("01"), lease())
+        await write(made, document("02"), lease())
+        await write(made, document("03"), lease(own))
+        await write(made, document("04", created_at=datetime.now(UTC)), lease())
+
+    asyncio.run(fill())
+    return made
+
+
+def told(project: Project, *words: str) -> list[dict[str, Any]]:
+    return list(project.json("compact", *words))
+
+
+def test_every_day_before_today_is_put_together(lite: Project) -> None:
+    """With a table for people and JSON for programs; again, nothing is written."""
+    result = lite.run("compact")
+    assert result.exit_code == 0
+    assert "2024-02-28" in result.stdout
+    [again] = told(lite)
+    assert (again["day"], again["rows"], again["small"], again["files"]) == ("2024-02-28", 3, 3, [])
+
+
+def test_a_day_that_is_named_is_put_together_whichever_it_is(lite: Project, lake: Lake) -> None:
+    """Today too; small files go only after a while."""
+    today = datetime.now(UTC).date()
+    [one] = told(lite, str(today), "--remove")
+    assert (one["rows"], one["removed"], one["kept"]) == (1, 0, 1)
+    first, second = told(lite, str(today), "2024-02-28", "--remove", "--grace", "0")
+    assert (first["removed"], second["removed"]) == (1, 3)
+    shown = lite.run("compact", "2024-02-28", "--remove").stdout
+    assert "removed" in shown
+    left = [entry.path for entry in asyncio.run(lake.list()) if entry.path.endswith(".parquet")]
+    assert len(left) == 3
+    assert all("/daily/" in path for path in left)
+
+
+def test_another_lake_may_be_named(lite: Project, tmp_path: Path) -> None:
+    """One without files has nothing to put together."""
+    result = lite.run("compact", "--lake", str(tmp_path / "empty"))
+    assert (result.exit_code, result.stdout) == (
+        0, "there is nothing to put together: no day before today has Parquet files\n",
+    )  # fmt: skip
+
+
+def test_what_is_no_day_is_usage(lite: Project) -> None:
+    """Exit code 2."""
+    result = lite.run("compact", "yesterday")
+    assert result.exit_code == 2
+    assert "2024-02-29" in result.stderr
+
+
+def test_strange_files_are_exit_code_6(lite: Project, lake: Lake) -> None:
+    """They are named on standard error, and the rest is done."""
+    asyncio.run(lake.put("parquet/2024/02/28/05.parquet", b"hello"))
+    result = lite.run("compact")
+    assert result.exit_code == 6
+    assert "parquet/2024/02/28/05.parquet: it is no Parquet file" in result.stderr
+    assert "2024-02-28" in result.stdout
+
+
+def test_a_broken_type_is_a_warning(lite: Project, tmp_path: Path) -> None:
+    """The others' files are put together all the same."""
+    (tmp_path / "types" / "bad.yaml").write_text("name: [")
+    result = lite.run("compact")
+    assert result.exit_code == 0
+    assert "warning: " in result.stderr

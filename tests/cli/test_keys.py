@@ -1,0 +1,57 @@
+"""`tabellion keys`: made and shown once, listed without secrets, revoked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tabellion.web import keys
+from tests.cli.project import Project
+from tests.working import ask
+
+
+@pytest.fixture
+def project(tmp_path: Path, url: str) -> Project:
+    """A project with one environment, prod."""
+    return Project(tmp_path, url)
+
+
+def test_a_key_is_made_listed_and_revoked(project: Project) -> None:
+    """The key alone on standard output, the rest beside it; it works until it is revoked."""
+    made = project.run("keys", "create", "--role", "operator", "--name", "mail room", "--days", "30")
+    assert made.exit_code == 0, made.output
+    text = made.stdout.strip()
+    assert re.fullmatch(r"tab_prod_[0-9a-f]{12}_[0-9a-f]{64}", text)
+    assert "not shown again" in made.stderr
+    key = keys.parse(text)
+    assert key is not None
+    holder = ask(project.url, lambda store: keys.holder(store, key))
+    assert holder is not None
+    assert holder.name == "mail room"
+    [row] = project.json("keys", "list")
+    assert (row["id"], row["role"], row["name"], row["state"]) == (key.id, "operator", "mail room", "active")
+    assert row["expires_at"] > row["created_at"]
+    shown = project.run("keys", "list").output
+    assert "mail room" in shown
+    assert key.secret not in shown
+    assert project.run("keys", "revoke", key.id).exit_code == 0
+    assert ask(project.url, lambda store: keys.holder(store, key)) is None
+    assert project.run("keys", "revoke", key.id).exit_code == 5
+
+
+def test_a_key_as_json(project: Project) -> None:
+    """For scripts."""
+    made = project.json("keys", "create", "--role", "viewer")
+    assert (made["environment"], made["role"], made["name"]) == ("prod", "viewer", "")
+    assert made["key"].startswith(f"tab_prod_{made['id']}_")
+    assert project.json("keys", "revoke", made["id"]) == {"id": made["id"], "revoked": True}
+
+
+def test_a_role_that_is_none_is_refused(project: Project) -> None:
+    """With the roles there are; and one must be said."""
+    refused = project.run("keys", "create", "--role", "root")
+    assert refused.exit_code == 3
+    assert "viewer, reviewer, operator, admin" in str(refused.exception)
+    assert project.run("keys", "create").exit_code == 2

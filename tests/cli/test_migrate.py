@@ -1,0 +1,59 @@
+"""`tabellion migrate`: the register everywhere, the document service's tables where nothing else is configured."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from tabellion import Store
+from tabellion.cli.app import app
+from tests.cli.project import Project
+
+OURS = {"documents", "review_items", "webhook_endpoints", "webhook_deliveries", "api_keys"}
+
+
+def tables(file: Path) -> set[str]:
+    """The tables of a SQLite file."""
+    connection = sqlite3.connect(file)
+    try:
+        return {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    finally:
+        connection.close()
+
+
+def test_a_project_with_queues_of_its_own_gets_the_register_only(lite: Project) -> None:
+    """No table of a service that it does not use."""
+    assert lite.run("migrate").exit_code == 0
+    found = tables(lite.folder / "work.db")
+    assert "tabellion_attempts" in found
+    assert not OURS & found
+
+
+def test_without_queues_the_document_service_gets_its_tables(tmp_path: Path, url: str) -> None:
+    """Made at once, or as SQL that makes the same; a second time there is nothing to do."""
+    file = tmp_path / "documents.toml"
+    file.write_text(f'[environments]\nprod = "{url}"\n')
+
+    def run(*words: str) -> str:
+        result = CliRunner().invoke(app, ["--config", str(file), "migrate", *words])
+        assert result.exit_code == 0, result.output
+        return str(result.output)
+
+    async def there() -> bool:
+        async with Store(url) as store:
+            return all([await store.table(name) is not None for name in OURS])
+
+    script = run("--sql")
+    assert not asyncio.run(there())
+    assert all(f"CREATE TABLE {name}" in script or f"CREATE TABLE IF NOT EXISTS {name}" in script for name in OURS)
+    if url.startswith("sqlite"):
+        connection = sqlite3.connect(tmp_path / "by-hand.db")
+        connection.executescript(script)
+        connection.close()
+        assert tables(tmp_path / "by-hand.db") >= OURS
+    run()
+    assert asyncio.run(there())
+    assert "CREATE" not in run("--sql")

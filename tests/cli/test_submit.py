@@ -1,0 +1,109 @@
+"""`tabellion submit`: files, folders and patterns; over HTTP or straight in; exit codes that scripts can read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion.pipelines.documents.samples import samples
+from tests.cli.running import CLEAN, Service, running
+from tests.owner import owning
+
+SAMPLES = {one.name: one for one in samples(scans=False)}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with two letters, one of them again, a locked one, and something else."""
+    folder = tmp_path / "files"
+    (folder / "below").mkdir(parents=True)
+    (folder / "a.pdf").write_bytes(SAMPLES["en-invoice-1.pdf"].content)
+    (folder / "again.pdf").write_bytes(SAMPLES["en-invoice-1.pdf"].content)
+    (folder / "below" / "b.pdf").write_bytes(SAMPLES["fr-invoice-1.pdf"].content)
+    (folder / "locked.pdf").write_bytes(SAMPLES["locked.pdf"].content)
+    (folder / "notes.txt").write_text("notes")
+    return folder
+
+
+def submit(data: Path, *words: str, **variables: str) -> tuple[int, Any, str]:
+    """The command with --json: exit code, what it printed, and its errors."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
+    done = subprocess.run(
+        [sys.executable, "-m", "tabellion", "submit", "--data", str(data), "--json", *words], capture_output=True,
+        text=True, check=False, env=kept | variables, timeout=100,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
+
+
+def test_straight_into_the_database(tmp_path: Path, files: Path) -> None:
+    """With no server the rows are written, for whoever works them later; copies are found out at once."""
+    code, results, _ = submit(tmp_path / "data", str(files))
+    assert code == 0
+    assert [Path(one["file"]).name for one in results] == ["a.pdf", "again.pdf", "b.pdf", "locked.pdf"]
+    assert {one["status"] for one in results} == {"queued"}
+    assert sum(one["duplicate_of"] is not None for one in results) == 1
+    with owning(f"sqlite:///{tmp_path}/data/tabellion.db", create=False) as owner:
+        rows = owner("SELECT name, status, model FROM documents ORDER BY name")
+    assert [row["name"] for row in rows] == ["a.pdf", "again.pdf", "b.pdf", "locked.pdf"]
+
+
+def test_waiting_tells_how_each_one_ended(tmp_path: Path, files: Path) -> None:
+    """Beside a running service, straight in: 6 where some failed, 0 where none did."""
+    with running(tmp_path / "data") as service:
+        service.said("started")
+        code, results, _ = submit(tmp_path / "data", "--wait", str(files))
+        assert code == 6
+        told = {Path(one["file"]).name: one for one in results}
+        assert sorted(one["status"] for one in results) == ["completed", "completed", "duplicate", "failed"]
+        assert told["locked.pdf"]["error"]["code"] == "pdf_encrypted"
+        assert submit(tmp_path / "data", "--wait", str(files / "a.pdf"))[0] == 0
+        assert service.stop() == 0
+
+
+def test_over_http(tmp_path: Path, files: Path) -> None:
+    """With the key of the data folder or of the environment; what the server refuses is told; patterns are expanded."""
+    with running(tmp_path / "data") as service:
+        code, results, _ = submit(tmp_path / "data", "--url", service.url, "--wait", str(files / "[ab]*.pdf"))
+        assert code == 0
+        assert sorted(one["status"] for one in results) == ["completed", "duplicate"]
+        code, results, _ = submit(
+            tmp_path / "elsewhere", "--url", service.url, str(files / "notes.txt"), TABELLION_KEY=service.key
+        )
+        assert (code, results[0]["status"], results[0]["error"]["code"]) == (5, "refused", "type_unsupported")
+        code, _, said = submit(tmp_path / "elsewhere", "--url", service.url, str(files), TABELLION_KEY="tab_no")
+        assert (code, "does not accept the key" in said) == (3, True)
+        _unknown_type(service, tmp_path, files)
+        assert service.stop() == 0
+
+
+def _unknown_type(service: Service, tmp_path: Path, files: Path) -> None:
+    for words in ((), ("--url", service.url)):
+        code, results, _ = submit(tmp_path / "data", *words, "--type", "poem", str(files / "a.pdf"))
+        assert (code, results[0]["status"]) == (5, "refused"), words
+
+
+def test_no_server_and_no_key(tmp_path: Path, files: Path) -> None:
+    """One sentence each, exit code 3."""
+    code, _, said = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files), TABELLION_KEY="x")
+    assert (code, "no server answers at http://127.0.0.1:1" in said) == (3, True)
+    code, _, said = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files))
+    assert (code, "wants an API key" in said) == (3, True)
+
+
+def test_what_is_not_there_or_no_document(tmp_path: Path, files: Path) -> None:
+    """Some refused is 6, all refused is 5, nothing to submit is a usage error."""
+    code, results, _ = submit(
+        tmp_path / "data", str(files / "a.pdf"), str(files / "none.pdf"), str(files / "notes.txt")
+    )
+    assert code == 6
+    assert [one.get("error", {}).get("code") for one in results] == [None, "file_missing", "type_unsupported"]
+    assert submit(tmp_path / "data", str(files / "none.pdf"))[0] == 5
+    (tmp_path / "empty").mkdir()
+    assert submit(tmp_path / "data", str(tmp_path / "empty"))[0] == 2

@@ -1,0 +1,210 @@
+"""`tabellion up`: one command that serves, works, watches, and ends in order."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tabellion.pipelines.documents.samples import samples
+from tests.cli.running import CLEAN, descendants, running
+from tests.waiting import eventually
+
+SAMPLES = {one.name: one for one in samples(scans=False)}
+LETTER = SAMPLES["en-invoice-1.pdf"]
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process, zombies not counted."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_first_start_a_document_and_a_clean_end(tmp_path: Path) -> None:
+    """A private folder, a key that is shown once, a document read through the API, and Ctrl-C ends all of it with 0."""
+    data = tmp_path / "data"
+    with running(data) as service:
+        started = service.said("started")
+        assert stat.S_IMODE(data.stat().st_mode) == 0o700
+        assert stat.S_IMODE((data / "admin.key").stat().st_mode) == 0o600
+        assert started["key"] == service.key
+        made = service.upload(LETTER.content, LETTER.name)
+        status, document = service.ask("GET", f"/api/documents/{made['id']}?wait=60")
+        assert (status, document["status"]) == (200, "completed"), document
+        assert document["fields"]["total"]["value"] == LETTER.truth["total"]
+        assert service.ask("GET", "/readyz")[1]["status"] == "ready"
+        children = descendants(service.process.pid)
+        assert service.stop() == 0
+        assert [line["event"] for line in service.lines] == ["started", "stopping", "stopped"]
+        assert not [pid for pid in children if alive(pid)]
+        assert service.key not in service.errors
+    with running(data) as service:
+        started = service.said("started")
+        assert "key" not in started
+        assert Path(started["key_file"]).read_text().strip() == service.key
+        assert service.ask("GET", f"/api/documents/{made['id']}")[1]["status"] == "completed"
+        assert service.stop(signal.SIGTERM) == 0
+
+
+def test_a_request_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
+    """Someone who waits for a document hears something, and the server is gone afterwards."""
+    with running(tmp_path / "data", "--workers", "0") as service:
+        made = service.upload(LETTER.content, LETTER.name)
+        connection = http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=60)
+        connection.request(
+            "GET", f"/api/documents/{made['id']}?wait=60", headers={"Authorization": f"Bearer {service.key}"}
+        )
+        service.process.send_signal(signal.SIGINT)
+        response = connection.getresponse()
+        assert (response.status, b'"queued"' in response.read()) == (200, True)
+        connection.close()
+        assert service.wait() == 0
+
+
+def test_a_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
+    """Documents in work are handed back, and the exit code tells."""
+    with running(tmp_path / "data", TABELLION_GRACE="300") as service:
+        many = [service.upload(one.content, one.name) for one in SAMPLES.values() if one.ending == "completed"]
+        service.process.send_signal(signal.SIGINT)
+        service.said("stopping")
+        service.process.send_signal(signal.SIGINT)
+        assert service.wait(30) == 130
+    with running(tmp_path / "data", "--until-done") as service:
+        assert service.wait(90) == 0
+    with running(tmp_path / "data", "--workers", "0") as service:
+        for made in many:
+            assert service.ask("GET", f"/api/documents/{made['id']}")[1]["status"] == "completed"
+
+
+def test_a_port_in_use_and_a_folder_in_use(tmp_path: Path) -> None:
+    """One sentence and exit code 3, and nothing was made."""
+
+    def tried(*words: str) -> tuple[int, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
+        done = subprocess.run(
+            [sys.executable, "-m", "tabellion", "up", *words], capture_output=True, text=True, check=False, env=kept,
+            timeout=60,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stderr
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        code, said = tried("--port", port, "--data", str(tmp_path / "new"))
+        assert code == 3
+        assert said.startswith(f"error: cannot listen on 127.0.0.1:{port}: Address already in use")
+        assert not (tmp_path / "new").exists()
+    with running(tmp_path / "data") as service:
+        service.said("started")
+        code, said = tried("--port", "0", "--data", str(tmp_path / "data"))
+        assert code == 3
+        assert "another `tabellion up` uses" in said
+        assert service.stop() == 0
+    (tmp_path / "file").touch()
+    assert tried("--port", "0", "--data", str(tmp_path / "file"))[0] == 3
+
+
+def test_the_demo_ends_by_itself_when_told_to(tmp_path: Path) -> None:
+    """Samples of every kind come to their ends, and `--until-done` ends the command with 0."""
+    with running(tmp_path / "data", "--demo", "--until-done") as service:
+        assert service.wait(110) == 0
+        assert service.said("demo") == {
+            "event": "demo", "completed": 31, "duplicate": 4, "failed": 3, "refused": 2,
+        }  # fmt: skip
+
+
+def test_a_watched_folder(tmp_path: Path) -> None:
+    """What lies in it is read and set aside; what cannot be read has its reason beside it."""
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    (inbox / "letter.pdf").write_bytes(LETTER.content)
+    (inbox / "locked.pdf").write_bytes(SAMPLES["locked.pdf"].content)
+    (inbox / "notes.txt").write_text("notes")
+    with running(tmp_path / "data", "--consume", str(inbox)) as service:
+        eventually(lambda: (inbox / "consumed" / "letter.pdf").exists(), within=60)
+        eventually(lambda: (inbox / "failed" / "locked.pdf.reason.json").exists(), within=60)
+        eventually(lambda: (inbox / "failed" / "notes.txt.reason.json").exists(), within=60)
+        assert service.stop() == 0
+        assert {line["file"] for line in service.lines if line["event"] == "file_failed"} == {"locked.pdf", "notes.txt"}
+    (inbox / "another.pdf").write_bytes(SAMPLES["fr-invoice-1.pdf"].content)
+    with running(tmp_path / "data", "--consume", str(inbox), "--until-done") as service:
+        assert service.wait(60) == 0
+    assert (inbox / "consumed" / "another.pdf").exists()
+
+
+def test_a_signal_in_the_middle_of_the_start_ends_it(tmp_path: Path) -> None:
+    """It has its folder and not yet its server: it ends in order all the same."""
+    for number in range(3):
+        data = tmp_path / f"data-{number}"
+        with running(data) as service:
+            eventually(lambda data=data: (data / "tabellion.db").exists(), every=0.001)  # type: ignore[misc]
+            assert service.stop(signal.SIGTERM) == 0
+            assert service.lines[-1]["event"] == "stopped"
+
+
+def test_nobody_listens_to_what_it_says(tmp_path: Path) -> None:
+    """A reader that has gone, as of `tabellion up | head -1`, costs it neither its service nor its orderly end."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
+    command = [sys.executable, "-m", "tabellion", "up", "--data", str(tmp_path / "data"), "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=kept) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline()
+            process.stdout.close()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def test_workers_in_processes_of_their_own(tmp_path: Path) -> None:
+    """Two of them read; all end with the command, and when it is killed they go too."""
+    with running(tmp_path / "data", "--workers", "2") as service:
+        made = service.upload(LETTER.content, LETTER.name)
+        assert service.ask("GET", f"/api/documents/{made['id']}?wait=60")[1]["status"] == "completed"
+        children = descendants(service.process.pid)
+        assert len(children) >= 3
+        assert service.stop() == 0
+        assert not [pid for pid in children if alive(pid)]
+    with running(tmp_path / "data", "--workers", "2") as service:
+        service.said("started")
+        children = eventually(lambda: descendants(service.process.pid))
+        service.process.kill()
+        service.process.wait(10)
+        eventually(lambda: not [pid for pid in children if alive(pid)], within=60)
+
+
+def test_a_killed_service_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Documents that were in work when it died are read by the next one, without waiting for any lease."""
+    with running(tmp_path / "data") as service:
+        made = [service.upload(one.content, one.name) for one in list(SAMPLES.values())[:8]]
+        service.ask("GET", f"/api/documents/{made[0]['id']}?wait=30")
+        service.kill()
+    with running(tmp_path / "data", "--until-done") as service:
+        assert service.wait(50) == 0
+    with running(tmp_path / "data", "--workers", "0") as service:
+        statuses = {service.ask("GET", f"/api/documents/{one['id']}")[1]["status"] for one in made}
+    assert statuses == {"completed"}
+
+
+def test_a_key_that_was_lost_is_replaced(tmp_path: Path) -> None:
+    """Without the file, or with a key that no longer works, a new one is made and shown."""
+    data = tmp_path / "data"
+    with running(data) as service:
+        first = service.key
+        assert service.stop() == 0
+    (data / "admin.key").unlink()
+    with running(data) as service:
+        assert service.said("started")["key"] != first
+        assert service.ask("GET", "/api/documents")[0] == 200
+        assert service.stop() == 0

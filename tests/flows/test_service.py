@@ -1,0 +1,231 @@
+"""The document service as people run it: a session with curl, and a service that is killed again and again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from tabellion.models.fake.serving import Serving, serving
+from tabellion.pipelines.documents.samples import Sample, many, samples
+from tabellion.testing import verify
+from tests.cli.running import CLEAN, Service, running
+from tests.owner import owning
+from tests.pipelines.documents.receiver import receiving
+from tests.waiting import eventually
+from tests.working import ROOT
+
+#: `make chaos-documents` runs the whole of it: 200 documents, killed a dozen times.
+DOCUMENTS = int(os.environ.get("TABELLION_CHAOS_DOCUMENTS", "30"))
+KILLS = int(os.environ.get("TABELLION_CHAOS_KILLS", "3"))
+SEED = int(os.environ.get("TABELLION_CHAOS_SEED", "1"))
+PATIENCE = 60.0 + DOCUMENTS
+SETTINGS = """
+[models.gemini]
+key = "k"
+[gates.gemini]
+rate = 200
+min_rate = 200
+max_rate = 200
+"""
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/up.md"])
+def test_the_curl_session_of_the_docs(page: str, tmp_path: Path) -> None:
+    """Upload, status, result, export: the commands as they are printed do what they say."""
+    blocks = re.findall(r"```sh\n(# a session\n.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks, f"{page} has no session"
+    if not shutil.which("curl") or not shutil.which("jq"):
+        pytest.skip("curl and jq are not on this machine")
+    letter = samples(scans=False)[0]
+    (tmp_path / "invoice.pdf").write_bytes(letter.content)
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "tabellion"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tabellion "$@"\n')
+    command.chmod(0o755)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    script = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n" + blocks[0].replace("8080", port)
+    assert port in script
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    kept |= {"PATH": f"{tmp_path / 'bin'}:{kept['PATH']}", "TABELLION_PORT": port, "PYTHONPATH": paths}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=kept, capture_output=True, text=True,
+        timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"status":"completed"' in done.stdout.replace('": "', '":"')
+    assert letter.truth["total"] in done.stdout
+    table = (tmp_path / "documents.csv").read_text()
+    assert letter.truth["invoice_number"] in table
+    assert letter.truth["vendor"] in table
+
+
+def commanded(data: Path, *words: str) -> Any:
+    """A command beside the service, and what it printed as JSON."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
+    done = subprocess.run(
+        [sys.executable, "-m", "tabellion", *words, "--json"], env=kept | {"TABELLION_DATA": str(data)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_others_are_told_of_every_end(tmp_path: Path) -> None:
+    """Completed, failed and duplicate, signed; a receiver that is gone is left alone, and gets all of it afterwards."""
+    data = tmp_path / "data"
+    letter, locked = (one for one in samples(scans=False) if one.name in ("en-invoice-1.pdf", "locked.pdf"))
+    with receiving() as receiver, running(data, TABELLION_ALLOW="127.0.0.0/8") as service:
+        body = json.dumps({"url": receiver.url}).encode()
+        status, endpoint = service.ask("POST", "/api/webhooks", body, **{"Content-Type": "application/json"})
+        assert status == 201, endpoint
+        receiver.answers(410)
+        first = service.upload(letter.content, letter.name)["id"]
+        eventually(lambda: commanded(data, "webhooks", "list")[0]["failed"] == 1, within=60, every=0.5)
+        assert "410" in commanded(data, "webhooks", "list")[0]["disabled_why"]
+        receiver.answers(204)
+        commanded(data, "webhooks", "enable", endpoint["id"])
+        assert commanded(data, "retry", "webhooks", "--all") == {"queue": "webhooks", "retried": 1}
+        second = service.upload(letter.content, "copy.pdf")["id"]
+        third = service.upload(locked.content, locked.name)["id"]
+        eventually(lambda: len(receiver.got) == 4, within=60)
+        assert service.stop() == 0
+        assert endpoint["secret"] not in service.errors + json.dumps(service.lines)
+    gone, *told = (verify(headers, content, endpoint["secret"]) for _, headers, content in receiver.got)
+    assert gone == told[0]
+    assert {(one["type"], one["data"]["id"]) for one in told} == {
+        ("document.completed", first), ("document.duplicate", second), ("document.failed", third),
+    }  # fmt: skip
+    assert told[0]["data"]["fields"]["total"]["value"] == letter.truth["total"]
+    [failed] = (one["data"] for one in told if one["type"] == "document.failed")
+    assert failed["error"]["code"] == "pdf_encrypted"
+
+
+@pytest.fixture
+def fake() -> Iterator[Serving]:
+    """A model that takes its time."""
+    with serving(latency="0.05-0.3") as one:
+        yield one
+
+
+def calls(fake: Serving) -> int:
+    """How often the model was asked, once nobody is being answered any more."""
+    eventually(lambda: fake.report()["open"] == 0)
+    return int(fake.report()["requests"])
+
+
+def rows(data: Path, question: str) -> list[dict[str, Any]]:
+    """What the database says."""
+    with owning(f"sqlite:///{data}/tabellion.db", create=False) as owner:
+        return owner(question)
+
+
+def remembered(data: Path) -> int:
+    """Answers that were kept."""
+    return int(rows(data, "SELECT count(*) AS n FROM tabellion_memos WHERE reply IS NOT NULL")[0]["n"])
+
+
+def uploaded(service: Service, sample: Sample) -> str | None:
+    """The document's id; None when the service died meanwhile."""
+    try:
+        return str(service.upload(sample.content, sample.name, model="gemini", type="invoice")["id"])
+    except (OSError, HTTPException, ValueError):
+        return None
+
+
+@pytest.mark.timeout(PATIENCE * 4)
+def test_a_service_killed_again_and_again_loses_nothing(tmp_path: Path, fake: Serving) -> None:
+    """Every document that was taken in ends, outputs are whole, and no answer that was had is paid for twice."""
+    chance = random.Random(SEED)
+    data = tmp_path / "data"
+    (tmp_path / "tabellion.toml").write_text(SETTINGS)
+    variables = fake.environment | {"TABELLION_CONFIG": str(tmp_path / "tabellion.toml"), "TABELLION_CONCURRENCY": "8"}
+    todo = list(many(DOCUMENTS, SEED))
+    taken: dict[str, Sample] = {}
+    lost = 0
+    for _ in range(KILLS):
+        with running(data, **variables) as service:
+            service.said("started")
+            death = threading.Timer(chance.uniform(0.2, 3.0), service.kill)  # in the middle of whatever it does
+            death.start()
+            while todo and (made := uploaded(service, todo[0])):
+                taken[made] = todo.pop(0)
+            death.join()
+        now = calls(fake) - remembered(data)
+        assert now >= lost
+        lost = now
+    with running(data, **variables) as service:
+        while todo:
+            made = uploaded(service, todo[0])
+            assert made is not None
+            taken[made] = todo.pop(0)
+        eventually(lambda: _open(data) == 0, within=PATIENCE)
+        documents = {one: service.ask("GET", f"/api/documents/{one}")[1] for one in taken}
+        _assert_whole(data, documents)
+        for one, sample in taken.items():
+            _assert_ended(documents[one], sample)
+        assert service.stop() == 0
+
+    states = Counter(one["status"] for one in documents.values())
+    assert sum(states.values()) == DOCUMENTS
+    assert (
+        rows(data, "SELECT count(*) AS n FROM documents")[0]["n"] <= DOCUMENTS + KILLS
+    )  # one may have gone unanswered
+    assert states["completed"] > DOCUMENTS // 2
+    # A call that was under way when its asker was killed is lost with it; nothing else is paid for twice.
+    paid = {one["sha256"] for one in documents.values() if one["status"] in ("completed", "duplicate")}
+    assert calls(fake) - lost == remembered(data) >= len(paid)
+    assert remembered(data) <= len({one.content for one in taken.values() if one.ending != "failed"})
+
+
+def _open(data: Path) -> int:
+    [row] = rows(data, "SELECT count(*) AS n FROM documents WHERE status IN ('queued', 'processing')")
+    return int(row["n"])
+
+
+def _assert_ended(document: dict[str, Any], sample: Sample) -> None:
+    if sample.ending == "failed":
+        assert (document["status"], document["error"]["code"]) == ("failed", sample.why)
+    elif document["status"] == "failed":
+        # Two workers in a row died over it: set aside, with the evidence.
+        assert document["error"]["code"] == "worker_crashed"
+        assert document["error"]["message"]
+    else:
+        assert document["status"] in ("completed", "duplicate")
+        assert document["fields"]["total"]["value"] == sample.truth["total"]
+
+
+def _assert_whole(data: Path, documents: dict[str, dict[str, Any]]) -> None:
+    """Every output is there, is what its row says, and there is no other."""
+    named = set()
+    for one in documents.values():
+        if one["status"] not in ("completed", "duplicate"):
+            continue
+        for kind in ("json", "parquet"):
+            path = data / one["outputs"][kind]
+            named.add(path)
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == one["hashes"][kind]
+        told = json.loads((data / one["outputs"]["json"]).read_text())
+        assert told["sha256"] == one["sha256"]
+        assert pq.read_table(data / one["outputs"]["parquet"]).num_rows == 1
+    orphans = {path for kind in ("json", "parquet") for path in (data / kind).rglob("*.*")} - named
+    crashed = {id_ for id_, one in documents.items() if one["status"] == "failed"}
+    assert {path.stem for path in orphans if not path.name.startswith(".")} <= crashed
