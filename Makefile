@@ -60,6 +60,9 @@ bench-gates: $(READY) ## Measure gates: a fleet before a quota that moves, an ou
 	@$(BIN)/python -m bench.gates outage
 	@$(BIN)/python -m bench.gates calls
 
+bench-service: $(READY) ## Measure the document service: uploads, a model of three seconds, outputs, on PostgreSQL
+	@$(BIN)/python -m bench.service
+
 bench-reading: $(READY) ## Measure reading: cold start, documents and scanned pages a second, memory of a long PDF
 	@$(BIN)/python -m bench.reading
 
@@ -87,4 +90,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test check format chaos chaos-documents bench bench-gates bench-reading eval calibrate lock clean
+.PHONY: help setup run first-run test check format chaos chaos-documents bench bench-gates bench-reading bench-service eval calibrate lock clean

@@ -137,13 +137,17 @@ def upload(service: dict[str, Any], waiting: queue.Queue[bytes]) -> None:
 
 
 def group_memory(leader: int) -> dict[int, float]:
-    """Resident megabytes of a process group's members."""
-    found = {}
+    """Resident megabytes of a process and of all that come from it."""
+    parents, sizes = {}, {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError, IndexError):
-            if entry.name.isdigit() and int((entry / "stat").read_text().rsplit(")", 1)[1].split()[3]) == leader:
-                found[int(entry.name)] = int((entry / "statm").read_text().split()[1]) * 4096 / 1e6
-    return found
+            if entry.name.isdigit():
+                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                sizes[int(entry.name)] = int((entry / "statm").read_text().split()[1]) * 4096 / 1e6
+    family = {leader}
+    while more := {pid for pid, parent in parents.items() if parent in family and pid not in family}:
+        family |= more
+    return {pid: sizes[pid] for pid in family if pid in sizes}
 
 
 if __name__ == "__main__":
