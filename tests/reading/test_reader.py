@@ -198,3 +198,11 @@ def test_prose_has_no_type_and_no_fields(sandbox: Sandbox) -> None:
     reading = read_local(papers.pdf(("Once upon a time", "there was a page")), sandbox=sandbox, types=(), words=True)
     assert (reading.type, reading.fields, reading.issues) == (None, {}, ())
     assert "Once upon a time" in reading.text
+
+
+def test_a_lost_page_is_an_issue(sandbox: Sandbox) -> None:
+    """What could not be read may have said something else: the document is not accepted in silence."""
+    reading = read_local(papers.damaged(papers.pdf(INVOICE, pages=2), 2), sandbox=sandbox, types=())
+    assert [page.source for page in reading.pages] == ["text", "failed"]
+    assert ("page_failed", "warning") in [(issue.code, issue.severity) for issue in reading.issues]
+    assert reading.verdict != "accept"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tabellion.reading.fields.layout import Line, lay_out
 from tests.reading.fields.paper import paper
 
@@ -39,3 +41,15 @@ def test_a_span_of_a_line_has_its_own_box() -> None:
     left, _, right, _ = one.box_at(7, 13)
     assert (round(left * 80), round(right * 80)) == (7, 13)
     assert [word.text for word in one.words_at(7, 13)] == ["119.00"]
+
+
+def test_rows_of_a_skewed_page_are_told_on_the_level() -> None:
+    """What stands on one line of paper is one row, though it rises over the page."""
+    (page,) = paper("Bolt" + " " * 65 + "6.00\nNut" + " " * 66 + "4.00")
+    slope = 0.025
+    words = tuple(
+        replace(w, box=(w.box[0], w.box[1] + slope * w.box[0], w.box[2], w.box[3] + slope * w.box[2]))
+        for w in page.words
+    )
+    rows = lay_out([replace(page, words=words, slope=slope)]).rows
+    assert [[line.text for line in row] for row in rows] == [["Bolt", "6.00"], ["Nut", "4.00"]]

@@ -6,6 +6,7 @@ import pytest
 
 from tabellion.reading.fields.letterhead import clean_name, is_address
 from tabellion.reading.fields.parties import read_customer, read_vendor
+from tabellion.reading.fields.vendor import name_candidates
 from tests.reading.fields.paper import sheet
 
 
@@ -76,3 +77,28 @@ def test_a_name_is_cleaned_of_what_is_printed_around_it(text: str, name: str) ->
 def test_addresses_are_told_from_other_lines(text: str, yes: bool) -> None:
     """Streets and towns with their codes are addresses; phones and titles are not."""
     assert is_address(text) is yes
+
+
+def test_an_address_is_borrowed_from_the_small_print() -> None:
+    """Where only the name stands in the letterhead, its other mention says where it is at home."""
+    party = read_vendor(
+        sheet("Lumitec Lichtsysteme GmbH\n\n\n\n\n\nRechnung Nr. 5 vom 01.02.2024\nGesamtbetrag 5,00 €" + "\n" * 46
+              + "Lumitec Lichtsysteme GmbH · Auf der Höh 12 · 58511 Lüdenscheid · USt-IdNr. DE124480663")
+    )  # fmt: skip
+    assert (party.name, party.address.text) == ("Lumitec Lichtsysteme GmbH", "Auf der Höh 12, 58511 Lüdenscheid")
+
+
+LETTER = (
+    "ALPENBYTE" + "\n" * 8 + "Tischlerei Moos GmbH\nIndustriezeile 14\n68500 Dornbirn\n\nRechnung Nr. 5\n"
+    + "Gesamtbetrag 5,00 €" + "\n" * 42 + "Alpenbyte GmbH | Bregenzer Straße 28 | 69000 Bregenz\n"
+    + "UID ATU68811402 | IBAN AT48 2060 1000 0455 1237"
+)  # fmt: skip
+
+
+def test_what_speaks_for_a_name_is_told_in_features() -> None:
+    """The window is the addressee's, the small print and the line with the address are the sender's."""
+    found = {name: features for _, name, features in name_candidates(sheet(LETTER))}
+    customer, vendor = found["Tischlerei Moos GmbH"], found["Alpenbyte GmbH"]
+    assert (customer["window"], customer["imprint"], customer["sender_line"]) == (1.0, 0.0, 0.0)
+    assert (vendor["window"], vendor["imprint"], vendor["sender_line"]) == (0.0, 1.0, 1.0)
+    assert read_vendor(sheet(LETTER)).name == "Alpenbyte GmbH"

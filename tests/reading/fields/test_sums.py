@@ -95,3 +95,54 @@ def test_goods_do_not_make_a_tax() -> None:
     read = read_sums(bill, read_items(bill))
     assert read.total is not None
     assert (str(read.total.value), read.tax) == ("1200.00", None)
+
+
+def test_two_amounts_without_a_label_are_no_base_and_no_tax() -> None:
+    """A total alone proves nothing of what it may be made of."""
+    assert sums("Deposit paid in May   1000.00\nand in June            200.00\nTotal                 1200.00") == (
+        None, None, "1200.00",
+    )  # fmt: skip
+
+
+def test_an_item_is_not_the_tax_that_fits() -> None:
+    """Between a subtotal and a total that differ, what was sold is no tax, however well it fits."""
+    drawing = (
+        "Description   Qty   Price      Amount\nWork          1     800.00     800.00\n"
+        "Travel        1     200.00     200.00\n\nSubtotal   1000.00\nTotal      1200.00"
+    )
+    bill = sheet(drawing)
+    assert read_sums(bill, read_items(bill)).tax is None
+
+
+def test_one_amount_is_not_two_sums() -> None:
+    """The total is not its own subtotal."""
+    assert sums("VAT     17.00\nTotal  117.00") == (None, "17.00", "117.00")
+
+
+def test_what_was_paid_decides_between_two_totals() -> None:
+    """Cash less change beats the larger one."""
+    assert sums("TOTAL   40.00\nTOTAL   28.70\nCASH    50.00\nCHANGE  21.30", "receipt")[2] == "28.70"
+
+
+def test_an_item_under_the_heading_total_is_none() -> None:
+    """Even where it is larger than what is left to pay."""
+    drawing = (
+        "Description   Qty   Price    Total\nMachine       1     60.00    60.00\nReturned      1    -50.00   -50.00\n\n"
+        "Total due   10.00"
+    )
+    assert sums(drawing)[2] == "10.00"
+
+
+def test_words_about_tax_tell_subtotal_from_total() -> None:
+    """The same label with and without tax is two sums."""
+    drawing = "Rechnungsbetrag ohne USt.   100,00\nRechnungsbetrag inkl. USt.  119,00"
+    assert sums(drawing) == ("100.00", None, "119.00")
+
+
+def test_a_subtotal_before_a_discount_is_not_the_total() -> None:
+    """It is larger, and it is labelled as what it is."""
+    drawing = (
+        "SUBTOTAL        79.60\nDISCOUNT       -30.00\nTotal Amount    49.60\nServ Charge 10%  4.96\n"
+        "GST @ 6%         3.27\nRounding Adj    -0.03\nTotal Amount    57.80\nTOTAL        RM 57.80"
+    )
+    assert sums(drawing, "receipt")[2] == "57.80"

@@ -73,3 +73,32 @@ def test_freight_with_a_quantity_and_a_price_is_an_item() -> None:
         "15.00\n\nTotal   21.00"
     )
     assert [str(item.amount) for item in items(drawing)] == ["6.00", "15.00"]
+
+
+def test_a_sum_that_is_carried_over_is_no_item() -> None:
+    """What one page hands to the next was counted there."""
+    heading = "Description   Qty   Price    Amount\n"
+    first, second = (
+        heading + "Bolt          2     3.00     6.00",
+        heading + "Brought forward               6.00\nNut  4  1.00  4.00",
+    )
+    second = second.replace("Nut  4  1.00  4.00", "Nut           4     1.00     4.00")
+    assert [str(item.amount) for item in items(first, second)] == ["6.00", "4.00"]
+
+
+def test_a_table_goes_on_after_the_sum_of_its_page() -> None:
+    """Page sums end the table on their page, not in the document."""
+    heading = "Description   Qty   Price    Amount\n"
+    first = heading + "Bolt          2     3.00     6.00\nSubtotal                     6.00"
+    second = heading + "Nut           4     1.00     4.00\nTotal                       10.00"
+    assert [str(item.amount) for item in items(first, second)] == ["6.00", "4.00"]
+
+
+def test_what_stands_far_below_is_no_row() -> None:
+    """A payment slip has amounts in the same column."""
+    drawing = (
+        "Description   Qty   Price    Amount\nBolt          2     3.00     6.00"
+        + "\n" * 20
+        + "to be paid                   7.50"
+    )
+    assert [str(item.amount) for item in items(drawing)] == ["6.00"]

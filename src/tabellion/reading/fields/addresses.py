@@ -23,6 +23,7 @@ from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.values import days, fold_in_place
 
 LONGEST = 7  # lines of an address
+HOUSE = re.compile(r"[^\W\d_][^\d:@]*\s\d{1,4}\s?[a-zA-Z]?")  # a street that no list knows, told by its number
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,10 @@ def _inline(text: str, name: str) -> str:
     if not parts and name and text.startswith(name):
         parts = re.split(r"(?<=[^\W\d_]{3})\.\s+|\s+[-–]\s+", text[len(name) :].strip(" ,."))
     places: list[str] = []
-    for part in parts:
+    for before, part in zip(["", *parts], parts, strict=False):
         if is_place(part) and not IMPRINT.search(fold_in_place(part)):
+            if not places and POSTAL.match(fold_in_place(part)) and HOUSE.fullmatch(before.strip(" ,.")):
+                places.append(before.strip(" ,."))
             places.append(part.strip(" ,."))
         elif places:
             break
