@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
-from tabellion.web import health, pages
-from tabellion.web.api import documents, events, files, webhooks
+from tabellion.web.app import MODULES
 from tabellion.web.policy import OPEN, POLICY, ROLES, Role
 from tests.models.bills import bill
 from tests.web.live import Live, live, problem
 
-MODULES = (documents, events, files, webhooks, health, pages)
 GUARDED = sorted((method, path) for (method, path), role in POLICY.items() if role is not OPEN)
 
 

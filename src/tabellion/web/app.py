@@ -18,7 +18,7 @@ from tabellion.engine.guard import Rules
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables as document_tables
 from tabellion.pipelines.documents.settings import Settings, Types
-from tabellion.web import cursors, health, openapi, pages, tables
+from tabellion.web import cursors, health, openapi, reference, tables
 from tabellion.web.api import documents, events, files, webhooks
 from tabellion.web.auth import Door
 from tabellion.web.headers import Envelope
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     from tabellion.pipelines.documents.blobs import Blobs
     from tabellion.pipelines.documents.lake import Lake
 
+MODULES = (
+    health,
+    reference,
+    events,
+    documents,
+    files,
+    webhooks,
+)
 DESCRIPTION = "Documents in, checked data out. Errors are problems (RFC 9457) with a stable `code`."
 
 
@@ -97,7 +105,7 @@ def _assembled(config: Config, offices: Sequence[Office], limits: Limits) -> Fas
     app.state.pictures = Pictures(config.data / "pictures")
     app.state.cursor_key = cursors.installation_key(config.data)
     app.state.closing = asyncio.Event()
-    for module in (health, pages, events, documents, files, webhooks):
+    for module in MODULES:
         app.router.routes.extend(module.router.routes)
     app.add_middleware(Envelope)
     app.add_exception_handler(Problem, _problem)

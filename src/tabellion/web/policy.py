@@ -22,12 +22,17 @@ class Role(IntEnum):
 ROLES = {role.word: role for role in Role}
 OPEN = None  #: for everybody, without a key: nothing of anybody's can be seen there
 
-POLICY: dict[tuple[str, str], Role | None] = {
+Policy = dict[tuple[str, str], Role | None]
+
+SERVICE: Policy = {
     ("GET", "/healthz"): OPEN,
     ("GET", "/readyz"): OPEN,
     ("GET", "/docs"): OPEN,
     ("GET", "/docs/{file}"): OPEN,
     ("GET", "/openapi.json"): OPEN,
+}
+
+DOCUMENTS: Policy = {
     ("GET", "/api/documents"): Role.VIEWER,
     ("POST", "/api/documents"): Role.OPERATOR,
     ("GET", "/api/documents/events"): Role.VIEWER,
@@ -41,3 +46,13 @@ POLICY: dict[tuple[str, str], Role | None] = {
     ("POST", "/api/webhooks"): Role.ADMIN,
     ("DELETE", "/api/webhooks/{id}"): Role.ADMIN,
 }
+
+REVIEW: Policy = {}
+
+PEOPLE: Policy = {}
+
+PAGES: Policy = {}
+
+MONITOR: Policy = {}
+
+POLICY: Policy = {**SERVICE, **DOCUMENTS, **REVIEW, **PEOPLE, **PAGES, **MONITOR}
