@@ -291,6 +291,14 @@ def _models(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str,
     return models
 
 
+def model_gates(config: Config) -> dict[str, str]:
+    """Every model that can be asked for, with the gate before it: the configured ones, and those with a key at hand."""
+    from tabellion.models import catalog
+
+    gates = {name: str(entry.get("gate") or name) for name, entry in config.models.items()}
+    return gates | {name: name for name in catalog.keyed() if name not in gates}
+
+
 def model(name: str, config: Config | None = None, desk: Desk | None = None) -> Gated:
     """The model of this name as it is configured, behind its gate and with its memos: what handlers call.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tabellion.cli import pipeline
 from tabellion.config import load
 
@@ -38,3 +40,35 @@ def test_every_model_has_a_queue_and_deliveries_have_theirs(tmp_path: Path) -> N
     assert list(queues) == ["documents", "documents_gemini", "followers", "failures", "webhooks"]
     assert queues["documents_gemini"].uses == "google"
     assert all(queue.function is not None for queue in queues.values())
+
+
+def test_a_model_with_a_key_in_a_variable_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody need repeat it in a file; the configured gate stays."""
+    (tmp_path / "tabellion.toml").write_text(CONFIG.format(folder=tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    config = load(tmp_path / "tabellion.toml", {})
+    assert pipeline.settings_of(config).gates() == {"local": None, "gemini": "google", "openai": "openai"}
+
+
+def test_a_type_that_names_its_model_sets_the_breaker_of_its_gate(tmp_path: Path) -> None:
+    """The strictest of them; what the configuration says of a gate wins."""
+    types = tmp_path / "types"
+    types.mkdir()
+    for name, threshold, recovery in (("one", 3, 30), ("two", 9, 90)):
+        (types / f"{name}.yaml").write_text(
+            f"""name: {name}
+version: "1"
+fields:
+  title: {{type: text}}
+processing:
+  model: gemini
+  circuit_breaker: {{failure_threshold: {threshold}, recovery_timeout: {recovery}}}
+"""
+        )
+    text = f'types = ["{types}"]\n' + CONFIG.format(folder=tmp_path)
+    (tmp_path / "tabellion.toml").write_text(text)
+    gates = pipeline.gates_of(load(tmp_path / "tabellion.toml", {}))
+    assert (gates["google"].threshold, gates["google"].recovery) == (3, 90)
+    (tmp_path / "tabellion.toml").write_text(text + "\n[gates.google]\nthreshold = 7\n")
+    gates = pipeline.gates_of(load(tmp_path / "tabellion.toml", {}))
+    assert (gates["google"].threshold, gates["google"].recovery) == (7, 60)

@@ -199,3 +199,12 @@ def test_only_a_job_that_has_not_begun_can_be_withdrawn(begun: bool) -> None:
     withdrawn, [ending] = asyncio.run(go())
     assert ending is not None
     assert (withdrawn, called, ending.outcome) == ((False, [1], "done") if begun else (True, [], "released"))
+
+
+def test_a_job_may_have_a_pace_of_its_own() -> None:
+    """What its handler says of its retries wins over the queue's."""
+    run = run_of(2, retry_base=10)
+    run.job.retry_base = 100.0
+    settlement = broken(run, ValueError("odd"))
+    assert settlement is not None
+    assert 200 <= (settlement.after or 0) <= 300

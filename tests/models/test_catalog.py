@@ -142,3 +142,10 @@ def test_every_error_and_fault_is_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
     for word in ("Rejected", "KeyRefused", "Throttled", "Unavailable", "BadOutput", *get_args(Fault)):
         assert f"`{word}`" in text, word
+
+
+def test_a_key_in_a_variable_offers_its_model() -> None:
+    """Ours or the one that people already have; an empty one is none."""
+    assert catalog.keyed({}) == []
+    assert catalog.keyed({"GEMINI_API_KEY": "k", "OPENAI_API_KEY": ""}) == ["gemini"]
+    assert catalog.keyed({"GOOGLE_API_KEY": "k", variable("deepinfra", "key"): "k"}) == ["gemini", "deepinfra"]

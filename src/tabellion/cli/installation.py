@@ -156,7 +156,8 @@ class Installation:
             if self.workers == 0
             else Worker(
                 [self.place], pipeline.queues_of(self.config, settings), concurrency=self.config.concurrency,
-                grace=self.config.grace, poll=self.config.poll, gates=self.config.gates, gates_at=self.config.gates_at,
+                grace=self.config.grace, poll=self.config.poll, gates=pipeline.gates_of(self.config),
+                gates_at=self.config.gates_at,
                 listeners=[log_listener(level, as_json=self._json or self.config.log_json)],
             )
         )  # fmt: skip

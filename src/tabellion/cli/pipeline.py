@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
 from typing import TYPE_CHECKING
 
-from tabellion.config import Config, model
+from tabellion.config import Config, model, model_gates
 from tabellion.engine.errors import Busy, Unreachable
+from tabellion.engine.gate_state import GateSettings
 from tabellion.engine.guard import Rules
 from tabellion.pipelines.documents.blobs import Blobs
 from tabellion.pipelines.documents.lake import Lake
@@ -35,7 +37,7 @@ def settings_of(config: Config, environment: Environment | None = None, sandbox:
         lake=Lake(f"{config.lake.rstrip('/')}/{below}" if below else config.lake),
         types=Types(config.types),
         model=functools.partial(model, config=config),
-        models={name: str(entry.get("gate") or name) for name, entry in config.models.items()},
+        models=model_gates(config),
         outbox=outbox,
         sandbox=sandbox,
     )
@@ -48,6 +50,22 @@ def queues_of(config: Config, settings: Settings | None = None) -> list[Queue]:
     others = {} if settings else {one.name: settings_of(config, one) for one in config.environments[1:]}
     queues = documents_queues(settings or settings_of(config), others)
     return [*queues, webhooks_queue(Rules.of(config.allow))]
+
+
+def gates_of(config: Config) -> dict[str, GateSettings]:
+    """How gates behave: as the configuration says, else as the strictest of the types that name their model."""
+    gates = model_gates(config)
+    strictest: dict[str, GateSettings] = {}
+    for doctype in Types(config.types).all():
+        gate = gates.get(doctype.processing.model or "")
+        if gate is None or gate in config.gates:
+            continue
+        rules, before = doctype.processing, strictest.get(gate, GateSettings(threshold=sys.maxsize, recovery=1e-9))
+        strictest[gate] = GateSettings(
+            threshold=min(rules.failure_threshold, before.threshold),
+            recovery=max(rules.recovery_timeout, before.recovery),
+        )
+    return {**strictest, **config.gates}
 
 
 def prepare_all(environments: Iterable[Environment]) -> None:

@@ -48,6 +48,7 @@ def worker(
 
     grace = config.grace if grace is None else grace
     if supervisor.is_child():
+        from tabellion.cli.pipeline import gates_of
         from tabellion.engine.worker import Worker
 
         supervisor.die_with_parent()
@@ -58,7 +59,7 @@ def worker(
             id=id or supervisor.child_id(),
             grace=grace,
             poll=config.poll,
-            gates=config.gates,
+            gates=gates_of(config) if is_documents(context, config) else config.gates,
             gates_at=config.gates_at,
             listeners=[log_listener(config.log_level, as_json=as_json)],
         ).run(until_idle=until_idle)

@@ -30,7 +30,7 @@ class Job:
 
     __slots__ = (
         "_also", "_folder", "_note", "_on_note", "age", "attempt", "cost", "crashes", "deferrals", "desk",
-        "environment", "key", "lost", "n", "queue", "root", "text_key", "token", "values", "worker",
+        "environment", "key", "lost", "n", "queue", "retry_base", "root", "text_key", "token", "values", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +62,7 @@ class Job:
         self.age = age  #: seconds between the first claim of this job and this one
         self.environment = environment
         self.cost: float | None = None  #: what this attempt has cost; set it, the register keeps it
+        self.retry_base: float | None = None  #: seconds before its first retry, where its queue's are not its own
         self.lost = False  #: true once the claim is gone: stop, nothing you return will be kept
         self.root: Path | None = None
         self.desk: Desk | None = None  #: where its calls to models find their gates and memos

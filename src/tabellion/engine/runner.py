@@ -230,7 +230,7 @@ def tried(job: Job, error: str) -> Settlement:
     limit = job.queue.bounds(job.values)
     if job.attempt >= limit:
         return Settlement(job, "failed", error=error)
-    after = retry.delay(job.queue.retry_base, job.attempt, waits=job.queue.waits)
+    after = retry.delay(job.retry_base or job.queue.retry_base, job.attempt, waits=job.queue.waits)
     return Settlement(job, "retried", error=error, after=after)
 
 

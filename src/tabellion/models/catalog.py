@@ -56,6 +56,16 @@ def names() -> list[str]:
     return [*MODELS, *(found.name for found in entry_points(group=GROUP) if found.name not in MODELS)]
 
 
+def keyed(variables: Mapping[str, str] | None = None) -> list[str]:
+    """The models whose key stands in a variable: whoever has set it may ask for them."""
+    variables = os.environ if variables is None else variables
+    return [
+        name
+        for name, entry in MODELS.items()
+        if _first(variables, [variable(name, "key"), *entry.variables.get("key", ())])
+    ]
+
+
 def make(name: str, settings: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None) -> Model:
     """The model called `name`: one of ours, one of an installed package, or `package.module:Class`.
 

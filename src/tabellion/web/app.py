@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tabellion.config import Config
+from tabellion.config import Config, model_gates
 from tabellion.engine.errors import ConfigurationError, StoreError
 from tabellion.engine.guard import Rules
 from tabellion.engine.store import Store
@@ -71,8 +71,7 @@ def make_app(
 
 def settings_of(config: Config, blobs: Blobs, lake: Lake) -> Settings:
     """What uploads are judged by: the types and models of the configuration."""
-    gates = {name: str(entry.get("gate") or name) for name, entry in config.models.items()}
-    return Settings(blobs, lake, Types(config.types), models=gates)
+    return Settings(blobs, lake, Types(config.types), models=model_gates(config))
 
 
 def _assembled(config: Config, offices: Sequence[Office], limits: Limits) -> FastAPI:
