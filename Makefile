@@ -25,9 +25,10 @@ run: $(READY) ## The document service with sample documents: its address, a key,
 first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
 	@$(BIN)/python examples/first_run.py
 
+PARALLEL ?= 2
 test: $(READY) ## Check and test everything, on real databases
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile
 
 check: $(READY) ## Format, lint, types, import layers, docs
 	@$(BIN)/ruff format --quiet --check .
