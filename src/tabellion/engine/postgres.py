@@ -275,7 +275,7 @@ class PostgreSQL:
                     await connection.execute(_PIN)
                 rows = await connection.fetch(self._text(text), *values)
                 if rows and rows[0]["outcome"] == "done":
-                    await _run_extras(connection, also)
+                    await self._run_extras(connection, also)
         failpoint("settle.post_commit")
         failpoint("settle.drop_ack")
         return {row["key"]: row["outcome"] for row in rows}
@@ -307,6 +307,14 @@ class PostgreSQL:
                         await connection.execute(_PIN)
                     return list(await connection.fetch(self._text(text), *values))
             return list(await connection.fetch(self._text(text), *values))
+
+    async def _run_extras(self, connection: Connection, also: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        """Attached statements: what the database forbids them is the job's failure, not the database's."""
+        try:
+            for statement, arguments in also:
+                await connection.execute(self._text(statement), *arguments)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise ValueRefused(str(error)) from error
 
     def _text(self, template: str) -> str:
         clock = CLOCK["postgresql"] if self.clock is None else sql.instant(self.clock(), "postgresql")
@@ -357,15 +365,6 @@ def explained(error: Exception, deadline: float) -> Exception:
     if isinstance(error, asyncpg.PostgresError):
         return StoreError(f"{type(error).__name__}: {text}")
     return error
-
-
-async def _run_extras(connection: Connection, also: Sequence[tuple[str, Sequence[Any]]]) -> None:
-    """The handler's own statements: what the database forbids them is the job's failure, not the database's."""
-    try:
-        for statement, arguments in also:
-            await connection.execute(statement, *arguments)
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise ValueRefused(str(error)) from error
 
 
 def _text_of(value: float | None) -> str | None:

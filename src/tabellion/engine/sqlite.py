@@ -181,7 +181,9 @@ class SQLite:
                     connection.execute(moves.SUPERSEDE, (bound.queue.name, job.text_key, job.n))
                 elif also:
                     for statement, values in also:
-                        connection.execute(sql.question_marks(statement), [for_sqlite(value) for value in values])
+                        connection.execute(
+                            self._clocked(sql.question_marks(statement)), [for_sqlite(value) for value in values]
+                        )
             failpoint("settle.pre_commit")
             return results
 
@@ -219,6 +221,9 @@ class SQLite:
         prepared = self._texts.get(template)
         if prepared is None:
             prepared = self._texts[template] = sql.question_marks(template)
+        return self._clocked(prepared)
+
+    def _clocked(self, prepared: str) -> str:
         clock = CLOCK["sqlite"] if self.clock is None else sql.instant(self.clock(), "sqlite")
         return prepared.replace(NOW, clock)
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Sequence
 
 from tabellion.engine import sql
 from tabellion.engine.database import Database
 from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreachable
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
+from tabellion.review import tables as review_tables
 
 #: One entry per version, oldest first; a version once released is never edited, and later ones only add.
 #: TIME, FLAG and NUMBER stand for what each database calls them; JSON is kept as text on both.
-VERSIONS: tuple[tuple[str, ...], ...] = (
+VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
     (
         # `chore` is what is done with a row beside reading it: a duplicate follows its original (follow, following,
         # followed, astray), a failure is told (telling). NULL is a document that is read itself.
@@ -99,9 +101,10 @@ VERSIONS: tuple[tuple[str, ...], ...] = (
 )""",
         "CREATE INDEX review_items_open ON review_items (priority DESC, id) WHERE status IN ('pending', 'in_review')",
     ),
+    review_tables.statements,
 )
 CURRENT = len(VERSIONS)
-TABLES = ("documents", "processed_documents", "extracted_fields", "review_items")
+TABLES = ("documents", "processed_documents", "extracted_fields", "review_items", *review_tables.TABLES)
 VERSION_TABLE = "CREATE TABLE IF NOT EXISTS documents_schema (version integer PRIMARY KEY, applied_at TIME NOT NULL)"
 WORDS: dict[Dialect, dict[str, str]] = {
     "postgresql": {"TIME": "timestamptz", "FLAG": "boolean", "NUMBER": "double precision"},
@@ -121,7 +124,7 @@ def statements(dialect: Dialect, since: int) -> list[str]:
     """What brings tables of version `since` (0: none) up to date, in order."""
     steps = [_worded(VERSION_TABLE, dialect)]
     for number, version in enumerate(VERSIONS[since:], since + 1):
-        steps += [_worded(step, dialect) for step in version]
+        steps += [_worded(step, dialect) for step in (version(dialect) if callable(version) else version)]
         steps.append(f"INSERT INTO documents_schema (version, applied_at) VALUES ({number}, {sql.CLOCK[dialect]})")
     return [*steps, *([PRIVATE] if dialect == "postgresql" else [])]
 

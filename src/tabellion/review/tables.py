@@ -1,0 +1,108 @@
+"""The columns and tables of review: people, what they do to fields, and the trail that keeps it.
+
+They are version 2 of the document tables, which make them (`pipelines/documents/tables.py`).
+"""
+
+from __future__ import annotations
+
+from tabellion.engine.sql import Dialect
+
+TABLES = ("users", "audit_log", "audit_head")
+GENESIS = "0" * 64  #: what the first entry of the trail takes for the hash before it
+
+_ITEM_COLUMNS = (
+    "proximity NUMBER NOT NULL DEFAULT 0",
+    "assigned_to text",
+    "assigned_at TIME",
+    "escalated_at TIME",
+    "escalated_by text",
+    "escalation text",
+    "reviewer text",
+    "claimed_at TIME",
+    "finished_at TIME",
+    "reason text",
+    "change text",
+    "draft text",
+    "draft_by text",
+    "draft_at TIME",
+    "seconds NUMBER",
+    "keystrokes integer",
+)
+_FIELD_COLUMNS = (
+    "state text",
+    "manually_corrected FLAG NOT NULL DEFAULT FALSE",
+    "read_value text",
+    "old_value text",
+    "candidates text",
+)
+#: TIME, FLAG and NUMBER stand for what each database calls them.
+_STATEMENTS = (
+    *(f"ALTER TABLE review_items ADD COLUMN {column}" for column in _ITEM_COLUMNS),
+    *(f"ALTER TABLE extracted_fields ADD COLUMN {column}" for column in _FIELD_COLUMNS),
+    "UPDATE extracted_fields SET state = 'corrected', manually_corrected = TRUE WHERE locked",
+    "CREATE INDEX review_items_ready ON review_items (priority DESC, id) WHERE status = 'pending'",
+    "CREATE INDEX review_items_assigned ON review_items (assigned_to, status) WHERE assigned_to IS NOT NULL",
+    "CREATE INDEX review_items_finished ON review_items (finished_at, id) WHERE finished_at IS NOT NULL",
+    """CREATE TABLE users (
+  id text PRIMARY KEY,
+  name text NOT NULL UNIQUE,
+  role text NOT NULL,
+  password text,
+  available FLAG NOT NULL DEFAULT TRUE,
+  created_at TIME NOT NULL,
+  disabled_at TIME,
+  last_seen_at TIME,
+  language text
+)""",
+    """CREATE TABLE audit_log (
+  n bigint PRIMARY KEY,
+  at text NOT NULL,
+  document_id text,
+  item_id text,
+  actor text NOT NULL,
+  action text NOT NULL,
+  body text NOT NULL,
+  previous text NOT NULL,
+  hash text NOT NULL
+)""",
+    "CREATE INDEX audit_log_document ON audit_log (document_id, n)",
+    "CREATE INDEX audit_log_item ON audit_log (item_id, n)",
+    # The end of the chain: whoever appends takes this row first, and an end that was cut off is missed.
+    """CREATE TABLE audit_head (
+  id integer PRIMARY KEY CHECK (id = 1),
+  n bigint NOT NULL,
+  previous text NOT NULL,
+  hash text NOT NULL
+)""",
+    f"INSERT INTO audit_head (id, n, previous, hash) VALUES (1, 0, '{GENESIS}', '{GENESIS}')",
+)
+_OWN: dict[Dialect, tuple[str, ...]] = {
+    "postgresql": (
+        """CREATE FUNCTION audit_log_kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  RAISE EXCEPTION 'audit_log is append-only';
+END $$""",
+        """CREATE TRIGGER audit_log_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_log
+FOR EACH STATEMENT EXECUTE FUNCTION audit_log_kept()""",
+    ),
+    "sqlite": (
+        """CREATE TRIGGER audit_log_unchanged BEFORE UPDATE ON audit_log BEGIN
+  SELECT RAISE(ABORT, 'audit_log is append-only');
+END""",
+        """CREATE TRIGGER audit_log_undeleted BEFORE DELETE ON audit_log BEGIN
+  SELECT RAISE(ABORT, 'audit_log is append-only');
+END""",
+        # INSERT OR REPLACE deletes without asking the trigger above.
+        """CREATE TRIGGER audit_log_unreplaced BEFORE INSERT ON audit_log
+WHEN EXISTS (SELECT 1 FROM audit_log WHERE n = NEW.n) BEGIN
+  SELECT RAISE(ABORT, 'audit_log is append-only');
+END""",
+        """CREATE TRIGGER audit_log_headed AFTER INSERT ON audit_log BEGIN
+  UPDATE audit_head SET n = NEW.n, previous = NEW.previous, hash = NEW.hash WHERE id = 1;
+END""",
+    ),
+}
+
+
+def statements(dialect: Dialect) -> tuple[str, ...]:
+    """What adds review to document tables of version 1, in order."""
+    return (*_STATEMENTS, *_OWN[dialect])

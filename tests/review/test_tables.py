@@ -1,0 +1,65 @@
+"""Review's tables come with version 2 of the document tables, also where version 1 has rows already."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion import Store
+from tabellion.engine.errors import StoreError
+from tabellion.pipelines.documents import tables
+from tabellion.review import audit
+from tests.owner import owning
+from tests.working import ask
+
+ITEM = """INSERT INTO review_items (id, document_id, priority, confidence, complexity, value, reasons, created_at,
+  due_at) VALUES ('i1', 'd1', 0.5, 0.5, 0.5, 0.5, '[]', {now}, {now})"""
+FIELDS = """INSERT INTO extracted_fields (document_id, name, place, value, confidence, source, reasons, locked)
+  VALUES ('d1', 'total', 0, '"1.00"', 1, 'person', '[]', TRUE), ('d1', 'vendor', 1, '"x"', 0.5, 'text', '[]', FALSE)"""
+
+
+def test_version_1_is_brought_up_to_date(url: str) -> None:
+    """Rows of before stay, what was locked counts as corrected, and the end of the chain is there."""
+    dialect = Store(url).dialect
+    now = "now()" if dialect == "postgresql" else "0"
+    whole = tables.statements(dialect, 0)
+    cut = next(place for place, step in enumerate(whole) if "VALUES (1," in step and "documents_schema" in step) + 1
+    with owning(url, create=False) as owner:
+        for step in [*whole[:cut], ITEM.format(now=now), FIELDS]:
+            owner(step)
+
+    async def go(store: Store) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+        before = await tables.version(store.database)
+        await tables.prepare(store)
+        assert (before, await tables.version(store.database)) == (1, tables.CURRENT)
+        assert (await audit.verify(store)).whole
+        items = await store.database.fetch("SELECT id, proximity, assigned_to, status FROM review_items")
+        fields = await store.database.fetch(
+            "SELECT name, state, manually_corrected, read_value FROM extracted_fields ORDER BY place"
+        )
+        return items, fields
+
+    items, fields = ask(url, go)
+    assert items == [{"id": "i1", "proximity": 0, "assigned_to": None, "status": "pending"}]
+    assert [(row["name"], row["state"], bool(row["manually_corrected"])) for row in fields] == [
+        ("total", "corrected", True),
+        ("vendor", None, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE audit_log SET actor = 'nobody'", "DELETE FROM audit_log", "DELETE FROM audit_log WHERE n = 1",
+     "INSERT OR REPLACE INTO audit_log (n, at, actor, action, body, previous, hash) VALUES (1, '', '', '', '', '', '')",
+     "TRUNCATE audit_log"],
+)  # fmt: skip
+def test_the_trail_refuses_to_be_changed(url: str, statement: str) -> None:
+    """On both databases, whoever asks."""
+
+    async def go(store: Store) -> None:
+        await tables.prepare(store)
+        await store.database.transact([audit.bound(store.dialect, audit.Entry("deleted", "anna", "d1"))])
+        await store.database.fetch(statement)
+
+    with pytest.raises(StoreError):
+        ask(url, go)
+    assert ask(url, audit.verify).n == 1
