@@ -11,7 +11,8 @@ import pytest
 
 from tabellion import Job, Queue, Store
 from tabellion.engine.errors import Busy, Forbidden, NotMigrated, StoreError, Unreachable, ValueRefused
-from tabellion.engine.postgres import PostgreSQL, explained
+from tabellion.engine.postgres import PostgreSQL
+from tabellion.engine.postgres_errors import explained
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied

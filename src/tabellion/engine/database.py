@@ -7,9 +7,14 @@ from typing import Any, Protocol
 
 from tabellion.engine.declaration import Bound
 from tabellion.engine.job import Job
+from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import Dialect
 from tabellion.engine.table import Table
+
+
+class Undone(Exception):  # noqa: N818 - what happens to the transaction
+    """Ends a transaction whose guard gave no row, so that nothing of it is kept."""
 
 
 class Database(Protocol):
@@ -27,8 +32,10 @@ class Database(Protocol):
     async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
         """Runs one statement in a transaction of its own."""
 
-    async def transact(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[dict[str, Any]]]:
-        """Runs several statements in one transaction."""
+    async def transact(
+        self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
+    ) -> list[list[dict[str, Any]]]:
+        """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows as fast as it goes, and wakes whoever listens."""
@@ -39,8 +46,11 @@ class Database(Protocol):
     async def listen(self, ring: Callable[[str], None], pause: float) -> None:
         """Calls `ring` at every wake-up, with what was said, until cancelled; returns where there are none."""
 
-    async def claim(self, bound: Bound, n: int, worker: str, limited: bool) -> list[Job]:
+    async def claim(self, bound: Bound, n: int, worker: str, limited: bool, terms: Terms | None = None) -> list[Job]:
         """Claims up to `n` rows."""
+
+    async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[dict[str, Any]]] | None:
+        """Renews one claim and runs statements with it, guarded; None: the claim is gone."""
 
     async def settle(self, bound: Bound, batch: Sequence[Settlement]) -> dict[str, str]:
         """Settles jobs that end alike; what became of each key, those missing being someone else's."""

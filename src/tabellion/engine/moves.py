@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import ValueRefused
 from tabellion.engine.job import Job
-from tabellion.engine.settlement import CHARGED, STATE_OF, Outcome
+from tabellion.engine.settlement import CHARGED, STATE_OF, Outcome, Settlement
+
+Numbered = tuple[str, list[Any]]  #: a statement with `$1, $2, …` and its values
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On which terms rows are claimed, beside the queue's own."""
+
+    where: str = ""  #: a condition on the row `t`, with `:name` placeholders
+    values: Mapping[str, Any] = field(default_factory=dict)
+    only: Any = None  #: the key of the one row that may be claimed
+    also: Callable[[Job], Iterable[tuple[str, Mapping[str, Any]]]] | None = None  #: commits with the claim of each
+
+    def condition(self, bound: Bound, after: int) -> Numbered:
+        """What stands beside the ready state, its values numbered after those there are."""
+        parts, values = [f"AND (\n{self.where}\n)"] if self.where else [], dict(self.values)
+        if self.only is not None:
+            parts.append(f"AND t.{sql.column(bound.key.name)} = :tabellion_only")
+            values["tabellion_only"] = self.only
+        return _numbered(" ".join(parts), values, after)
+
+    def extras(self, job: Job) -> list[Numbered]:
+        """The statements that commit with this job's claim."""
+        return [_numbered(statement, values) for statement, values in (self.also(job) if self.also else ())]
 
 
 def extra_condition(bound: Bound) -> str:
@@ -56,10 +81,20 @@ def native_key(bound: Bound, text: str) -> str:
     return f"CAST({text} AS INTEGER)" if bound.key.family == "integer" else text
 
 
-def extras(job: Job) -> list[tuple[str, list[Any]]]:
-    """The statements that commit with the job's finish, numbered and with their values in order."""
+def extras(one: Settlement) -> list[Numbered]:
+    """The statements that commit with a settlement; the job's own only with its finish."""
+    own = one.job._also if one.outcome == "done" else []
+    return [_numbered(statement, values) for statement, values in (*own, *one.also)]
+
+
+def guard(one: Settlement) -> Numbered | None:
+    """The question that must give a row."""
+    return None if one.guard is None else _numbered(*one.guard)
+
+
+def _numbered(statement: str, values: Mapping[str, Any], after: int = 0) -> Numbered:
     try:
-        return [sql.bind(statement, values) for statement, values in job._also]
+        return sql.bind(statement, values, after)
     except ValueError as error:
         raise ValueRefused(str(error)) from error
 

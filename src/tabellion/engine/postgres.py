@@ -11,20 +11,14 @@ import asyncpg
 
 from tabellion.engine import postgres_catalog, sql
 from tabellion.engine import postgres_moves as moves
+from tabellion.engine.database import Undone
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import (
-    Busy,
-    ConfigurationError,
-    Forbidden,
-    NotMigrated,
-    StoreError,
-    TabellionError,
-    Unreachable,
-    ValueRefused,
-)
+from tabellion.engine.errors import ConfigurationError, Unreachable, ValueRefused
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
-from tabellion.engine.moves import extras, price
+from tabellion.engine.moves import Numbered, Terms, extras, guard, price
+from tabellion.engine.postgres_errors import BAD_URL, GONE, explained
+from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
 from tabellion.engine.table import Table
@@ -32,7 +26,6 @@ from tabellion.engine.values import for_postgres
 
 CHANNEL = "tabellion"
 LOCK_TIMEOUT = 2.0  # seconds a move waits for a row that someone else has locked
-BAD_URL = "the database URL cannot be understood; percent-encode / # @ : and ? in its password"
 RACES = 5  # how often a claim that lost the race for a row is asked again at once
 Connection = Any  # asyncpg's connection, or the proxy its pools hand out
 
@@ -41,30 +34,6 @@ Connection = Any  # asyncpg's connection, or the proxy its pools hand out
 _PINNED = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off", "jit": "off"}
 _PIN = "; ".join(
     [f"SET LOCAL {setting} = {value}" for setting, value in _PINNED.items()] + ["SET LOCAL lock_timeout = '2s'"]
-)
-
-_GONE = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.ObjectNotInPrerequisiteStateError,
-    OSError,
-    TimeoutError,
-    EOFError,
-)
-
-
-_BUSY = (
-    asyncpg.SerializationError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.QueryCanceledError,
 )
 
 
@@ -127,7 +96,7 @@ class PostgreSQL:
                     connection = idle.pop() if idle else await self._connect(pinned)
                     yield connection
             except BaseException as error:
-                sound = isinstance(error, asyncpg.PostgresError) and not isinstance(error, _GONE)
+                sound = isinstance(error, asyncpg.PostgresError) and not isinstance(error, GONE)
                 if connection is not None and sound and not connection.is_closed():
                     idle.append(connection)
                 elif connection is not None:
@@ -145,12 +114,26 @@ class PostgreSQL:
         """Runs one statement in a transaction of its own."""
         return [dict(row) for row in await self._fetch(text, values, pinned=False)]
 
-    async def transact(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[dict[str, Any]]]:
-        """Runs several statements in one transaction."""
-        async with self.connection() as connection, connection.transaction():
-            return [
-                [dict(row) for row in await connection.fetch(self._text(text), *values)] for text, values in statements
-            ]
+    async def transact(
+        self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
+    ) -> list[list[dict[str, Any]]]:
+        """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
+        async with self.connection() as connection:
+            try:
+                async with connection.transaction():
+                    return await self._run_all(connection, statements, guarded)
+            except Undone:
+                return []
+
+    async def _run_all(
+        self, connection: Connection, statements: Sequence[tuple[str, Sequence[Any]]], guarded: bool
+    ) -> list[list[dict[str, Any]]]:
+        results: list[list[dict[str, Any]]] = []
+        for text, values in statements:
+            results.append([dict(row) for row in await connection.fetch(self._text(text), *values)])
+            if guarded and not results[0]:
+                raise Undone
+        return results
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows by COPY and rings once; a single row in one statement, one round trip instead of four."""
@@ -186,67 +169,54 @@ class PostgreSQL:
         finally:
             connection.terminate()
 
-    async def claim(self, bound: Bound, n: int, worker: str, limited: bool) -> list[Job]:
+    async def claim(self, bound: Bound, n: int, worker: str, limited: bool, terms: Terms | None = None) -> list[Job]:
         """Claims up to `n` rows, in one statement; under a fleet-wide limit the queue's own row is locked first."""
         failpoint("claim.pre_commit")
-        queue = bound.queue
+        condition, given = terms.condition(bound, 3) if terms else ("", [])
+        text = moves.claim(bound, condition, single=terms is not None and terms.only is not None)
+        values = [n, worker, bound.queue.lease, *given]
         for tries_left in range(RACES, -1, -1):
             try:
-                if limited:
-                    rows = await self._claim_limited(bound, n, worker)
+                if limited or (terms and terms.also):
+                    jobs = await self._claim_at_length(bound, text, values, limited, terms)
                 else:
-                    rows = await self._fetch(moves.claim(bound), [n, worker, queue.lease])
+                    jobs = _jobs(bound, worker, await self._fetch(text, values))
                 break
             except ValueRefused:
                 if not tries_left:
                     raise
         failpoint("claim.post_commit")
         failpoint("claim.drop_ack")
-        if not rows:
-            return []
-        columns = list(rows[0].keys())[7:]
-        half = len(rows) // 2
-        claimed = {row[0]: dict(zip(columns, tuple(row)[7:], strict=True)) for row in rows[half:]}
-        return [
-            Job(
-                queue,
-                claimed[key][bound.key.name],
-                key,
-                claimed[key],
-                n=number,
-                token=token,
-                attempt=attempt,
-                crashes=crashes,
-                deferrals=deferrals,
-                age=age,
-                worker=worker,
-            )
-            for key, number, token, attempt, crashes, deferrals, age, *_ in rows[:half]
-        ]
+        return jobs
 
-    async def _claim_limited(self, bound: Bound, n: int, worker: str) -> list[Any]:
-        queue = bound.queue
+    async def _claim_at_length(
+        self, bound: Bound, text: str, values: Sequence[Any], limited: bool, terms: Terms | None
+    ) -> list[Job]:
+        n, worker, *more = values
         async with self.connection(pinned=True) as connection, connection.transaction():
             if self.pooled:
                 await connection.execute(_PIN)
-            await connection.execute(
-                self._text(
-                    f"INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW}) ON CONFLICT DO NOTHING"
-                ),
-                queue.name,
-            )
-            live_limit = await connection.fetchval(
-                "SELECT running_limit FROM tabellion_queues WHERE queue = $1 FOR UPDATE", queue.name
-            )
-            running = await connection.fetchval(
-                "SELECT count(*) FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL", queue.name
-            )
-            limit = queue.limit if live_limit is None else live_limit
-            n = n if limit is None else min(n, limit - running)
-            if n <= 0:
+            room = await self._room(connection, bound.queue, n) if limited else n
+            if room <= 0:
                 return []
-            rows: list[Any] = await connection.fetch(self._text(moves.claim(bound)), n, worker, queue.lease)
-            return rows
+            jobs = _jobs(bound, worker, await connection.fetch(self._text(text), room, worker, *more))
+            for job in jobs if terms else ():
+                await self._run_extras(connection, terms.extras(job))  # type: ignore[union-attr]
+            return jobs
+
+    async def _room(self, connection: Connection, queue: Queue, n: int) -> int:
+        await connection.execute(
+            self._text(f"INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW}) ON CONFLICT DO NOTHING"),
+            queue.name,
+        )
+        live_limit = await connection.fetchval(
+            "SELECT running_limit FROM tabellion_queues WHERE queue = $1 FOR UPDATE", queue.name
+        )
+        running = await connection.fetchval(
+            "SELECT count(*) FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL", queue.name
+        )
+        limit = queue.limit if live_limit is None else live_limit
+        return n if limit is None else min(n, limit - running)
 
     async def settle(self, bound: Bound, batch: Sequence[Settlement]) -> dict[str, str]:
         """Settles jobs that end alike (same outcome, same columns); returns what became of each key."""
@@ -266,19 +236,39 @@ class PostgreSQL:
             ]
         if columns:
             values.append([for_postgres(one.values) for one in batch])
-        also = extras(first.job) if first.outcome == "done" else []
-        if not also:
-            rows = await self._fetch(text, values)
-        else:
-            async with self.connection(pinned=True) as connection, connection.transaction():
-                if self.pooled:
-                    await connection.execute(_PIN)
-                rows = await connection.fetch(self._text(text), *values)
-                if rows and rows[0]["outcome"] == "done":
-                    await self._run_extras(connection, also)
+        rows = await (self._settle_alone(first, text, values) if first.stands_alone else self._fetch(text, values))
         failpoint("settle.post_commit")
         failpoint("settle.drop_ack")
         return {row["key"]: row["outcome"] for row in rows}
+
+    async def _settle_alone(self, one: Settlement, text: str, values: Sequence[Any]) -> list[Any]:
+        also, asked = extras(one), guard(one)
+        async with self.connection(pinned=True) as connection:
+            try:
+                async with connection.transaction():
+                    if self.pooled:
+                        await connection.execute(_PIN)
+                    rows: list[Any] = await connection.fetch(self._text(text), *values)
+                    if rows and rows[0]["outcome"] == one.outcome:
+                        if asked:
+                            await self._run_all(connection, [asked], guarded=True)
+                        await self._run_extras(connection, also)
+                    return rows
+            except Undone:
+                return []
+
+    async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[dict[str, Any]]] | None:
+        """Renews one claim and runs statements with it, guarded; None: the claim is gone."""
+        values = [[job.text_key], [job.token], [job._note], bound.queue.lease]
+        async with self.connection() as connection:
+            try:
+                async with connection.transaction():
+                    rows = await connection.fetch(self._text(moves.renew(bound)), *values)
+                    if not rows or not rows[0]["holds"]:
+                        return None
+                    return await self._run_all(connection, statements, guarded=True)
+            except Undone:
+                return []
 
     async def renew(self, bound: Bound, jobs: Sequence[Job]) -> dict[str, bool]:
         """Extends the leases that still hold; a key missing from the answer is not ours any more."""
@@ -339,32 +329,29 @@ class PostgreSQL:
             raise ConfigurationError(BAD_URL) from error
 
 
-def explained(error: Exception, deadline: float) -> Exception:
-    """The driver's exception as one of ours, so that nobody above knows the driver."""
-    text = str(error) or type(error).__name__
-    if isinstance(error, TabellionError):
-        return error
-    if isinstance(error, TimeoutError):
-        return Unreachable(f"no answer from the database within {deadline:g} s")
-    misfit = isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
-    if misfit or isinstance(
-        error,
-        asyncpg.DataError | asyncpg.IntegrityConstraintViolationError | asyncpg.exceptions.DatatypeMismatchError,
-    ):
-        return ValueRefused(text)
-    if isinstance(error, asyncpg.UndefinedTableError) and "tabellion_" in text:
-        return NotMigrated()
-    if isinstance(error, asyncpg.InsufficientPrivilegeError):
-        return Forbidden(f"{text}: the database role needs this right (GRANT SELECT, INSERT, UPDATE …)")
-    if isinstance(error, asyncpg.ClientConfigurationError):
-        return ConfigurationError(BAD_URL)
-    if isinstance(error, _BUSY):
-        return Busy(f"{type(error).__name__}: {text}")
-    if isinstance(error, _GONE):
-        return Unreachable(f"{type(error).__name__}: {text}")
-    if isinstance(error, asyncpg.PostgresError):
-        return StoreError(f"{type(error).__name__}: {text}")
-    return error
+def _jobs(bound: Bound, worker: str, rows: Sequence[Any]) -> list[Job]:
+    """What a claim gave: the first half are the attempts, the second their rows."""
+    if not rows:
+        return []
+    columns = list(rows[0].keys())[7:]
+    half = len(rows) // 2
+    claimed = {row[0]: dict(zip(columns, tuple(row)[7:], strict=True)) for row in rows[half:]}
+    return [
+        Job(
+            bound.queue,
+            claimed[key][bound.key.name],
+            key,
+            claimed[key],
+            n=number,
+            token=token,
+            attempt=attempt,
+            crashes=crashes,
+            deferrals=deferrals,
+            age=age,
+            worker=worker,
+        )
+        for key, number, token, attempt, crashes, deferrals, age, *_ in rows[:half]
+    ]
 
 
 def _text_of(value: float | None) -> str | None:

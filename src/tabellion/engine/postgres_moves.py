@@ -16,8 +16,9 @@ _PG: Dialect = "postgresql"
 _TOKENS = "ARRAY(SELECT one::uuid FROM unnest($2::text[]) AS one)"
 
 
-def claim(bound: Bound) -> str:
-    """$1 how many, $2 worker, $3 lease seconds -> the attempts in line order, then the rows as they are now.
+def claim(bound: Bound, condition: str = "", *, single: bool = False) -> str:
+    """$1 how many, $2 worker, $3 lease seconds, then the condition's values -> the attempts in line order, then the
+    rows as they are now. `single`: the condition names one row, which is looked up instead of met in the line.
 
     Rows are taken off the line one by one (`r` is only read as far as `c` needs), each locked before anything else is
     looked at: what another claim is taking costs next to nothing to pass. Then the attempt is inserted, then the row
@@ -33,10 +34,11 @@ def claim(bound: Bound) -> str:
     title = sql.literal(queue.name, _PG)
     continuing, charged = texts(CONTINUING), texts(CHARGED)
     ready = sql.holds(queue.states["ready"], _PG)
-    where = extra_condition(bound)
+    where = f"{extra_condition(bound)} {condition}"
+    order = "" if single else f"ORDER BY {bound.order_by()}"
     return f"""
 WITH tabellion_r AS MATERIALIZED (
-  SELECT t.{key} AS k FROM {table} AS t WHERE {ready} {where} ORDER BY {bound.order_by()} FOR UPDATE SKIP LOCKED
+  SELECT t.{key} AS k FROM {table} AS t WHERE {ready} {where} {order} FOR UPDATE SKIP LOCKED
 ), tabellion_c AS MATERIALIZED (
   SELECT r.k::text AS key, l.*
   FROM tabellion_r AS r

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -48,6 +48,13 @@ class Settlement:
     error: str | None = None
     after: float | None = None  #: seconds until the next try is due
     expired_only: bool = False  #: a sweep: only if the lease has still run out
+    also: Sequence[tuple[str, Mapping[str, Any]]] = ()  #: statements that commit with it, whatever the outcome
+    guard: tuple[str, Mapping[str, Any]] | None = None  #: a question that must give a row, or nothing is written
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it needs a transaction of its own."""
+        return bool(self.also or self.guard or (self.outcome == "done" and self.job._also))
 
     @property
     def is_plain(self) -> bool:

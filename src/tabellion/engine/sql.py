@@ -50,8 +50,8 @@ def assign(state: State, dialect: Dialect) -> list[str]:
     return [f"{column(col)} = {literal(value, dialect)}" for col, value in state.items()]
 
 
-def bind(text: str, values: Mapping[str, object]) -> tuple[str, list[object]]:
-    """Turns `:name` placeholders into `$1, $2, …` and lists the values in that order."""
+def bind(text: str, values: Mapping[str, object], after: int = 0) -> tuple[str, list[object]]:
+    """Turns `:name` placeholders into `$1, $2, …`, `after` those there are, and lists the values in that order."""
     order: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:
@@ -60,7 +60,7 @@ def bind(text: str, values: Mapping[str, object]) -> tuple[str, list[object]]:
             return match.group(0)
         if placeholder not in values:
             raise ValueError(f"no value given for :{placeholder} in {text!r}")
-        return f"${order.setdefault(placeholder, len(order) + 1)}"
+        return f"${order.setdefault(placeholder, len(order) + after + 1)}"
 
     numbered = _NAMED.sub(number, text)
     unused = set(values) - set(order)

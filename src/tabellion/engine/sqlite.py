@@ -10,10 +10,11 @@ from typing import Any
 
 from tabellion.engine import sql, sqlite_catalog
 from tabellion.engine import sqlite_moves as moves
+from tabellion.engine.database import Undone
 from tabellion.engine.declaration import Bound
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
-from tabellion.engine.moves import extras, price
+from tabellion.engine.moves import Numbered, Terms, extras, guard, price
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
 from tabellion.engine.sqlite_thread import ConnectionThread
@@ -49,19 +50,31 @@ class SQLite:
         """Runs one statement in a transaction of its own."""
         return (await self.transact([(text, values)]))[0]
 
-    async def transact(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[dict[str, Any]]]:
-        """Runs several statements in one transaction."""
+    async def transact(
+        self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
+    ) -> list[list[dict[str, Any]]]:
+        """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
 
         def work(connection: Connection) -> list[list[dict[str, Any]]]:
-            results = []
-            for text, values in statements:
-                cursor = connection.execute(self._text(text), [for_sqlite(value) for value in values])
-                names = [item[0] for item in cursor.description or ()]
-                results.append([dict(zip(names, row, strict=True)) for row in cursor.fetchall()])
-            return results
+            return self._run_all(connection, statements, guarded)
 
         reads_only = all(text.lstrip()[:6].upper() in ("SELECT", "PRAGMA", "EXPLAI") for text, _ in statements)
-        return await self._thread.call(work, atomic=not reads_only)
+        try:
+            return await self._thread.call(work, atomic=guarded or not reads_only)
+        except Undone:
+            return []
+
+    def _run_all(
+        self, connection: Connection, statements: Sequence[tuple[str, Sequence[Any]]], guarded: bool
+    ) -> list[list[dict[str, Any]]]:
+        results: list[list[dict[str, Any]]] = []
+        for text, values in statements:
+            cursor = connection.execute(self._text(text), [for_sqlite(value) for value in values])
+            names = [item[0] for item in cursor.description or ()]
+            results.append([dict(zip(names, row, strict=True)) for row in cursor.fetchall()])
+            if guarded and not results[0]:
+                raise Undone
+        return results
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows in one transaction; workers see the file change."""
@@ -86,10 +99,11 @@ class SQLite:
             seen = version
             await asyncio.sleep(pause)
 
-    async def claim(self, bound: Bound, n: int, worker: str, limited: bool) -> list[Job]:
+    async def claim(self, bound: Bound, n: int, worker: str, limited: bool, terms: Terms | None = None) -> list[Job]:
         """Claims up to `n` rows in one immediate transaction."""
         queue = bound.queue
-        text = self._text(moves.claim(bound))
+        condition, given = terms.condition(bound, 1) if terms else ("", [])
+        text, stored = self._text(moves.claim(bound, condition)), [for_sqlite(value) for value in given]
         insert, update = self._text(moves.insert_attempt(bound)), self._text(moves.start(bound))
         counting = self._text(moves.RUNNING)
 
@@ -101,7 +115,7 @@ class SQLite:
                 room = n if limit is None else min(n, limit - running)
             if room <= 0:
                 return []
-            cursor = connection.execute(text, [room])
+            cursor = connection.execute(text, [room, *stored])
             names = [item[0] for item in cursor.description][8:]
             rows = cursor.fetchall()
             tokens = secrets.token_hex(16 * len(rows))
@@ -129,6 +143,8 @@ class SQLite:
                 starts.append((job.key, worker, attempt, started_at))
             connection.executemany(insert, attempts)
             connection.executemany(update, starts)
+            for job in jobs if terms else ():
+                self._run_extras(connection, terms.extras(job))  # type: ignore[union-attr]
             failpoint("claim.pre_commit")
             return jobs
 
@@ -144,9 +160,9 @@ class SQLite:
         attempt = self._text(moves.settle_attempt(bound, first.outcome, first.expired_only))
         row_text = self._text(moves.settle_row(bound, first.outcome, columns))
         families = {column: bound.column(column).family for column in columns}
-        also = extras(first.job) if first.outcome == "done" else []
+        also, asked = extras(first), guard(first)
 
-        plain = not columns and not also and not first.expired_only and all(one.is_plain for one in batch)
+        plain = not columns and not first.stands_alone and not first.expired_only and all(one.is_plain for one in batch)
         plainly = [self._text(text) for text in moves.settle_plainly(bound, first.outcome)] if plain else []
 
         def all_plain(connection: Connection) -> bool:
@@ -179,15 +195,17 @@ class SQLite:
                 results[job.text_key] = first.outcome if moved else "superseded"
                 if not moved:
                     connection.execute(moves.SUPERSEDE, (bound.queue.name, job.text_key, job.n))
-                elif also:
-                    for statement, values in also:
-                        connection.execute(
-                            self._clocked(sql.question_marks(statement)), [for_sqlite(value) for value in values]
-                        )
+                else:
+                    if asked:
+                        self._run_all(connection, [asked], guarded=True)
+                    self._run_extras(connection, also)
             failpoint("settle.pre_commit")
             return results
 
-        results = await self._thread.call(work, atomic=True)
+        try:
+            results = await self._thread.call(work, atomic=True)
+        except Undone:
+            return {}
         failpoint("settle.post_commit")
         failpoint("settle.drop_ack")
         return results
@@ -208,6 +226,28 @@ class SQLite:
             return results
 
         return await self._thread.call(work, atomic=True)
+
+    async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[dict[str, Any]]] | None:
+        """Renews one claim and runs statements with it, guarded; None: the claim is gone."""
+        extend, supersede = self._text(moves.renew(bound)), self._text(moves.supersede_unheld(bound))
+
+        def work(connection: Connection) -> list[list[dict[str, Any]]] | None:
+            values = (job.text_key, job.n, job.token, job._note, bound.queue.lease, job.key)
+            if connection.execute(extend, values).rowcount:
+                return self._run_all(connection, statements, guarded=True)
+            connection.execute(supersede, values[:4])
+            return None
+
+        try:
+            return await self._thread.call(work, atomic=True)
+        except Undone:
+            return []
+
+    def _run_extras(self, connection: Connection, also: Sequence[Numbered]) -> None:
+        # Their texts are not kept prepared: whoever attaches them may write values into them.
+        for statement, values in also:
+            text = self._clocked(sql.question_marks(statement))
+            connection.execute(text, [for_sqlite(value) for value in values])
 
     async def table(self, name: str) -> Table | None:
         """The table as the file's schema describes it."""

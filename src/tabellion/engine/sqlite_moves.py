@@ -21,12 +21,13 @@ SUPERSEDE = (
 )
 
 
-def claim(bound: Bound) -> str:
-    """$1 how many -> key, n, attempt, crashes, deferrals, age, first_at, started_at of the claim, then the row."""
+def claim(bound: Bound, condition: str = "") -> str:
+    """$1 how many, then the condition's values -> key, n, attempt, crashes, deferrals, age, first_at, started_at of the
+    claim, then the row."""
     queue = bound.queue
     key = f"CAST(t.{sql.column(bound.key.name)} AS TEXT)"
     title = sql.literal(queue.name, _LITE)
-    where = extra_condition(bound)
+    where = f"{extra_condition(bound)} {condition}"
     continuing, charged = texts(CONTINUING), texts(CHARGED)
     return f"""
 SELECT {key}, coalesce(l.n, 0) + 1,

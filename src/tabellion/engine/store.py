@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine import crash, declaration, outsiders, register, sql
+from tabellion.engine.batches import alike, renewable
 from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import (
@@ -25,7 +25,7 @@ from tabellion.engine.errors import (
 )
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job, storable
-from tabellion.engine.moves import extra_condition
+from tabellion.engine.moves import Numbered, Terms, extra_condition
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.sql import NOW, Dialect
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 DEADLINE = 10.0
 CONNECTIONS = 4
 LONGEST_ERROR = 8000
-RENEWALS = 500  # claims renewed in one statement
 
 _AWAY = (Unreachable, NotMigrated, Forbidden, Busy)  # says nothing about the job; the same call may succeed later
 
@@ -180,10 +179,12 @@ class Store:
         """Inserts one ready row and wakes an idle worker."""
         await self.add_many(queue, [values])
 
-    async def claim(self, queue: Queue, n: int, worker: str, *, limited: bool = False) -> list[Job]:
+    async def claim(
+        self, queue: Queue, n: int, worker: str, *, limited: bool = False, terms: Terms | None = None
+    ) -> list[Job]:
         """Claims up to `n` due rows for this worker, first in line first; the attempt is counted here."""
         bound = await self.bind(queue)
-        jobs = await self.database.claim(bound, n, worker, limited or queue.limit is not None)
+        jobs = await self.database.claim(bound, n, worker, limited or queue.limit is not None, terms)
         for column in bound.table.columns.values():
             if column.family == "json":
                 for job in jobs:
@@ -193,10 +194,30 @@ class Store:
     async def renew(self, jobs: Sequence[Job]) -> list[Job]:
         """Extends these claims' leases and writes their notes; returns the jobs whose claim is gone."""
         lost: list[Job] = []
-        for mine in _renewable(jobs):
+        for mine in renewable(jobs):
             answer = await self.database.renew(await self.bind(mine[0].queue), mine)
             lost += [job for job in mine if not answer.get(job.text_key, False)]
         return lost
+
+    async def held(self, queue: Queue, key: Any) -> Job | None:
+        """The live claim of a row as the register knows it, for whoever goes on with it; None: nobody has it."""
+        bound = await self.bind(queue)
+        rows = await self.database.fetch(
+            """SELECT key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts
+WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
+            queue.name, str(key),
+        )  # fmt: skip
+        return bound.job(rows[0]) if rows else None
+
+    async def amend(self, job: Job, statements: Sequence[Numbered]) -> list[list[dict[str, Any]]]:
+        """Statements of a holder who goes on: they commit with a renewal of the claim, and only if it still holds.
+
+        The first one must give a row; otherwise nothing is changed, the lease neither, and nothing is returned.
+        """
+        results = await self.database.amend(await self.bind(job.queue), job, statements)
+        if results is None:
+            raise LeaseLost(f"{job}: the claim is gone")
+        return results
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
         """Writes how claims ended: many alike in one transaction, those with `job.also` each in its own.
@@ -204,7 +225,7 @@ class Store:
         A result that the database refuses fails its own job and no other.
         """
         verdicts: list[Verdict] = []
-        for batch in _alike(settlements):
+        for batch in alike(settlements):
             try:
                 verdicts += await self._settle_batch(batch)
             except _AWAY:
@@ -235,6 +256,10 @@ class Store:
         """The job goes back to ready at once, in its place; the attempt is not spent."""
         failpoint("release.pre_commit")
         await self._settle_one(Settlement(job, "released"))
+
+    async def end(self, settlement: Settlement) -> None:
+        """Writes how one claim ended, with the statements and the guard it brings; LeaseLost: nothing was written."""
+        await self._settle_one(settlement)
 
     async def sweep(self, queue: Queue) -> list[Settlement]:
         """Ends expired claims: back to ready, or failed when attempts or patience are used up."""
@@ -344,31 +369,6 @@ def _database(
         return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock, durable=durable)
     shown = f"{scheme}://…" if "://" in url else repr(url)
     raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")
-
-
-def _renewable(jobs: Iterable[Job]) -> Iterable[list[Job]]:
-    """Claims that one statement can renew: of one queue, no row twice, not too many."""
-    groups: dict[Any, list[Job]] = {}
-    seen: Counter[tuple[Queue, str]] = Counter()
-    for number, job in enumerate(sorted(jobs, key=lambda job: job.text_key)):
-        row = (job.queue, job.text_key)
-        groups.setdefault((job.queue, seen[row], number // RENEWALS), []).append(job)
-        seen[row] += 1
-    return groups.values()
-
-
-def _alike(settlements: Sequence[Settlement]) -> Iterable[list[Settlement]]:
-    """Settlements that one statement can write; one with extra statements, or of the same row again, stands alone."""
-    groups: dict[Any, list[Settlement]] = {}
-    seen: set[tuple[Queue, str]] = set()
-    for number, one in enumerate(settlements):
-        row = (one.job.queue, one.job.text_key)
-        alone = number if row in seen or (one.outcome == "done" and one.job._also) else None
-        seen.add(row)
-        groups.setdefault((one.job.queue, one.outcome, tuple(one.values), one.expired_only, alone), []).append(one)
-    for group in groups.values():
-        group.sort(key=lambda one: one.job.text_key)  # everyone locks in the same order, so that nobody deadlocks
-    return groups.values()
 
 
 def _no_column(name: str, bound: Bound) -> str:

@@ -1,0 +1,180 @@
+"""What holders other than workers need of a database: chosen rows, changes under a claim, endings with conditions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion import Store
+from tabellion.engine.errors import LeaseLost, ValueRefused
+from tabellion.engine.moves import Terms
+from tabellion.engine.settlement import Settlement
+from tabellion.testing import Clock
+from tests.engine.conftest import Emptied, store_on
+from tests.engine.tables import asynchronous, claim_one, outcomes, row, rows, run, tasks
+
+NOTE = "INSERT INTO notes (task, said) VALUES (:task, :said)"
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "pooled"])
+def place(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
+    """A store on an empty database, by the test's clock; a transaction pooler included."""
+    return store_on(request.param, emptied, tmp_path, clock)
+
+
+async def noted(store: Store) -> list[tuple[int, str]]:
+    """What was written beside the moves."""
+    return [(one["task"], one["said"]) for one in await rows(store, "notes", "task")]
+
+
+async def notes(store: Store) -> None:
+    """A table for what is written beside the moves."""
+    await run(store, "CREATE TABLE notes (task integer, said text)")
+
+
+@asynchronous
+async def test_a_guarded_transaction_is_all_or_nothing(place: Store) -> None:
+    """Unless its first statement gives a row, none of its statements counts."""
+    await tasks(place, 2)
+    await notes(place)
+    guard = "UPDATE tasks SET kind = 'seen' WHERE id = $1 AND kind IS NULL RETURNING id"
+    also: tuple[str, tuple[Any, ...]] = ("INSERT INTO notes (task, said) VALUES ($1, 'x')", (1,))
+    assert await place.database.transact([(guard, (1,)), also], guarded=True) == [[{"id": 1}], []]
+    assert await place.database.transact([(guard, (1,)), also], guarded=True) == []
+    assert await place.database.transact([also, (guard, (2,))], guarded=True) == []
+    assert await noted(place) == [(1, "x")]
+    assert (await row(place, 2))["kind"] is None
+
+
+@asynchronous
+async def test_terms_choose_among_ready_rows(place: Store) -> None:
+    """A condition with values of its own narrows the line; it keeps its order."""
+    queue = await tasks(place, 5)
+    await run(place, "UPDATE tasks SET kind = 'b' WHERE id IN (2, 4)", "UPDATE tasks SET kind = 'c' WHERE id = 5")
+    terms = Terms("t.kind = :kind OR t.kind = :other", {"kind": "c", "other": "b"})
+    assert [job.key for job in await place.claim(queue, 2, "w", terms=terms)] == [2, 4]
+    assert [job.key for job in await place.claim(queue, 2, "w", terms=terms)] == [5]
+    assert await place.claim(queue, 2, "w", terms=terms) == []
+    assert [job.key for job in await place.claim(queue, 9, "w")] == [1, 3]
+
+
+@asynchronous
+async def test_one_row_can_be_claimed_by_its_key(place: Store) -> None:
+    """Wherever it stands in the line; not when it is held, nor when it is not due."""
+    queue = await tasks(place, 5)
+    [job] = await place.claim(queue, 1, "w", terms=Terms(only=4))
+    assert job.key == 4
+    assert await place.claim(queue, 1, "w", terms=Terms(only=4)) == []
+    await place.defer(job, 60, "later")
+    assert await place.claim(queue, 1, "w", terms=Terms(only=4)) == []
+    assert await place.claim(queue, 1, "w", terms=Terms("t.id < :most", {"most": 3}, only=3)) == []
+    assert [job.key for job in await place.claim(queue, 1, "w", terms=Terms(only=3))] == [3]
+
+
+@asynchronous
+async def test_statements_commit_with_the_claim(place: Store) -> None:
+    """For each row that was claimed, knowing it; one that fails undoes the claim."""
+    queue = await tasks(place, 3)
+    await notes(place)
+    terms = Terms(also=lambda job: [(NOTE, {"task": job.key, "said": f"{job.worker} {job.attempt}"})])
+    assert len(await place.claim(queue, 2, "w", terms=terms)) == 2
+    assert await noted(place) == [(1, "w 1"), (2, "w 1")]
+    broken = Terms(also=lambda job: [("UPDATE tasks SET small = 200 WHERE id = :id", {"id": job.key})])
+    with pytest.raises(ValueRefused):
+        await place.claim(queue, 1, "w", terms=broken)
+    assert (await row(place, 3))["status"] == "new"
+    assert len(await outcomes(place)) == 2
+    limited = await place.claim(queue, 5, "w", limited=True, terms=terms)
+    assert [job.key for job in limited] == [3]
+    assert (await noted(place))[-1] == (3, "w 1")
+
+
+@asynchronous
+async def test_a_holder_changes_things_under_the_claim(place: Store, clock: Clock) -> None:
+    """The statements and the longer lease are one; nothing happens where the first gives no row."""
+    queue = await tasks(place, 2, lease=60)
+    await notes(place)
+    job = await claim_one(place, queue)
+    held = await place.held(queue, 1)
+    assert held is not None
+    assert (held.token, held.worker, held.n) == (job.token, "w1", job.n)
+    assert await place.held(queue, 2) is None
+    change = "UPDATE tasks SET kind = $2 WHERE id = $1 AND kind IS NULL RETURNING kind"
+    note: tuple[str, list[Any]] = ("INSERT INTO notes (task, said) VALUES ($1, 'x')", [1])
+    clock.advance(50)
+    assert await place.amend(held, [(change, [1, "first"]), note]) == [[{"kind": "first"}], []]
+    clock.advance(50)
+    assert await place.amend(held, [(change, [1, "second"]), note]) == []
+    assert await place.sweep(queue) == []
+    clock.advance(20)
+    assert len(await place.sweep(queue)) == 1
+    with pytest.raises(LeaseLost):
+        await place.amend(held, [("UPDATE tasks SET kind = 'x' WHERE id = 1 RETURNING id", []), note])
+    assert await noted(place) == [(1, "x")]
+    assert (await row(place, 1))["kind"] == "first"
+
+
+@asynchronous
+async def test_a_claim_whose_row_was_changed_by_its_owner_amends_nothing(place: Store) -> None:
+    """The owner wins: the claim is superseded."""
+    queue = await tasks(place, 1)
+    job = await claim_one(place, queue)
+    await run(place, "UPDATE tasks SET status = 'cancelled' WHERE id = 1")
+    with pytest.raises(LeaseLost):
+        await place.amend(job, [("UPDATE tasks SET kind = 'x' WHERE id = 1 RETURNING id", [])])
+    assert (await row(place, 1))["kind"] is None
+    assert await outcomes(place) == ["superseded"]
+
+
+@pytest.mark.parametrize("outcome", ["done", "released", "limited"])
+@asynchronous
+async def test_an_ending_brings_statements_whatever_it_is(place: Store, outcome: Any) -> None:
+    """They commit with it; the job's own only with its finish; a guard that gives no row undoes all of it."""
+    queue = await tasks(place, 2)
+    await notes(place)
+    job = await claim_one(place, queue)
+    job.also(NOTE, task=0, said="own")
+    asked = ("SELECT 1 AS one FROM tasks WHERE id = :id AND kind = :kind", {"id": 1, "kind": "k"})
+    also = [(NOTE, {"task": 1, "said": outcome})]
+    after = 60.0 if outcome == "limited" else None
+    with pytest.raises(LeaseLost):
+        await place.end(Settlement(job, outcome, after=after, also=also, guard=asked))
+    assert (await row(place, 1))["status"] == "working"
+    assert await outcomes(place) == [None]
+    assert await noted(place) == []
+    await run(place, "UPDATE tasks SET kind = 'k' WHERE id = 1")
+    await place.end(Settlement(job, outcome, after=after, also=also, guard=asked))
+    assert await outcomes(place) == [outcome]
+    assert await noted(place) == ([(0, "own")] if outcome == "done" else []) + [(1, outcome)]
+    with pytest.raises(LeaseLost):
+        await place.end(Settlement(job, "failed", error="x", also=also))
+
+
+@asynchronous
+async def test_endings_with_statements_stand_alone_in_a_batch(place: Store) -> None:
+    """Beside plain ones, each with its own statements."""
+    queue = await tasks(place, 4)
+    await notes(place)
+    jobs = await place.claim(queue, 4, "w")
+    endings = [
+        Settlement(job, "released", also=[(NOTE, {"task": job.key, "said": "x"})] if job.key > 2 else ())
+        for job in jobs
+    ]
+    assert all(verdict.accepted for verdict in await place.settle(endings))
+    assert await noted(place) == [(3, "x"), (4, "x")]
+
+
+@asynchronous
+async def test_attached_statements_know_the_time(store: Store, clock: Clock) -> None:
+    """The database's clock, or the test's."""
+    queue = await tasks(store, 1)
+    kind = "timestamp with time zone" if store.dialect == "postgresql" else "REAL"
+    await run(store, f"CREATE TABLE times (at {kind})")
+    job = await claim_one(store, queue)
+    job.also("INSERT INTO times (at) VALUES (@now@)")
+    await store.finish(job)
+    at = "extract(epoch FROM at)" if store.dialect == "postgresql" else "at"
+    [found] = await store.database.fetch(f"SELECT {at} AS at FROM times")
+    assert float(found["at"]) == pytest.approx(clock())
