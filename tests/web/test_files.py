@@ -112,3 +112,27 @@ def test_a_document_that_cannot_be_drawn_is_told(web: Live) -> None:
     broken = web.upload(b"%PDF-1.4\nbroken beyond repair")["status_url"]
     told = problem(web.get(f"{broken}/pages/1.png"), 422, "document_unreadable")
     assert told["reason"] == "pdf_damaged"
+
+
+def test_the_words_of_a_page_are_told(web: Live, one: str) -> None:
+    """Each with its box, as it was read; a page that nobody has kept is read, and kept, and has a tag."""
+    answer = web.get(f"{one}/pages/1/words")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    [[text, x0, y0, x1, y1]] = answer.json()["words"]
+    assert (text, 0 < x0 < x1 < 1, 0 < y0 < y1 < 1) == ("file", True, True)
+    [kept] = web.blobs("prod").rglob(f"{web.get(one).json()['sha256']}.*.words")
+    assert web.get(f"{one}/pages/1/words").content == answer.content
+    tag = answer.headers["etag"]
+    again = web.get(f"{one}/pages/1/words", headers={"If-None-Match": tag})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    kept.write_bytes(b"damaged")
+    assert web.get(f"{one}/pages/1/words").json() == answer.json()
+
+
+@pytest.mark.parametrize(
+    ("tail", "status", "code"),
+    [("2/words", 404, "page_missing"), ("0/words", 422, "value_invalid"), ("x/words", 422, "value_invalid")],
+)
+def test_words_of_a_page_that_is_not_there(web: Live, one: str, tail: str, status: int, code: str) -> None:
+    """The same problems as for its picture."""
+    problem(web.get(f"{one}/pages/{tail}"), status, code)

@@ -260,11 +260,13 @@ def language(words: Sequence[Word]) -> float:
 class Document:
     """An open document: what is known of it, and its pages as they are read."""
 
-    def __init__(self, run: Callable[..., Iterator[dict[str, Any]]], arguments: Mapping[str, Any]) -> None:
-        self._run, self._arguments = run, arguments
+    def __init__(
+        self, run: Callable[..., Iterator[dict[str, Any]]], arguments: Mapping[str, Any], first: int = 1
+    ) -> None:
+        self._run, self._arguments, self._first = run, arguments, first
         self.file = -1  #: its open file
         self.closing = ExitStack()
-        self._items = self._start(1)
+        self._items = self._start(first)
         self.header = self._head()
 
     def __repr__(self) -> str:
@@ -293,7 +295,7 @@ class Document:
 
     def __iter__(self) -> Iterator[Page]:
         """Each page, once, as soon as it is read. A page that kills its child is a failed page; reading goes on."""
-        number, deaths = 1, 0
+        number, deaths = self._first, 0
         while number <= self.header.count:
             try:
                 for item in self._items:
@@ -337,11 +339,12 @@ def open_document(
     task: str = TASK,
     name: str | None = None,
     stop: threading.Event | None = None,
+    first: int = 1,
 ) -> Document:
     """Open a path or bytes for reading in a child. Raises `Unreadable`. Close it, or use it in a `with`.
 
     `task` is what runs in the child: another generator with the arguments and the messages of `read`. `name` is what
-    bytes are called. When another thread sets `stop`, reading ends with `Stopped`.
+    bytes are called. When another thread sets `stop`, reading ends with `Stopped`. Pages before `first` are not read.
     """
     if ocr not in get_args(OCR):
         raise ValueError(f"ocr is one of {', '.join(get_args(OCR))}, not {ocr!r}")
@@ -352,7 +355,7 @@ def open_document(
     arguments = {"name": Path(name).name, "password": password, "limits": bounds.told(), "ocr": ocr}
     with ExitStack() as closing:
         file, _, _ = closing.enter_context(opened(source, bounds))
-        document = Document(lambda more: pool.run(task, more, file, bounds, stop), arguments)
+        document = Document(lambda more: pool.run(task, more, file, bounds, stop), arguments, first)
         document.file, document.closing = file, closing.pop_all()
         return document
 

@@ -37,6 +37,7 @@ WORD_BYTES, REST = 64, 256 << 10
 TRIMMED = "more words than can be looked at for fields: those of some pages were left out"
 
 Progress = Callable[[int, int], None]  #: pages read, pages there are
+Seen = Callable[[Page], None]  #: a page with all its words, as soon as it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def read_local(
     progress: Progress | None = None,
     name: str | None = None,
     stop: threading.Event | None = None,
+    seen: Seen | None = None,
 ) -> Reading:
     """Reads a path or bytes, which `name` names. Never raises for what is wrong with the document: that is its `error`.
 
@@ -118,7 +120,7 @@ def read_local(
             source, sandbox=pool, limits=limits, password=password, ocr=ocr, name=name, stop=stop
         ) as document:  # fmt: skip
             made = replace(made, kind=document.header.kind.value, sha256=document.sha256)
-            pages, text = _pages(document, words, progress)
+            pages, text = _pages(document, words, progress, seen)
             header = document.header
         if all(page.source == "failed" for page in pages):
             first = pages[0] if pages else failed(1, "")
@@ -232,12 +234,16 @@ def _compiled_as(path: Path, _changed: int, _size: int) -> DocumentType:
     return typefile.read(path)
 
 
-def _pages(document: Document, words: bool, progress: Progress | None) -> tuple[list[Page], str]:
+def _pages(
+    document: Document, words: bool, progress: Progress | None, seen: Seen | None
+) -> tuple[list[Page], str]:  # fmt: skip
     """All pages; of a long document only those that fields stand on keep their words."""
     pages: list[Page] = []
     texts: list[str] = []
     count = document.header.count
     for page in document:
+        if seen:
+            seen(page)
         if words:
             texts.append(page.text)
         elif len(pages) >= HEAD and page.number <= count - TAIL:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +42,20 @@ class Pictures:
         await asyncio.shield(task)
         return path
 
-    async def _draw(self, path: Path, source: Path, number: int, width: int, rotation: int) -> None:
+    async def looked(self, look: Callable[[Sandbox], bytes]) -> bytes:
+        """What a look at a document gives, in the children that draw: no more at once than there are."""
         async with self._turn:
             self._sandbox = self._sandbox or Sandbox(size=AT_ONCE, limits=LIMITS)
             try:
-                content = await asyncio.to_thread(
-                    draw, source, number, width=width, rotation=rotation, sandbox=self._sandbox, limits=LIMITS
-                )
+                return await asyncio.to_thread(look, self._sandbox)
             except Unreadable as error:
                 raise _told(error) from None
-            await asyncio.to_thread(_keep, path, content)
+
+    async def _draw(self, path: Path, source: Path, number: int, width: int, rotation: int) -> None:
+        def look(sandbox: Sandbox) -> bytes:
+            return draw(source, number, width=width, rotation=rotation, sandbox=sandbox, limits=LIMITS)
+
+        await asyncio.to_thread(_keep, path, await self.looked(look))
 
     async def forget(self, sha256: str) -> None:
         """Removes the pictures of a file that is gone."""

@@ -41,6 +41,7 @@ DOCUMENTS: Policy = {
     ("GET", "/api/documents/{id}/events"): Role.VIEWER,
     ("GET", "/api/documents/{id}/file"): Role.VIEWER,
     ("GET", "/api/documents/{id}/pages/{number}.png"): Role.VIEWER,
+    ("GET", "/api/documents/{id}/pages/{number}/words"): Role.VIEWER,
     ("POST", "/api/documents/{id}/reprocess"): Role.OPERATOR,
     ("GET", "/api/webhooks"): Role.ADMIN,
     ("POST", "/api/webhooks"): Role.ADMIN,

@@ -109,6 +109,12 @@ class Documents(BaseModel):
     next: str | None = Field(description="The cursor of the next page; null: this was the last.")
 
 
+class PageWords(BaseModel):
+    """The words of a page in reading order, each with its box: `[text, x0, y0, x1, y1]`, 0 to 1 from the top left."""
+
+    words: list[list[str | float]]
+
+
 class Restarted(BaseModel):
     """A document that will be read again."""
 

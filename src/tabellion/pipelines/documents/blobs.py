@@ -12,6 +12,7 @@ from types import TracebackType
 
 from tabellion.engine.errors import TabellionError
 from tabellion.pipelines.documents import files
+from tabellion.pipelines.documents.words import Words
 
 BATCH = 1 << 20  #: bytes that are kept in memory before the disk is bothered
 HEAD = 4096  #: bytes from the start that are kept for whoever must say what the file is
@@ -128,6 +129,7 @@ class Blobs:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root).absolute()
+        self.words = Words(self.root)  #: what stands on their pages
 
     def receive(self, limit: int | None = None, *, name: str = "", media: str = "") -> Sink:
         """A sink for one file of at most so many bytes; nothing is kept where its block is left by an error."""
@@ -161,7 +163,7 @@ class Blobs:
         return self.path(sha256).is_file()
 
     async def remove(self, sha256: str, *, older: float = 0.0) -> bool:
-        """Removes a content, if it came last so many seconds ago; whether it did.
+        """Removes a content and its words, if it came last so many seconds ago; whether it did.
 
         Whoever removes what no document needs any more says how old it must be: the same content may have come again
         a moment ago, its document not yet being written.
@@ -172,11 +174,12 @@ class Blobs:
         """Removes what uploads left that were cut off by a crash."""
         return await files.in_thread(files.sweep_temps, self.root, older, deep=False)
 
-    @staticmethod
-    def _remove(path: Path, older: float) -> bool:
+    def _remove(self, path: Path, older: float) -> bool:
         try:
             if older and time.time() - path.stat().st_mtime < older:
                 return False
         except FileNotFoundError:
             return False
-        return files.remove(path)
+        removed = files.remove(path)
+        self.words.forget(path)  # after the file: whoever writes words looks afterwards whether it is there
+        return removed

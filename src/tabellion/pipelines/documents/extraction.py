@@ -24,8 +24,9 @@ from tabellion.pipelines.documents.failure import Failed
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outputs import write
 from tabellion.pipelines.documents.priority import urgency
-from tabellion.pipelines.documents.progress import Progress
+from tabellion.pipelines.documents.progress import Progress, Watch
 from tabellion.pipelines.documents.settings import LOCAL, Settings
+from tabellion.pipelines.documents.words import Gathered
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.pages import default_sandbox
 from tabellion.reading.reader import Reading, read_local
@@ -132,17 +133,25 @@ class Extraction:
         if self._threads is None:
             size = (settings.sandbox or default_sandbox()).size * READERS
             self._threads = ThreadPoolExecutor(size, thread_name_prefix="reading")
-        work = functools.partial(
-            read_local, settings.blobs.path(job["sha256"]), job["type"], ocr=settings.ocr, types=settings.types.folders,
-            limits=settings.limits, sandbox=settings.sandbox, progress=watch,
-        )  # fmt: skip
         tried.append("read here")
         try:
+            work = functools.partial(self._local, job["sha256"], job["type"], watch)
             reading = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         finally:
             watch.end()
         if reading.error is not None:
             raise Unreadable(reading.error["code"], reading.error["message"])
+        return reading
+
+    def _local(self, sha256: str, type: str | None, watch: Watch) -> Reading:  # noqa: A002 - the word for it
+        settings, words = self.settings, Gathered()
+        blob = settings.blobs.path(sha256)
+        reading = read_local(
+            blob, type, ocr=settings.ocr, types=settings.types.folders, limits=settings.limits,
+            sandbox=settings.sandbox, progress=watch, seen=words.add,
+        )  # fmt: skip
+        if reading.error is None:
+            settings.blobs.words.keep(blob, settings.ocr, words)
         return reading
 
     def _model(self, name: str) -> Model:

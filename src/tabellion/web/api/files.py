@@ -1,15 +1,20 @@
-"""A document's file as it came, and pictures of its pages."""
+"""A document's file as it came, pictures of its pages, and the words on them."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from tabellion.pipelines.documents.words import FORM
+from tabellion.web import shapes
 from tabellion.web.api.documents import found
 from tabellion.web.office import Office
-from tabellion.web.pictures import rotation_of
+from tabellion.web.pictures import LIMITS, rotation_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 from tabellion.web.serving import STRANGE, disposition, file_answer, unchanged
@@ -23,6 +28,9 @@ FILE: dict[int | str, dict[str, Any]] = {
     304: {"description": "It is the one that If-None-Match names."},
     416: {"description": "It has no such bytes."},
 }
+#: A page is what it is for as long as its document is.
+KEPT = {"Cache-Control": "private, max-age=3600"}
+SAME: dict[int | str, dict[str, Any]] = {304: {"description": "They are those that If-None-Match names."}}
 PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/png": BINARY}, "description": "The page."},
     304: {"description": "It is the one that If-None-Match names."},
@@ -51,14 +59,44 @@ async def page(
     """A page as a PNG, upright as it was read."""
     office: Office = request.state.office
     document = await found(office, id)
-    if document["pages"] is not None and number > document["pages"]:
-        raise Problem(404, "page_missing", f"the document has {document['pages']} pages", field="number")
+    _check(document, number)
     turned = rotation_of(document.get("page_details", []), number)
     tag = f'"{document["sha256"]}-{number}-{width}-{turned}"'
-    headers = {"Cache-Control": "private, max-age=3600", "ETag": tag}
+    headers = KEPT | {"ETag": tag}
     if unchanged(request, tag):
         return Response(status_code=304, headers=headers)
     path = await request.app.state.pictures.picture(
         office.blobs.path(document["sha256"]), document["sha256"], number, width, turned
     )
     return file_answer(request, path, tag, "image/png", headers)
+
+
+@router.get(
+    "/api/documents/{id}/pages/{number}/words", responses=SAME, response_model=shapes.PageWords,
+    summary="Read the words of a page",
+)  # fmt: skip
+async def words(
+    request: Request,
+    id: str,  # noqa: A002
+    number: Annotated[Whole, Path(ge=1, le=100_000, description="The page, the first being 1.")],
+) -> Response:
+    """Every word of a page and where it stands, as it was read; a page that nobody has kept is read again."""
+    office: Office = request.state.office
+    document = await found(office, id)
+    _check(document, number)
+    ocr, blob = office.settings.ocr, office.blobs.path(document["sha256"])
+    tag = f'"{document["sha256"]}-{number}-words-{ocr}-{FORM}"'
+    headers = KEPT | {"ETag": tag}
+    if unchanged(request, tag):
+        return Response(status_code=304, headers=headers)
+    kept = office.blobs.words
+    told = await asyncio.to_thread(kept.find, blob, number, ocr)
+    if told is None:
+        look = functools.partial(kept.read, blob, number, ocr, limits=LIMITS)
+        told = await request.app.state.pictures.looked(look)
+    return Response(told, 200, headers, "application/json")
+
+
+def _check(document: Mapping[str, Any], number: int) -> None:
+    if document["pages"] is not None and number > document["pages"]:
+        raise Problem(404, "page_missing", f"the document has {document['pages']} pages", field="number")

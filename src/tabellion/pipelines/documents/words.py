@@ -1,0 +1,111 @@
+"""The words of documents' pages, kept beside their files: what a person drags a box around is found at once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from tabellion.pipelines.documents.files import ENDING, PRIVATE_FILE
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.limits import Limits
+from tabellion.reading.page import Page
+from tabellion.reading.pages import OCR, open_document
+from tabellion.reading.sandbox import Sandbox
+
+FORM = 1  #: of the files, and of how words are read: those of another one are as if they were not there
+ENDS = ".words"
+QUICK = 1  # of zlib's levels: a file that is there to save time must not take any
+
+
+class Words:
+    """Beside each file of a folder of blobs, one with its words: an index line, then every page by itself, packed.
+
+    Nothing here is ever the only copy: what is lost or damaged is read again from the document. So nothing is forced
+    to disk, and whatever the disk refuses is no reason to fail.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def path(self, blob: Path, ocr: OCR) -> Path:
+        """Where the words of a file lie, by its content and by how it is read."""
+        return blob.with_name(f"{blob.name}.{ocr}-{FORM}{ENDS}")
+
+    def keep(self, blob: Path, ocr: OCR, pages: Mapping[int, bytes]) -> None:
+        """Keeps the packed pages of a file, in place of those that are there."""
+        places, start = {}, 0
+        for number, page in pages.items():
+            places[number] = start, len(page)
+            start += len(page)
+        index = json.dumps(places, separators=(",", ":")).encode()
+        fresh = self._root / f".{secrets.token_hex(8)}{ENDING}"
+        try:
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "wb") as file:
+                file.write(b"".join((index, b"\n", *pages.values())))
+            fresh.rename(self.path(blob, ocr))
+        except OSError:
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
+        if not blob.exists():  # it was deleted meanwhile, and whoever did so has looked for its words too early
+            self.forget(blob)
+
+    def find(self, blob: Path, number: int, ocr: OCR) -> bytes | None:
+        """A page's words as JSON, if they are there and whole."""
+        try:
+            with self.path(blob, ocr).open("rb") as file:
+                start, size = json.loads(file.readline())[str(number)]
+                file.seek(start, os.SEEK_CUR)
+                return zlib.decompress(file.read(size))
+        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+            return None
+
+    def read(self, blob: Path, number: int, ocr: OCR, sandbox: Sandbox | None, limits: Limits | None = None) -> bytes:
+        """A page's words as JSON, read from the document if need be, and kept. Raises `Unreadable`."""
+        if (known := self.find(blob, number, ocr)) is not None:
+            return known
+        with open_document(blob, sandbox=sandbox, limits=limits, ocr=ocr, first=number) as document:
+            page = next(iter(document), None)
+            if page is None:
+                raise Unreadable("page_missing", f"there is no page {number}: the document has {document.header.count}")
+        if page.source != "failed":  # which may be for want of time
+            self.keep(blob, ocr, {**self._all(blob, ocr), number: packed(page)})
+        return told(page)
+
+    def forget(self, blob: Path) -> None:
+        """Removes the words of a file that is gone, however it was read."""
+        with contextlib.suppress(OSError):
+            for path in blob.parent.glob(f"{blob.name}.*{ENDS}"):
+                path.unlink(missing_ok=True)
+
+    def _all(self, blob: Path, ocr: OCR) -> dict[int, bytes]:
+        try:
+            with self.path(blob, ocr).open("rb") as file:
+                places, rest = json.loads(file.readline()), file.read()
+            return {int(number): rest[start : start + size] for number, (start, size) in places.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+
+
+class Gathered(dict[int, bytes]):
+    """The pages of a document as they are read, packed one by one."""
+
+    def add(self, page: Page) -> None:
+        """The next page; one that could not be read may be read later."""
+        if page.source != "failed":
+            self[page.number] = packed(page)
+
+
+def packed(page: Page) -> bytes:
+    """A page's words as they are kept."""
+    return zlib.compress(told(page), QUICK)
+
+
+def told(page: Page) -> bytes:
+    """A page's words as JSON: each word's text and its box."""
+    rows = [[word.text, *word.box] for word in page.words]
+    return json.dumps({"words": rows}, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
