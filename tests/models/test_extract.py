@@ -73,6 +73,7 @@ def test_a_model_that_contradicts_is_told_and_doubted() -> None:
     assert (total.value, total.reasons[-1]) == ("120.00", "model says 999.00")
     assert total.confidence < before.fields["total"].confidence
     assert after.cost == 0.25
+    assert [(one.value, one.source) for one in after.offers["total"]] == [("999.00", "model")]
 
 
 def test_a_required_field_with_nobody_elses_word_is_a_warning() -> None:
@@ -108,6 +109,8 @@ def test_a_total_on_paper_that_the_xml_does_not_have() -> None:
     after = ask(Saying(said(vendor="Acme Tools Ltd", total=("120.00", "Total: 120.00"))), xml, bill(), SMALL)
     assert after.fields["total"].value == "12.00"
     assert "xml_differs" in codes(after)
+    [offer] = after.offers["total"]
+    assert (offer.value, offer.source, offer.page) == ("120.00", "model", 1)
 
 
 def test_gemini_is_sent_the_file() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
+from typing import Any
 
 from tabellion.reading.einvoice.invoice import EInvoice
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
+from tabellion.reading.page import page_told
 from tabellion.reading.types import typefile
-from tabellion.reading.work import DOUBTED, understood
+from tabellion.reading.work import DOUBTED, read, understood
+from tests.reading import invoices
 from tests.reading.fields.paper import paper
 
 INVOICE = typefile.load("invoice", ())
@@ -59,6 +63,21 @@ def test_paper_and_xml_that_differ_are_told() -> None:
     other = replace(XML, fields={**XML.fields, "total": Field("911.00", 0.99, quote="911.00", source="xml")})
     _, issues = understood(PAGES, other, INVOICE)
     assert [issue.code for issue in issues] == ["xml_differs"]
+
+
+def test_what_the_paper_says_beside_xml_is_offered() -> None:
+    """Where they differ, the printed value comes first, with its place; without being asked nothing is offered."""
+    arguments: dict[str, Any] = {
+        "pages": [page_told(page) for page in PAGES], "types": [str(typefile.SHIPPED / "invoice.yaml")],
+        "attachments": [("factur-x.xml", base64.b64encode(invoices.CII.encode()).decode())],
+    }  # fmt: skip
+    [said] = read(None, **arguments, offers=True)
+    assert (said["fields"]["total"]["value"], said["fields"]["total"]["source"]) == ("144.00", "xml")
+    first = said["offers"]["total"][0]
+    assert (first["value"], first["from"], first["page"], first["quote"]) == ("119.00", "words", 1, "119,00 €")
+    [silent] = read(None, **arguments)
+    assert "offers" not in silent
+    assert silent["fields"] == said["fields"]
 
 
 def test_wrong_check_digits_are_doubted() -> None:

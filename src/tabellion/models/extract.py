@@ -16,6 +16,7 @@ from tabellion.reading.field import Field
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
+from tabellion.reading.offer import beside
 from tabellion.reading.reader import Reading
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import rules
@@ -58,7 +59,8 @@ def combined(reading: Reading, reply: Reply, doctype: DocumentType) -> Reading:
     fields = merged(reading.fields, heard, doctype)
     issues = _issues(reading.issues, fields, doctype)
     issues += [*_differing(reading, heard, issues), *_ungrounded(fields, doctype)]
-    return replace(reading, type=doctype.name, fields=fields, issues=tuple(issues))
+    offers = beside(reading.offers, fields, reading.fields, heard)
+    return replace(reading, type=doctype.name, fields=fields, issues=tuple(issues), offers=offers)
 
 
 def _issues(before: Sequence[Issue], fields: Mapping[str, Field], doctype: DocumentType) -> list[Issue]:

@@ -22,6 +22,7 @@ from tabellion.reading.errors import CODES, Unreadable
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
+from tabellion.reading.offer import Offer, Offers
 from tabellion.reading.page import Page, page_told
 from tabellion.reading.pages import OCR, Document, Source, default_sandbox, failed, open_document, plain
 from tabellion.reading.sandbox import Sandbox
@@ -61,6 +62,7 @@ class Reading:
     type_version: str | None = None
     type_key: str | None = None  #: the type's version and digest: what was read by another is to be read again
     sha256: str | None = None  #: of the document's bytes
+    offers: Offers = field(default_factory=dict, repr=False)  #: other values, when they are asked for
     seconds: float | None = None  #: that reading took, on the clock
 
     @property
@@ -104,6 +106,7 @@ def read_local(
     name: str | None = None,
     stop: threading.Event | None = None,
     seen: Seen | None = None,
+    offers: bool = False,
 ) -> Reading:
     """Reads a path or bytes, which `name` names. Never raises for what is wrong with the document: that is its `error`.
 
@@ -125,7 +128,9 @@ def read_local(
         if all(page.source == "failed" for page in pages):
             first = pages[0] if pages else failed(1, "")
             raise Unreadable(first.error_code or "pdf_damaged", first.error or "")
-        said = understand(pages, header.attachments, header.claims, files, pool, limits, boosted=words, stop=stop)
+        said = understand(
+            pages, header.attachments, header.claims, files, pool, limits, boosted=words, stop=stop, offers=offers
+        )  # fmt: skip
         used = next((path for path in files if path.stem == said.type), None)
         if used is None and said.type is not None:
             raise Unreadable("reader_crashed", f"{CODES['reader_crashed']} of its senses")
@@ -170,6 +175,7 @@ def understand(
     *,
     boosted: bool = False,
     stop: threading.Event | None = None,
+    offers: bool = False,
 ) -> Reading:
     """The fields and issues of pages that were read, from a child."""
     embedded = [[name, base64.b64encode(data).decode()] for name, data in attachments]
@@ -178,6 +184,7 @@ def understand(
     arguments = {
         "pages": [page_told(page) for page in fitting], "attachments": embedded,
         "claims": claims, "types": [str(path) for path in types], "boosted": boosted,
+        "offers": offers,
     }  # fmt: skip
     said: dict[str, Any] = {}
     for message in sandbox.run(TASK, arguments, limits=limits, stop=stop):
@@ -189,6 +196,9 @@ def understand(
             fields={str(name): _field(told) for name, told in said["fields"].items()},
             issues=tuple(_issue(told) for told in said["issues"]), boosted=str(said.get("boosted", "")),
             changes=tuple((str(kind), str(before), str(after)) for kind, before, after in said.get("changes", ())),
+            offers={
+                str(name): [Offer.heard(one) for one in some] for name, some in said.get("offers", {}).items()
+            },
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):
         raise Unreadable("reader_crashed", f"{CODES['reader_crashed']} of its senses") from None

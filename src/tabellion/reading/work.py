@@ -12,10 +12,11 @@ from typing import Any
 from tabellion.reading.boosting.boost import boost
 from tabellion.reading.einvoice.invoice import EInvoice, read_einvoice
 from tabellion.reading.field import Field
-from tabellion.reading.fields.reader import read_fields
+from tabellion.reading.fields.reader import read_fields, read_offered
 from tabellion.reading.grounding.ground import ground
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.issue import Issue
+from tabellion.reading.offer import beside
 from tabellion.reading.page import Page
 from tabellion.reading.pages import page_heard
 from tabellion.reading.recognise import recognise
@@ -35,6 +36,7 @@ def read(
     claims: Mapping[str, Mapping[str, str]] | None = None,
     types: Sequence[str] = (),
     boosted: bool = False,
+    offers: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """The task: `types` are the files of the types there are; with more than one the document says which it is."""
     heard = [page_heard(page) for page in pages]
@@ -44,13 +46,17 @@ def read(
     kind, share = (kinds[0], 1.0) if len(kinds) == 1 else recognise(heard, kinds)
     if embedded is not None and embedded.syntax and len(kinds) > 1:
         kind, share = next((one for one in kinds if one.name == "invoice"), kind), 1.0
-    fields, issues = understood(heard, embedded, kind) if kind else ({}, [])
+    printed, offered = read_offered(heard, kind) if kind and offers else (None, {})
+    fields, issues = understood(heard, embedded, kind, printed) if kind else ({}, [])
     said: dict[str, Any] = {
         "type": kind.name if kind else None,
         "share": share,
         "fields": {name: field.told() for name, field in fields.items()},
         "issues": [issue.told() for issue in issues],
     }
+    if offers:
+        some = beside(offered, fields, printed or {})
+        said["offers"] = {name: [one.told() for one in found] for name, found in some.items()}
     if boosted:
         mended = boost(heard)
         changes = [[one.kind, one.before, one.after] for one in mended.changes[:MOST_CHANGES]]
@@ -59,10 +65,14 @@ def read(
 
 
 def understood(
-    pages: Sequence[Page], embedded: EInvoice | None, kind: DocumentType
+    pages: Sequence[Page],
+    embedded: EInvoice | None,
+    kind: DocumentType,
+    printed: Mapping[str, Field] | None = None,
 ) -> tuple[dict[str, Field], list[Issue]]:
-    """Fields and issues: what the XML says is exact, the words fill in what it does not say."""
-    printed = read_fields(pages, kind)
+    """Fields and issues: what the XML says is exact, the words (`printed`, if read already) say what it does not."""
+    if printed is None:
+        printed = read_fields(pages, kind)
     issues: list[Issue] = list(embedded.issues) if embedded else []
     fields = dict(printed)
     if embedded is not None and embedded.fields:

@@ -149,6 +149,7 @@ class Extraction:
         reading = read_local(
             blob, type, ocr=settings.ocr, types=settings.types.folders, limits=settings.limits,
             sandbox=settings.sandbox, progress=watch, seen=words.add,
+            offers=True,
         )  # fmt: skip
         if reading.error is None:
             settings.blobs.words.keep(blob, settings.ocr, words)

@@ -30,6 +30,8 @@ class Answer:
     doubts: list[str] = field(default_factory=list)
     ceiling: float = 1.0  #: no evidence makes it surer than this
     reasons: list[str] = field(default_factory=list)
+    others: Sequence[Candidate] = ()  #: what was weighed and not taken, the best first
+    found: Any = None  #: what the parser gave
 
     def features(self) -> dict[str, float]:
         """The evidence in numbers, as the calibrated model takes it."""
@@ -65,6 +67,8 @@ def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Seq
         rivals=len({str(one.value) for one in others}),
         proofs=list(proofs),
         reasons=[where, *best.reasons, "single candidate" if not others else f"{len(others)} other candidates"],
+        others=others,
+        found=best.found,
     )
 
 

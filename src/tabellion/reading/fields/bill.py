@@ -70,6 +70,11 @@ class Bill:
         return read_vendor(self.sheet)
 
     @cached_property
+    def customer(self) -> Party:
+        """Whom it was sent to."""
+        return read_customer(self.sheet)
+
+    @cached_property
     def dates(self) -> dict[str, list[Candidate]]:
         """Issued and due; where nothing tells day from month, in the order that lets it be paid after it was issued."""
         read = read_dates(self.sheet)
@@ -110,7 +115,7 @@ class Bill:
         )  # fmt: skip
 
     def _customer(self) -> Answer | None:
-        party = read_customer(self.sheet)
+        party = self.customer
         if not party.name or (self.vendor.name and party.name.casefold() == self.vendor.name.casefold()):
             return None
         return answer_at("customer", party.name, party.lines, party.score, reasons=list(party.reasons))
@@ -138,13 +143,14 @@ class Bill:
         answer = answer_of([chosen], money(chosen.value))
         if answer is None:
             return None
-        answer.margin, answer.rivals = self.sums.margin, self.sums.rivals
+        answer.margin, answer.rivals, answer.others = self.sums.margin, self.sums.rivals, self.sums.weighed[name]
         if self.sums.closes:
             answer.proofs.append("arithmetic closes")
         elif self.sums.subtotal and self.sums.tax:
             answer.doubts.append("subtotal and tax do not make the total")
         if self._mended and self._mended.position == SUMS.index(name):
             answer.doubts.append(f"perhaps {self._mended.after} ({self._mended.reason})")
+            answer.others = [replace(chosen, value=Decimal(self._mended.after)), *answer.others]
         if name == "total":
             answer.proofs += self.sums.proofs
         if name == "subtotal" and self.items and abs(sum(item.amount for item in self.items) - chosen.value) <= CENT:

@@ -27,6 +27,7 @@ _TITLES = frozenset(("invoice", "facture", "rechnung", "bill", "receipt"))
 _ANY_NUMBER = frozenset(
     ("nummer", "number", "numero", "n", "no", "nr", "reference", "ref", "referenz", "document", "id", "code", "#")
 )
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]{4}){2,7}(?:\s?[A-Z0-9]{1,3})?\b")
 #: Tax numbers by their form, and what they are called.
 _TAX_NUMBERS = {
@@ -72,6 +73,11 @@ def read_codes(sheet: Sheet, name: str) -> list[Candidate]:
     for one in sorted(found, key=lambda one: (-one.score, one.line.number)):
         best.setdefault(str(one.value), one)
     return list(best.values())
+
+
+def read_numbers(text: str) -> list[Code]:
+    """Every number of a text that may name something, whatever announces it."""
+    return [one for one in _after_marks(text) if _likely(one.value) == 1.0 and not _YEAR.fullmatch(one.value)]
 
 
 def read_ibans(sheet: Sheet) -> list[Candidate]:

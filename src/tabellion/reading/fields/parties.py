@@ -11,6 +11,8 @@ from tabellion.reading.fields.letterhead import clean_name, is_address, is_name,
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.vendor import TOLD, name_candidates, weights
 
+RIVALS = 10  #: names that are remembered
+
 
 @dataclass(frozen=True, slots=True)
 class Party:
@@ -22,6 +24,7 @@ class Party:
     score: float = 0.0
     margin: float = 1.0
     reasons: list[str] = field(default_factory=list)
+    rivals: tuple[tuple[Line, str], ...] = ()  #: other lines that may be the name, the likeliest first
 
 
 def read_vendor(sheet: Sheet) -> Party:
@@ -44,7 +47,8 @@ def read_vendor(sheet: Sheet) -> Party:
     address = find_address(sheet, lines[-1], name)
     if not address.text:
         address = borrow_address(sheet, whole, [one[1] for one in scored])
-    return Party(whole, lines, address, score, score - rival, reasons)
+    rivals = tuple((other, called) for _, other, called, _ in scored[1:RIVALS])
+    return Party(whole, lines, address, score, score - rival, reasons, rivals)
 
 
 def read_customer(sheet: Sheet) -> Party:

@@ -10,8 +10,10 @@ from tabellion.reading.fields.answer import Answer
 from tabellion.reading.fields.bill import Bill
 from tabellion.reading.fields.confidence import field_of
 from tabellion.reading.fields.labels import Lexicon
+from tabellion.reading.fields.offers import Offering
 from tabellion.reading.fields.roles import lexicon_phrases
 from tabellion.reading.fields.sheet import Sheet, sheet_of
+from tabellion.reading.offer import Offers
 from tabellion.reading.page import Page
 from tabellion.reading.types.doctype import DocumentType, FieldSpec
 
@@ -23,14 +25,26 @@ def read_fields(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Field
     return {name: field_of(answer) for name, answer in read_answers(pages, doctype).items()}
 
 
+def read_offered(pages: Sequence[Page], doctype: DocumentType) -> tuple[dict[str, Field], Offers]:
+    """The same, and the other values that the words offer for each field of the type."""
+    sheet, bill, answers = _answers(pages, doctype)
+    offering = Offering(sheet, bill)
+    offers = {
+        spec.name: offering.offers(spec, answers.get(spec.name)) for spec in doctype.fields if sheet.layout.lines
+    }  # fmt: skip
+    return {name: field_of(answer) for name, answer in answers.items()}, offers
+
+
 def read_answers(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Answer]:
     """The same with the evidence, before it is weighed into a confidence."""
+    return _answers(pages, doctype)[2]
+
+
+def _answers(pages: Sequence[Page], doctype: DocumentType) -> tuple[Sheet, Bill, dict[str, Answer]]:
     sheet = sheet_of([page for page in pages if page.words], lexicon_of(doctype), doctype.locale.dates)
-    if not sheet.layout.lines:
-        return {}
     bill = Bill(sheet)
-    found = ((spec.name, _read(sheet, bill, spec)) for spec in doctype.fields)
-    return {name: answer for name, answer in found if answer is not None}
+    found = ((spec.name, _read(sheet, bill, spec)) for spec in doctype.fields if sheet.layout.lines)
+    return sheet, bill, {name: answer for name, answer in found if answer is not None}
 
 
 def _read(sheet: Sheet, bill: Bill, spec: FieldSpec) -> Answer | None:

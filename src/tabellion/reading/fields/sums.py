@@ -58,6 +58,7 @@ class Sums:
     labelled: dict[str, Candidate] = field(default_factory=dict)  #: the best of each role by its label alone
     rivals: int = 0  #: other values that were nearly as good for the total
     margin: float = 0.0
+    weighed: dict[str, list[Candidate]] = field(default_factory=dict)  #: all that each might have been, the best first
 
 
 def money_parser(sheet: Sheet) -> Parser:
@@ -114,6 +115,7 @@ def read_sums(sheet: Sheet, items: Sequence[Item] = ()) -> Sums:
         elif chosen.total is not None and total.value != chosen.total.value:
             second = max(second, score)
     chosen.labelled = by_label
+    chosen.weighed = dict(zip(SUMS, (subtotals, taxes, totals), strict=True))
     chosen.rivals = len({total.value for total in totals} - {chosen.total.value if chosen.total else None})
     chosen.margin = best - second if second > float("-inf") else 2.0
     return _completed(chosen)

@@ -1,0 +1,128 @@
+"""What else the words offer for a field: what the reader has weighed and not taken, then what is of the same kind."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from tabellion.reading.fields.answer import Answer
+from tabellion.reading.fields.bill import Bill
+from tabellion.reading.fields.candidates import Candidate
+from tabellion.reading.fields.codes import read_numbers
+from tabellion.reading.fields.layout import Line
+from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.sums import money_parser
+from tabellion.reading.fields.values import Day, amounts, days, digits, money
+from tabellion.reading.offer import MOST, Offer, distinct
+from tabellion.reading.types.doctype import FieldSpec
+
+NAMES = ("vendor", "customer")  #: fields whose names the letterhead offers
+MANY = 400  #: values of one kind that are looked at; nobody is shown more than the first few
+
+
+class Offering:
+    """Looks for offers; what several fields may want is looked for once."""
+
+    def __init__(self, sheet: Sheet, bill: Bill) -> None:
+        self._sheet, self._bill = sheet, bill
+
+    def offers(self, spec: FieldSpec, answer: Answer | None) -> list[Offer]:
+        """The other values for a field, the likeliest first."""
+        if spec.kind in ("list", "bool"):
+            return []
+        weighed = answer.others if answer is not None else ()
+        pool = self._pools.get(spec.kind, _nothing) if spec.name != "iban" else _nothing
+        if spec.name in NAMES:
+            pool = self._names
+        found = chain(_swapped(answer), (_offer(spec, one) for one in weighed), self._pooled(spec, pool))
+        return distinct(answer.value if answer is not None else None, found, MOST)
+
+    @cached_property
+    def _pools(self) -> dict[str, Callable[[], Iterable[Candidate]]]:
+        return {
+            "money": lambda: self._amounts, "date": lambda: self._days, "id": lambda: self._codes,
+            "number": lambda: self._numbers, "percent": lambda: self._percents,
+        }  # fmt: skip
+
+    def _pooled(self, spec: FieldSpec, pool: Callable[[], Iterable[Candidate]]) -> Iterator[Offer]:
+        # A generator: where enough was weighed, nothing is looked for.
+        for one in pool():
+            yield _offer(spec, one)
+
+    @cached_property
+    def _amounts(self) -> list[Candidate]:
+        """All money, the largest first: sums are what people look for."""
+        found = self._parsed(money_parser(self._sheet))
+        return sorted((one for one in found if one.value), key=lambda one: -abs(one.value))
+
+    @cached_property
+    def _days(self) -> list[Candidate]:
+        return self._parsed(lambda text: days(text, self._sheet.order))
+
+    @cached_property
+    def _percents(self) -> list[Candidate]:
+        return [one for one in self._parsed(self._any) if one.found.percent]
+
+    @cached_property
+    def _numbers(self) -> list[Candidate]:
+        return [one for one in self._parsed(self._any) if not one.found.percent]
+
+    @cached_property
+    def _codes(self) -> list[Candidate]:
+        return self._parsed(read_numbers)
+
+    def _names(self) -> Iterable[Candidate]:
+        vendor, customer = self._bill.vendor, self._bill.customer
+        for party in (vendor, customer):
+            if party.name:
+                yield _named(party.lines[0], party.name)
+        for line, name in vendor.rivals:
+            yield _named(line, name)
+
+    def _any(self, text: str) -> Iterable[Any]:
+        return amounts(text, self._sheet.mark)
+
+    def _parsed(self, parse: Callable[[str], Iterable[Any]]) -> list[Candidate]:
+        found: list[Candidate] = []
+        for line in self._sheet.layout.lines:
+            if any(map(str.isdigit, line.text)):
+                found += [
+                    Candidate("", one.value, line, one.start, one.end, 0.0, found=one) for one in parse(line.text)
+                ]
+            if len(found) >= MANY:
+                break
+        return found
+
+
+def _nothing() -> Iterable[Candidate]:
+    return ()
+
+
+def _named(line: Line, name: str) -> Candidate:
+    start = max(line.text.find(name), 0)
+    return Candidate("", name, line, start, min(start + len(name), len(line.text)), 0.0)
+
+
+def _offer(spec: FieldSpec, one: Candidate) -> Offer:
+    return Offer(_shown(spec, one.value), one.line.page, one.box, one.quote)
+
+
+def _shown(spec: FieldSpec, value: Any) -> Any:
+    """A value in the form that the field's values have."""
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return money(value) if spec.kind == "money" else digits(value)
+    return value
+
+
+def _swapped(answer: Answer | None) -> Iterator[Offer]:
+    """A date whose day and month could change places, with these changed."""
+    day = answer.found if answer is not None else None
+    if answer is not None and isinstance(day, Day) and not day.sure and day.value.day <= 12:
+        other = day.value.replace(month=day.value.day, day=day.value.month)
+        yield Offer(other.isoformat(), answer.page, answer.box, answer.quote)
