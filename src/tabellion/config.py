@@ -42,6 +42,10 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "lake": (str, "where outputs are written: a folder, or s3://bucket/prefix (the data folder)"),
     "server.host": (str, "the address that the API listens on (127.0.0.1)"),
     "server.port": (int, "the port that the API listens on (8080)"),
+    "server.public_url": (
+        str,
+        "the address that browsers use, e.g. `https://docs.example.com`, where a proxy stands before",
+    ),
     "server.upload_bytes": (int, "bytes that one uploaded file may have (100000000)"),
     "server.allow": (list, "networks of your own that URLs may lead to, as CIDR, e.g. `10.0.0.0/8`"),
     "log.level": (str, "debug, info, warning or error (info)"),
@@ -61,6 +65,7 @@ VARIABLES: dict[str, str] = {
     "TABELLION_LAKE": "lake",
     "TABELLION_HOST": "server.host",
     "TABELLION_PORT": "server.port",
+    "TABELLION_PUBLIC_URL": "server.public_url",
     "TABELLION_UPLOAD_BYTES": "server.upload_bytes",
     "TABELLION_ALLOW": "server.allow",
     "TABELLION_LOG_LEVEL": "log.level",
@@ -94,6 +99,7 @@ class Config:
     lake: str = str(DATA)  #: a folder, or s3://bucket/prefix
     host: str = "127.0.0.1"
     port: int = 8080
+    public_url: str = ""  #: where browsers find it; empty: where it listens
     upload_bytes: int = 100_000_000
     allow: tuple[str, ...] = ()  #: networks that URLs of users may lead to, as CIDR
 
@@ -139,6 +145,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         lake=_expanded(settings.get("lake", str(data)), "lake", variables),
         host=settings.get("server.host", Config.host),
         port=settings.get("server.port", Config.port),
+        public_url=_origin(settings.get("server.public_url", "")),
         upload_bytes=settings.get("server.upload_bytes", Config.upload_bytes),
         allow=_networks(settings.get("server.allow", [])),
     )
@@ -267,6 +274,17 @@ def _folders(given: str | list[Any]) -> tuple[Path, ...]:
         if not isinstance(folder, str) or not folder:
             raise ConfigurationError(f'types: {folder!r} is not a folder; write types = ["types", "/srv/types"]')
     return tuple(Path(folder).expanduser() for folder in folders)
+
+
+def _origin(given: str) -> str:
+    """The address without its last slash; a path below it would need every link to know of it."""
+    if given and not re.fullmatch(
+        r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?|https?://\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?/?", given
+    ):
+        raise ConfigurationError(
+            f"server.public_url: {given!r} is not an address such as https://docs.example.com, without a path"
+        )
+    return given.rstrip("/").lower()
 
 
 def _networks(given: list[Any]) -> tuple[str, ...]:

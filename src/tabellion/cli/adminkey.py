@@ -1,4 +1,4 @@
-"""The first key of an installation: made once, shown once, kept in a file that only its owner can read."""
+"""The first key of an installation, in a file that only its owner can read, and a link for the first person."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
+    from tabellion.web.sessions import Ticket
 
 FILE = "admin.key"
 
@@ -34,6 +35,13 @@ async def ensure(store: Store, environment: str, data: Path) -> tuple[Path, str 
     _, text = await keys.create(store, environment, "admin", "made by `tabellion up`")
     _write(path, text)
     return path, text
+
+
+async def link(store: Store, environment: str) -> Ticket | None:
+    """A link that signs somebody in as the first admin, who is made at its use; None: that user is disabled."""
+    from tabellion.web import links, users
+
+    return await links.make(store, environment, users.FIRST, new_role="admin")
 
 
 def _write(path: Path, text: str) -> None:

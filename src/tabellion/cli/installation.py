@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from tabellion.pipelines.documents.settings import Settings
+    from tabellion.web.sessions import Ticket
 
 LOCK = ".up.lock"
 SWEEP = 3600.0  # seconds between two looks for files that nobody finished
@@ -80,7 +81,7 @@ class Installation:
                     self.config, store, settings.blobs, settings.lake, environment=self.place.name, settings=settings
                 )
                 if not self._asked:
-                    await self._together(store, settings, key_file, key)
+                    await self._together(store, settings, key_file, key, await adminkey.link(store, self.place.name))
             finally:
                 await store.close()
         self._say("stopped", "stopped" if self._asked < 2 else "stopped at once; documents in work were handed back")
@@ -102,7 +103,9 @@ class Installation:
             server.stop()
             server.force_exit = self._asked > 1
 
-    async def _together(self, store: Store, settings: Settings, key_file: Path, key: str | None) -> None:
+    async def _together(
+        self, store: Store, settings: Settings, key_file: Path, key: str | None, link: Ticket | None
+    ) -> None:
         """Everything at once; whatever ends first ends the rest, and what went wrong is raised when all have ended."""
         from tabellion.web.server import serve
 
@@ -110,7 +113,7 @@ class Installation:
         started = asyncio.Event()
 
         def hear(address: str) -> None:
-            self._greet(address, key_file, key)
+            self._greet(address, key_file, key, link)
             started.set()
 
         self._crew = self._workers(settings)
@@ -210,10 +213,15 @@ class Installation:
         finally:
             os.close(handle)
 
-    def _greet(self, address: str, key_file: Path, key: str | None) -> None:
+    def _greet(self, address: str, key_file: Path, key: str | None, link: Ticket | None) -> None:
+        from tabellion.web import links
+
         data, database = str(self.config.data.absolute()), self.place.address
         words = {"url": address, "data": data, "database": database, "key_file": str(key_file.absolute())}
         lines = [f"tabellion is up: {address}   (the API: {address}/docs)", f"data: {data}   database: {database}"]
+        if link is not None:
+            words["sign_in"] = links.address(self.config.public_url or address, link)
+            lines.append(f"open this once, within 15 minutes: {words['sign_in']}")
         if key is not None:
             words["key"] = key
             lines.append(f"admin key, shown this once: {key}")

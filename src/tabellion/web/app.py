@@ -19,11 +19,14 @@ from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables as document_tables
 from tabellion.pipelines.documents.settings import Settings, Types
 from tabellion.web import cursors, health, openapi, reference, tables
-from tabellion.web.api import documents, events, files, webhooks
+from tabellion.web.api import documents, events, files, users, webhooks
 from tabellion.web.auth import Door
 from tabellion.web.headers import Envelope
 from tabellion.web.limits import Limits
 from tabellion.web.office import Office
+from tabellion.web.pages import documents as documents_page
+from tabellion.web.pages import door, static
+from tabellion.web.pages.page import error_page
 from tabellion.web.pictures import Pictures
 from tabellion.web.problems import Problem
 from tabellion.web.routing import of_http_error
@@ -41,6 +44,10 @@ MODULES = (
     documents,
     files,
     webhooks,
+    users,
+    static,
+    door,
+    documents_page,
 )
 DESCRIPTION = "Documents in, checked data out. Errors are problems (RFC 9457) with a stable `code`."
 
@@ -120,7 +127,14 @@ async def _problem(request: Request, error: Any) -> Response:
 
 
 async def _of_router(request: Request, error: Any) -> Response:
-    return of_http_error(error).response(request.state.request_id)
+    problem = of_http_error(error)
+    wants_page = "text/html" in request.headers.get("accept", "") and "authorization" not in request.headers
+    if wants_page and not request.url.path.startswith("/api/"):
+        found = await request.app.state.door.visitor(request)
+        if found is not None:
+            request.state.holder = found[1]
+        return error_page(request, problem)
+    return problem.response(request.state.request_id)
 
 
 async def _of_values(request: Request, error: Any) -> Response:

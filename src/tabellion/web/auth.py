@@ -1,4 +1,4 @@
-"""Who asks: from the Authorization header to an environment and a role. Cookies are never looked at."""
+"""Who asks: from a key or a session to an environment and a role. With a key, cookies are never looked at."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from tabellion.web import keys
+from tabellion.engine.store import Store
+from tabellion.web import cookies, csrf, keys, sessions
 from tabellion.web.keys import Holder
 from tabellion.web.office import Office
 from tabellion.web.policy import Role
 from tabellion.web.problems import Problem
+from tabellion.web.sessions import Ticket
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tabellion"'}
 FIX = "send the header Authorization: Bearer KEY; `tabellion keys create` makes one"
@@ -19,14 +21,37 @@ FIX = "send the header Authorization: Bearer KEY; `tabellion keys create` makes 
 
 @dataclass(slots=True)
 class Door:
-    """Lets requests in that carry a key, each into the environment of its key."""
+    """Lets requests in that carry a key or belong to a session, each into the environment of its key or session."""
 
     offices: dict[str, Office]
     _noted: dict[str, float] = field(default_factory=dict)
 
     async def enter(self, request: Request, needed: Role) -> tuple[Office, Holder]:
-        """The environment and the holder of the request's key; a Problem when there is none or its role is too low."""
-        header = request.headers.get("authorization", "")
+        """The environment and who asks; a Problem when nobody is let in so or their role is too low."""
+        header = request.headers.get("authorization")
+        office, holder = await (self._session(request) if header is None else self._key(header))
+        if holder.role < needed:
+            whose = "this key is" if holder.user is None else "you are"
+            what = f"a {holder.role.word}'s" if holder.user is None else f"signed in as {holder.role.word}"
+            raise Problem(
+                403, "role_required", f"role_required: {needed.word}; {whose} {what}",
+                fix=f"use a key with the role {needed.word}" if holder.user is None else "ask an admin",
+                role=needed.word,
+            )  # fmt: skip
+        return office, holder
+
+    async def visitor(self, request: Request) -> tuple[Office, Holder] | None:
+        """Who asks, where anybody may; None: a stranger."""
+        try:
+            return await self.enter(request, Role.VIEWER)
+        except Problem:
+            return None
+
+    def ticket(self, request: Request) -> Ticket | None:
+        """What the browser holds of its session; None: it has none, or is no browser."""
+        return sessions.parse(cookies.value(request, cookies.SESSION))
+
+    async def _key(self, header: str) -> tuple[Office, Holder]:
         if not header:
             raise Problem(401, "auth_missing", fix=FIX, headers=CHALLENGE)
         scheme, _, text = header.partition(" ")
@@ -35,16 +60,22 @@ class Door:
         holder = await keys.holder(office.store, key) if key and office else None
         if office is None or holder is None:
             raise Problem(401, "auth_invalid", fix=FIX, headers=CHALLENGE)
-        await self._note(office, holder)
-        if holder.role < needed:
-            raise Problem(
-                403, "role_required", f"role_required: {needed.word}; this key is a {holder.role.word}'s",
-                fix=f"use a key with the role {needed.word}", role=needed.word,
-            )  # fmt: skip
+        await self._note(office.store, holder)
         return office, holder
 
-    async def _note(self, office: Office, holder: Holder) -> None:
+    async def _session(self, request: Request) -> tuple[Office, Holder]:
+        if not cookies.value(request, cookies.SESSION):
+            raise Problem(401, "auth_missing", fix=FIX, headers=CHALLENGE)
+        ticket = self.ticket(request)
+        office = self.offices.get(ticket.environment) if ticket else None
+        holder = await sessions.holder(office.store, ticket) if ticket and office else None
+        if office is None or holder is None or ticket is None:
+            raise Problem(401, "session_ended", fix="sign in again", headers=CHALLENGE)
+        csrf.check(request, ticket.secret)
+        return office, holder
+
+    async def _note(self, store: Store, holder: Holder) -> None:
         now = time.monotonic()
         if now - self._noted.get(holder.id, -keys.NOTED) >= keys.NOTED:
             self._noted[holder.id] = now
-            await keys.note(office.store, holder.id)
+            await keys.note(store, holder.id)

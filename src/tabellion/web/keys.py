@@ -46,12 +46,21 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whose key it is, and what it may do."""
+    """Who asks, and what they may do: the holder of a key, or a person who is signed in."""
 
     id: str
     environment: str
     role: Role
     name: str
+    user: str | None = None  #: the id of the person; None: it is a key
+    language: str | None = None
+    opened_by: str = "key"  #: what let them in: key, password or link
+    age: float = 0.0  #: seconds since they signed in
+
+    @property
+    def actor(self) -> str:
+        """What the audit log and review items call them."""
+        return self.name if self.user is not None else f"key:{self.name or self.id}"
 
 
 def parse(text: str) -> Key | None:

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Role(IntEnum):
-    """What a key may do; each role may all that those below it may."""
+    """What a key or a person may do; each role may all that those below it may."""
 
     VIEWER = 1
     REVIEWER = 2
@@ -50,10 +50,27 @@ DOCUMENTS: Policy = {
 
 REVIEW: Policy = {}
 
-PEOPLE: Policy = {}
-
-PAGES: Policy = {}
+PEOPLE: Policy = {
+    ("GET", "/api/me"): Role.VIEWER,
+}
 
 MONITOR: Policy = {}
 
-POLICY: Policy = {**SERVICE, **DOCUMENTS, **REVIEW, **PEOPLE, **PAGES, **MONITOR}
+DOOR_PAGES: Policy = {
+    ("GET", "/static/{file}"): OPEN,
+    ("GET", "/sign-in"): OPEN,
+    ("GET", "/enter"): OPEN,
+    ("POST", "/enter"): OPEN,
+    ("POST", "/sign-out"): Role.VIEWER,
+    ("GET", "/"): Role.VIEWER,
+    ("GET", "/documents"): Role.VIEWER,
+}
+
+REVIEW_PAGES: Policy = {}
+
+MONITOR_PAGES: Policy = {}
+
+#: What browsers show to people. The OpenAPI document is silent about it.
+PAGES: Policy = {**DOOR_PAGES, **REVIEW_PAGES, **MONITOR_PAGES}
+
+POLICY: Policy = {**SERVICE, **DOCUMENTS, **REVIEW, **PEOPLE, **MONITOR, **PAGES}

@@ -13,9 +13,13 @@ from tabellion.engine.values import json_text
 MEDIA = "application/problem+json"
 #: Every code and what it means; codes are stable, people script against them.
 CODES: dict[str, str] = {
-    "auth_missing": "the request names no API key",
+    "auth_missing": "the request names no API key and comes with no session",
     "auth_invalid": "the API key is unknown, revoked, expired or of another environment",
-    "role_required": "the API key's role is too low",
+    "session_ended": "the session has ended or was signed out",
+    "csrf_failed": "the request was not sent by a page of this application",
+    "https_needed": "passwords and links are not taken over plain http from elsewhere",
+    "link_invalid": "the sign-in link was used, has expired, or never was one",
+    "role_required": "the role of the API key or the user is too low",
     "not_found": "there is nothing of that name here",
     "method_not_allowed": "this address does not take this method",
     "not_acceptable": "the answer exists only in another form than those accepted",

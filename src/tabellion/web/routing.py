@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from tabellion.web import csrf
 from tabellion.web.policy import POLICY
 from tabellion.web.problems import Problem
 from tabellion.web.validation import refused
@@ -32,6 +33,8 @@ class Guarded(APIRoute):
             if role is not None:
                 office, holder = await request.app.state.door.enter(request, role)
                 request.state.office, request.state.holder = office, holder
+            else:
+                csrf.check_visit(request)
             check_accept(request.headers.get("accept", ""), produced)
             check_query(request.query_params.multi_items(), known)
             try:

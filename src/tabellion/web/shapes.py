@@ -171,6 +171,16 @@ class Endpoints(BaseModel):
     webhooks: list[Endpoint]
 
 
+class Me(BaseModel):
+    """Who asks."""
+
+    name: str
+    role: Literal["viewer", "reviewer", "operator", "admin"]
+    environment: str
+    language: str
+    csrf: str | None = Field(description="What a session's changes carry as X-CSRF-Token; null for a key.")
+
+
 SHAPES: tuple[type[BaseModel], ...] = (
-    Problem, Uploaded, Document, Documents, Restarted, Health, Readiness, Endpoints, NewEndpoint,
+    Problem, Uploaded, Document, Documents, Restarted, Health, Readiness, Endpoints, NewEndpoint, Me,
 )  # fmt: skip

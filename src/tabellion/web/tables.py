@@ -8,7 +8,7 @@ from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreacha
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 
-TABLES = ("api_keys", "idempotency_keys")
+TABLES = ("api_keys", "idempotency_keys", "sessions", "sign_in_links", "sign_in_tries")
 #: TIME stands for what each database calls it. Later changes only add.
 STATEMENTS = (
     """CREATE TABLE IF NOT EXISTS api_keys (
@@ -32,6 +32,31 @@ STATEMENTS = (
   PRIMARY KEY (owner, key)
 )""",
     "CREATE INDEX IF NOT EXISTS idempotency_keys_expiry ON idempotency_keys (expires_at)",
+    # Of sessions and links only hashes are kept: who reads this table can enter nowhere.
+    """CREATE TABLE IF NOT EXISTS sessions (
+  hash text PRIMARY KEY,
+  environment text NOT NULL,
+  user_id text NOT NULL,
+  opened_by text NOT NULL,
+  created_at TIME NOT NULL,
+  seen_at TIME NOT NULL
+)""",
+    "CREATE INDEX IF NOT EXISTS sessions_user ON sessions (user_id)",
+    """CREATE TABLE IF NOT EXISTS sign_in_links (
+  hash text PRIMARY KEY,
+  environment text NOT NULL,
+  user_name text NOT NULL,
+  new_role text,
+  created_at TIME NOT NULL,
+  expires_at TIME NOT NULL,
+  used_at TIME
+)""",
+    """CREATE TABLE IF NOT EXISTS sign_in_tries (
+  subject text PRIMARY KEY,
+  tries integer NOT NULL,
+  last_at TIME NOT NULL,
+  closed_until TIME NOT NULL
+)""",
 )
 #: Supabase and PostgREST publish every table of `public`.
 PRIVATE = f"""DO $$ DECLARE outsider text; BEGIN

@@ -1,0 +1,162 @@
+"""A page: a template with its words, who looks at it, and the headers that keep it ours."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+from fastapi import Request, Response
+from starlette.responses import RedirectResponse
+
+from tabellion.web import cookies, csrf
+from tabellion.web.headers import PAGE_POLICY
+from tabellion.web.keys import Holder
+from tabellion.web.pages import static, words
+from tabellion.web.policy import POLICY, Role
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+
+HTML: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
+THEMES = ("light", "dark")
+#: What the header leads to: address, word, drawing. Shown are those that exist and that the person may see.
+PLACES = (
+    ("/queue", "base.nav_queue", "queue"),
+    ("/documents", "base.nav_documents", "file"),
+    ("/dashboard", "base.nav_dashboard", "chart"),
+    ("/numbers", "base.nav_numbers", "numbers"),
+    ("/people", "base.nav_people", "people"),
+)
+
+
+class Page(Guarded):
+    """A route whose answer people look at: strangers are sent to the sign-in, and errors are pages too."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        options["include_in_schema"] = False
+        if "GET" in (options.get("methods") or ()):
+            options["responses"] = HTML | (options.get("responses") or {})
+        super().__init__(*given, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The endpoint behind its checks; what they refuse is told as a page, or as a problem to who has a key."""
+        answer = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except Problem as problem:
+                if "authorization" in request.headers or request.method != "GET":
+                    raise
+                if problem.status == 401:
+                    return to_sign_in(request)
+                return error_page(request, problem)
+
+        return handle
+
+
+def page(request: Request, template: str, *, status: int = 200, also: Iterable[str] = (), **context: Any) -> Response:
+    """A template as an answer.
+
+    It knows `t` (its words), `static` (addresses of files), `lang`, `theme`, `me`, `nav` and what is given here.
+    Its script finds `data`, and the words of `base`, of the template's own name and of `also`.
+    """
+    language = language_of(request)
+    holder: Holder | None = getattr(request.state, "holder", None)
+    secret = _secret(request)
+    own = template.rpartition(".")[0]
+    me = _me(request, holder)
+    facts = {"me": me, "csrf": csrf.token(secret) if secret else "", "language": language}
+    text = _environment().get_template(template).render(
+        t=functools.partial(words.say, language), static=static.address, lang=language, theme=theme_of(request),
+        languages=words.LANGUAGES, me=me, nav=_nav(request, holder), facts=facts,
+        words=words.chosen(language, ("base", own, *also)), data=context.pop("data", {}), path=request.url.path,
+        **context,
+    )  # fmt: skip
+    headers = {"Content-Security-Policy": PAGE_POLICY, "Content-Language": language, "Vary": "Cookie, Accept-Language"}
+    response = Response(text, status, headers, "text/html; charset=utf-8")
+    if holder is None and "authorization" not in request.headers:
+        csrf.remember(request, response, secret)
+    return response
+
+
+def error_page(request: Request, problem: Problem) -> Response:
+    """What went wrong, for people."""
+    known = f"base.error_{problem.code}" in words.WORDS[words.DEFAULT]
+    key = f"base.error_{problem.code}" if known else "base.error_other"
+    return page(
+        request, "error.html", status=problem.status, problem=problem, sentence=key, known=known,
+        request_id=request.state.request_id,
+    )  # fmt: skip
+
+
+def to_sign_in(request: Request) -> Response:
+    """The way of strangers, and back again."""
+    wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    onward = "" if wanted == "/" else f"?next={quote(wanted, safe='/')}"
+    return RedirectResponse(f"/sign-in{onward}", 303)
+
+
+def local(path: str | None) -> str:
+    """An address of ours to go on to; anything that may lead elsewhere is the start page."""
+    good = path is not None and path.startswith("/") and path.isprintable() and "\\" not in path
+    return path if path and good and not path.startswith("//") else "/"
+
+
+def language_of(request: Request) -> str:
+    """The person's own setting, else what the browser was told here, else what it asks for."""
+    holder: Holder | None = getattr(request.state, "holder", None)
+    if holder is not None and holder.language in words.LANGUAGES:
+        return holder.language
+    told = request.cookies.get(cookies.LANGUAGE) if "authorization" not in request.headers else None
+    return told if told in words.LANGUAGES else words.accepted(request.headers.get("accept-language", ""))
+
+
+def theme_of(request: Request) -> str:
+    """Light or dark where the browser was told so; nothing: as its system has it."""
+    told = request.cookies.get(cookies.THEME, "")
+    return told if told in THEMES and "authorization" not in request.headers else ""
+
+
+def home(role: Role) -> str:
+    """Where work begins: each role has another place."""
+    wanted = ("/dashboard", "/queue", "/documents") if role >= Role.OPERATOR else ("/queue", "/documents")
+    return next(path for path in wanted if ("GET", path) in POLICY)
+
+
+def _secret(request: Request) -> str:
+    ticket = request.app.state.door.ticket(request) if getattr(request.state, "holder", None) else None
+    if ticket is not None:
+        return str(ticket.secret)
+    return "" if "authorization" in request.headers else csrf.visit(request)
+
+
+def _me(request: Request, holder: Holder | None) -> dict[str, Any] | None:
+    if holder is None:
+        return None
+    several = len(request.app.state.door.offices) > 1
+    return {
+        "name": holder.name, "role": holder.role.word, "level": int(holder.role), "environment": holder.environment,
+        "several": several, "user": holder.user is not None,
+    }  # fmt: skip
+
+
+def _nav(request: Request, holder: Holder | None) -> list[dict[str, Any]]:
+    if holder is None:
+        return []
+    path = request.url.path
+    return [
+        {"path": place, "word": word, "icon": icon, "here": path == place or path.startswith(f"{place}/")}
+        for place, word, icon in PLACES
+        if (role := POLICY.get(("GET", place))) is not None and holder.role >= role
+    ]
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("tabellion.web", "templates"), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, auto_reload=False,
+    )  # fmt: skip

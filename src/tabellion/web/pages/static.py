@@ -1,0 +1,57 @@
+"""/static: scripts and styles of the pages, each under an address that changes when any of them does."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from importlib.resources import files
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.serving import unchanged
+
+router = APIRouter(route_class=Guarded, include_in_schema=False)
+MEDIA = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+FOREVER = "public, max-age=31536000, immutable"
+_IMPORT = re.compile(rb"""(from\s+|import\s+|import\()(["'])(\./[a-z_]+\.js)\2""")
+
+
+@functools.cache
+def _release() -> tuple[str, dict[str, bytes]]:
+    """What tells these files from those of another release, and every file by its name.
+
+    Scripts import each other by the address that pages use too, or each would be loaded twice.
+    """
+    folder = files("tabellion.web") / "static"
+    found = {one.name: one.read_bytes() for one in folder.iterdir() if one.name.rpartition(".")[2] in MEDIA}
+    together = b"".join(name.encode() + b"\0" + found[name] for name in sorted(found))
+    version = hashlib.sha256(together).hexdigest()[:16]
+    marked = rb"\1\2\3?v=" + version.encode() + rb"\2"
+    return version, {name: _IMPORT.sub(marked, text) if name.endswith(".js") else text for name, text in found.items()}
+
+
+def address(name: str) -> str:
+    """Where a page finds a file."""
+    version, contents = _release()
+    if name not in contents:
+        raise KeyError(f"there is no static file {name!r}")
+    return f"/static/{name}?v={version}"
+
+
+@router.get("/static/{file}", responses={200: {"content": {"*/*": {}}}}, response_class=Response)
+async def static(request: Request, file: str, v: Annotated[str | None, Query(max_length=64)] = None) -> Response:
+    """A script, a style or a drawing; kept for good by whoever asked for the version there is."""
+    version, contents = _release()
+    content = contents.get(file)
+    if content is None:
+        raise Problem(404, "not_found", "there is no such file")
+    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    headers = {"Cache-Control": FOREVER if v == version else "no-cache", "ETag": tag}
+    if unchanged(request, tag):
+        return Response(status_code=304, headers=headers)
+    return Response(content, headers=headers, media_type=f"{MEDIA[file.rpartition('.')[2]]}; charset=utf-8")

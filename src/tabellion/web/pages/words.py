@@ -1,0 +1,64 @@
+"""The words of the pages in every language there is; each page keeps its own in words_<page>.py."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from typing import Any
+
+from tabellion.web import pages
+
+LANGUAGES = {"en": "English", "fr": "Français"}
+DEFAULT = "en"
+
+
+def _gathered() -> dict[str, dict[str, str]]:
+    """What every words_<page>.py has; a key said twice would mean two things."""
+    found: dict[str, dict[str, str]] = {language: {} for language in LANGUAGES}
+    for module in sorted(one.name for one in pkgutil.iter_modules(pages.__path__) if one.name.startswith("words_")):
+        for language, words in importlib.import_module(f"{pages.__name__}.{module}").WORDS.items():
+            twice = words.keys() & found[language].keys()
+            if twice:
+                raise ValueError(f"{module} says {', '.join(sorted(twice))} again")
+            found[language] |= words
+    return found
+
+
+WORDS = _gathered()
+
+
+def say(language: str, key: str, **facts: Any) -> str:
+    """The words of a key with its facts filled in; where `n` is one, those of `key.one` if there are such."""
+    words = WORDS[language]
+    if "n" in facts and f"{key}.one" in words and _is_one(language, facts["n"]):
+        key = f"{key}.one"
+    text = words[key]
+    for name, value in facts.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
+def chosen(language: str, prefixes: Iterable[str]) -> dict[str, str]:
+    """The words that a page's script may need: those whose keys begin with one of these and a dot."""
+    starts = tuple(f"{prefix}." for prefix in prefixes)
+    return {key: text for key, text in WORDS[language].items() if key.startswith(starts)}
+
+
+def accepted(header: str) -> str:
+    """The language of an Accept-Language header that we speak, the most wanted first."""
+    wanted: list[tuple[float, int, str]] = []
+    for place, part in enumerate(header.split(",")[:20]):
+        tag, _, weight = part.strip().partition(";q=")
+        try:
+            quality = float(weight) if weight else 1.0
+        except ValueError:
+            continue
+        language = tag.strip().lower().partition("-")[0]
+        if language in LANGUAGES and quality > 0:
+            wanted.append((-quality, place, language))
+    return min(wanted)[2] if wanted else DEFAULT
+
+
+def _is_one(language: str, n: Any) -> bool:
+    return bool(n == 1 or (language == "fr" and n == 0))

@@ -1,0 +1,23 @@
+// Hands in a sign-in link. Its secret is in the fragment, which no server, log or history of a proxy has seen.
+import { api, byId, explain, t } from "./base.js";
+
+const token = location.hash.slice(1);
+history.replaceState(null, "", "/enter");
+
+function failed(text) {
+  byId("enter-wait").hidden = true;
+  byId("enter-fault").hidden = false;
+  byId("enter-fault-text").textContent = text;
+}
+
+async function enter() {
+  if (!token) return failed(t("enter.no_token"));
+  try {
+    await api("POST", "/enter", { token });
+    location.replace("/");
+  } catch (error) {
+    failed(explain(error));
+  }
+}
+
+enter();
