@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-
-if TYPE_CHECKING:
-    from tabellion.engine.gate_state import GateState
 
 
 def gates(
@@ -76,6 +73,7 @@ async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bo
     from tabellion.engine import gate_row
     from tabellion.engine.errors import ConfigurationError
     from tabellion.engine.gate_state import GateSettings
+    from tabellion.monitor.gates import picture
 
     async with config.gates_at.store() as store:
         known = await gate_row.gates(store, config.gates)
@@ -87,27 +85,3 @@ async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bo
             await row.edit(changes, reset=reset)
             known = await gate_row.gates(store, config.gates)
         return [picture(gate, state, now) for gate, (state, now) in known.items() if name in (None, gate)]
-
-
-def picture(name: str, state: GateState, now: float) -> dict[str, Any]:
-    """One gate as programs read it."""
-    closed, reopens = state.closure(now)
-    return {
-        "gate": name,
-        "state": "closed" if closed else "open",
-        "reason": closed,
-        "reopens_in": max(0.0, reopens - now) if closed else None,
-        "rate": state.limiter.speed,
-        "limit": getattr(state.limiter, "limit", None),
-        "profile": state.settings.profile,
-        "min_rate": state.settings.rates.least,
-        "max_rate": state.settings.rates.most,
-        "breaker": state.breaker.state,
-        "failures_in_a_row": state.breaker.failures,
-        "calls": state.calls,
-        "throttled": state.refusals,
-        "failed": state.failures,
-        "spent": state.spent_today(now),
-        "budget": state.settings.budget,
-        "edits": state.edits,
-    }

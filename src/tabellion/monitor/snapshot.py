@@ -58,9 +58,9 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
         await store.open()
         snapshot.workers = await roster.members(store)
         controls = {row["queue"]: row for row in await store.database.fetch("SELECT * FROM tabellion_queues")}
-        waiting, spent = await _waiting(store), await _spent(store)
+        not_due, spent = await waiting(store), await _spent(store)
         for queue in queues:
-            picture = await _queue(store, queue, controls.get(queue.name), waiting.get(queue.name, 0))
+            picture = await _queue(store, queue, controls.get(queue.name), not_due.get(queue.name, 0))
             picture.cost = spent.get(queue.name, 0.0)
             snapshot.queues.append(picture)
         snapshot.jobs = await live_jobs(store)
@@ -70,7 +70,7 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
     return snapshot
 
 
-async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, waiting: int) -> QueueSnapshot:
+async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, not_due: int) -> QueueSnapshot:
     picture = QueueSnapshot(queue.name, queue.table, limit=queue.limit)
     try:
         counts = await store.counts(queue)
@@ -83,7 +83,7 @@ async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, wai
         picture.gate = f"gate {queue.uses} is closed: {closed}" if closed else None
     picture.ready, picture.running = counts["ready"], counts["running"]
     picture.done, picture.failed = counts["done"], counts["failed"]
-    picture.waiting = min(waiting, picture.ready)
+    picture.waiting = min(not_due, picture.ready)
     if control is not None:
         picture.paused = control["paused_at"] is not None
         picture.reason = control["reason"] if picture.paused else None
@@ -91,7 +91,8 @@ async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, wai
     return picture
 
 
-async def _waiting(store: Store) -> dict[str, int]:
+async def waiting(store: Store) -> dict[str, int]:
+    """How many rows of each queue are not due yet."""
     rows = await store.database.fetch(
         f"SELECT queue, count(*) AS n FROM tabellion_attempts WHERE retry_at > {NOW} GROUP BY queue"
     )

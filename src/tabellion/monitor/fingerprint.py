@@ -1,0 +1,73 @@
+"""The fingerprint of an error: the same for the same trouble, whatever row, file, number or moment it names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from functools import lru_cache
+
+LONGEST = 400  #: characters of an error that count: what comes later is often a stack or an answer's body
+DIGITS = 16  #: of a fingerprint
+KNOWN = 4096  #: texts whose fingerprints are remembered
+
+#: These numbers tell two troubles apart, so they stay: a status of HTTP, a signal, an exit code.
+_KEPT = re.compile(
+    r"\b(http(?:/\d(?:\.\d)?)?|status(?:[ _]code)?|code|answered|error|response|returned)(\W{1,3})([1-5]\d\d)\b"
+    r"|\b(signal|errno|exit (?:code|status))(\W{1,3})(\d{1,3})\b",
+    re.IGNORECASE,
+)
+#: What kept digits are written in meanwhile, so that no later step takes them for a number.
+_HIDDEN = str.maketrans({str(digit): chr(0xE000 + digit) for digit in range(10)})
+_SHOWN = str.maketrans({chr(0xE000 + digit): str(digit) for digit in range(10)})
+_STEPS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)\]]+", re.IGNORECASE), "<url>"),
+    (re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"), "<email>"),
+    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b"), "<time>"),
+    (re.compile(r"\b\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\b"), "<time>"),
+    (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "<address>"),
+    # An apostrophe inside a word opens no quotation: "can't", "l'erreur".
+    (re.compile(r"\"[^\"]*\"|(?<!\w)'(?:[^']|'(?=\w))*'(?!\w)|«[^»]*»|“[^”]*”|‘[^’]*’|`[^`]*`"), "<value>"),
+    (re.compile(r"(?<![\w<])(?:[A-Za-z]:)?(?:[\\/][\w.@+~-]+){2,}[\\/]?|(?<![\w<])~?/[\w.@+~-]+\.\w+"), "<path>"),
+    (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "<hex>"),
+    # Letters and digits together, ten or more: an id of a row, a hash, a token.
+    (re.compile(r"\b(?=[a-z_-]*\d)(?=[\d_-]*[a-z])[a-z0-9][a-z0-9_-]{9,}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"(?<![\w<])[-+]?\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?(?:e[-+]?\d+)?", re.IGNORECASE), "<n>"),
+    (re.compile(r"(?<=[A-Za-z_])\d+"), "<n>"),
+    (re.compile(r"<n>(?:\s*[,;/x×]\s*<n>)+"), "<n>"),
+    (re.compile(r"\s+"), " "),
+)  # fmt: skip
+
+
+def message(error: str | None) -> str:
+    """What an error says to people; the document pipeline's errors are JSON with a code."""
+    text = (error or "").strip()
+    if text.startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return text
+        if isinstance(found, dict) and isinstance(found.get("message"), str):
+            code = found.get("code")
+            return f"{code}: {found['message']}" if isinstance(code, str) and code else str(found["message"])
+    return text
+
+
+@lru_cache(KNOWN)
+def shape(error: str | None) -> str:
+    """The error with all that differs from row to row replaced by what it is: `page <n> of <path>`."""
+    text = _KEPT.sub(_hidden, message(error)[:LONGEST])
+    for pattern, word in _STEPS:
+        text = pattern.sub(word, text)
+    return text.translate(_SHOWN).strip()
+
+
+def fingerprint(error: str | None) -> str:
+    """Names the shape, short enough for an address."""
+    return hashlib.sha256(shape(error).encode("utf-8", "replace")).hexdigest()[:DIGITS]
+
+
+def _hidden(match: re.Match[str]) -> str:
+    *_, word, gap, number = [group for group in match.groups() if group is not None]
+    return f"{word}{gap}{number.translate(_HIDDEN)}"

@@ -1,0 +1,154 @@
+"""The rows of a queue in one state, page by page, each with what the register knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from tabellion.engine import sql
+from tabellion.engine.declaration import Bound
+from tabellion.engine.errors import TabellionError
+from tabellion.engine.moves import native_key
+from tabellion.engine.queue import Queue
+from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.store import Store
+from tabellion.monitor.fingerprint import fingerprint, message
+
+#: The four states of a queue, and of the ready rows those that are not due yet.
+Place = Literal["ready", "waiting", "running", "done", "failed"]
+PLACES: tuple[Place, ...] = ("ready", "waiting", "running", "done", "failed")
+TIMES = ("started_at", "finished_at")
+_ATTEMPT_TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")
+
+
+class Moved(TabellionError):  # noqa: N818 - what happened
+    """The row that a page begins after is not there any more."""
+
+
+async def rows(
+    store: Store, queue: Queue, place: Place, after: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Ready rows in the order of the line, waiting ones in that of their time, the others by key, done and failed ones
+    the last key first. Beside them the key after which the next page begins."""
+    bound = await store.bind(queue)
+    page = await (_waiting if place == "waiting" else _in_state)(store, bound, place, after, limit + 1)
+    last = await last_attempts(store, queue, [row["key"] for row in page])
+    found = [_told(row, last.get(row["key"]), bound) for row in page[:limit]]
+    return found, page[limit - 1]["key"] if len(page) > limit else None
+
+
+async def _in_state(store: Store, bound: Bound, place: Any, after: str | None, limit: int) -> list[dict[str, Any]]:
+    queue, d, key = bound.queue, store.dialect, sql.column(bound.key.name)
+    tests: list[str] = [sql.holds(queue.states[place], d)]
+    values: list[Any] = []
+    order, descending = f"t.{key}", place in ("done", "failed")
+    if place == "ready":
+        tests += [f"(\n{queue.where}\n)"] if queue.where else []
+        order = bound.order_by()
+        if after is not None:
+            beyond, values = _beyond(bound, await _line_place(store, bound, after))
+            tests.append(beyond)
+    elif after is not None:
+        tests.append(f"t.{key} {'<' if descending else '>'} {native_key(bound, '$1')}")
+        values = [after]
+    return await store.database.fetch(
+        f"""SELECT {_columns(bound)} FROM {sql.name(queue.table)} AS t WHERE {" AND ".join(tests)}
+ORDER BY {order}{" DESC" if descending else ""} LIMIT {int(limit)}""",
+        *values,
+    )
+
+
+async def _waiting(store: Store, bound: Bound, _: Any, after: str | None, limit: int) -> list[dict[str, Any]]:
+    queue, d = bound.queue, store.dialect
+    beyond, values = "", [queue.name]
+    if after is not None:
+        values.append(after)
+        beyond = """AND (a.retry_at, a.key) > (SELECT m.retry_at, m.key FROM tabellion_attempts AS m
+  WHERE m.queue = $1 AND m.key = $2 ORDER BY m.n DESC LIMIT 1)"""
+    # CROSS JOIN keeps SQLite from beginning with the table: few wait, many are ready.
+    return await store.database.fetch(
+        f"""SELECT {_columns(bound)} FROM tabellion_attempts AS a CROSS JOIN {sql.name(queue.table)} AS t
+WHERE a.queue = $1 AND a.retry_at > {NOW} {beyond}
+  AND t.{sql.column(bound.key.name)} = {native_key(bound, "a.key")} AND {sql.holds(queue.states["ready"], d)}
+ORDER BY a.retry_at, a.key LIMIT {int(limit)}""",
+        *values,
+    )
+
+
+def _columns(bound: Bound) -> str:
+    """The key and the mirrors; times as seconds since 1970 where the column's type lets us."""
+    made = [f"CAST(t.{sql.column(bound.key.name)} AS text) AS key"]
+    for mirror, name in bound.queue.mirrors.items():
+        column, expression = bound.column(name), f"t.{sql.column(name)}"
+        if mirror in TIMES and _is_clock(column.family, bound.dialect):
+            expression = sql.mirror_epoch(expression, column.family, column.type, bound.dialect)
+        made.append(f"{expression} AS {mirror}")
+    return ", ".join(made)
+
+
+def _is_clock(family: str, dialect: Dialect) -> bool:
+    return family in ("time", "number", "integer") or (dialect == "sqlite" and family == "text")
+
+
+async def _line_place(store: Store, bound: Bound, key: str) -> dict[str, Any]:
+    """Where a row stands in the line: what it has in the columns of the order."""
+    names = ", ".join(f"t.{sql.column(column)}" for column, _ in bound.order)
+    found = await store.database.fetch(
+        f"""SELECT {names} FROM {sql.name(bound.queue.table)} AS t
+WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
+        key,
+    )
+    if not found:
+        raise Moved(f"row {key} of {bound.queue.name} is gone")
+    return found[0]
+
+
+def _beyond(bound: Bound, last: dict[str, Any]) -> tuple[str, list[Any]]:
+    """The condition that a row stands behind another in the line, whatever is empty there."""
+    values: list[Any] = []
+    ties: list[str] = []
+    ways: list[str] = []
+    for column, descending in bound.order:
+        expression, value = f"t.{sql.column(column)}", last[column]
+        empty_last = (bound.dialect == "postgresql") != descending
+        if value is None:
+            behind = "1 = 0" if empty_last else f"{expression} IS NOT NULL"
+            tie = f"{expression} IS NULL"
+        else:
+            values.append(value)
+            behind = f"{expression} {'<' if descending else '>'} ${len(values)}"
+            behind = f"({behind} OR {expression} IS NULL)" if empty_last else behind
+            tie = f"{expression} = ${len(values)}"
+        ways.append(" AND ".join([*ties, behind]))
+        ties.append(tie)
+    return f"({' OR '.join(f'({way})' for way in ways)})", values
+
+
+async def last_attempts(store: Store, queue: Queue, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The last attempt of each of these rows, by key."""
+    if not keys:
+        return {}
+    d = store.dialect
+    times = ", ".join(f"{sql.epoch(f'a.{name}', d)} AS {name}" for name in _ATTEMPT_TIMES)
+    marks = ", ".join(f"${place}" for place in range(2, len(keys) + 2))
+    found = await store.database.fetch(
+        f"""SELECT a.key, a.n, a.attempt, a.worker, a.outcome, a.error, a.note, a.cost, {times}
+FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key IN ({marks})
+  AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = a.key)""",
+        queue.name,
+        *keys,
+    )
+    return {row.pop("key"): row for row in found}
+
+
+def _told(row: dict[str, Any], attempt: dict[str, Any] | None, bound: Bound) -> dict[str, Any]:
+    mirrors = {mirror: row[mirror] for mirror in bound.queue.mirrors}
+    error = (attempt or {}).get("error") or mirrors.get("error")
+    said = str(error) if error is not None else None
+    return {
+        "key": row["key"],
+        "mirrors": mirrors,
+        "attempt": None if attempt is None else attempt | {"error": message(attempt["error"]) or None},
+        "error": message(said) or None,
+        "fingerprint": fingerprint(said) if said else None,
+    }

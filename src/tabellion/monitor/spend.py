@@ -1,0 +1,48 @@
+"""What models have cost: today, day by day, and by queue, from what attempts say they paid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tabellion.engine.queue import Queue
+from tabellion.monitor.throughput import DAY, DAYS, Throughput
+
+CURRENCY = "USD"
+
+
+def model_of(queue: Queue | None) -> str | None:
+    """The model that a queue's jobs call, where its declaration tells."""
+    if queue is None:
+        return None
+    named = queue.states["ready"].get("model")
+    return str(named) if named is not None else queue.uses
+
+
+def spend(throughput: Throughput, queues: Sequence[Queue]) -> dict[str, Any]:
+    """Dollars of today and of the last thirty days (UTC); a queue that is not declared any more counts too."""
+    days = throughput.days()
+    declared = {queue.name: queue for queue in queues}
+    sums: dict[str, list[float]] = {}
+    for place, tallies in enumerate(days):
+        for name, tally in tallies.items():
+            if tally.cost:
+                sums.setdefault(name, [0.0] * len(days))[place] += tally.cost
+    by = [
+        {
+            "queue": name, "model": model_of(declared.get(name)), "today": round(costs[-1], 6),
+            "month": round(sum(costs), 6),
+        }
+        for name, costs in sums.items()
+    ]  # fmt: skip
+    by.sort(key=lambda one: (-float(str(one["month"])), str(one["queue"])))
+    whole = [sum(costs[place] for costs in sums.values()) for place in range(len(days))]
+    return {
+        "currency": CURRENCY,
+        "today": round(whole[-1], 6),
+        "month": round(sum(whole), 6),
+        "since": throughput.first(DAY, DAYS),
+        "days": [round(one, 6) for one in whole],
+        "by": by,
+        "whole": throughput.whole,
+    }
