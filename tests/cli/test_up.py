@@ -9,11 +9,13 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tabellion.pipelines.documents.samples import samples
 from tests.cli.running import CLEAN, descendants, running
+from tests.owner import owning
 from tests.waiting import eventually
 
 SAMPLES = {one.name: one for one in samples(scans=False)}
@@ -121,6 +123,28 @@ def test_the_demo_ends_by_itself_when_told_to(tmp_path: Path) -> None:
         assert service.said("demo") == {
             "event": "demo", "completed": 31, "duplicate": 4, "failed": 3, "refused": 2,
         }  # fmt: skip
+
+
+def test_a_database_that_goes_for_a_moment_ends_nothing(tmp_path: Path, pg_url: str) -> None:
+    """Whoever waits for the end asks again, and the end comes when everything is done."""
+    name = urlsplit(pg_url).path.lstrip("/")
+    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+    with running(tmp_path / "data", "--workers", "0", DATABASE_URL=pg_url) as service:
+        made = service.upload(LETTER.content, LETTER.name)
+        assert service.stop() == 0
+    with (
+        owning(pg_url.replace(f"/{name}", "/postgres"), create=False) as owner,
+        running(tmp_path / "data", "--until-done", "--workers", "0", DATABASE_URL=pg_url) as service,
+    ):
+        assert service.url
+        owner(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        owner(others, name)
+        eventually(lambda: service.ask("GET", "/readyz")[1]["environments"][0]["database"] == "unreachable")
+        time.sleep(1)  # three looks at what is left, none of which gets an answer
+        owner(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        with owning(pg_url, create=False) as worker:
+            worker("UPDATE documents SET status = 'completed' WHERE id = $1", made["id"])
+        assert service.wait() == 0
 
 
 def test_a_watched_folder(tmp_path: Path) -> None:

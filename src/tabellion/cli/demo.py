@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tabellion.engine.errors import Busy, Unreachable
 from tabellion.monitor.log import printable
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents.intake import NotTaken, take_in
@@ -17,6 +18,8 @@ from tabellion.pipelines.documents.intake import NotTaken, take_in
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
     from tabellion.pipelines.documents.settings import Settings
+
+Result = TypeVar("Result")
 
 EVERY = 0.2  #: seconds between two looks
 WIDTHS = (10, 28, 8, 24, 12, 60)  #: status, file, type, vendor, total, what a person should know
@@ -58,14 +61,14 @@ async def run(store: Store, settings: Settings, *, live: bool) -> Summary:
     with _shown(live) as show:
         for sample in await asyncio.to_thread(samples):
             try:
-                taken = await take_in(store, settings, sample.content, name=sample.name)
+                taken = await _patiently(take_in, store, settings, sample.content, name=sample.name)
             except NotTaken as error:
                 summary.refused[sample.name] = str(error)
                 continue
             summary.names[taken.id], summary.states[taken.id] = sample.name, taken.status
             show(summary.line())
         while True:
-            found = await lookup.states(store, summary.names)
+            found = await _patiently(lookup.states, store, summary.names)
             summary.states |= {id_: str(one["status"]) for id_, one in found.items()}
             show(summary.line())
             if all(status in lookup.ENDED for status in summary.states.values()):
@@ -77,8 +80,17 @@ async def run(store: Store, settings: Settings, *, live: bool) -> Summary:
     return summary
 
 
+async def _patiently(question: Callable[..., Awaitable[Result]], *args: Any, **options: Any) -> Result:
+    """Asks again where the database does not answer for a moment: that is no reason to end the service."""
+    while True:
+        try:
+            return await question(*args, **options)
+        except (Unreachable, Busy):
+            await asyncio.sleep(EVERY)
+
+
 async def _row(store: Store, id_: str, name: str) -> tuple[str, ...]:
-    document = await lookup.get(store, id_)
+    document = await _patiently(lookup.get, store, id_)
     if document is None:
         return "deleted", name, "", "", "", ""
     fields: dict[str, Any] = document["fields"]

@@ -23,7 +23,7 @@ from tabellion.cli import adminkey, demo, pipeline
 from tabellion.config import Config
 from tabellion.engine import roster
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import ConfigurationError, TabellionError
+from tabellion.engine.errors import Busy, ConfigurationError, TabellionError, Unreachable
 from tabellion.engine.store import Store
 from tabellion.engine.worker import Worker
 from tabellion.monitor.log import log_listener, printable
@@ -185,12 +185,14 @@ class Installation:
             summary = await demo.run(store, settings, live=not self._json and sys.stdout.isatty())
             self._say("demo", summary.text(), **summary.counts())
         while self.until_done and not self._stopping.is_set():
-            rows = await store.database.fetch(
-                "SELECT count(*) AS n FROM documents WHERE status IN ('queued', 'processing')"
-            )
-            if not rows[0]["n"] and (self._consumer is None or self._consumer.quiet):
-                self.stop()
-                return
+            # A database that does not answer for a moment says nothing about what is left to do: it is asked again.
+            with contextlib.suppress(Unreachable, Busy):
+                rows = await store.database.fetch(
+                    "SELECT count(*) AS n FROM documents WHERE status IN ('queued', 'processing')"
+                )
+                if not rows[0]["n"] and (self._consumer is None or self._consumer.quiet):
+                    self.stop()
+                    return
             await asyncio.sleep(LOOK)
 
     @contextlib.contextmanager

@@ -20,6 +20,7 @@ from tabellion import Store
 from tabellion.pipelines.documents import consume
 from tabellion.pipelines.documents.consume import Consumer
 from tabellion.pipelines.documents.samples import many
+from tabellion.pipelines.documents.submit import FileGone
 from tests.owner import Owner, owning
 from tests.pipelines.documents.consuming import consumer
 from tests.pipelines.documents.papers import paper
@@ -242,6 +243,27 @@ def test_without_a_database_files_stay_where_they_are(inbox: Path, tmp_path: Pat
     asyncio.run(go())
     assert lying(inbox) == {"a.pdf"}
     assert [what for what, _, _ in told] == ["trouble"]
+
+
+def test_a_content_that_was_deleted_meanwhile_is_taken_later(inbox: Path, sqlite_url: str) -> None:
+    """The file lies where it lay, and the folder goes on being watched."""
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        (inbox / "a.pdf").write_bytes(paper())
+        await one.look()
+        original = one._submit
+
+        async def gone(path: Path, name: str) -> str:
+            raise FileGone
+
+        one._submit = gone
+        assert await one.look() == 0
+        assert lying(inbox) == {"a.pdf"}
+        one._submit = original
+        await one.look()
+        assert await one.look() == 1
+
+    assert [what for what, _, _ in watch(inbox, sqlite_url, story)] == ["trouble", "taken"]
 
 
 def test_what_a_dead_process_had_comes_back(inbox: Path, sqlite_url: str) -> None:

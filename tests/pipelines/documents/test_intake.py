@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 
 from tabellion import Store
+from tabellion.pipelines.documents import intake
 from tabellion.pipelines.documents.intake import NotTaken, take_in
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.submit import Submitted
+from tabellion.pipelines.documents.submit import Content, Submitted, submit
 from tests.owner import owning
 from tests.pipelines.documents.papers import paper, write_type
 from tests.working import ask
@@ -55,6 +57,25 @@ def test_what_is_no_document_is_not_taken(sqlite_url: str, settings: Settings, t
         "pipe.pdf": "not_a_file", "none.pdf": "file_missing", "": "not_a_file",
     }  # fmt: skip
     assert not [path for path in settings.blobs.root.rglob("*") if path.is_file()]
+
+
+def test_a_content_that_goes_while_it_comes_is_copied_again(
+    sqlite_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody deletes the last document that had it, between the copy and its row: nobody need know."""
+    going = [True, False]
+
+    async def racing(store: Store, settings: Settings, content: Content, **how: Any) -> Submitted:
+        if going.pop(0):
+            content.path.unlink()
+        return await submit(store, settings, content, **how)
+
+    monkeypatch.setattr(intake, "submit", racing)
+    one = taken(sqlite_url, settings, paper(), name="a.pdf")
+    assert (one.status, going) == ("queued", [])
+    with owning(sqlite_url, create=False) as owner:
+        assert [row["id"] for row in owner("SELECT id FROM documents")] == [one.id]
+    assert settings.blobs.has(hashlib.sha256(paper()).hexdigest())
 
 
 def test_a_type_that_is_none_and_one_that_takes_no_copies(sqlite_url: str, settings: Settings) -> None:

@@ -28,7 +28,7 @@ from tabellion.engine.store import Store
 from tabellion.pipelines.documents import files, moving
 from tabellion.pipelines.documents.intake import NotTaken
 from tabellion.pipelines.documents.lookup import ENDED, problem
-from tabellion.pipelines.documents.submit import is_id
+from tabellion.pipelines.documents.submit import FileGone, is_id
 
 TAKING, WAITING, CONSUMED, FAILED = ".taking", ".waiting", "consumed", "failed"
 LOCK = ".lock"
@@ -203,7 +203,7 @@ class Consumer:
             # Somebody went on writing to it: what was submitted is half of it, and all of it comes later.
             await asyncio.to_thread(moving.placed, held, self.folder / name)
             return False
-        except (StoreError, files.Unwritable, OSError) as error:
+        except (StoreError, FileGone, files.Unwritable, OSError) as error:
             # Not the file's fault: it lies where it lay, and comes back at the next look but one.
             self._trouble(f"nothing can be submitted for now: {error}")
             await asyncio.to_thread(moving.placed, held, self.folder / name)

@@ -12,11 +12,12 @@ from tabellion.engine.store import Store
 from tabellion.pipelines.documents import files
 from tabellion.pipelines.documents.blobs import BATCH, Blob, Blobs, TooLarge
 from tabellion.pipelines.documents.settings import Settings, Unknown
-from tabellion.pipelines.documents.submit import AlreadyThere, Submitted, submit
+from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, submit
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import ENDINGS, Kind, sniff
 
 MEDIA = {kind: "application/pdf" if kind is Kind.PDF else f"image/{kind}" for kind in Kind}
+TRIES = 3  #: of a file whose content goes while it comes
 SUFFIXES = frozenset(suffix for suffixes in ENDINGS.values() for suffix in suffixes)  #: of files that are documents
 
 
@@ -40,8 +41,14 @@ async def take_in(
 ) -> Submitted:
     """Submits a file, or bytes; NotTaken where they are to blame, any other error where something else is."""
     try:
-        blob = await _copied(settings.blobs, source, name, limit)
-        return await submit(store, settings, blob, type=type, model=model)
+        for left in range(TRIES - 1, -1, -1):
+            blob = await _copied(settings.blobs, source, name, limit)
+            try:
+                return await submit(store, settings, blob, type=type, model=model)
+            except FileGone:  # with the last document that had this content, just before: it is copied once more
+                if not left:
+                    raise
+        raise AssertionError
     except TooLarge as error:
         raise NotTaken("too_large", str(error)) from None
     except Unreadable as error:
