@@ -13,7 +13,7 @@ from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents.lookup import BadQuery, get, listing, states
 from tabellion.pipelines.documents.settings import Settings
 from tests.owner import owning
-from tests.pipelines.documents.papers import put, submitted
+from tests.pipelines.documents.papers import processed, put, submitted
 from tests.working import ask
 
 
@@ -106,6 +106,22 @@ def test_lists_are_narrowed(url: str, settings: Settings) -> None:
     assert len(listed(url, {"created_after": datetime.now(UTC) - hour})) == 3
     assert listed(url, {"created_before": (datetime.now(UTC) - hour).timestamp()}) == []
     assert listed(url, {"review": "pending"}) == []
+
+
+def test_a_duplicate_is_listed_with_what_its_original_says(url: str, settings: Settings) -> None:
+    """As it tells alone: its type, verdict and outputs; and filters find it by them."""
+    one, other = submitted(url, settings, 0, 0)
+    processed(url, settings)
+    found = {told["id"]: told for told in ask(url, listing)[0]}
+    assert (found[other.id]["status"], found[other.id]["duplicate_of"]) == ("duplicate", one.id)
+    for name in ("type", "verdict", "pages", "outputs", "hashes", "reasons"):
+        assert found[other.id][name] == found[one.id][name] is not None
+    assert found[one.id]["type"] == "invoice"
+    for filters in ({"type": "invoice"}, {"verdict": found[one.id]["verdict"]}):
+        assert listed(url, filters) == [other.id, one.id]
+    alone = ask(url, lambda store: get(store, other.id))
+    assert alone is not None
+    assert {name: alone[name] for name in found[other.id]} == found[other.id]
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ BRIEF = (
 #: What a list may be narrowed by, and the condition; `$` is the value's place.
 FILTERS = {
     "status": "d.status = $",
-    "type": "coalesce(d.found_type, d.type) = $",
+    "type": "coalesce(o.found_type, d.found_type, d.type) = $",
     "model": "d.model = $",
-    "verdict": "d.verdict = $",
+    "verdict": "coalesce(o.verdict, d.verdict) = $",
     "sha256": "d.sha256 = $",
     "duplicate_of": "d.duplicate_of = $",
     "name": "d.name = $",
@@ -62,16 +62,11 @@ async def get(store: Store, id: str) -> dict[str, Any] | None:  # noqa: A002 - t
     rows = await _rows(store, (*BRIEF, "result"), "d.id = $1", [id])
     if not rows:
         return None
-    row, source = rows[0], id
-    if row["status"] == "duplicate":
-        original = await _rows(store, (*BRIEF, "result"), "d.id = $1", [row["duplicate_of"]])
-        if original:
-            row |= {name: original[0][name] for name in _BORROWED}
-            source = row["duplicate_of"]
+    row = rows[0]
     fields = await store.database.fetch(
         """SELECT name, value, confidence, page, box, quote, source, reasons, locked FROM extracted_fields
 WHERE document_id = $1 ORDER BY place, name""",
-        source,
+        row["source"],
     )
     result = json.loads(row.pop("result") or "{}")
     return brief(row) | {
@@ -185,8 +180,13 @@ async def _rows(
     store: Store, columns: Sequence[str], where: str, values: Sequence[Any], limit: int = 1
 ) -> list[dict[str, Any]]:
     times = ", ".join(f"{_epoch(f'd.{name}', store.dialect)} AS {name}" for name in TIMES)
+    told = ", ".join(
+        f"CASE WHEN o.id IS NULL THEN d.{name} ELSE o.{name} END AS {name}" if name in _BORROWED else f"d.{name}"
+        for name in columns
+    )
     return await store.database.fetch(
-        f"""SELECT {", ".join(f"d.{name}" for name in columns)}, {times} FROM documents AS d
+        f"""SELECT {told}, {times}, coalesce(o.id, d.id) AS source
+FROM documents AS d LEFT JOIN documents AS o ON o.id = d.duplicate_of AND d.status = 'duplicate'
 WHERE {where} ORDER BY d.id DESC LIMIT {int(limit)}""",
         *values,
     )
