@@ -116,6 +116,21 @@ def test_a_port_in_use_and_a_folder_in_use(tmp_path: Path) -> None:
     assert tried("--port", "0", "--data", str(tmp_path / "file"))[0] == 3
 
 
+def test_a_type_with_a_mistake_is_said_at_the_start(tmp_path: Path) -> None:
+    """By the service and by a worker: file, line and column, exit code 3, and nothing was made."""
+    (tmp_path / "types").mkdir()
+    (tmp_path / "types" / "slip.yaml").write_text('name: slip\nversion: "1"\nfields:\n  total: {type: mony}\n')
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
+    for words in (["up", "--port", "0", "--data", str(tmp_path / "data")], ["--queues", "documents", "worker"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "tabellion", *words], capture_output=True, text=True, check=False, timeout=60,
+            env=kept | {"TABELLION_TYPES": str(tmp_path / "types"), "DATABASE_URL": f"sqlite:///{tmp_path}/w.db"},
+        )  # fmt: skip
+        assert (done.returncode, "Traceback" in done.stderr) == (3, False)
+        assert f"{tmp_path}/types/slip.yaml:4:17: " in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} <= {"types", "w.db"}
+
+
 def test_the_demo_ends_by_itself_when_told_to(tmp_path: Path) -> None:
     """Samples of every kind come to their ends, and `--until-done` ends the command with 0."""
     with running(tmp_path / "data", "--demo", "--until-done") as service:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -184,3 +186,20 @@ def test_a_type_may_refuse_what_is_there_already(tmp_path_factory: pytest.TempPa
         files = {"file": ("a.pdf", bill(), "application/pdf")}
         told = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
         assert (told["original"], told["original_url"]) == (first["id"], first["status_url"])
+
+
+def test_a_type_whose_file_has_a_mistake_is_named(tmp_path: Path) -> None:
+    """To whoever names it, with line and column; other uploads go on."""
+    (tmp_path / "types").mkdir()
+    (tmp_path / "types" / "slip.yaml").write_text('name: slip\nversion: "1"\nfields:\n  total: {type: mony}\n')
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}, types=(tmp_path / "types",)) as web:
+        first = web.upload(bill())
+        files = {"file": ("a.pdf", bill(), "application/pdf")}
+        told = problem(web.ask("POST", URL, files=files, data={"type": "slip"}), 422, "type_broken")
+        assert (told["field"], told["mistakes"][0].partition(": ")[0]) == ("/type", "slip.yaml:4:17")
+        assert "'slip'" in told["detail"]
+        assert str(tmp_path) not in json.dumps(told)
+        web.sql("UPDATE documents SET status = 'completed'")
+        again = web.ask("POST", f"{first['status_url']}/reprocess", json={"type": "slip"})
+        problem(again, 422, "type_broken")
+        assert web.get(first["status_url"]).json()["status"] == "completed"

@@ -66,6 +66,7 @@ class Installation:
         from tabellion.web.app import make_app
         from tabellion.web.server import listening
 
+        pipeline.check_types(self.config)
         listening(self.host, self.port).close()  # a port in use is said before anything is made
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -43,6 +43,11 @@ def settings_of(config: Config, environment: Environment | None = None, sandbox:
     )
 
 
+def check_types(config: Config) -> None:
+    """Refuses to start with a document type that has a mistake: found out later, it costs more."""
+    Types(config.types).check()
+
+
 def queues_of(config: Config, settings: Settings | None = None) -> list[Queue]:
     """Every queue that the document service works, with its handler; `settings`: for one environment alone."""
     from tabellion.pipelines.documents.queues import documents_queues

@@ -67,6 +67,7 @@ def worker(
     if is_documents(context, config):
         from tabellion.cli import pipeline
 
+        pipeline.check_types(config)
         pipeline.prepare_all(places)
     code = supervisor.supervise(
         places,

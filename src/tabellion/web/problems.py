@@ -40,6 +40,7 @@ CODES: dict[str, str] = {
     "empty_file": "the file has no bytes",
     "type_unsupported": "the file is of a kind that is not read",
     "type_mismatch": "the file is something else than its name or content type says",
+    "type_broken": "the document type cannot be used: its file has a mistake",
     "url_blocked": "the URL leads where documents are not fetched from",
     "url_failed": "the URL gave no document",
     "idempotency_mismatch": "the Idempotency-Key was used for another request",

@@ -18,12 +18,14 @@ from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
 from tabellion.models.gated import Gated
 from tabellion.models.output import judge
+from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import submit
 from tests.models.bills import LINES, bill, said
 from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted, write_type
 from tests.reading import papers
-from tests.working import ask
+from tests.waiting import eventually
+from tests.working import ask, make_worker, working
 
 FAST = {"clerk": GateSettings(rate=500, min_rate=500, max_rate=500)}
 
@@ -110,15 +112,32 @@ def test_what_cannot_be_read_fails_at_once_and_says_why(url: str, settings: Sett
     assert rows(url, "SELECT * FROM extracted_fields") == []
 
 
-def test_a_type_file_with_a_mistake_is_named(url: str, settings: Settings) -> None:
-    """A document whose type is to be found out cannot be read beside it; one whose type was said can."""
+def test_a_type_file_with_a_mistake_stops_no_others(url: str, settings: Settings) -> None:
+    """Documents of other types, said or found out, are read as if it were not there, and those found out say so."""
     write_type(settings, "slip", "  what is: this\n")
     [one], [two] = submitted(url, settings, 0), submitted(url, settings, 0, type="invoice")
-    processed(url, replace(settings, retry_base=0.02))
-    error = document(url, one.id)["error"]
-    assert (error["code"], error["attempts"]) == ("configuration", 4)
-    assert "slip.yaml" in error["message"]
+    processed(url, settings)
+    found = document(url, one.id)
+    assert (found["status"], found["type"], found["attempts"]) == ("completed", "invoice", 1)
+    assert [note for note in found["notes"] if note.startswith("the type slip was left out:")]
     assert document(url, two.id)["status"] == "completed"
+
+
+def test_documents_of_a_type_wait_while_its_file_has_a_mistake(url: str, settings: Settings) -> None:
+    """No attempt is spent, the error names the file, and once it is mended they are read."""
+    write_type(settings, "slip")
+    [one] = submitted(url, settings, 0, type="slip")
+    write_type(settings, "slip", "  what is: this\n")
+    quick = replace(settings, retry_base=0.05)
+    with working(make_worker(url, *documents_queues(quick))):
+        error = eventually(lambda: document(url, one.id)["error"])
+        assert (error["code"], document(url, one.id)["status"] in ("queued", "processing")) == ("configuration", True)
+        assert "slip.yaml:" in error["message"]
+        write_type(settings, "slip")
+        eventually(lambda: document(url, one.id)["status"] == "completed")
+    found = document(url, one.id)
+    assert (found["attempts"], found["error"]) == (1, None)
+    assert {row["outcome"] for row in rows(url, "SELECT outcome FROM tabellion_attempts")} == {"limited", "done"}
 
 
 def test_types_say_which_outputs_are_written(url: str, settings: Settings) -> None:

@@ -38,6 +38,18 @@ def test_a_broken_type_file_stops_only_its_own_documents(settings: Settings) -> 
         settings.types.get("slip")
 
 
+def test_whoever_starts_is_told_every_mistake(settings: Settings) -> None:
+    """Of every file, with line and column; files without one are not named."""
+    for name in ("slip", "slop"):
+        write_type(settings, name, "  what is: this\n")
+    write_type(settings, "fine")
+    with pytest.raises(ConfigurationError) as caught:
+        settings.types.check()
+    assert [line for line in str(caught.value).splitlines() if "slip.yaml:6:3: " in line]
+    assert [line for line in str(caught.value).splitlines() if "slop.yaml:6:3: " in line]
+    assert "fine" not in str(caught.value)
+
+
 def test_unknown_names_are_told_with_those_there_are(settings: Settings) -> None:
     """Types and models alike."""
     with pytest.raises(Unknown, match=r"no type 'bill'; there are deed, invoice, receipt"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import time
@@ -14,13 +15,13 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.desk import Desk
-from tabellion.engine.errors import ConfigurationError, LeaseLost, Permanent, RateLimited
-from tabellion.engine.job import Job
+from tabellion.engine.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
+from tabellion.engine.job import Job, storable
 from tabellion.models.base import Model
 from tabellion.models.extract import extract
 from tabellion.pipelines.documents import finish
 from tabellion.pipelines.documents.doubts import corrected, doubts, review
-from tabellion.pipelines.documents.failure import Failed
+from tabellion.pipelines.documents.failure import Failed, Postponed
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outputs import write
 from tabellion.pipelines.documents.priority import urgency
@@ -31,6 +32,7 @@ from tabellion.reading.errors import Unreadable
 from tabellion.reading.pages import default_sandbox
 from tabellion.reading.reader import Reading, read_local
 from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.yamlnode import TypeFileError
 
 #: What a document is of that is none of the types there are: it has text and no fields, and a person looks.
 UNKNOWN = DocumentType(name="unknown", version="1", fields=())
@@ -64,12 +66,27 @@ class Extraction:
             return await self._extracted(job, tried)
         except (RateLimited, LeaseLost):
             raise
+        except TypeFileError as error:
+            # Whoever broke the file mends it; until then the documents of this type wait, and no others.
+            raise await self._postponed(job, "configuration", error) from error
         except Permanent as error:
             raise Failed(error, job.attempt, tried) from error
         except Exception as error:
             if job.attempt < job.queue.bounds(job.values):
                 raise
             raise Failed(error, job.attempt, tried) from error
+
+    async def _postponed(self, job: Job, code: str, error: Exception) -> Postponed:
+        """Says in the document why it waits: the engine, for which waiting is no error, would not."""
+        waiting = Postponed(code, error, job, self.settings.retry_base)
+        said = storable(str(waiting))
+        if job.desk is not None and said != job["error"]:
+            with contextlib.suppress(StoreError):
+                await job.desk.fetch(
+                    "UPDATE documents SET error = $2 WHERE id = $1 AND status = 'processing' AND worker = $3",
+                    job.text_key, said, job.worker,
+                )  # fmt: skip
+        return waiting
 
     async def close(self) -> None:
         """Lets go of the threads; a worker that begins later gets new ones."""
@@ -86,8 +103,6 @@ class Extraction:
         if job["told"] is not None:
             # It failed before, and that was told: failing once more is news.
             await desk.fetch("UPDATE documents SET told = NULL WHERE id = $1", job.text_key)
-        if job["type"] is None:
-            self.settings.types.check()
         reading = await self._read(job, tried)
         doctype = self.settings.types.get(reading.type) if reading.type is not None else UNKNOWN
         if job["model"] != LOCAL and reading.type is not None:

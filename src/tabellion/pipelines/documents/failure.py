@@ -1,18 +1,24 @@
-"""How a document's failure is told: a code, a sentence, and what was tried."""
+"""How a document's failure is told: a code, a sentence, and what was tried; and what only makes it wait."""
 
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 
-from tabellion.engine.errors import ConfigurationError, Permanent
-from tabellion.engine.job import storable
+from tabellion.engine.errors import ConfigurationError, Permanent, RateLimited
+from tabellion.engine.job import Job, storable
 from tabellion.models.errors import BadOutput, KeyRefused, ModelError, Rejected, Unavailable
 from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.reading.errors import Unreadable
 
 LONGEST = 2000  #: characters of a message; the column must hold the whole problem
+LONGEST_WAIT = 600.0  #: seconds that a document waits at most before it is tried again, where it is not to blame
+#: How the errors begin of documents that wait without being to blame, by their codes.
+WAITING = {
+    "configuration": "its document type cannot be used for now",
+}
 
 #: Codes beside those of unreadable documents, and what they mean. Stable: people script against them.
 CODES = {
@@ -33,6 +39,15 @@ _CODE_OF: tuple[tuple[type[BaseException], str], ...] = (
     (KeyRefused, "model_refused_key"), (ModelError, "model_unavailable"), (ConfigurationError, "configuration"),
     (Unknown, "configuration"), (LakeError, "outputs_failed"), (OSError, "outputs_failed"),
 )  # fmt: skip
+
+
+class Postponed(RateLimited):
+    """The document is not to blame, and nothing can be done for now: it waits, longer each time, at no attempt."""
+
+    def __init__(self, code: str, error: BaseException, job: Job, base: float) -> None:
+        after = min(base * 2.0 ** min(job.deferrals, 20), LONGEST_WAIT)
+        # Not all at once: what they wait for may be slow to come back.
+        super().__init__(after * random.uniform(1.0, 1.25), f"{WAITING[code]}: {error}")  # noqa: S311 - spreading load
 
 
 class Failed(Permanent):

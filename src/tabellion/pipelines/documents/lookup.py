@@ -13,6 +13,7 @@ from tabellion.engine.errors import TabellionError
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents.failure import WAITING
 from tabellion.pipelines.documents.submit import is_id
 
 STATUSES = ("queued", "processing", "completed", "failed", "duplicate")
@@ -160,6 +161,7 @@ def problem(text: str | None, attempts: int = 0) -> dict[str, Any] | None:
         if isinstance(found, dict) and "code" in found:
             return found
     code = "timed_out" if text.startswith("timed out") else "worker_crashed" if _CRASH.match(text) else "try_failed"
+    code = next((one for one, beginning in WAITING.items() if text.startswith(beginning)), code)
     return {"code": code, "message": text, "attempts": attempts}
 
 

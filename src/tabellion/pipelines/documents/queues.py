@@ -16,6 +16,9 @@ from tabellion.pipelines.documents.settings import LOCAL, Settings
 #: Documents that are read here keep processors busy: more at once would only wait in memory.
 AT_ONCE = 4 * (os.cpu_count() or 1)
 SHORT = 60.0  #: seconds that following and telling may take
+#: How long a document waits for what is not its fault (a model's limits, the lake, a type's file) before it fails.
+DEADLINE = 7 * 86_400.0
+MOST_DEFERRALS = 100_000  #: the deadline ends it long before
 #: A duplicate's turn comes when its original waits for nothing any more, or is not there.
 #: One look-up a duplicate: as a join the planner would gather every document that waits.
 ENDED = """coalesce((SELECT o.status FROM documents AS o WHERE o.id = t.duplicate_of), 'gone')
@@ -56,7 +59,7 @@ def documents_queue(settings: Settings, model: str = LOCAL, gate: str | None = N
         ready={"status": "queued", "chore": None, "model": model}, running="processing", done="completed",
         failed="failed", worker="worker", started_at="started_at", finished_at="completed_at", error="error",
         attempts="attempts", max_attempts="max_attempts", lease=settings.lease, timeout=settings.timeout,
-        retry_base=settings.retry_base, uses=gate,
+        retry_base=settings.retry_base, uses=gate, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
         concurrency=settings.concurrency or (AT_ONCE if model == LOCAL else None),
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from tabellion.reading.pages import OCR
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
 from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.yamlnode import Mistake, TypeFileError
 
 LOCAL = "local"  #: the model that is none: documents are read here
 AUTO = "auto"  #: stands in keys for "find out which type it is"
@@ -49,7 +50,7 @@ class Types:
         return list(self._available())
 
     def get(self, name: str) -> DocumentType:
-        """The type of this name; raises Unknown, or a ConfigurationError that says what is wrong with its file."""
+        """The type of this name; raises Unknown, or a TypeFileError that says what is wrong with its file."""
         found = self._available()
         if name not in found:
             raise Unknown("type", name, list(found))
@@ -66,9 +67,15 @@ class Types:
         return made
 
     def check(self) -> None:
-        """Raises what is wrong with the first type whose file has a mistake: any may be the one a document is of."""
+        """Raises what is wrong with every type whose file has a mistake; whoever starts a service asks."""
+        wrong = []
         for path in self._available().values():
-            self._read(path)
+            try:
+                self._read(path)
+            except ConfigurationError as error:
+                wrong.append(str(error))
+        if wrong:
+            raise ConfigurationError("\n".join(wrong))
 
     def key(self, name: str | None) -> str:
         """What results are remembered under: the type with its version and digest, or all types there are."""
@@ -85,11 +92,14 @@ class Types:
         return self._listed[1]
 
     def _read(self, path: Path) -> DocumentType:
-        about = path.stat()
-        stamp = (about.st_mtime_ns, about.st_size)
-        known = self._compiled.get(path)
-        if known is None or known[0] != stamp:
-            known = self._compiled[path] = (stamp, typefile.read(path))
+        try:
+            about = path.stat()
+            stamp = (about.st_mtime_ns, about.st_size)
+            known = self._compiled.get(path)
+            if known is None or known[0] != stamp:
+                known = self._compiled[path] = (stamp, typefile.compiled(path.read_bytes(), str(path), path.stem))
+        except OSError as error:
+            raise TypeFileError(str(path), [Mistake(1, 1, f"it cannot be read: {error.strerror}")]) from None
         return known[1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -15,6 +16,7 @@ from tabellion.engine.values import json_text
 from tabellion.pipelines.documents import again, lookup
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, submit
+from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.web import cursors, idempotency, shapes
 from tabellion.web.office import Office
 from tabellion.web.openapi import UPLOAD, body_of
@@ -124,12 +126,25 @@ def _check(office: Office, came: Upload) -> None:
         office.settings.chosen_model(came.said.get("model"), office.settings.types.get(kind) if kind else None)
     except Unknown as error:
         raise _unknown(error) from None
+    except TypeFileError as error:
+        raise _broken(error) from None
 
 
 def _unknown(error: Unknown) -> Problem:
     known = ", ".join(error.known)
     return Problem(422, "value_invalid", f"there is no such {error.field}", field=f"/{error.field}",
                    expected=f"one of: {known}", fix=f"choose of: {known}")  # fmt: skip
+
+
+def _broken(error: TypeFileError) -> Problem:
+    """Names the type and its mistakes, and not where on this machine its file lies."""
+    file = Path(error.file)
+    mistakes = [f"{file.name}:{one.line}:{one.column}: {one.what}" for one in error.mistakes]
+    return Problem(
+        422, "type_broken", f"the document type {file.stem!r} cannot be used: {mistakes[0]}", field="/type",
+        mistakes=mistakes,
+        fix=f"have {file.name} corrected; `tabellion types check` says every mistake",
+    )  # fmt: skip
 
 
 async def _check_webhook(office: Office, id: str | None) -> None:  # noqa: A002
@@ -230,6 +245,8 @@ async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
         raise Problem(409, "document_running", str(error), fix="wait for its end") from None
     except Unknown as error:
         raise _unknown(error) from None
+    except TypeFileError as error:
+        raise _broken(error) from None
     return answer({"id": one.id, "status": one.status, "status_url": status_url(one.id)}, 202)
 
 
