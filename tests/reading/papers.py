@@ -34,6 +34,13 @@ def damaged(content: bytes, number: int) -> bytes:
     return content[:start] + b"\xff" * 20 + content[start + 20 :]
 
 
+def taller(content: bytes, times: int) -> bytes:
+    """The JPEG with a header that says so many times the height."""
+    start = max(content.find(b"\xff\xc0"), content.find(b"\xff\xc2")) + 5
+    height = int.from_bytes(content[start : start + 2], "big") * times
+    return content[:start] + height.to_bytes(2, "big") + content[start + 2 :]
+
+
 def pdf_with_file(name: str, content: bytes, metadata: str = "") -> bytes:
     """A PDF with an embedded file."""
     paper = FPDF()

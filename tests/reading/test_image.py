@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,6 +130,35 @@ def test_what_is_cut_off_is_read_as_far_as_it_goes() -> None:
     whole = Picture(content, Kind.JPEG, Limits())
     assert whole.frame(0).size == (200, 200)
     assert whole.notes == []
+
+
+SPECKS = Image.fromarray(np.random.default_rng(4).integers(0, 255, (96, 60), dtype=np.uint8))
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_rows": 1}], ids=str)
+@pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
+def test_a_jpeg_with_fewer_rows_than_its_header_says_is_damaged(mode: str, options: dict[str, Any]) -> None:
+    """Its decoder shows grey where there is nothing and says nothing; the image is not taken for whole."""
+    content = papers.encoded(SPECKS.convert(mode), "JPEG", **options)
+    whole, short = (Picture(one, Kind.JPEG, Limits()) for one in (content, papers.taller(content, 3)))
+    assert (whole.frame(0).size, whole.notes, whole.damaged) == ((60, 96), [], set())
+    assert (short.frame(0).size, short.notes, short.damaged) == ((60, 288), [CUT_OFF], {0})
+
+
+def test_a_grey_picture_is_not_damaged() -> None:
+    """Grey that is there is no grey of a decoder that has run out."""
+    picture = Picture(papers.encoded(Image.new("RGB", (64, 64), (128, 128, 128)), "JPEG"), Kind.JPEG, Limits())
+    picture.frame(0)
+    assert picture.notes == []
+
+
+def test_every_frame_that_is_damaged_is_known() -> None:
+    """Also one behind the first."""
+    frames = [SPECKS, SPECKS.rotate(180)]
+    content = papers.encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+    picture = Picture(content[:-1500], Kind.TIFF, Limits())
+    assert [picture.frame(index).size for index in range(picture.count)] == [(60, 96), (60, 96)]
+    assert picture.damaged == {1}
 
 
 def test_what_cannot_be_decoded_is_damaged() -> None:

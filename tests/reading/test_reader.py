@@ -206,3 +206,32 @@ def test_a_lost_page_is_an_issue(sandbox: Sandbox) -> None:
     assert [page.source for page in reading.pages] == ["text", "failed"]
     assert ("page_failed", "warning") in [(issue.code, issue.severity) for issue in reading.issues]
     assert reading.verdict != "accept"
+
+
+SCAN = papers.encoded(papers.drawing(INVOICE, (900, 900)), "JPEG")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (SCAN[: len(SCAN) * 3 // 4], "the image is cut off"), (papers.taller(SCAN, 2), "the image is cut off"),
+        (papers.pdf(INVOICE).replace(b"startxref", b"startxrfe"), "pieced together"),
+    ],
+    ids=["half a JPEG", "wrong height", "broken startxref"],
+)  # fmt: skip
+def test_what_is_damaged_is_an_issue(content: bytes, said: str, sandbox: Sandbox) -> None:
+    """What was read of it is told, and that something may be missing: nobody is to take it for whole."""
+    reading = read_local(content, "invoice", sandbox=sandbox, types=())
+    assert reading.fields["vendor"].value == "Northern Tool Hire Ltd"
+    (issue,) = [one for one in reading.issues if one.code == "damaged"]
+    assert (issue.severity, said in issue.message) == ("warning", True)
+    assert reading.verdict != "accept"
+
+
+def test_the_page_that_is_damaged_is_named(sandbox: Sandbox) -> None:
+    """Where there are several."""
+    frames = [papers.drawing(INVOICE, (900, 900)), papers.drawing(("Second",), (900, 900))]
+    content = papers.encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+    reading = read_local(content[:-300_000], "invoice", sandbox=sandbox, types=())
+    messages = [one.message for one in reading.issues if one.code == "damaged"]
+    assert [message.partition(":")[0] for message in messages] == ["page 2"]

@@ -21,6 +21,10 @@ from tabellion.reading.sniff import Kind
 #: Formats whose further frames are pages. A second frame of PNG or WebP is animation.
 PAGED = (Kind.TIFF, Kind.GIF)
 CUT_OFF = "the image is cut off or damaged: what could be decoded was read"
+#: What a JPEG shows where its data has run out, without a word of its decoder: middle grey, the other one where it is
+#: in inks; and the size of what it decodes at a time.
+NOTHING, BLOCK = (128, 127), 8
+END, SECTIONS, MORE = b"\xff\xd9", b"\xff\xdd", b"\x55\xaa\x5a\xa5" * 1024
 #: What Pillow raises on files that are not what they say.
 BROKEN = (
     OSError,
@@ -41,6 +45,7 @@ class Picture:
     def __init__(self, content: bytes, kind: Kind, limits: Limits) -> None:
         self._content, self._kind, self._limits = content, kind, limits
         self.notes: list[str] = []
+        self.damaged: set[int] = set()  #: frames of which something is missing
         with self._guarded():
             self._image = self._open()
             self.count = self._counted()
@@ -88,7 +93,10 @@ class Picture:
         """One frame upright and as plain grey or colour on white; what can be decoded, if it is cut off."""
         with self._guarded():
             try:
-                return plain(self._loaded(index))
+                image = self._loaded(index)
+                if self._kind is Kind.JPEG and self._ran_out(image):
+                    self._note(index)
+                return plain(image)
             except (Image.DecompressionBombWarning, Image.DecompressionBombError):
                 raise
             except BROKEN:
@@ -98,9 +106,26 @@ class Picture:
                     frame = plain(self._loaded(index))
                 finally:
                     ImageFile.LOAD_TRUNCATED_IMAGES = False
-                if CUT_OFF not in self.notes:
-                    self.notes.append(CUT_OFF)
+                self._note(index)
                 return frame
+
+    def _note(self, index: int) -> None:
+        self.damaged.add(index)
+        if CUT_OFF not in self.notes:
+            self.notes.append(CUT_OFF)
+
+    def _ran_out(self, image: Image.Image) -> bool:
+        """Whether a JPEG has fewer rows than its header says: with more data behind its own it would show others."""
+        corner = ((image.width - 1) // BLOCK * BLOCK, (image.height - 1) // BLOCK * BLOCK)
+        last = np.asarray(image.crop((*corner, *image.size)))
+        if last.min() != last.max() or last.max() not in NOTHING:
+            return False
+        end = self._content.rfind(END)
+        if end < 0 or SECTIONS in self._content:
+            return True  # data in marked sections: more of it behind the last one would not be looked at
+        with Image.open(io.BytesIO(self._content[:end] + MORE + self._content[end:]), formats=["JPEG"]) as other:
+            other.load()
+            return other.tobytes() != image.tobytes()
 
     def _loaded(self, index: int) -> Image.Image:
         if index:

@@ -39,6 +39,7 @@ class Page:
     error: str | None = None  #: why this page could not be read, when its source is "failed"
     error_code: str | None = None  #: the same as one of the codes of `Unreadable`
     slope: float = 0.0  #: how far lines fall, in shares of the height, per share of the width: the page lies askew
+    damage: str | None = None  #: why something of it may be missing although it was read
 
     @property
     def text(self) -> str:
@@ -69,7 +70,7 @@ def page_told(page: Page) -> dict[str, Any]:
     return {
         "number": page.number, "width": page.width, "height": page.height, "source": page.source,
         "quality": round(page.quality, 4), "rotation": page.rotation, "error": page.error,
-        "error_code": page.error_code, "slope": round(page.slope, 6), "words": rows,
+        "error_code": page.error_code, "slope": round(page.slope, 6), "damage": page.damage, "words": rows,
     }  # fmt: skip
 
 
@@ -82,9 +83,9 @@ def page_heard(told: Mapping[str, Any]) -> Page:
     source = told["source"]
     if source not in ("text", "ocr", "failed"):
         raise ValueError(f"no such source: {source!r}")
-    error, code = told["error"], told.get("error_code")
+    error, code, damage = told["error"], told.get("error_code"), told.get("damage")
     return Page(
         int(told["number"]), float(told["width"]), float(told["height"]), source, float(told["quality"]), words,
         int(told["rotation"]), None if error is None else str(error), code if code in CODES else None,
-        float(told.get("slope", 0.0)),
+        float(told.get("slope", 0.0)), None if damage is None else str(damage),
     )  # fmt: skip

@@ -64,23 +64,25 @@ class Header:
     notes: tuple[str, ...] = ()
     claims: dict[str, dict[str, str]] | None = None  #: {"facturx": {"profile", "filename", "version"}}
     attachments: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)  #: embedded XML
+    damage: str | None = None  #: why something of it may be missing although it was read
 
     def told(self) -> dict[str, Any]:
         """As JSON tells it to the parent."""
         embedded = [[name, base64.b64encode(content).decode()] for name, content in self.attachments]
         return {
             "kind": self.kind.value, "count": self.count, "bytes": self.size, "notes": list(self.notes),
-            "claims": self.claims, "attachments": embedded,
+            "claims": self.claims, "attachments": embedded, "damage": self.damage,
         }  # fmt: skip
 
     @classmethod
     def heard(cls, told: Mapping[str, Any]) -> Header:
         """Made from what `told` gave."""
-        claims = told["claims"]
+        claims, damage = told["claims"], told.get("damage")
         return cls(
             Kind(told["kind"]), int(told["count"]), int(told["bytes"]), tuple(str(note) for note in told["notes"]),
             {str(key): {str(k): str(v) for k, v in value.items()} for key, value in claims.items()} if claims else None,
             tuple((str(name), base64.b64decode(content)) for name, content in told["attachments"]),
+            None if damage is None else str(damage),
         )  # fmt: skip
 
 
@@ -128,14 +130,16 @@ def document(
 
         pdf = Pdf(content, bounds, password)
         embedded, left_out = _fitting([one for one in pdf.attachments() if one[0].lower().endswith(".xml")], bounds)
-        notes += (REBUILT,) if not pdf.whole else ()
+        damage = None if pdf.whole else REBUILT
+        notes += (damage,) if damage else ()
         if left_out := left_out + pdf.left_out:
             notes += (f"embedded files that were left out, being too large or too many: {left_out}",)
-        header = replace(header, count=len(pdf), claims=pdf.claims(), attachments=embedded, notes=notes)
+        header = replace(header, count=len(pdf), claims=pdf.claims(), attachments=embedded, notes=notes, damage=damage)
         return header, _pdf_pages(pdf, ocr, first, skip or {})
     from tabellion.reading.image import Picture
 
     picture = Picture(content, kind, bounds)
+    header = replace(header, damage=picture.notes[0] if picture.notes else None)
     start = picture.frame(0) if first == 1 and 1 not in (skip or {}) else None
     header = replace(header, count=picture.count, notes=(*notes, *picture.notes))
     return header, _frames(picture, start, ocr, first, skip or {})
@@ -193,6 +197,8 @@ def _poor(page: PdfPage, read: Page) -> bool:
 
 
 def _frames(picture: Picture, start: Image | None, ocr: OCR, first: int, skip: Mapping[int, str]) -> Iterator[Page]:
+    from tabellion.reading.image import CUT_OFF
+
     try:
         for number in range(first, picture.count + 1):
             if number in skip:
@@ -201,10 +207,10 @@ def _frames(picture: Picture, start: Image | None, ocr: OCR, first: int, skip: M
             try:
                 image = start if start is not None and number == 1 else picture.frame(number - 1)
                 start = None
-                if ocr == "never":
-                    yield Page(number, *image.size, "ocr", 0.0)
-                else:
-                    yield _seen(image, number, *image.size)
+                page = Page(number, *image.size, "ocr", 0.0)
+                if ocr != "never":
+                    page = _seen(image, number, *image.size)
+                yield replace(page, damage=CUT_OFF) if number - 1 in picture.damaged else page
             except Unreadable as error:
                 yield failed(number, str(error), code=error.code)
     finally:

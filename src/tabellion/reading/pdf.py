@@ -17,6 +17,7 @@ import pypdfium2.raw as raw
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Box, Word
+from tabellion.reading.pdf_bytes import slipped
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -76,7 +77,7 @@ class Pdf:
     @property
     def whole(self) -> bool:
         """Whether its end and its table of contents are there: without them PDFium looks for pieces, and finds some."""
-        kept = raw.FPDF_DocumentHasValidCrossReferenceTable(self._document)
+        kept = raw.FPDF_DocumentHasValidCrossReferenceTable(self._document) or slipped(self._content)
         end = self._content.rfind(b"%%EOF")
         # What begins behind the end is a newer version of the document that does not come to its own.
         return bool(kept) and end >= 0 and not OBJECT.search(self._content, end)

@@ -24,7 +24,7 @@ from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
 from tabellion.reading.offer import Offer, Offers
 from tabellion.reading.page import Page, page_told
-from tabellion.reading.pages import OCR, Document, Source, default_sandbox, failed, open_document, plain
+from tabellion.reading.pages import OCR, Document, Header, Source, default_sandbox, failed, open_document, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
 from tabellion.reading.types.doctype import DocumentType
@@ -35,6 +35,7 @@ TASK = "tabellion.reading.work:read"  #: named, not imported: only children load
 HEAD, TAIL = 30, 5
 #: What a word takes in a message beside its letters, at most; and what a message holds beside pages and embedded files.
 WORD_BYTES, REST = 64, 256 << 10
+DAMAGED = "damaged"  #: the code of an issue: it was read, and something of it may be missing
 TRIMMED = "more words than can be looked at for fields: those of some pages were left out"
 
 Progress = Callable[[int, int], None]  #: pages read, pages there are
@@ -147,18 +148,22 @@ def read_local(
         made = replace(made, type_version=doctype.version, type_key=doctype.key)
     return replace(
         said, file=made.file, kind=made.kind, sha256=made.sha256, pages=tuple(pages), notes=tuple(notes), text=text,
-        issues=(*said.issues, *_lost_pages(pages)), type_version=made.type_version, type_key=made.type_key,
+        issues=(*said.issues, *_lost(header, pages)), type_version=made.type_version, type_key=made.type_key,
         seconds=_since(began),
     )  # fmt: skip
 
 
-def _lost_pages(pages: Sequence[Page]) -> list[Issue]:
+def _lost(header: Header, pages: Sequence[Page]) -> list[Issue]:
     """What nobody could read may have said something else."""
-    return [
-        Issue("page_failed", "warning", f"page {page.number} could not be read: {page.error or 'no reason told'}")
-        for page in pages
-        if page.source == "failed"
-    ]
+    issues = [Issue(DAMAGED, "warning", header.damage)] if header.damage else []
+    for page in pages:
+        if page.source == "failed":
+            why = page.error or "no reason told"
+            issues.append(Issue("page_failed", "warning", f"page {page.number} could not be read: {why}"))
+        elif page.damage:
+            where = f"page {page.number}: " if len(pages) > 1 else ""
+            issues.append(Issue(DAMAGED, "warning", where + page.damage))
+    return issues
 
 
 def _since(began: float) -> float:

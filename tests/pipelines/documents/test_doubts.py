@@ -47,6 +47,7 @@ def test_a_sure_reading_has_no_doubts() -> None:
         ({"fields": {**SURE, "tax": Field("20.00", 0.9, reasons=("model", "ungrounded"))}}, "ungrounded"),
         ({"issues": (Issue("missing", "error", "total is missing", ("total",)),)}, "missing"),
         ({"issues": (Issue("rule", "warning", "does not add up", ("total", "tax")),)}, "issue"),
+        ({"issues": (Issue("damaged", "warning", "the image is cut off"),)}, "damaged"),
         ({"pages": (PAGE, replace(PAGE, number=2, source="failed", error="torn"))}, "page_failed"),
         ({"pages": (replace(PAGE, source="ocr", quality=0.4),)}, "page_poor"),
     ],

@@ -24,6 +24,7 @@ REASONS = {
     "missing": "a required field was not found",
     "ungrounded": "the model says so, and no words on the pages do",
     "issue": "something is wrong with the values",
+    "damaged": "the file is cut off or damaged: something may be missing",
     "page_failed": "a page could not be read",
     "page_poor": "a page is hard to read",
     "type_uncertain": "it is not clear which type of document it is",
@@ -107,7 +108,7 @@ def _issues(reading: Reading) -> Iterator[Doubt]:
     for issue in reading.issues:
         if issue.code == "ungrounded":
             continue  # said of the field already
-        code = "missing" if issue.code == "missing" else "issue"
+        code = issue.code if issue.code in ("missing", "damaged") else "issue"
         yield _doubt(code, issue.message, *issue.fields, issue=issue.code, severity=issue.severity)
 
 

@@ -1,0 +1,50 @@
+"""What a PDF's bytes tell."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tabellion.reading.limits import Limits
+from tabellion.reading.pdf import Pdf
+from tabellion.reading.pdf_bytes import slipped
+from tests.reading import papers
+
+PAPER = papers.pdf()
+
+
+def shifted(by: int) -> bytes:
+    """The paper with a table that counts wrong."""
+    body, mark, table = PAPER.partition(b"\nxref\n")
+    return body + mark + re.sub(rb"(\d{10}) 00000 n", lambda found: b"%010d 00000 n" % (int(found[1]) + by), table)
+
+
+@pytest.mark.parametrize("by", [-3, 7])
+def test_a_table_that_counts_a_little_wrong_is_no_damage(by: int) -> None:
+    """Every object is there: programs miscount, and nothing is lost by it."""
+    content = shifted(by)
+    assert slipped(content)
+    pdf = Pdf(content, Limits())
+    assert pdf.whole
+    pdf.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PAPER.replace(b"startxref", b"startxrfe"),
+        re.sub(rb"startxref\n\d+", b"startxref\n5", PAPER),
+        shifted(-3).replace(b"\n4 0 obj", b"\n4 0 xxx", 1),
+        shifted(500),
+        shifted(-3).replace(b"/Size", b"/Prev 9\n/Size"),
+        shifted(-3)[:-8],
+    ],
+    ids=["no table", "a table elsewhere", "an object less", "far off", "an older version", "cut off"],
+)
+def test_a_table_that_leads_nowhere_is_damage(content: bytes) -> None:
+    """What was there cannot be known."""
+    assert not slipped(content)
+    pdf = Pdf(content, Limits())
+    assert not pdf.whole
+    pdf.close()
