@@ -434,3 +434,27 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
             tracemalloc.stop()
     assert answer.status_code == 202, answer.text
     assert most < 20_000_000, f"{most:,} bytes"
+
+
+def test_memory_does_not_grow_with_the_number_of_files(tmp_path: Path) -> None:
+    """Sixty files of a form, each a little too small to be written before its end, are not held together."""
+    import tracemalloc
+
+    begin = b'--cut\r\nContent-Disposition: form-data; name="file"; filename="%d.pdf"\r\n\r\n%s'
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
+        web.upload(bill("warm"))
+
+        def body() -> Iterator[bytes]:
+            for number in range(60):
+                yield begin % (number, bill(str(number))) + b" " * 1_000_000 + b"\r\n"
+            yield b"--cut--\r\n"
+
+        tracemalloc.start()
+        try:
+            answer = web.ask("POST", URL, content=body(), headers={"Content-Type": "multipart/form-data; boundary=cut"})
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert answer.status_code == 202, answer.text
+    assert [one["name"] for one in answer.json()["documents"]] == [f"{number}.pdf" for number in range(60)]
+    assert most < 20_000_000, f"{most:,} bytes"

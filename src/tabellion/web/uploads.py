@@ -106,6 +106,8 @@ async def _form(request: Request, blobs: Blobs, limits: Limits, upload: Upload) 
     text = bytearray()
     async for event in events(stream, boundary, limits.parts):
         if isinstance(event, Part):
+            if upload.sinks and event.file is not None:
+                await upload.sinks[-1].rest()
             part = event
             text.clear()
             _begin(part, blobs, limits, upload)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.pipelines.documents.blobs import BATCH, Blob, Blobs, TooLarge
+from tabellion.pipelines.documents.blobs import BATCH, Blob, Blobs, TooLarge, held
 from tabellion.pipelines.documents.files import NoSpace
 
 ROOT = Path(__file__).parents[3]
@@ -215,6 +215,46 @@ def test_the_start_of_a_file_is_at_hand(tmp_path: Path) -> None:
             with pytest.raises(RuntimeError, match="no more bytes"):
                 await sink.write(b"more")
         assert sink.blob is blob
+
+    asyncio.run(run())
+
+
+def test_a_file_that_rests_is_neither_in_memory_nor_open(tmp_path: Path) -> None:
+    """It waits on the disk for the others of its request, and is finished or discarded like any other."""
+    blobs = Blobs(tmp_path / "blobs")
+
+    async def run() -> None:
+        before = len(os.listdir("/proc/self/fd"))
+        sinks = [blobs.receive() for _ in range(3)]
+        for number, sink in enumerate(sinks):
+            await sink.write(b"%d" % number * 1000)
+            await sink.rest()
+        assert (held.bytes, len(os.listdir("/proc/self/fd"))) == (0, before)
+        with pytest.raises(RuntimeError, match="rests"):
+            await sinks[0].write(b"more")
+        assert [(await sink.finish()).path.read_bytes() for sink in sinks[:2]] == [b"0" * 1000, b"1" * 1000]
+        await sinks[2].discard()
+
+    asyncio.run(run())
+    assert len(everything(tmp_path)) == 2
+
+
+def test_many_files_together_keep_no_more_than_one_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond it bytes go to the disk as they come; who gives up gives its share back."""
+    monkeypatch.setattr("tabellion.pipelines.documents.blobs.MOST_HELD", 10_000)
+    blobs = Blobs(tmp_path / "blobs")
+
+    async def run() -> None:
+        sinks = [blobs.receive() for _ in range(30)]
+        for _ in range(3):
+            for number, sink in enumerate(sinks):
+                await sink.write(b"%02d" % number * 500)
+                assert held.bytes <= 10_000
+        for sink in sinks[10:]:
+            await sink.discard()
+        kept = [await sink.finish() for sink in sinks[:10]]
+        assert [blob.bytes for blob in kept] == [3000] * 10
+        assert held.bytes == 0
 
     asyncio.run(run())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from tabellion.engine.errors import TabellionError
 from tabellion.pipelines.documents import files
 from tabellion.pipelines.documents.words import Words
 
-BATCH = 1 << 20  #: bytes that are kept in memory before the disk is bothered
+BATCH = 1 << 20  #: bytes of one file that are kept in memory before the disk is bothered
+MOST_HELD = 64 << 20  #: bytes of all files together: beyond them every write goes to the disk at once
 HEAD = 4096  #: bytes from the start that are kept for whoever must say what the file is
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -36,6 +38,22 @@ class Blob:
     path: Path
     name: str = ""  #: as its sender called it
     media: str = ""  #: as its sender declared it
+
+
+class Held:
+    """How many bytes all sinks of this process keep in memory."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._lock = threading.Lock()  # sinks are drained by threads
+
+    def add(self, count: int) -> None:
+        """More of them, or fewer."""
+        with self._lock:
+            self.bytes += count
+
+
+held = Held()
 
 
 class Sink:
@@ -62,6 +80,8 @@ class Sink:
         """Takes the next bytes; raises TooLarge at the first one too many."""
         if self._blob is not None:
             raise RuntimeError("the file is finished: it takes no more bytes")
+        if self._unnamed is not None and self._unnamed.closed:
+            raise RuntimeError("the file rests: it takes no more bytes")
         self.bytes += len(chunk)
         if self.limit is not None and self.bytes > self.limit:
             raise TooLarge(self.limit, self.bytes)
@@ -69,8 +89,13 @@ class Sink:
             self.head += chunk[: HEAD - len(self.head)]
         self._held.append(bytes(chunk))
         self._held_bytes += len(chunk)
-        if self._held_bytes >= BATCH:
+        held.add(len(chunk))
+        if self._held_bytes >= BATCH or held.bytes > MOST_HELD:
             await files.in_thread(self._drain)
+
+    async def rest(self) -> None:
+        """Keeps nothing of it in memory and nothing open until it is finished: a request may bring many files."""
+        await files.in_thread(self._rest)
 
     async def finish(self) -> Blob:
         """Makes the file durable and gives it its name."""
@@ -80,7 +105,7 @@ class Sink:
 
     async def discard(self) -> None:
         """Leaves nothing behind, unless the file is whole."""
-        self._held.clear()
+        self._let_go()
         if self._unnamed is not None and self._blob is None:
             await files.in_thread(self._unnamed.discard)
 
@@ -103,12 +128,23 @@ class Sink:
         if self._unnamed is None:
             self._unnamed = files.Unnamed(self._blobs.root, self._blobs.root)
         data = b"".join(self._held)
-        self._held.clear()
-        self._held_bytes = 0
+        self._let_go()
         self._hash.update(data)
         self._unnamed.write(data)
 
+    def _let_go(self) -> None:
+        held.add(-self._held_bytes)
+        self._held.clear()
+        self._held_bytes = 0
+
+    def _rest(self) -> None:
+        self._drain()
+        assert self._unnamed is not None  # noqa: S101 - draining made it
+        self._unnamed.close()
+
     def _settle(self) -> Blob:
+        if self._unnamed is not None and self._unnamed.closed:
+            self._unnamed = files.Unnamed.adopted(self._unnamed.path, self._blobs.root)
         self._drain()
         assert self._unnamed is not None  # noqa: S101 - draining made it
         sha256 = self._hash.hexdigest()

@@ -145,6 +145,17 @@ class Unnamed:
                 rest = rest[os.write(self._handle, rest[:SLICE]) :]
                 failpoint("put.mid_write")
 
+    @property
+    def closed(self) -> bool:
+        """Whether nobody has it open any more."""
+        return self._handle is None
+
+    def close(self) -> None:
+        """Lets go of it where it is; `adopted` takes it up again."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
     def name(self, final: Path, *, new: bool = False) -> None:
         """Forces it to disk and gives it its name, in place of what has it now; the name is on disk on return.
 
@@ -164,9 +175,7 @@ class Unnamed:
 
     def discard(self) -> None:
         """Removes it, unless it has its name."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        self.close()
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()
 
