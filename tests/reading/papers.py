@@ -7,13 +7,17 @@ import zlib
 from collections.abc import Sequence
 
 from fpdf import FPDF
+from fpdf.enums import AccessPermission, EncryptionMethod
 from PIL import Image, ImageDraw, ImageFont
 
 LINES = ("Northern Tool Hire Ltd", "Invoice A-77", "Date 14 March 2026", "Total 120.00 EUR")
 
 
-def pdf(lines: Sequence[str] = LINES, pages: int = 1, password: str | None = None, rotation: int = 0) -> bytes:
-    """A PDF with a text layer, a line every 10 mm from the top left."""
+def pdf(
+    lines: Sequence[str] = LINES, pages: int = 1, password: str | None = None, rotation: int = 0,
+    locked: EncryptionMethod | None = None,
+) -> bytes:  # fmt: skip
+    """A PDF with a text layer, a line every 10 mm from the top left; `locked`: only its owner may change it."""
     paper = FPDF()
     paper.set_font("Helvetica", size=14)
     for _ in range(pages):
@@ -22,6 +26,8 @@ def pdf(lines: Sequence[str] = LINES, pages: int = 1, password: str | None = Non
             paper.text(20, 30 + 10 * number, line)
     if password:
         paper.set_encryption(owner_password="owner", user_password=password)
+    if locked is not None:
+        paper.set_encryption("owner", encryption_method=locked, permissions=AccessPermission.none())
     content = bytes(paper.output())
     return content.replace(b"/MediaBox", b"/Rotate %d /MediaBox" % rotation) if rotation else content
 
@@ -74,6 +80,38 @@ def raw_pdf(page: bytes, stream: bytes = b"BT /F1 12 Tf 20 50 Td (Hello World) T
     for number, content in enumerate(objects, 1):
         body += b"%d 0 obj%s endobj\n" % (number, content)
     return body + extra + b"trailer<</Root 1 0 R/Size 9>>\n%%EOF"
+
+
+def written(*objects: bytes) -> bytes:
+    """A PDF of these objects, the first being its catalog, with its table."""
+    body, places = b"%PDF-1.7\n", []
+    for number, content in enumerate(objects, 1):
+        places.append(len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    size = len(objects) + 1
+    head = b"xref\n0 %d\n0000000000 65535 f \n%strailer<</Size %d/Root 1 0 R>>\n" % (size, table, size)
+    return body + head + b"startxref\n%d\n%%%%EOF" % len(body)
+
+
+def stream(dictionary: bytes, content: bytes) -> bytes:
+    """The object of a stream."""
+    return b"<<%s/Length %d>>stream\n%s\nendstream" % (dictionary, len(content), content)
+
+
+def nested(depth: int) -> bytes:
+    """A PDF whose words lie in a form within so many others."""
+    form = b"/Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources"
+    inner = [stream(form + b"<</XObject<</X %d 0 R>>>>" % (6 + place), b"/X Do") for place in range(depth)]
+    font = b"<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
+    return written(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</XObject<</X 5 0 R>>>>/Contents 4 0 R>>",
+        stream(b"", b"/X Do"),
+        *inner,
+        stream(form + font, b"BT /F1 12 Tf 50 700 Td (Invoice 12 total 100.00) Tj ET"),
+    )
 
 
 def loose_file(xml: bytes) -> bytes:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 
 from tabellion.reading.arrange import arrange
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page, Word
-from tabellion.reading.pdf import Pdf
+from tabellion.reading.pdf import TOO_DEEP, Pdf
 from tests.reading import papers
 
 XML = b"<?xml version='1.0'?><rsm:CrossIndustryInvoice/>"
@@ -218,4 +220,24 @@ def test_a_file_that_was_pieced_together_is_known(content: bytes, whole: bool) -
     """One that has lost its end, or holds half of a newer version, opens all the same."""
     pdf = Pdf(content, Limits())
     assert (len(pdf), pdf.whole) == (1, whole)
+    pdf.close()
+
+
+@pytest.mark.parametrize(
+    ("depth", "words", "damage"), [(20, 4, None), (39, 4, None), (41, 0, TOO_DEEP), (60, 0, TOO_DEEP)]
+)
+def test_forms_that_lie_too_deep_are_known(depth: int, words: int, damage: str | None) -> None:
+    """PDFium follows forty, and leaves the rest out without a word."""
+    pdf = Pdf(papers.nested(depth), Limits())
+    with pdf.page(0) as page:
+        assert (len(page.words()), page.damage()) == (words, damage)
+    pdf.close()
+
+
+def test_actions_are_found_where_objects_are_packed() -> None:
+    """As most programs write them today."""
+    packed = zlib.compress(b"9 0 <</S/JavaScript/JS(app.alert(1))>>")
+    stream = papers.stream(b"/Type/ObjStm/N 1/First 4/Filter/FlateDecode", packed)
+    pdf = Pdf(papers.raw_pdf(b"/MediaBox[0 0 100 100]", extra=b"8 0 obj" + stream + b" endobj\n"), Limits())
+    assert pdf.actions() == ["JavaScript"]
     pdf.close()

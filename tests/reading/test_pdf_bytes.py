@@ -8,7 +8,7 @@ import pytest
 
 from tabellion.reading.limits import Limits
 from tabellion.reading.pdf import Pdf
-from tabellion.reading.pdf_bytes import slipped
+from tabellion.reading.pdf_bytes import actions, slipped
 from tests.reading import papers
 
 PAPER = papers.pdf()
@@ -48,3 +48,18 @@ def test_a_table_that_leads_nowhere_is_damage(content: bytes) -> None:
     pdf = Pdf(content, Limits())
     assert not pdf.whole
     pdf.close()
+
+
+@pytest.mark.parametrize(
+    ("objects", "names"),
+    [
+        (b"/OpenAction<</S/JavaScript/JS(app.alert(1))>>", {"JavaScript"}), (b"<< /S /Launch /F (sh) >>", {"Launch"}),
+        (b"/AA<</O<</S/SubmitForm>>/C<</S/ImportData>>>>", {"SubmitForm", "ImportData"}),
+        (b"/OpenAction << /Type /Action /S /URI /URI (http://x) >>", {"URI"}),
+        (b"/OpenAction [3 0 R /FitH null]", set()), (b"/OpenAction<</S/GoTo/D[3 0 R/Fit]>>", set()),
+        (b"/A<</S/URI/URI(http://x)>>", set()),
+    ],
+)  # fmt: skip
+def test_actions_are_found(objects: bytes, names: set[str]) -> None:
+    """Those that do something; turning to a page and links that a reader follows do not."""
+    assert actions(objects) == names

@@ -12,7 +12,7 @@ from PIL import Image
 
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
-from tabellion.reading.sniff import Kind, contradiction, named, opened, sniff
+from tabellion.reading.sniff import Kind, contradiction, named, opened, second, sniff
 from tests.reading import papers
 
 
@@ -125,3 +125,14 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
         with pytest.raises(Unreadable) as caught, opened(source, Limits(bytes=1000)):
             pass
         assert caught.value.code == "too_large"
+
+
+def test_what_stands_behind_the_end_is_seen() -> None:
+    """An archive by its last record, a page by its letters; noise and what is embedded are neither."""
+    record = b"PK\5\6" + bytes(16) + b"\3\0abc"
+    assert second(Kind.PDF, b"%%EOF" + record) == "a ZIP archive"
+    assert second(Kind.PNG, b"word/document.xml" + record) == "a Word document (DOCX)"
+    assert second(Kind.PDF, record + b" endstream\n%%EOF\n") is None
+    assert second(Kind.PDF, b"%%EOF\n<HTML>") == "an HTML page"
+    assert second(Kind.PDF, b"%%EOF\n-- sent by a mailer") is None
+    assert second(Kind.GIF, b"<html></html>") is None

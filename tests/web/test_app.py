@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fpdf.enums import EncryptionMethod
 from PIL import Image
 
 from tabellion.config import Config
@@ -92,9 +93,22 @@ FILES: dict[str, tuple[bytes, str | None]] = {
     "animated": (animated(), None),
     "1x1": (papers.encoded(Image.new("L", (1, 1), 255)), None),
     "blank": (papers.encoded(Image.new("L", (200, 200), 255)), None),
+    "owner's password, RC4": (papers.pdf(("Locked", "one"), locked=EncryptionMethod.RC4), None),
+    "owner's password, AES-128": (papers.pdf(("Locked", "two"), locked=EncryptionMethod.AES_128), None),
+    "owner's password, AES-256": (papers.pdf(("Locked", "three"), locked=EncryptionMethod.AES_256), None),
+    "60 nested forms": (papers.nested(60), None),
+    "a header that says another height": (papers.taller(papers.encoded(papers.drawing(), "JPEG"), 2), None),
+    "a header that says no height": (papers.taller(papers.encoded(papers.drawing(), "JPEG"), 0), "image_damaged"),
     "half a JPEG": (papers.encoded(Image.new("RGB", (64, 64)), "JPEG")[:200], "image_damaged"),
     "bomb": (papers.encoded(Image.new("1", (12_000, 12_000)), optimize=True), "image_too_large"),
 }
+
+
+#: What is said of those that were read all the same: the code of an issue, or words of a note.
+SAID = {
+    "damaged xref": "damaged", "60 nested forms": "damaged", "a header that says another height": "damaged",
+    "actions": "the PDF has actions (JavaScript, Launch): they were ignored", "blank": "no text was found",
+}  # fmt: skip
 
 
 def test_files_that_are_wrong_end_with_a_reason(web: Live) -> None:
@@ -105,6 +119,8 @@ def test_files_that_are_wrong_end_with_a_reason(web: Live) -> None:
             document = web.get(f"/api/documents/{ids[name]}?wait=60").json()
             if code is None:
                 assert document["status"] == "completed", (name, document["error"])
+                said = {*document["notes"], *(issue["code"] for issue in document["issues"])}
+                assert name not in SAID or SAID[name] in said, (name, said)
             else:
                 assert document["status"] == "failed", name
                 assert document["error"]["code"] == code, (name, document["error"])

@@ -17,6 +17,7 @@ from PIL import Image
 
 from tabellion.web.limits import Limits
 from tests.models.bills import bill
+from tests.reading import papers
 from tests.web.live import Live, live, problem
 
 URL = "/api/documents"
@@ -121,11 +122,12 @@ def test_an_empty_file_is_refused(web: Live) -> None:
     assert not list(web.blobs("prod").rglob(sha256))
 
 
-def archive() -> bytes:
+def archive(name: str = "a.txt", comment: bytes = b"") -> bytes:
     """A ZIP file."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as zipped:
-        zipped.writestr("a.txt", "x" * 100)
+        zipped.writestr(name, "x" * 100)
+        zipped.comment = comment
     return stream.getvalue()
 
 
@@ -172,6 +174,34 @@ def test_a_file_that_is_two_things_is_refused(web: Live, before: bytes, also: st
     """A PDF that a browser or a shell would take for something else."""
     told = problem(form(web, ("file", ("a.pdf", before + bill("two"), PDF))), 415, "type_mismatch")
     assert also in told["detected"]
+
+
+@pytest.mark.parametrize(
+    ("behind", "also"),
+    [
+        (archive(), "a ZIP archive"), (archive("word/document.xml"), "a Word document"),
+        (archive(comment=b"x" * 40_000 + b"%%EOF"), "a ZIP archive"), (b" " * 2_000_000 + archive(), "a ZIP archive"),
+        (b"\n<html><script>alert(1)</script></html>", "an HTML page"), (b"\n<svg></svg>", "an SVG image"),
+        (b"<!doctype html><html>" + b"x" * 90_000 + b"</html>\n", "an HTML page"), (b"#!/bin/sh\nexit\n", "a script"),
+    ],
+)  # fmt: skip
+def test_a_file_with_another_one_behind_it_is_refused(web: Live, behind: bytes, also: str) -> None:
+    """Archivers look at the end of a file, and find what they look for."""
+    told = problem(form(web, ("file", ("a.pdf", bill("behind") + behind, PDF))), 415, "type_mismatch")
+    assert also in told["detected"]
+
+
+def test_a_picture_with_an_archive_behind_it_is_refused(web: Live) -> None:
+    """Whatever it shows."""
+    content = pictures()["jpeg"] + archive()
+    assert problem(form(web, ("file", ("a.jpg", content, "image/jpeg"))), 415, "type_mismatch")["detected"]
+
+
+def test_an_archive_within_a_pdf_is_its_own_matter(web: Live) -> None:
+    """A file that is embedded, or noise behind the end, makes no second format."""
+    embedded = papers.pdf_with_file("a.docx", archive("word/document.xml"))
+    for content in (embedded, bill("junk") + b"\n\0\0some mailer's line\r\n", bill("cr") + b"\r\n\r\n"):
+        assert web.upload(content)["status"] == "queued"
 
 
 def test_a_pdf_behind_a_little_noise_is_taken_in(web: Live) -> None:

@@ -45,7 +45,7 @@ class Picture:
     def __init__(self, content: bytes, kind: Kind, limits: Limits) -> None:
         self._content, self._kind, self._limits = content, kind, limits
         self.notes: list[str] = []
-        self.damaged: set[int] = set()  #: frames of which something is missing
+        self.damaged: dict[int, str] = {}  #: frames of which something is missing, and why
         with self._guarded():
             self._image = self._open()
             self.count = self._counted()
@@ -110,7 +110,7 @@ class Picture:
                 return frame
 
     def _note(self, index: int) -> None:
-        self.damaged.add(index)
+        self.damaged[index] = CUT_OFF
         if CUT_OFF not in self.notes:
             self.notes.append(CUT_OFF)
 

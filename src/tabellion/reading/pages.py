@@ -132,6 +132,8 @@ def document(
         embedded, left_out = _fitting([one for one in pdf.attachments() if one[0].lower().endswith(".xml")], bounds)
         damage = None if pdf.whole else REBUILT
         notes += (damage,) if damage else ()
+        if acts := pdf.actions():
+            notes += (f"the PDF has actions ({', '.join(acts)}): they were ignored",)
         if left_out := left_out + pdf.left_out:
             notes += (f"embedded files that were left out, being too large or too many: {left_out}",)
         header = replace(header, count=len(pdf), claims=pdf.claims(), attachments=embedded, notes=notes, damage=damage)
@@ -167,7 +169,7 @@ def _pdf_pages(pdf: Pdf, ocr: OCR, first: int, skip: Mapping[int, str]) -> Itera
                     if page.empty() and pdf.broken:
                         yield failed(number, DAMAGED_PAGE, page.width, page.height)
                     else:
-                        yield _pdf_page(page, number, ocr)
+                        yield replace(_pdf_page(page, number, ocr), damage=page.damage())
             except ValueError as error:
                 yield failed(number, str(error))
             except Unreadable as error:
@@ -197,8 +199,6 @@ def _poor(page: PdfPage, read: Page) -> bool:
 
 
 def _frames(picture: Picture, start: Image | None, ocr: OCR, first: int, skip: Mapping[int, str]) -> Iterator[Page]:
-    from tabellion.reading.image import CUT_OFF
-
     try:
         for number in range(first, picture.count + 1):
             if number in skip:
@@ -210,7 +210,7 @@ def _frames(picture: Picture, start: Image | None, ocr: OCR, first: int, skip: M
                 page = Page(number, *image.size, "ocr", 0.0)
                 if ocr != "never":
                     page = _seen(image, number, *image.size)
-                yield replace(page, damage=CUT_OFF) if number - 1 in picture.damaged else page
+                yield replace(page, damage=picture.damaged.get(number - 1))
             except Unreadable as error:
                 yield failed(number, str(error), code=error.code)
     finally:

@@ -17,7 +17,7 @@ import pypdfium2.raw as raw
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Box, Word
-from tabellion.reading.pdf_bytes import slipped
+from tabellion.reading.pdf_bytes import actions, slipped
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -28,6 +28,11 @@ Placing = tuple[float, float, float, float, float, float]
 CHARACTERS = 200_000
 #: A page's objects looked at to see whether a picture covers it.
 OBJECTS = 2000
+#: Forms within forms deeper than this PDFium leaves out; and how many are followed on each level to see whether it did.
+FORMS, FORMS_WIDE = 40, 20
+TOO_DEEP = f"forms lie within forms more than {FORMS} deep: what is below that was not read"
+#: Objects are packed by the hundred; so many bytes of them are unpacked to look for actions.
+UNPACKED = 16 << 20
 #: The longest side of a drawing, in pixels, however thin the page is.
 LONGEST = 12_000
 #: A step sideways of more than this many heights parts two words even where the PDF has no space between them.
@@ -105,7 +110,7 @@ class Pdf:
             raise ValueError("the page cannot be loaded") from None
         try:
             page = self._flat(page, index)
-            yield PdfPage(page, self._limits)
+            yield PdfPage(page, self._limits, self._formed)
         finally:
             page.close()
 
@@ -152,16 +157,29 @@ class Pdf:
                 continue
             if b"FlateDecode" in dictionary:
                 try:
-                    yield (
-                        dictionary,
-                        zlib.decompressobj().decompress(self._content[start:], self._limits.attachment_bytes),
-                    )
+                    rest = memoryview(self._content)[start:]
+                    yield dictionary, zlib.decompressobj().decompress(rest, self._limits.attachment_bytes)
                 except zlib.error:
                     continue
             elif b"/Filter" not in dictionary:
                 end = self._content.find(b"endstream", start, start + self._limits.attachment_bytes)
                 if end > 0:
                     yield dictionary, self._content[start:end]
+
+    def actions(self) -> list[str]:
+        """What it would have a viewer do: run a script, start a program, send something somewhere."""
+        found, left = actions(self._content), UNPACKED
+        for _, content in self._streams(b"/ObjStm"):
+            found |= actions(content)
+            left -= len(content)
+            if left < 0:
+                break
+        return sorted(found)
+
+    @cached_property
+    def _formed(self) -> bool:
+        """Whether there are so many forms that they may lie too deep within each other."""
+        return self._content.count(b"/Form") > FORMS
 
     def claims(self) -> dict[str, dict[str, str]] | None:
         """What the file's own metadata says it is: `{"facturx": {"profile", "filename", "version"}}`, or None."""
@@ -182,9 +200,8 @@ class Pdf:
 class PdfPage:
     """One open page: its size as seen, its words, its picture."""
 
-    def __init__(self, page: Any, limits: Limits) -> None:
-        self._page = page
-        self._limits = limits
+    def __init__(self, page: Any, limits: Limits, formed: bool = False) -> None:
+        self._page, self._limits, self._formed = page, limits, formed
         self.width = float(raw.FPDF_GetPageWidthF(page))
         self.height = float(raw.FPDF_GetPageHeightF(page))
         if not (0 < self.width < math.inf and 0 < self.height < math.inf):
@@ -237,6 +254,24 @@ class PdfPage:
             if raw.FPDFPageObj_GetBounds(thing, left, bottom, right, top):
                 covered += max(0.0, right.value - left.value) * max(0.0, top.value - bottom.value)
         return min(1.0, covered / (self.width * self.height))
+
+    def damage(self) -> str | None:
+        """Why something of it may be missing: forms lie within forms deeper than PDFium follows them."""
+        return TOO_DEEP if self._formed and self._deep() else None
+
+    def _deep(self) -> bool:
+        things = [
+            raw.FPDFPage_GetObject(self._page, i) for i in range(min(raw.FPDFPage_CountObjects(self._page), OBJECTS))
+        ]
+        for _ in range(FORMS):
+            forms = [one for one in things if raw.FPDFPageObj_GetType(one) == raw.FPDF_PAGEOBJ_FORM][:FORMS_WIDE]
+            if not forms:
+                return False
+            counts = [min(raw.FPDFFormObj_CountObjects(form), OBJECTS) for form in forms]
+            things = [
+                raw.FPDFFormObj_GetObject(form, i) for form, n in zip(forms, counts, strict=True) for i in range(n)
+            ]
+        return any(raw.FPDFPageObj_GetType(one) == raw.FPDF_PAGEOBJ_FORM for one in things)
 
     def empty(self) -> bool:
         """Whether nothing is drawn on it."""

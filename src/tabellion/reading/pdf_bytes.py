@@ -10,6 +10,14 @@ TABLE = re.compile(rb"startxref\s+(\d{1,12})\s+%%EOF\s*\Z")
 SECTION = re.compile(rb"\s*(\d{1,7}) (\d{1,7})\s+")
 ENTRY = re.compile(rb"(\d{10}) (\d{5}) ([nf])[\s]{1,2}")
 OBJECT = re.compile(rb"(?<!\d)(\d{1,7}) (\d{1,5}) obj\b")
+#: What a file may ask a viewer to do that is more than turning its pages.
+ACTION = re.compile(rb"/S\s*/(JavaScript|Launch|SubmitForm|ImportData|GoToE|RichMediaExecute)\b")
+OPENING = re.compile(rb"/OpenAction\s*<<[^<>]{0,500}?/S\s*/(?!GoTo\b)([A-Z]\w{0,30})")
+
+
+def actions(content: bytes) -> set[str]:
+    """The actions in a PDF's objects, by their names. None of them is ever carried out here."""
+    return {found.decode() for pattern in (ACTION, OPENING) for found in pattern.findall(content)}
 
 
 def slipped(content: bytes) -> bool:

@@ -17,6 +17,10 @@ from tabellion.reading.limits import Limits
 #: So many bytes from the start decide; a PDF header may stand anywhere in the first 1,024.
 HEAD = 4096
 PDF_WITHIN = 1024
+#: So many bytes from the end are looked at for a second format: the last record of a ZIP lies within them.
+TAIL = 22 + 65_535
+#: What a file may have behind its end without being anything else.
+NOISE = ("text", "no format that is known here")
 
 
 class Kind(StrEnum):
@@ -100,6 +104,21 @@ def named(head: bytes) -> str:
     if head[257:262] == b"ustar":
         return "a tar archive"
     return _text(head)
+
+
+def second(kind: Kind, tail: bytes) -> str | None:
+    """What else a file is by its last bytes, with its article: programs that look there take it for that."""
+    record = tail.rfind(b"PK\5\6")
+    if record >= 0 and len(tail) - record - 22 == int.from_bytes(tail[record + 20 : record + 22], "little"):
+        return next((name for mark, name in ZIPPED if mark in tail), "a ZIP archive")
+    if kind is not Kind.PDF:
+        return None
+    end = tail.rfind(b"%%EOF")
+    rest = tail[end + 5 :].strip(b" \t\r\n\0") if end >= 0 else b""
+    if b"<html" in rest.lower() or tail.rstrip(b" \t\r\n\0").lower().endswith(b"</html>"):
+        return "an HTML page"
+    what = named(rest[:HEAD]) if rest else NOISE[0]
+    return None if what in NOISE else what
 
 
 def _text(head: bytes) -> str:

@@ -14,7 +14,7 @@ from tabellion.engine.fetching import FetchFailed, fetch, file_name
 from tabellion.engine.guard import Blocked, Rules
 from tabellion.pipelines.documents.blobs import Blobs, Sink, TooLarge
 from tabellion.reading.errors import Unreadable
-from tabellion.reading.sniff import ENDINGS, Kind, named, sniff
+from tabellion.reading.sniff import ENDINGS, NOISE, TAIL, Kind, named, second, sniff
 from tabellion.web.limits import Limits, chunks, too_large
 from tabellion.web.multipart import End, Part, boundary_of, events
 from tabellion.web.names import escaped
@@ -92,7 +92,7 @@ async def received(
         else:
             raise unsupported(media, EXPECTED)
         for place, sink in enumerate(upload.sinks):
-            judge(sink, pointer=f"/file/{place}" if len(upload.sinks) > 1 else "/file")
+            judge(sink, f"/file/{place}" if len(upload.sinks) > 1 else "/file", await sink.tail(TAIL))
         yield upload
     finally:
         for sink in upload.sinks:
@@ -205,7 +205,7 @@ async def _write(sink: Sink, chunk: bytes, field_: str) -> None:
         raise too_large(error.limit, None, "a file", field_ or None) from None
 
 
-def judge(sink: Sink, pointer: str) -> None:
+def judge(sink: Sink, pointer: str, tail: bytes) -> None:
     """Refuses a file that is empty, of a kind that is not read, or not what its sender says; names it safely."""
     declared, media = sink.name, ALIASES.get(sink.media, sink.media)
     sink.name = escaped(declared)
@@ -223,12 +223,14 @@ def judge(sink: Sink, pointer: str) -> None:
             415, "type_mismatch", f"it is declared as {other}, and it is {found}", field=pointer, declared=other,
             detected=found, fix="correct its name and content type, or send the file that was meant",
         )  # fmt: skip
+    other = second(kind, tail)
     if kind is Kind.PDF and not sink.head.lstrip(b"\xef\xbb\xbf \t\r\n\x00").startswith(b"%PDF-"):
         first = named(sink.head[: sink.head.find(b"%PDF-")])
-        if first not in ("text", "no format that is known here"):
-            # A file that is two things is read as the one here and as the other elsewhere.
-            raise Problem(415, "type_mismatch", f"it is a PDF that is also {first}", field=pointer, declared=found,
-                          detected=first, fix="save the document as a PDF of its own")  # fmt: skip
+        other = other if first in NOISE else first
+    if other is not None:
+        # A file that is two things is read as the one here and as the other elsewhere.
+        raise Problem(415, "type_mismatch", f"it is {kind.name} that is also {other}", field=pointer, declared=found,
+                      detected=other, fix="save the document as a file of its own")  # fmt: skip
     sink.media = found
 
 

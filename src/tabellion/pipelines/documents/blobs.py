@@ -97,6 +97,13 @@ class Sink:
         """Keeps nothing of it in memory and nothing open until it is finished: a request may bring many files."""
         await files.in_thread(self._rest)
 
+    async def tail(self, count: int) -> bytes:
+        """The last bytes that came."""
+        kept = b"".join(self._held)[-count:]
+        if self._unnamed is None or len(kept) == count:
+            return kept
+        return await files.in_thread(_last, self._unnamed.path, count - len(kept)) + kept
+
     async def finish(self) -> Blob:
         """Makes the file durable and gives it its name."""
         if self._blob is None:
@@ -152,6 +159,12 @@ class Sink:
         # Also when it is there: its age tells that somebody wants it, and a damaged copy is healed.
         self._unnamed.name(final)
         return Blob(sha256, self.bytes, final, self.name, self.media)
+
+
+def _last(path: Path, count: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - count))
+        return file.read()
 
 
 class Blobs:
