@@ -41,6 +41,7 @@ STEP = 0.45
 SAMPLE, STRAIGHT = 1000, 20
 #: PDFium's mark for a hyphen at the end of a line.
 HYPHENS = {"\x02": "-", "\ufffe": "-"}
+LOCKED = "the PDF needs a password to be opened: send a copy without one, or use `tabellion read --password`"
 DAMAGED = "the PDF cannot be opened: it is cut off or damaged"
 #: Metadata says it as an element or as an attribute, with a prefix of its own choice.
 VALUE = rb"(?:\s*=\s*[\"']|>)\s*([^<\"']{1,100})"
@@ -299,8 +300,7 @@ class PdfPage:
 def _why(content: bytes, code: int | None, given: bool) -> Unreadable:
     # PDFium keeps the code of an earlier document when it fails in a way that has none: the bytes must agree.
     if code == raw.FPDF_ERR_PASSWORD and b"/Encrypt" in content:
-        said = "the password is not right" if given else "the PDF needs a password to be opened: give it as password"
-        return Unreadable("pdf_encrypted", said)
+        return Unreadable("pdf_encrypted", "the password is not right" if given else LOCKED)
     if code == raw.FPDF_ERR_SECURITY and b"/Encrypt" in content:
         return Unreadable("pdf_encrypted", "the PDF is encrypted in a way that is not known here")
     if NO_PAGES.search(content) and not A_PAGE.search(content):
