@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.cli.project import Project
 
 
 def test_an_endpoint_from_its_beginning_to_its_end(project: Project) -> None:
     """Added with a secret that no list shows, rotated, disabled, enabled, removed."""
     assert "nobody is told yet" in project.run("webhooks", "list").stdout
-    made = project.json("webhooks", "add", "https://example.com/hook", "--event", "document.failed")
+    made = project.json("webhooks", "add", "https://93.184.215.14/hook", "--event", "document.failed")
     assert made["secret"].startswith("whsec_")
     rotated = project.json("webhooks", "rotate", made["id"])
     assert rotated["secret"] != made["secret"]
@@ -24,12 +26,25 @@ def test_an_endpoint_from_its_beginning_to_its_end(project: Project) -> None:
     assert project.json("webhooks", "list") == []
 
 
+def test_what_is_recommended_works(lite: Project) -> None:
+    """The command that sends parked deliveries again is one that exists, with all it needs."""
+    (lite.folder / "tabellion.toml").write_text(f'[environments]\nprod = "{lite.url}"\n')
+    assert lite.run("migrate").exit_code == 0
+    made = lite.json("webhooks", "add", "https://93.184.215.14/hook")
+    told = re.search("`tabellion (.*?)`", lite.run("webhooks", "enable", made["id"]).stdout)
+    assert told is not None
+    done = lite.run(*told[1].split())
+    assert (done.exit_code, done.stdout) == (0, "0 rows of webhooks ready again\n")
+
+
 def test_what_cannot_be_is_an_input_error(lite: Project) -> None:
     """An address that is never called, an unknown event, an unknown endpoint: exit code 5 and one sentence."""
     for words in (
         ("add", "ftp://example.com"),
         ("add", "http://user:pass@example.com/"),
-        ("add", "https://example.com", "--event", "document.eaten"),
+        ("add", "https://93.184.215.14", "--event", "document.eaten"),
+        ("add", "http://169.254.169.254/latest"),
+        ("add", "http://127.0.0.1:9/hook"),
         ("rotate", "we_nobody"),
     ):
         assert lite.run("webhooks", *words).exit_code == 5, words
@@ -37,4 +52,11 @@ def test_what_cannot_be_is_an_input_error(lite: Project) -> None:
 
 def test_an_endpoint_for_documents_that_name_it(lite: Project) -> None:
     """`--event none` wants no event of its own."""
-    assert lite.json("webhooks", "add", "https://example.com/hook", "--event", "none")["events"] == []
+    assert lite.json("webhooks", "add", "https://93.184.215.14/hook", "--event", "none")["events"] == []
+
+
+def test_a_network_that_is_opened_may_be_told(lite: Project) -> None:
+    """The same rules as over HTTP and at each delivery."""
+    with (lite.folder / "tabellion.toml").open("a") as file:
+        file.write('[server]\nallow = ["127.0.0.0/8"]\n')
+    assert lite.run("webhooks", "add", "http://127.0.0.1:9/hook").exit_code == 0

@@ -45,12 +45,18 @@ def add(
 
         tabellion webhooks add https://erp.example.com/hook --event document.failed
     """
+    from tabellion.cli.load import config_of
     from tabellion.engine import guard
     from tabellion.pipelines.documents import endpoints
 
-    guard.parse(url)  # an address that no delivery would be made to is refused now
+    rules = guard.Rules.of(config_of(context).allow)
     events = tuple(event) if event else (endpoints.EVERYTHING,)
-    made = _do(context, environment, lambda store: endpoints.add(store, url, () if events == ("none",) else events))
+
+    async def added(store: Store) -> endpoints.Endpoint:
+        await guard.vetted(url, rules)  # an address that no delivery would be made to is refused now
+        return await endpoints.add(store, url, () if events == ("none",) else events)
+
+    made = _do(context, environment, added)
     told = {"id": made.id, "url": made.url, "events": list(made.events), "secret": made.secret}
     _tell(json, told, f"{made.id} is told at {made.url}\nits secret, shown this once: {made.secret}")
 
@@ -126,7 +132,11 @@ def enable(context: typer.Context, id: Id, environment: Place = None, json: Json
     from tabellion.pipelines.documents import endpoints
 
     _do(context, environment, lambda store: endpoints.enable(store, id))
-    _tell(json, {"id": id, "disabled": None}, f"{id} is told again; `tabellion retry webhooks` sends what was parked")
+    _tell(
+        json,
+        {"id": id, "disabled": None},
+        f"{id} is told again; `tabellion retry webhooks --all` sends what was parked",
+    )
 
 
 @webhooks.command("remove")

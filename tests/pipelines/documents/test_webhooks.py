@@ -286,6 +286,13 @@ def test_rows_are_written_with_the_end_of_a_job_or_not_at_all(url: str, owner: O
     assert [row["document_id"] for row in owner("SELECT document_id FROM webhook_deliveries")] == ["d1"]
 
 
+def test_deliveries_are_tried_for_three_days() -> None:
+    """Ten times, as Standard Webhooks recommends."""
+    queue = webhooks_queue()
+    assert queue.max_attempts == 10
+    assert 75 <= sum(queue.waits) / 3600 < 76
+
+
 def test_each_endpoint_is_told_what_it_asked_for(url: str, owner: Owner) -> None:
     """By event, everything, or only of documents that name it; a disabled one is told nothing."""
     to = "https://example.com/hook"

@@ -179,7 +179,7 @@ async def disable(store: Store, id: str, why: str) -> None:  # noqa: A002
 
 
 async def enable(store: Store, id: str) -> None:  # noqa: A002
-    """It is told things again; what was parked meanwhile is sent by `tabellion retry webhooks`."""
+    """It is told things again; what was parked meanwhile is sent by `tabellion retry webhooks --all`."""
     await _change(store, id, "disabled_at = NULL, disabled_why = NULL")
 
 

@@ -24,8 +24,8 @@ from tabellion.pipelines.documents.endpoints import EVENTS, EVERYTHING, Endpoint
 if TYPE_CHECKING:
     import httpx2
 
-#: Seconds before each retry: within the first minutes a restart is over, within three days a bad weekend.
-WAITS = (5.0, 60.0, 300.0, 1800.0, 7200.0, 28_800.0, 86_400.0, 86_400.0)
+#: Seconds before each retry, as Standard Webhooks has them: a restart is over in minutes, a weekend in 75 hours.
+WAITS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 ANSWER_SECONDS = 15.0  #: for connecting, sending and the whole answer together
 KEPT = 500  #: bytes of a receiver's answer that are kept
 AT_ONCE = 20  #: deliveries in one worker: receivers that hang must not take the slots of documents
@@ -82,7 +82,7 @@ def body(event: str, document: Mapping[str, Any]) -> str:
 
 
 def webhooks_queue(rules: Rules | None = None) -> Queue:
-    """The deliveries as a queue. What no try could deliver is parked as failed: `tabellion retry webhooks`."""
+    """The deliveries as a queue. What no try could deliver is parked as failed: `tabellion retry webhooks --all`."""
     queue = Queue(
         "webhook_deliveries", name="webhooks", ready="pending", running="sending", done="delivered", failed="failed",
         worker="worker", error="error", attempts="attempts", finished_at="finished_at", lease=60.0,
@@ -159,7 +159,8 @@ async def _endpoint(job: Job) -> Endpoint:
     endpoint = endpoints.of_row(rows[0])
     if endpoint.disabled_why is not None:
         raise Permanent(
-            f"endpoint {endpoint.id} is disabled ({endpoint.disabled_why}): enable it, then `tabellion retry webhooks`"
+            f"endpoint {endpoint.id} is disabled ({endpoint.disabled_why}): enable it, then "
+            "`tabellion retry webhooks --all`"
         )
     return endpoint
 
