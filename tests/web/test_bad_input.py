@@ -143,7 +143,6 @@ def test_an_id_that_is_none_is_not_there(web: Live, id: str) -> None:  # noqa: A
 def test_addresses_and_methods_that_are_not_there(web: Live) -> None:
     """404 and 405, the latter with what is allowed."""
     for path in (
-        "/",
         "/api",
         "/api/nope",
         "/api/documents/",

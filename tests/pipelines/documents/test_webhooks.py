@@ -153,7 +153,10 @@ def test_gone_disables_the_endpoint(url: str, owner: Owner, receiver: Receiver) 
     put(url)
     put(url, document=DOCUMENT | {"id": "d2"})
     queue = quick()
-    queue.concurrency = 1
+    # One after the other: what was being sent when the receiver said so could not be held back.
+    owner("UPDATE webhook_deliveries SET status = 'later' WHERE document_id = 'd2'")
+    drain(make_worker(url, queue))
+    owner("UPDATE webhook_deliveries SET status = 'pending' WHERE document_id = 'd2'")
     drain(make_worker(url, queue))
     rows = owner("SELECT status, error FROM webhook_deliveries ORDER BY document_id")
     assert [row["status"] for row in rows] == ["failed", "failed"]
