@@ -69,6 +69,7 @@ async def test_one_row_can_be_claimed_by_its_key(place: Store) -> None:
     assert await place.claim(queue, 1, "w", terms=Terms(only=4)) == []
     await place.defer(job, 60, "later")
     assert await place.claim(queue, 1, "w", terms=Terms(only=4)) == []
+    assert [job.key for job in await place.claim(queue, 1, "w", terms=Terms(only=4, early=True))] == [4]
     assert await place.claim(queue, 1, "w", terms=Terms("t.id < :most", {"most": 3}, only=3)) == []
     assert [job.key for job in await place.claim(queue, 1, "w", terms=Terms(only=3))] == [3]
 

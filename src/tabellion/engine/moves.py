@@ -23,6 +23,7 @@ class Terms:
     where: str = ""  #: a condition on the row `t`, with `:name` placeholders
     values: Mapping[str, Any] = field(default_factory=dict)
     only: Any = None  #: the key of the one row that may be claimed
+    early: bool = False  #: rows that are due later may be claimed now
     also: Callable[[Job], Iterable[tuple[str, Mapping[str, Any]]]] | None = None  #: commits with the claim of each
 
     def condition(self, bound: Bound, after: int) -> Numbered:

@@ -173,7 +173,8 @@ class PostgreSQL:
         """Claims up to `n` rows, in one statement; under a fleet-wide limit the queue's own row is locked first."""
         failpoint("claim.pre_commit")
         condition, given = terms.condition(bound, 3) if terms else ("", [])
-        text = moves.claim(bound, condition, single=terms is not None and terms.only is not None)
+        single, early = (terms.only is not None, terms.early) if terms else (False, False)
+        text = moves.claim(bound, condition, single=single, early=early)
         values = [n, worker, bound.queue.lease, *given]
         for tries_left in range(RACES, -1, -1):
             try:

@@ -16,7 +16,7 @@ _PG: Dialect = "postgresql"
 _TOKENS = "ARRAY(SELECT one::uuid FROM unnest($2::text[]) AS one)"
 
 
-def claim(bound: Bound, condition: str = "", *, single: bool = False) -> str:
+def claim(bound: Bound, condition: str = "", *, single: bool = False, early: bool = False) -> str:
     """$1 how many, $2 worker, $3 lease seconds, then the condition's values -> the attempts in line order, then the
     rows as they are now. `single`: the condition names one row, which is looked up instead of met in the line.
 
@@ -35,6 +35,7 @@ def claim(bound: Bound, condition: str = "", *, single: bool = False) -> str:
     continuing, charged = texts(CONTINUING), texts(CHARGED)
     ready = sql.holds(queue.states["ready"], _PG)
     where = f"{extra_condition(bound)} {condition}"
+    due = "" if early else f"AND (l.l_retry_at IS NULL OR l.l_retry_at <= {NOW})"
     order = "" if single else f"ORDER BY {bound.order_by()}"
     return f"""
 WITH tabellion_r AS MATERIALIZED (
@@ -47,7 +48,7 @@ WITH tabellion_r AS MATERIALIZED (
       a.first_at AS l_first_at, a.outcome AS l_outcome, a.settled_at AS l_settled_at, a.retry_at AS l_retry_at
     FROM tabellion_attempts AS a WHERE a.queue = {title} AND a.key = r.k::text ORDER BY a.n DESC LIMIT 1
   ) AS l ON true
-  WHERE (l.l_n IS NULL OR l.l_settled_at IS NOT NULL AND (l.l_retry_at IS NULL OR l.l_retry_at <= {NOW}))
+  WHERE (l.l_n IS NULL OR l.l_settled_at IS NOT NULL {due})
     AND NOT EXISTS (SELECT FROM tabellion_queues AS q WHERE q.queue = {title} AND q.paused_at IS NOT NULL)
   LIMIT $1
 ), tabellion_a AS (

@@ -103,7 +103,10 @@ class SQLite:
         """Claims up to `n` rows in one immediate transaction."""
         queue = bound.queue
         condition, given = terms.condition(bound, 1) if terms else ("", [])
-        text, stored = self._text(moves.claim(bound, condition)), [for_sqlite(value) for value in given]
+        text, stored = (
+            self._text(moves.claim(bound, condition, early=bool(terms and terms.early))),
+            [for_sqlite(value) for value in given],
+        )
         insert, update = self._text(moves.insert_attempt(bound)), self._text(moves.start(bound))
         counting = self._text(moves.RUNNING)
 

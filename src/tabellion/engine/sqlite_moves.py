@@ -21,7 +21,7 @@ SUPERSEDE = (
 )
 
 
-def claim(bound: Bound, condition: str = "") -> str:
+def claim(bound: Bound, condition: str = "", *, early: bool = False) -> str:
     """$1 how many, then the condition's values -> key, n, attempt, crashes, deferrals, age, first_at, started_at of the
     claim, then the row."""
     queue = bound.queue
@@ -29,6 +29,7 @@ def claim(bound: Bound, condition: str = "") -> str:
     title = sql.literal(queue.name, _LITE)
     where = f"{extra_condition(bound)} {condition}"
     continuing, charged = texts(CONTINUING), texts(CHARGED)
+    due = "" if early else f"AND (l.retry_at IS NULL OR l.retry_at <= {NOW})"
     return f"""
 SELECT {key}, coalesce(l.n, 0) + 1,
   CASE WHEN l.outcome IN ({charged}) THEN l.attempt + 1 WHEN l.outcome IN ({continuing}) THEN l.attempt ELSE 1 END,
@@ -41,7 +42,7 @@ SELECT {key}, coalesce(l.n, 0) + 1,
 FROM (SELECT t.* FROM {sql.name(queue.table)} AS t WHERE {sql.holds(queue.states["ready"], _LITE)} {where}) AS t
 LEFT JOIN tabellion_attempts AS l ON l.queue = {title} AND l.key = {key} AND l.n = (
   SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = {title} AND m.key = {key})
-WHERE (l.n IS NULL OR l.settled_at IS NOT NULL AND (l.retry_at IS NULL OR l.retry_at <= {NOW}))
+WHERE (l.n IS NULL OR l.settled_at IS NOT NULL {due})
   AND NOT EXISTS (SELECT 1 FROM tabellion_queues AS q WHERE q.queue = {title} AND q.paused_at IS NOT NULL)
 ORDER BY {bound.order_by()} LIMIT $1"""
 

@@ -19,7 +19,7 @@ from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables as document_tables
 from tabellion.pipelines.documents.settings import Settings, Types
 from tabellion.web import cursors, health, openapi, reference, tables
-from tabellion.web.api import documents, events, files, users, webhooks
+from tabellion.web.api import documents, events, files, review, review_fields, users, webhooks
 from tabellion.web.auth import Door
 from tabellion.web.headers import Envelope
 from tabellion.web.limits import Limits
@@ -48,6 +48,8 @@ MODULES = (
     static,
     door,
     documents_page,
+    review,
+    review_fields,
 )
 DESCRIPTION = "Documents in, checked data out. Errors are problems (RFC 9457) with a stable `code`."
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tabellion.web import policy, problems, shapes
+from tabellion.web import policy, problems, shapes, shapes_review
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -27,6 +27,7 @@ SAID = {
     415: "It is of a type that is not read.",
     416: "The file has no such bytes.",
     422: "A value does not fit.",
+    428: "Which version is meant?",
     429: "Too much at once.",
     500: "Something went wrong here.",
     503: "The database does not answer.",
@@ -35,6 +36,12 @@ ALWAYS = (405, 406, 422, 500, 503)
 WITH_KEY = (401, 403)
 WITH_BODY = (400, 408, 413, 415)
 CLASHES = {("POST", "/api/documents"), ("POST", "/api/documents/{id}/reprocess"), ("DELETE", "/api/documents/{id}")}
+REVIEWED = "/api/review/items/{id}/"
+VERSIONED = {("PATCH", f"{REVIEWED}fields"), ("POST", f"{REVIEWED}approve")}
+IF_MATCH = {
+    "name": "If-Match", "in": "header", "required": True, "schema": {"type": "string", "pattern": '^"[0-9]{1,9}"$'},
+    "description": "The ETag of the item as you saw it.",
+}  # fmt: skip
 SCHEME = {"key": {"type": "http", "scheme": "bearer", "description": "An API key: `tabellion keys create` makes one."}}
 ID = {"type": "string", "pattern": "^[0-9a-z_]{1,64}$"}
 IDEMPOTENCY = {
@@ -92,7 +99,7 @@ def document_of(app: FastAPI) -> dict[str, Any]:
 
     made = get_openapi(title="tabellion", version=app.version, description=app.description, routes=app.routes)
     schemas = made.setdefault("components", {}).setdefault("schemas", {})
-    for shape in shapes.SHAPES:
+    for shape in (*shapes.SHAPES, *shapes_review.SHAPES):
         whole = shape.model_json_schema(ref_template="#/components/schemas/{model}", by_alias=True)
         schemas |= whole.pop("$defs", {})
         schemas[shape.__name__] = whole
@@ -118,8 +125,10 @@ def _complete(method: str, path: str, operation: dict[str, Any]) -> None:
         statuses |= {*WITH_BODY}
     if "{" in path:
         statuses.add(404)
-    if (method, path) in CLASHES:
+    if (method, path) in CLASHES or (method != "GET" and path.startswith(REVIEWED)):
         statuses.add(409)
+    if (method, path) in VERSIONED:
+        statuses.add(428)
     if path.endswith("/events"):
         statuses.add(429)
     _parameters(method, path, operation)
@@ -141,6 +150,8 @@ def _parameters(method: str, path: str, operation: dict[str, Any]) -> None:
             parameter["schema"] = dict(ID)
     if (method, path) == ("POST", "/api/documents"):
         parameters = [*parameters, copy.deepcopy(IDEMPOTENCY)]
+    if (method, path) in VERSIONED:
+        parameters = [*parameters, copy.deepcopy(IF_MATCH)]
     if path == "/api/documents/events":
         parameters = [*parameters, copy.deepcopy(LAST_EVENT)]
     if parameters:

@@ -48,7 +48,25 @@ DOCUMENTS: Policy = {
     ("DELETE", "/api/webhooks/{id}"): Role.ADMIN,
 }
 
-REVIEW: Policy = {}
+REVIEW: Policy = {
+    ("GET", "/api/review/items"): Role.VIEWER,
+    ("POST", "/api/review/claim"): Role.REVIEWER,
+    ("GET", "/api/review/items/{id}"): Role.VIEWER,
+    ("POST", "/api/review/items/{id}/claim"): Role.REVIEWER,
+    ("POST", "/api/review/items/{id}/renew"): Role.REVIEWER,
+    ("POST", "/api/review/items/{id}/release"): Role.REVIEWER,
+    ("POST", "/api/review/items/{id}/postpone"): Role.REVIEWER,
+    ("POST", "/api/review/items/{id}/escalate"): Role.REVIEWER,
+    ("POST", "/api/review/items/{id}/assign"): Role.REVIEWER,
+    ("PATCH", "/api/review/items/{id}/fields"): Role.REVIEWER,
+    ("POST", "/api/review/items/{id}/check"): Role.VIEWER,
+    ("PUT", "/api/review/items/{id}/draft"): Role.REVIEWER,
+    ("POST", "/api/review/items/{id}/approve"): Role.REVIEWER,
+    ("POST", "/api/review/items/{id}/reject"): Role.REVIEWER,
+    ("POST", "/api/review/items/{id}/reopen"): Role.OPERATOR,
+    ("GET", "/api/review/items/{id}/history"): Role.VIEWER,
+    ("GET", "/api/documents/{id}/history"): Role.VIEWER,
+}
 
 PEOPLE: Policy = {
     ("GET", "/api/me"): Role.VIEWER,

@@ -1,0 +1,251 @@
+"""Who has which item: claim, renew, release, postpone, escalate, assign. The engine's claim, the engine's fence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tabellion.engine.errors import LeaseLost
+from tabellion.engine.job import Job
+from tabellion.engine.moves import Terms
+from tabellion.engine.queue import Queue
+from tabellion.engine.settlement import Outcome, Settlement
+from tabellion.engine.sql import NOW, later
+from tabellion.engine.store import Store
+from tabellion.review import audit, items, priority
+from tabellion.review.audit import Entry, Statement
+from tabellion.review.errors import Assigned, Closed, Escalated, Held, NotAllowed, NotHeld, Refused, Underway
+from tabellion.review.people import AVAILABLE, SYSTEM, Person
+from tabellion.review.queue import NAME, OPEN, review_queue
+
+KEPT_FOR = 3600.0  #: seconds that an assignment keeps others away; then, or when it is overdue, anybody may help
+SWEPT = 100  #: expired claims that one look gives back
+RACES = 5  #: how often a claim is asked again that met a row which somebody was just touching
+
+#: Whose the item is: nobody's, theirs, that of somebody who is away, or nobody's any more.
+_MINE = f"""t.assigned_to IS NULL OR t.assigned_to = :me OR t.due_at < {NOW} OR t.assigned_at < {{kept}}
+  OR NOT EXISTS (SELECT 1 FROM users AS u WHERE u.name = t.assigned_to AND {AVAILABLE})"""
+_READ = "EXISTS (SELECT 1 FROM documents AS d WHERE d.id = t.document_id AND d.status = 'completed'{type})"
+
+
+async def claim_next(store: Store, person: Person, type: str | None = None, after: str | None = None) -> str | None:  # noqa: A002
+    """Claims the most urgent item that this person may have and gives its id; None: there is none.
+
+    `after` is an item that they have just left: the line goes on behind it, and begins again where it ends.
+    """
+    await sweep(store)
+    await priority.refresh(store)
+    limits = [""]
+    if after is not None:
+        behind = """(t.priority < o.priority OR (t.priority = o.priority AND t.id > o.id))"""
+        limits = [f"EXISTS (SELECT 1 FROM review_items AS o WHERE o.id = :after AND {behind})", "t.id <> :after"]
+    for limit in limits:
+        where, values = _terms(store, person, type)
+        if limit:
+            where, values = f"{where} AND {limit}", values | {"after": after}
+        terms = Terms(where, values, also=lambda job: [_told(store, "claimed", person, job)])
+        jobs = await store.claim(review_queue(), 1, person.name, terms=terms)
+        if jobs:
+            return str(jobs[0].key)
+    return None
+
+
+async def claim(store: Store, id: str, person: Person, *, takeover: bool = False) -> None:  # noqa: A002
+    """Claims one item. Who has it keeps it, for longer; `takeover`: an operator takes it from whoever has it."""
+    await sweep(store)
+    if takeover and not person.operates:
+        raise NotAllowed
+    where, values = ("1 = 1", {}) if takeover else _terms(store, person, None)
+    terms = Terms(where, values, only=id, early=True, also=lambda job: [_told(store, "claimed", person, job)])
+    for tries_left in range(RACES, -1, -1):
+        if await store.claim(review_queue(), 1, person.name, terms=terms):
+            return
+        item = await items.row(store, id)
+        if item["holder"] == person.name:
+            await renew(store, id, person)
+            return
+        if item["holder"] is not None and takeover:
+            await _taken(store, item, person)
+        elif not tries_left or _refused(item, person):
+            raise _refused(item, person) or Held(item["holder"] or "somebody", item["lease_until"])
+        else:
+            await asyncio.sleep(0.01)  # its row was locked for a moment, or it has just been given back
+
+
+def _terms(store: Store, person: Person, type: str | None) -> tuple[str, dict[str, Any]]:  # noqa: A002
+    """What a person may claim: a condition on the item `t`, and its values."""
+    values: dict[str, Any] = {"me": person.name}
+    mine = _MINE.format(kept=later(f"-{KEPT_FOR}", store.dialect))
+    escalated = "" if person.operates else " AND t.escalated_at IS NULL"
+    typed = ""
+    if type is not None:
+        values["type"], typed = type, " AND coalesce(d.found_type, d.type) = :type"
+    return f"({mine}){escalated} AND {_READ.format(type=typed)}", values
+
+
+def _refused(item: Mapping[str, Any], person: Person) -> Exception | None:
+    """Why this person cannot have this item; None: nothing speaks against it."""
+    if item["status"] not in OPEN:
+        return Closed(item["status"], item["reviewer"])
+    if item["holder"] is not None:
+        return Held(item["holder"], item["lease_until"])
+    if item["escalated_at"] is not None and not person.operates:
+        return Escalated()
+    if item["document_status"] != "completed":
+        return Underway()
+    theirs = item["assigned_to"] not in (None, person.name)
+    if theirs and item["due_at"] >= item["now"] and (item["assigned_at"] or 0) >= item["now"] - KEPT_FOR:
+        return Assigned(item["assigned_to"])
+    return None
+
+
+async def _taken(store: Store, item: Mapping[str, Any], person: Person) -> None:
+    """Ends the claim of whoever has the item."""
+    job = await store.held(review_queue(), item["id"])
+    if job is None:
+        return
+    entry = _entry("released", person, item, before=job.worker, reason="taken over")
+    await _ended(store, job, "released", [audit.statement(store.dialect, entry)])
+
+
+async def sweep(store: Store) -> None:
+    """Gives back the items whose holders were not heard of for too long; nobody is blamed for it."""
+    queue = review_queue()
+    bound = await store.bind(queue)
+    rows = await store.database.fetch(
+        f"""SELECT a.key, a.n, CAST(a.token AS text) AS token, a.attempt, a.crashes, a.worker, r.document_id
+FROM tabellion_attempts AS a LEFT JOIN review_items AS r ON r.id = a.key
+WHERE a.queue = '{NAME}' AND a.settled_at IS NULL AND a.lease_until < {NOW} LIMIT {SWEPT}"""
+    )
+    for row in rows:
+        entry = Entry("expired", SYSTEM, row["document_id"], row["key"], before=row["worker"])
+        also = [audit.statement(store.dialect, entry)]
+        await _ended(store, bound.job(row), "released", also, expired_only=True)
+
+
+async def renew(store: Store, id: str, person: Person) -> float:  # noqa: A002
+    """Says that the holder is still there; until when the claim holds now, in seconds since 1970."""
+    job = await mine(store, id, person)
+    if await store.renew([job]):
+        raise await not_held(store, id)
+    item = await items.row(store, id)
+    return float(item["lease_until"] or item["now"])
+
+
+async def release(store: Store, id: str, person: Person, reason: str | None = None) -> None:  # noqa: A002
+    """Gives an item back, to whoever comes next."""
+    await _leave(store, id, person, "released", Entry("released", person.name, reason=reason))
+
+
+async def postpone(
+    store: Store, id: str, person: Person, seconds: float, reason: str | None = None  # noqa: A002
+) -> None:  # fmt: skip
+    """Gives an item back for later: nobody is offered it before."""
+    entry = Entry("postponed", person.name, reason=reason, more={"seconds": seconds})
+    await _leave(store, id, person, "limited", entry, after=float(seconds))
+
+
+async def _leave(
+    store: Store, id: str, person: Person, outcome: Outcome, entry: Entry, after: float | None = None,  # noqa: A002
+) -> None:  # fmt: skip
+    job = await mine(store, id, person)
+    item = await items.row(store, id)
+    also = [audit.statement(store.dialect, named(entry, item))]
+    if not await _ended(store, job, outcome, also, after=after, why=entry.reason):
+        raise await not_held(store, id)
+
+
+async def escalate(store: Store, id: str, person: Person, reason: str) -> None:  # noqa: A002
+    """Hands an item to the operators, with a word why."""
+    update = f"""UPDATE review_items SET escalated_at = {NOW}, escalated_by = :by, escalation = :why,
+  assigned_to = NULL, assigned_at = NULL WHERE id = :id"""
+    entry = Entry("escalated", person.name, reason=reason)
+    await _hand_on(store, id, person, (update, {"id": id, "by": person.name, "why": reason}), entry)
+
+
+async def assign(store: Store, id: str, person: Person, to: str | None, reason: str | None = None) -> None:  # noqa: A002
+    """Gives an item to somebody, or to nobody in particular; from an operator, or from whoever has it."""
+    item = await items.row(store, id)
+    if not person.operates and person.name not in (item["assigned_to"], item["holder"]):
+        raise NotAllowed("only an operator, or whoever the item is assigned to, may assign it")
+    if to is not None and to != person.name:
+        known = await store.database.fetch(f"SELECT 1 AS one FROM users AS u WHERE u.name = $1 AND {AVAILABLE}", to)
+        if not known:
+            raise Refused({"to": f"there is nobody called {to!r} who reviews and is not away"}, beside=True)
+    update = f"""UPDATE review_items SET assigned_to = :to, assigned_at = {NOW if to is not None else "NULL"},
+  escalated_at = NULL, escalated_by = NULL, escalation = NULL WHERE id = :id"""
+    entry = Entry("reassigned", person.name, before=item["assigned_to"], after=to, reason=reason)
+    await _hand_on(store, id, person, (update, {"id": id, "to": to}), entry, from_others=True)
+
+
+async def _hand_on(
+    store: Store, id: str, person: Person, change: Statement, entry: Entry, *, from_others: bool = False,  # noqa: A002
+) -> None:  # fmt: skip
+    """Changes whose an item is: a claim on it ends with that, one that waits is changed where it stands."""
+    for _ in range(RACES):
+        item = await items.row(store, id)
+        if item["status"] not in OPEN:
+            raise Closed(item["status"], item["reviewer"])
+        told = audit.statement(store.dialect, named(entry, item))
+        job = await store.held(review_queue(), id)
+        if job is not None:
+            if job.worker != person.name and not from_others:
+                raise Held(job.worker, item["lease_until"])
+            if await _ended(store, job, "released", [change, told]):
+                return
+        else:
+            guard = f"SELECT id FROM review_items WHERE id = $1 AND status = 'pending'{locked(store)}"
+            statements = [(guard, [id]), audit.numbered(*change), audit.numbered(*told)]
+            if await store.database.transact(statements, guarded=True):
+                return
+    raise Held("somebody", None)
+
+
+async def _ended(
+    store: Store, job: Job, outcome: Outcome, also: Iterable[Statement], *, after: float | None = None,
+    why: str | None = None, expired_only: bool = False,
+) -> bool:  # fmt: skip
+    """Ends a claim, and whether it was there to be ended."""
+    try:
+        await store.end(Settlement(job, outcome, error=why, after=after, expired_only=expired_only, also=list(also)))
+    except LeaseLost:
+        return False
+    return True
+
+
+async def mine(store: Store, id: str, person: Person, queue: Queue | None = None) -> Job:  # noqa: A002
+    """This person's live claim on an item; raises what speaks against it."""
+    job = await store.held(queue or review_queue(), id)
+    if job is None or job.worker != person.name:
+        raise await not_held(store, id)
+    return job
+
+
+async def not_held(store: Store, id: str) -> Exception:  # noqa: A002
+    """Why a claim is not there: the item is finished, somebody else's, or nobody's."""
+    item = await items.row(store, id)
+    if item["status"] not in OPEN:
+        return Closed(item["status"], item["reviewer"])
+    return NotHeld(item["holder"], item["lease_until"])
+
+
+def named(entry: Entry, item: Mapping[str, Any]) -> Entry:
+    """The entry with the item and the document it is about."""
+    return Entry(
+        entry.action, entry.actor, item["document_id"], item["id"], entry.field, entry.before, entry.after,
+        entry.reason, entry.more,
+    )  # fmt: skip
+
+
+def locked(store: Store) -> str:
+    """Makes a question hold the row until the transaction ends; SQLite holds the whole file anyway."""
+    return " FOR UPDATE" if store.dialect == "postgresql" else ""
+
+
+def _entry(action: str, person: Person, item: Mapping[str, Any], **more: Any) -> Entry:
+    return Entry(action, person.name, item["document_id"], item["id"], **more)
+
+
+def _told(store: Store, action: str, person: Person, job: Job) -> Statement:
+    return audit.statement(store.dialect, Entry(action, person.name, job["document_id"], str(job.key)))

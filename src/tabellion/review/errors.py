@@ -1,0 +1,106 @@
+"""Why something cannot be done to a review item, each with the facts that say what to do instead.
+
+ReviewError
+├── Assigned      the item is somebody else's
+├── Closed        the item is finished
+├── Escalated     the item waits for an operator
+├── Gated         what is required is not there, or a rule does not hold
+├── Held          somebody else has claimed the item
+├── Missing       there is no such item
+├── NotAllowed    this takes an operator
+├── Open          the item is not finished
+├── NotHeld       who changes an item must have claimed it
+├── Refused       a value does not fit its field
+├── Stale         the item was changed meanwhile
+└── Underway      the document is being read again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tabellion.engine.errors import TabellionError
+
+
+class ReviewError(TabellionError):
+    """Something stands in the way of what was asked of a review item."""
+
+
+class Missing(ReviewError):  # noqa: N818 - what it is
+    """There is no such review item."""
+
+
+class Held(ReviewError):  # noqa: N818 - a state
+    """Somebody else has claimed the item."""
+
+    def __init__(self, holder: str, until: float | None) -> None:
+        self.holder, self.until = holder, until  #: until when, in seconds since 1970, unless they go on
+        super().__init__(f"{holder} has claimed this item")
+
+
+class NotHeld(ReviewError):  # noqa: N818 - a state
+    """Who changes an item must have claimed it, and this claim is not there, or over."""
+
+    def __init__(self, holder: str | None = None, until: float | None = None) -> None:
+        self.holder, self.until = holder, until
+        super().__init__(f"the item is {holder}'s now" if holder else "the item is not claimed: claim it first")
+
+
+class Closed(ReviewError):  # noqa: N818 - a state
+    """The item is finished."""
+
+    def __init__(self, status: str, reviewer: str | None) -> None:
+        self.status, self.reviewer = status, reviewer
+        super().__init__(f"the item is finished: {status}" + (f" by {reviewer}" if reviewer else ""))
+
+
+class Open(ReviewError):  # noqa: N818 - a state
+    """The item is not finished."""
+
+
+class Assigned(ReviewError):  # noqa: N818 - a state
+    """The item is assigned to somebody else."""
+
+    def __init__(self, to: str) -> None:
+        self.to = to
+        super().__init__(f"the item is assigned to {to}")
+
+
+class Escalated(ReviewError):  # noqa: N818 - a state
+    """The item was escalated: it waits for an operator."""
+
+
+class NotAllowed(ReviewError):  # noqa: N818 - what it is
+    """Only an operator may do this."""
+
+
+class Underway(ReviewError):  # noqa: N818 - a state
+    """The document is being read again: its item can be worked on when that has ended."""
+
+
+class Stale(ReviewError):  # noqa: N818 - a state
+    """The item was changed since the version that the change was made on."""
+
+    def __init__(self, version: int, fields: Mapping[str, Mapping[str, Any]]) -> None:
+        self.version = version
+        self.fields = fields  #: those that have changed since: value, by, at
+        super().__init__(f"the item is of version {version} by now; look at what has changed and decide again")
+
+
+class Gated(ReviewError):  # noqa: N818 - a state
+    """The item cannot be approved as it is."""
+
+    def __init__(self, missing: Sequence[str], failing: Sequence[Mapping[str, Any]]) -> None:
+        self.missing, self.failing = list(missing), list(failing)
+        parts = [f"{', '.join(missing)} must be there, or be marked as absent"] if missing else []
+        super().__init__("; ".join([*parts, *(str(issue["message"]) for issue in failing)]))
+
+
+class Refused(ReviewError):  # noqa: N818 - what happened
+    """Values that do not fit their fields; nothing was changed."""
+
+    def __init__(self, problems: Mapping[str, str], *, beside: bool = False) -> None:
+        self.problems = dict(problems)  #: a sentence for each field
+        self.beside = beside  #: they are no fields of the document, but stand beside them
+        super().__init__("; ".join(problems.values()))

@@ -1,0 +1,132 @@
+"""How an item ends: approved as it was read, corrected, or rejected; and how it is opened again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tabellion.engine.errors import LeaseLost
+from tabellion.engine.settlement import Settlement
+from tabellion.engine.store import Store
+from tabellion.review import audit, fields, items
+from tabellion.review.audit import Entry, Statement
+from tabellion.review.claims import mine, not_held
+from tabellion.review.editing import stale
+from tabellion.review.errors import Gated, NotAllowed, Open, Refused, Underway
+from tabellion.review.fields import Types
+from tabellion.review.people import Person
+from tabellion.review.queue import ENDINGS, OPEN, Ending, review_queue
+
+#: Why a document is turned down. Codes are stable: people script against them.
+REJECTIONS = {
+    "unreadable": "It cannot be read: too dark, cut off, or damaged",
+    "wrong_type": "It is another kind of document",
+    "incomplete": "Pages or parts of it are missing",
+    "duplicate": "It is here already, as another document",
+    "not_ours": "It is not meant for us",
+    "contradictory": "What it says cannot be: its sums or dates do not fit",
+    "suspicious": "It looks forged, or not to be trusted",
+    "other": "Something else; say what",
+}
+#: Whoever writes outputs is told to write the document's anew; one that is being read will be written anyway.
+REWRITE = """UPDATE documents SET chore = 'rewrite', version = version + 1
+WHERE id = :document AND status = 'completed' AND chore IS NULL"""
+
+
+async def approve(
+    store: Store, types: Types, id: str, person: Person, version: int, *,  # noqa: A002
+    seconds: float | None = None, keystrokes: int | None = None,
+) -> Ending:  # fmt: skip
+    """Finishes an item: corrected if anybody corrected a field of it, else approved.
+
+    Raises Gated while a required field is neither there nor marked as absent, or while a rule of the type fails.
+    """
+    await mine(store, id, person)
+    item = await items.row(store, id)
+    if item["document_status"] != "completed":
+        raise Underway
+    if item["version"] != version:
+        raise await stale(store, item, version)
+    found = await fields.rows(store, item["document_id"])
+    missing, failing = fields.gate(fields.type_of(types, item["type"]), found)
+    if missing or failing:
+        raise Gated(missing, failing)
+    ending: Ending = "corrected" if any(row["manually_corrected"] for row in found.values()) else "approved"
+    entry = Entry("approved", person.name, item["document_id"], id, before=item["status"], after=ending)
+    await _finish(store, item, person, ending, entry, seconds, keystrokes, version)
+    return ending
+
+
+async def reject(
+    store: Store, id: str, person: Person, code: str, reason: str | None = None, *,  # noqa: A002
+    seconds: float | None = None, keystrokes: int | None = None,
+) -> None:  # fmt: skip
+    """Turns a document down, for one of the reasons there are and in the reviewer's own words."""
+    if code not in REJECTIONS:
+        raise Refused({"code": f"there is no reason {code!r}; there are {', '.join(REJECTIONS)}"[:400]}, beside=True)
+    if code == "other" and not (reason or "").strip():
+        raise Refused({"reason": "say why: `other` alone tells nobody what to do"}, beside=True)
+    await mine(store, id, person)
+    item = await items.row(store, id)
+    said = f"{code}: {reason.strip()}" if reason and reason.strip() else code
+    entry = Entry(
+        "rejected", person.name, item["document_id"], id, before=item["status"], after="rejected", reason=said
+    )
+    await _finish(store, item, person, "rejected", entry, seconds, keystrokes, None, said)
+
+
+async def _finish(
+    store: Store, item: Mapping[str, Any], person: Person, ending: Ending, entry: Entry, seconds: float | None,
+    keystrokes: int | None, version: int | None, reason: str | None = None,
+) -> None:  # fmt: skip
+    id = str(item["id"])  # noqa: A001 - the column's name
+    job = await mine(store, id, person, review_queue(ending))
+    spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
+    told = Entry(
+        entry.action, entry.actor, entry.document_id, entry.item_id, None, entry.before, entry.after, entry.reason,
+        {**spent, "version": int(item["version"]) + 1},
+    )  # fmt: skip
+    also = [_written(id, spent, reason), (REWRITE, {"document": item["document_id"]})]
+    guard = None
+    if version is not None:
+        guard = (
+            "SELECT 1 AS one FROM review_items WHERE id = :id AND version = :version",
+            {"id": id, "version": version},
+        )
+    try:
+        await store.end(Settlement(job, "done", also=[*also, audit.statement(store.dialect, told)], guard=guard))
+    except LeaseLost:
+        now = await items.row(store, id)
+        if now["holder"] == person.name and now["status"] in OPEN and version is not None:
+            raise await stale(store, now, version) from None
+        raise await not_held(store, id) from None
+    await store.database.wake()
+
+
+def _written(id: str, spent: Mapping[str, float], reason: str | None) -> Statement:  # noqa: A002
+    """What is kept with the ending; a document that was opened again has taken the time of all its reviews."""
+    sums = "".join(f", {name} = coalesce({name}, 0) + :{name}" for name in spent)
+    return (
+        f"""UPDATE review_items SET version = version + 1, reason = :reason, draft = NULL, draft_by = NULL,
+  draft_at = NULL{sums} WHERE id = :id""",
+        {"id": id, "reason": reason, **spent},
+    )
+
+
+async def reopen(store: Store, id: str, person: Person, reason: str) -> None:  # noqa: A002
+    """Puts a finished item back in the queue; what was corrected stays corrected."""
+    if not person.operates:
+        raise NotAllowed
+    item = await items.row(store, id)
+    statement = f"""UPDATE review_items SET status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL,
+  reason = NULL, escalated_at = NULL, escalated_by = NULL, escalation = NULL, assigned_to = NULL, assigned_at = NULL,
+  version = version + 1 WHERE id = $1 AND status IN {ENDINGS} RETURNING version"""
+    entry = Entry(
+        "reopened", person.name, item["document_id"], id, before=item["status"], after="pending", reason=reason,
+        more={"version": int(item["version"]) + 1},
+    )  # fmt: skip
+    rewrite = audit.numbered(REWRITE, {"document": item["document_id"]})
+    statements = [(statement, [id]), rewrite, audit.bound(store.dialect, entry)]
+    if not await store.database.transact(statements, guarded=True):
+        raise Open
+    await store.database.wake()

@@ -1,0 +1,30 @@
+"""The review queue: the engine's, with people as its workers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+from tabellion.engine.queue import Queue
+
+NAME = "review"
+LEASE = 300.0  #: seconds that a claim holds after the holder's page was last heard of
+Ending = Literal["approved", "corrected", "rejected"]
+ENDINGS: tuple[Ending, ...] = ("approved", "corrected", "rejected")
+OPEN = ("pending", "in_review")
+STATUSES = (*OPEN, *ENDINGS)
+NEVER = 1_000_000_000  # people give items back as often as they like
+
+
+def review_queue(done: Ending = "approved") -> Queue:
+    """The queue; what its `done` is depends on how an item is finished, so there is one of each."""
+    return _queue(done, LEASE)
+
+
+@lru_cache(maxsize=16)
+def _queue(done: Ending, lease: float) -> Queue:
+    return Queue(
+        "review_items", name=NAME, ready="pending", running="in_review", done=done, failed="failed",
+        order="priority DESC, id", worker="reviewer", started_at="claimed_at", finished_at="finished_at",
+        lease=lease, timeout=None, max_attempts=NEVER, max_deferrals=NEVER, deadline=None,
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""What people type, as their fields keep it: dates and amounts in one form, or a sentence that says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tabellion.engine.job import storable
+from tabellion.models.normalise import normalised
+from tabellion.reading.types import rules
+from tabellion.reading.types.doctype import KINDS, DocumentType, FieldSpec
+
+LONGEST = 2000  #: characters of a value
+MOST_ROWS = 1000  #: rows of a list
+YES_NO = {"yes": True, "no": False, "oui": True, "non": False, "ja": True, "nein": False, "1": True, "0": False}
+NOTHING: tuple[Any, ...] = (None, "", [], ())
+
+
+def taken(doctype: DocumentType, spec: FieldSpec, value: Any) -> tuple[Any, str | None]:
+    """A value in the form of its field, and no error; or as it is, and a sentence that names the field and the fix."""
+    if spec.kind == "list":
+        return _rows(doctype, spec, value)
+    return _cell(doctype, spec, value, spec.name)
+
+
+def _cell(doctype: DocumentType, spec: FieldSpec, value: Any, path: str) -> tuple[Any, str | None]:
+    if value in NOTHING or (isinstance(value, str) and not value.strip()):
+        return None, None
+    if isinstance(value, Mapping | list):
+        return None, f"{path} is a single value: {form(spec)}"
+    if isinstance(value, str) and len(value) > LONGEST:
+        return value, f"{path} has more than {LONGEST:,} characters: shorten it"
+    text = storable(value) if isinstance(value, str) else value
+    if spec.kind == "bool" and isinstance(text, str) and text.strip().lower() in YES_NO:
+        return YES_NO[text.strip().lower()], None
+    found = normalised(spec, text, doctype.locale.dates)
+    if found is None:
+        # "n/a" and the like are words that people write on paper, too.
+        found = " ".join(str(text).split())
+    try:
+        rules.typed(spec, found)
+    except ValueError:
+        return found, f"{path}: {rules.shown(value)} is not {form(spec)}{_hint(spec)}"
+    if spec.kind == "choice" and found not in spec.options:
+        return found, f"{path}: {rules.shown(value)} is not one of {', '.join(spec.options)}"
+    return found, None
+
+
+def _rows(doctype: DocumentType, spec: FieldSpec, value: Any) -> tuple[Any, str | None]:
+    if value in NOTHING:
+        return None, None
+    if not isinstance(value, list) or not all(isinstance(row, Mapping) for row in value):
+        return None, f"{spec.name} is a list of rows, each an object with {', '.join(spec.columns)}"
+    if len(value) > MOST_ROWS:
+        return None, f"{spec.name} has more than {MOST_ROWS:,} rows"
+    made = []
+    for number, row in enumerate(value):
+        unknown = sorted(set(row) - set(spec.columns))
+        if unknown:
+            known = ", ".join(spec.columns)
+            return value, f"{spec.name}[{number}] has no column {rules.shown(unknown[0])}: there are {known}"
+        cells = {}
+        for name, column in spec.columns.items():
+            cells[name], problem = _cell(doctype, column, row.get(name), f"{spec.name}[{number}].{name}")
+            if problem:
+                return value, problem
+        if any(cell is not None for cell in cells.values()):
+            made.append(cells)
+    return made or None, None
+
+
+def form(spec: FieldSpec) -> str:
+    """How a field's value is written."""
+    return "a date, YYYY-MM-DD" if spec.kind == "date" else KINDS[spec.kind]
+
+
+def _hint(spec: FieldSpec) -> str:
+    if spec.kind == "date":
+        return "; where day and month could change places, write 2024-12-31"
+    return "; write EUR, USD …" if spec.kind == "currency" else ""

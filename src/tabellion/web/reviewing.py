@@ -1,0 +1,138 @@
+"""Review over HTTP: who asks, on which version, and what stands in the way as a problem."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents.submit import is_id
+from tabellion.review import errors, items
+from tabellion.review.fields import Types
+from tabellion.review.items import iso
+from tabellion.review.people import Person
+from tabellion.web.keys import Holder
+from tabellion.web.office import Office
+from tabellion.web.policy import Role
+from tabellion.web.problems import Problem, pointer
+
+_VERSION = re.compile(r'(?:W/)?"([0-9]{1,9})"')
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Who works where."""
+
+    office: Office
+    person: Person
+
+    @property
+    def store(self) -> Store:
+        """The environment's database."""
+        return self.office.store
+
+    @property
+    def types(self) -> Types:
+        """The environment's document types."""
+        return self.office.settings.types.get
+
+
+def person_of(holder: Holder) -> Person:
+    """Who acts: a user by name, a key as `key:NAME`, so that nobody can be taken for somebody else."""
+    name = holder.name if holder.id.startswith("user:") else f"key:{holder.name or holder.id}"
+    return Person(name, int(holder.role))
+
+
+async def desk_of(request: Request) -> Desk:
+    """The asker's desk, the tables being there."""
+    office: Office = request.state.office
+    await tables.prepare(office.store)
+    return Desk(office, person_of(request.state.holder))
+
+
+async def item_desk(request: Request, id: str) -> Desk:  # noqa: A002
+    """The asker's desk, if there is such an item: before the body is looked at, and whatever it says."""
+    desk = await desk_of(request)
+    with explained():
+        if not is_id(id):
+            raise errors.Missing
+        await items.row(desk.store, id)
+    return desk
+
+
+def tag(version: int) -> dict[str, str]:
+    """The header that says which version an answer is of."""
+    return {"ETag": f'"{version}"'}
+
+
+def version_of(request: Request) -> int:
+    """The version that a change was made on."""
+    given = request.headers.get("if-match")
+    if given is None:
+        raise Problem(428, "version_missing", field="If-Match", fix="send If-Match with the ETag of the item you saw")
+    match = _VERSION.fullmatch(given.strip())
+    if match is None:
+        raise Problem(422, "value_invalid", "this is no version of an item", field="If-Match",
+                      expected='the ETag of the item, such as "3"', fix="send the ETag as it came")  # fmt: skip
+    return int(match[1])
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Tells what stands in the way as a problem."""
+    try:
+        yield
+    except errors.Missing:
+        raise Problem(404, "not_found", "there is no such review item", field="id") from None
+    except errors.ReviewError as error:
+        raise _problem(error) from error
+
+
+def _problem(error: Exception) -> Exception:
+    facts: dict[str, Any] = {}
+    if isinstance(error, errors.Held | errors.NotHeld):
+        facts = {"holder": error.holder, "until": iso(error.until)}
+    if isinstance(error, errors.Held):
+        return Problem(409, "item_held", str(error), fix="wait, or ask them to release it", **facts)
+    if isinstance(error, errors.NotHeld):
+        return Problem(409, "not_held", str(error), fix="claim the item", **facts)
+    if isinstance(error, errors.Closed):
+        return Problem(409, "item_closed", str(error), item_status=error.status, reviewer=error.reviewer,
+                       fix="an operator can reopen it")  # fmt: skip
+    if isinstance(error, errors.Open):
+        return Problem(409, "item_open", str(error), fix="claim it")
+    if isinstance(error, errors.Assigned):
+        return Problem(409, "item_assigned", str(error), assigned_to=error.to, fix="take another one")
+    if isinstance(error, errors.Escalated):
+        return Problem(409, "item_escalated", str(error), fix="take another one")
+    if isinstance(error, errors.Underway):
+        return Problem(409, "document_running", str(error), fix="wait for its end")
+    if isinstance(error, errors.Stale):
+        current = {"version": error.version, "fields": error.fields}
+        return Problem(409, "version_conflict", str(error), current=current, headers=tag(error.version),
+                       fix="look at what differs, then send If-Match with the new version")  # fmt: skip
+    if isinstance(error, errors.Gated):
+        return Problem(422, "review_gated", str(error), missing=error.missing, failing=error.failing,
+                       fix="give or mark as absent what is missing, and correct what fails")  # fmt: skip
+    if isinstance(error, errors.NotAllowed):
+        return Problem(403, "role_required", f"role_required: {Role.OPERATOR.word}; {error}", role=Role.OPERATOR.word,
+                       fix="ask an operator")  # fmt: skip
+    if isinstance(error, errors.Refused):
+        return refused(error.problems, beside=error.beside)
+    return error
+
+
+def refused(problems: dict[str, str], *, beside: bool = False) -> Problem:
+    """The problem of values that do not fit their fields: the first at the top, all of them in a list."""
+    within = () if beside else ("fields",)
+    told = [{"field": pointer(*within, name), "detail": text} for name, text in problems.items()]
+    return Problem(
+        422, "value_invalid", told[0]["detail"], field=told[0]["field"], fix="correct the value",
+        errors=told if len(told) > 1 else None,
+    )  # fmt: skip

@@ -1,0 +1,364 @@
+"""What review's questions and answers look like, for the OpenAPI document and whoever generates a client from it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tabellion.review.queue import STATUSES
+from tabellion.web.validation import Strict
+
+Status = Literal["pending", "in_review", "approved", "corrected", "rejected"]
+Asked = Literal["open", "pending", "in_review", "approved", "corrected", "rejected"]
+FieldState = Literal["auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent"]
+Words = Annotated[str, Field(min_length=1, max_length=2000)]
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+Side = Annotated[float, Field(ge=0, le=1)]
+LONGEST = 30 * 86_400
+assert set(STATUSES) == set(Status.__args__)  # type: ignore[attr-defined]  # noqa: S101
+
+
+class Part(BaseModel):
+    """One part of a priority."""
+
+    value: float
+    weight: float
+    points: float
+
+
+class Parts(BaseModel):
+    """What a priority is made of."""
+
+    confidence: Part
+    proximity: Part
+    complexity: Part
+    value: Part
+
+
+class Reason(BaseModel):
+    """Why a person must look."""
+
+    model_config = ConfigDict(extra="allow")
+    code: str
+    message: str
+    fields: list[str]
+
+
+class Escalation(BaseModel):
+    """Who handed an item to the operators, when and why."""
+
+    by: str | None
+    at: str
+    why: str | None
+
+
+class Item(BaseModel):
+    """A document that waits for a person, is held by one, or was finished by one."""
+
+    id: str
+    document_id: str
+    name: str
+    type: str | None
+    status: Status
+    priority: float
+    parts: Parts
+    reasons: list[Reason]
+    assigned_to: str | None
+    holder: str | None
+    lease_until: str | None
+    postponed_until: str | None
+    escalated: Escalation | None
+    created_at: str
+    due_at: str
+    sla_left: float = Field(description="Seconds until it is due; negative: it was due so long ago.")
+    pages: int | None
+    version: int
+    reviewer: str | None
+    finished_at: str | None
+    reason: str | None
+    url: str
+
+
+class Counts(BaseModel):
+    """How many items there are."""
+
+    pending: int
+    in_review: int
+    mine: int
+    overdue: int
+    escalated: int
+    done_today: int
+
+
+class Items(BaseModel):
+    """One page of a list: open items in the order in which they are claimed, finished ones the latest first."""
+
+    items: list[Item]
+    next: str | None = Field(description="The cursor of the next page; null: this was the last.")
+    counts: Counts
+
+
+class SheetPage(BaseModel):
+    """A page of the document."""
+
+    number: int
+    size: list[float] | None
+    rotation: int | None
+    source: str | None
+    quality: float | None
+
+
+class Sheet(BaseModel):
+    """The document that an item is about."""
+
+    id: str
+    name: str
+    type: str | None
+    type_version: str | None
+    model: str
+    sha256: str
+    pages: list[SheetPage]
+    verdict: str | None
+    cost: float | None
+    created_at: str
+    status: str
+
+
+class Column(BaseModel):
+    """A column of a list."""
+
+    name: str
+    label: str
+    kind: str
+    values: list[str] | None
+
+
+class Candidate(BaseModel):
+    """Another value that the document may have for a field."""
+
+    model_config = ConfigDict(extra="allow")
+    value: Any
+
+
+class ThreeWay(BaseModel):
+    """What the person, the reading of then and the reading of now say."""
+
+    human: Any
+    old_model: Any
+    new_model: Any
+
+
+class ReviewField(BaseModel):
+    """One field of the document: its value, where it stands, and how far it can be trusted."""
+
+    name: str
+    label: str
+    kind: str
+    help: str | None
+    required: bool
+    values: list[str] | None
+    columns: list[Column] | None
+    value: Any
+    confidence: float
+    threshold: float
+    page: int | None
+    box: list[float] | None
+    quote: str | None
+    source: str | None
+    reasons: list[str]
+    state: FieldState
+    locked: bool
+    manually_corrected: bool
+    corrected_by: str | None
+    corrected_at: str | None
+    candidates: list[Candidate]
+    three_way: ThreeWay | None
+
+
+class Issue(BaseModel):
+    """Something that is wrong with the values."""
+
+    model_config = ConfigDict(extra="allow")
+    code: str
+    severity: Literal["error", "warning"]
+    message: str
+    fields: list[str]
+    rule: str
+
+
+class Claim(BaseModel):
+    """Who has the item."""
+
+    mine: bool
+    holder: str
+    until: str
+
+
+class Rejection(BaseModel):
+    """A reason to turn a document down."""
+
+    code: str
+    text: str
+
+
+class Position(BaseModel):
+    """The item's place in the line."""
+
+    place: int | None
+    of: int
+
+
+class Finished(BaseModel):
+    """An item that the asker has finished."""
+
+    id: str
+    name: str
+    status: Status
+    finished_at: str
+
+
+class WholeItem(Item):
+    """An item with everything that is shown of it."""
+
+    document: Sheet
+    fields: list[ReviewField]
+    issues: list[Issue]
+    draft: dict[str, Any] | None
+    claim: Claim | None
+    instructions: str | None
+    reject_reasons: list[Rejection]
+    position: Position
+    today: int
+    previous: list[Finished]
+
+
+class Renewed(BaseModel):
+    """Until when the claim holds now."""
+
+    until: str
+
+
+class CheckedField(BaseModel):
+    """A value in the form of its field, or why it has none."""
+
+    value: Any
+    error: str | None
+
+
+class Checked(BaseModel):
+    """What would be wrong."""
+
+    issues: list[Issue]
+    fields: dict[str, CheckedField]
+
+
+class Ended(BaseModel):
+    """An item that was finished, and the next one if it was asked for and there is one."""
+
+    item: Item
+    next: WholeItem | None
+
+
+class Entry(BaseModel):
+    """Something that happened."""
+
+    n: int
+    at: str
+    document_id: str | None
+    item_id: str | None
+    actor: str
+    action: str
+    field: str | None
+    before: Any
+    after: Any
+    reason: str | None
+    more: dict[str, Any]
+
+
+class History(BaseModel):
+    """What happened, the oldest first."""
+
+    entries: list[Entry]
+
+
+class Next(Strict):
+    """Which item to claim."""
+
+    type: Name | None = Field(default=None, description="Only documents of this type.")
+    after: Annotated[str, Field(pattern="^[0-9a-z_]{1,64}$")] | None = Field(
+        default=None, description="Go on behind this item."
+    )
+
+
+class Take(Strict):
+    """How to claim an item."""
+
+    takeover: bool = Field(default=False, description="Take it from whoever has it; for operators.")
+
+
+class Later(Strict):
+    """For how long to put an item off."""
+
+    seconds: int = Field(ge=1, le=LONGEST)
+    reason: Words | None = None
+
+
+class Why(Strict):
+    """A word why."""
+
+    reason: Words
+
+
+class Given(Strict):
+    """Whom to give an item to."""
+
+    to: Name | None = Field(description="A user's name; null: nobody in particular.")
+    reason: Words | None = None
+
+
+class FieldChange(Strict):
+    """What to do to one field."""
+
+    action: Literal["correct", "confirm", "absent", "unlock"]
+    value: Any = Field(default=None, description="For `correct`: the value, as a person would write it.")
+    page: int | None = Field(default=None, ge=1, le=100_000)
+    box: Annotated[list[Side], Field(min_length=4, max_length=4)] | None = None
+    quote: Annotated[str, Field(max_length=2000)] | None = None
+
+
+class Edits(Strict):
+    """Changes of fields by their names."""
+
+    fields: Annotated[dict[str, FieldChange], Field(min_length=1, max_length=300)]
+
+
+class Trial(Strict):
+    """Values to judge, by field."""
+
+    fields: Annotated[dict[str, Any], Field(max_length=300)]
+
+
+class Draft(Strict):
+    """What was typed and not saved; anything small."""
+
+    model_config = ConfigDict(extra="allow")
+    fields: Annotated[dict[str, Any], Field(max_length=300)] = Field(default_factory=dict)
+
+
+class Spent(Strict):
+    """What it took, and whether to go on."""
+
+    seconds: float | None = Field(default=None, ge=0, le=10_000_000)
+    keystrokes: int | None = Field(default=None, ge=0, le=10_000_000)
+    next: bool = Field(default=False, description="Claim the next item at once.")
+
+
+class Turned(Spent):
+    """Why a document is turned down."""
+
+    code: Name
+    reason: Words | None = None
+
+
+SHAPES: tuple[type[BaseModel], ...] = (FieldChange, WholeItem)
