@@ -77,9 +77,9 @@ class Project:
         for url in urls:
             self.sql(f"INSERT INTO invoices (url) VALUES ('{url}')")
 
-    def run(self, *words: str) -> Result:
+    def run(self, *words: str, input: str | None = None) -> Result:  # noqa: A002
         """One command, in this process; errors of ours become exit codes as in the real program."""
-        result = CliRunner().invoke(app, ["--config", str(self.folder / "tabellion.toml"), *words])
+        result = CliRunner().invoke(app, ["--config", str(self.folder / "tabellion.toml"), *words], input=input)
         if isinstance(result.exception, TabellionError):
             result.exit_code = exit_code(result.exception)
         return result

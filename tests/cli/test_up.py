@@ -38,6 +38,7 @@ def test_a_first_start_a_document_and_a_clean_end(tmp_path: Path) -> None:
         assert stat.S_IMODE(data.stat().st_mode) == 0o700
         assert stat.S_IMODE((data / "admin.key").stat().st_mode) == 0o600
         assert started["key"] == service.key
+        assert started["sign_in"].startswith(f"{started['url']}/enter#default:")
         made = service.upload(LETTER.content, LETTER.name)
         status, document = service.ask("GET", f"/api/documents/{made['id']}?wait=60")
         assert (status, document["status"]) == (200, "completed"), document

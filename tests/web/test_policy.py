@@ -10,7 +10,9 @@ from fastapi.routing import APIRoute
 
 from tabellion.web.app import MODULES
 from tabellion.web.policy import OPEN, PAGES, POLICY, ROLES, Role
+from tabellion.web.sessions import Ticket
 from tests.models.bills import bill
+from tests.web.browser import Browser, signed_in
 from tests.web.live import Live, live, problem
 
 GUARDED = sorted((method, path) for (method, path), role in POLICY.items() if role is not OPEN)
@@ -100,13 +102,18 @@ def test_a_route_lets_in_its_role_and_those_above(
         where = address(path, "0" * 26) if "{id}" in path else path + "?unknown=1"
     else:
         where = address(path, owned["prod"])
-    answer = two.ask(method, where, key=two.key(role))
-    if ROLES[role] < needed:
-        told = problem(answer, 403, "role_required")
-        assert told["detail"].startswith(f"role_required: {needed.word}")
-    else:
-        assert answer.status_code not in (401, 403), answer.text
-        assert answer.status_code < 500
+    by_key = two.ask(method, where, key=two.key(role))
+    by_session = signed_in(two, role).ask(method, where, headers={"Accept": "text/html, */*"})
+    for answer in (by_key, by_session):
+        if ROLES[role] >= needed:
+            assert answer.status_code not in (401, 403), answer.text
+            assert answer.status_code < 500
+        elif answer is by_session and (method, path) in PAGES:
+            assert answer.status_code == 403
+            assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        else:
+            told = problem(answer, 403, "role_required")
+            assert told["detail"].startswith(f"role_required: {needed.word}")
 
 
 @pytest.mark.parametrize(("method", "path"), [(method, path) for method, path in GUARDED if "{id}" in path])
@@ -119,7 +126,29 @@ def test_what_belongs_to_another_environment_is_not_there(
         never = two.ask(method, address(path, "0" * 26), key=two.key("admin", mine))
         told, unknown = problem(answer, 404, "not_found"), problem(never, 404, "not_found")
         assert told | {"request_id": ""} == unknown | {"request_id": ""}
+        assert signed_in(two, "admin", mine).ask(method, address(path, owned[theirs])).status_code == 404
         assert two.get(f"/api/documents/{owned[theirs]}", key=two.key("viewer", theirs)).status_code == 200
+
+
+def test_a_session_opens_its_own_environment_only(two: Live, owned: dict[str, str]) -> None:
+    """Its list is its own, and its cookie under another environment's name is nobody's."""
+    browser = signed_in(two, "viewer", "prod")
+    rows = browser.get("/api/documents").json()["documents"]
+    assert owned["dev_2"] not in [row["id"] for row in rows]
+    moved = Browser(two, Ticket("dev_2", browser.ticket.secret))
+    problem(moved.get("/api/documents"), 401, "session_ended")
+
+
+@pytest.mark.parametrize(("method", "path"), GUARDED)
+def test_a_key_hides_a_session(two: Live, owned: dict[str, str], method: str, path: str) -> None:
+    """A request with an Authorization header is the key's or nobody's, whatever cookies come with it."""
+    admin = signed_in(two, "admin")
+    headers = {**admin.cookie, "X-CSRF-Token": admin.token}
+    where = address(path, owned["prod"])
+    for key in ("", "Bearer", "Basic YWRtaW46YWRtaW4=", f"Bearer {two.key('admin')[:-1]}x"):
+        answer = two.ask(method, where, key=None, headers={**headers, "Authorization": key})
+        assert answer.status_code == 401
+        assert "set-cookie" not in answer.headers
 
 
 def test_lists_show_ones_own_environment_only(two: Live, owned: dict[str, str]) -> None:

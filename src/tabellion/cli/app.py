@@ -31,6 +31,7 @@ COMMANDS = {
     "types": "tabellion.cli.types",
     "webhooks": "tabellion.cli.webhooks",
     "keys": "tabellion.cli.keys",
+    "users": "tabellion.cli.users",
     "migrate": "tabellion.cli.migrate",
     "ground": "tabellion.cli.ground",
     "fake-model": "tabellion.cli.fake_model",

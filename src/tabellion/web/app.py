@@ -25,7 +25,7 @@ from tabellion.web.headers import Envelope
 from tabellion.web.limits import Limits
 from tabellion.web.office import Office
 from tabellion.web.pages import documents as documents_page
-from tabellion.web.pages import door, static
+from tabellion.web.pages import door, people, static
 from tabellion.web.pages.page import error_page
 from tabellion.web.pictures import Pictures
 from tabellion.web.problems import Problem
@@ -50,6 +50,7 @@ MODULES = (
     documents_page,
     review,
     review_fields,
+    people,
 )
 DESCRIPTION = "Documents in, checked data out. Errors are problems (RFC 9457) with a stable `code`."
 

@@ -25,7 +25,8 @@ _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,

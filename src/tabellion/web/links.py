@@ -40,7 +40,6 @@ def address(url: str, ticket: Ticket) -> str:
 async def use(store: Store, ticket: Ticket) -> User | None:
     """Whom the link lets in, this once; None when it was used, has expired, or its user is disabled."""
     await tables.prepare(store)
-    await users.prepare(store)
     rows = await store.database.fetch(
         f"""UPDATE sign_in_links SET used_at = {NOW}
 WHERE hash = $1 AND environment = $2 AND used_at IS NULL AND expires_at > {NOW} RETURNING user_name, new_role""",

@@ -70,6 +70,13 @@ REVIEW: Policy = {
 
 PEOPLE: Policy = {
     ("GET", "/api/me"): Role.VIEWER,
+    ("PATCH", "/api/me"): Role.VIEWER,
+    ("PUT", "/api/me/password"): Role.VIEWER,
+    ("GET", "/api/people"): Role.REVIEWER,
+    ("GET", "/api/users"): Role.ADMIN,
+    ("POST", "/api/users"): Role.ADMIN,
+    ("PATCH", "/api/users/{id}"): Role.ADMIN,
+    ("POST", "/api/users/{id}/link"): Role.ADMIN,
 }
 
 MONITOR: Policy = {}
@@ -77,11 +84,14 @@ MONITOR: Policy = {}
 DOOR_PAGES: Policy = {
     ("GET", "/static/{file}"): OPEN,
     ("GET", "/sign-in"): OPEN,
+    ("POST", "/sign-in"): OPEN,
     ("GET", "/enter"): OPEN,
     ("POST", "/enter"): OPEN,
     ("POST", "/sign-out"): Role.VIEWER,
     ("GET", "/"): Role.VIEWER,
     ("GET", "/documents"): Role.VIEWER,
+    ("GET", "/documents/{id}"): Role.VIEWER,
+    ("GET", "/people"): Role.ADMIN,
 }
 
 REVIEW_PAGES: Policy = {}

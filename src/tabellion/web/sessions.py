@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
-from tabellion.web import tables, users
+from tabellion.pipelines.documents import tables as document_tables
+from tabellion.web import tables
 from tabellion.web.keys import Holder
 from tabellion.web.policy import ROLES
 
@@ -50,13 +51,12 @@ def parse(text: str) -> Ticket | None:
     return Ticket(match["environment"], match["secret"]) if match else None
 
 
-async def begin(store: Store, environment: str, user_id: str, opened_by: str, instead: Ticket | None = None) -> Ticket:
-    """A new session of a user, in place of the one that the browser had: no session lives through a sign-in."""
+async def begin(store: Store, environment: str, user_id: str, opened_by: str) -> Ticket:
+    """A new session of a user; those that have ended are forgotten."""
     await tables.prepare(store)
     ticket = new_ticket(environment)
     await store.database.transact(
         [
-            ("DELETE FROM sessions WHERE hash = $1", (instead.hash if instead else "",)),
             (f"DELETE FROM sessions WHERE NOT ({_alive(store.dialect)})", ()),
             (
                 f"""INSERT INTO sessions (hash, environment, user_id, opened_by, created_at, seen_at)
@@ -71,7 +71,8 @@ VALUES ($1, $2, $3, $4, {NOW}, {NOW})""",
 
 async def holder(store: Store, ticket: Ticket) -> Holder | None:
     """Whose session this is; None when it is unknown, has ended, or its user is disabled."""
-    await users.prepare(store)
+    await tables.prepare(store)
+    await document_tables.prepare(store)
     d = store.dialect
     rows = await store.database.fetch(
         f"""SELECT u.id, u.name, u.role, u.language, sessions.opened_by,

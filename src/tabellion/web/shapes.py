@@ -181,6 +181,49 @@ class Me(BaseModel):
     csrf: str | None = Field(description="What a session's changes carry as X-CSRF-Token; null for a key.")
 
 
+class User(BaseModel):
+    """Somebody who may sign in."""
+
+    id: str
+    name: str
+    role: Literal["viewer", "reviewer", "operator", "admin"]
+    available: bool
+    has_password: bool
+    language: str | None
+    created_at: str
+    last_seen_at: str | None
+    disabled_at: str | None
+
+
+class Users(BaseModel):
+    """Everybody."""
+
+    users: list[User]
+
+
+class Reviewer(BaseModel):
+    """Somebody who may review."""
+
+    name: str
+    role: Literal["reviewer", "operator", "admin"]
+    available: bool
+
+
+class People(BaseModel):
+    """Those who may review."""
+
+    people: list[Reviewer]
+
+
+class Link(BaseModel):
+    """A link that signs somebody in, once."""
+
+    name: str
+    url: str
+    seconds: float
+
+
 SHAPES: tuple[type[BaseModel], ...] = (
-    Problem, Uploaded, Document, Documents, Restarted, Health, Readiness, Endpoints, NewEndpoint, Me,
+    Problem, Uploaded, Document, Documents, Restarted, Health, Readiness, Endpoints, NewEndpoint,
+    Me, User, Users, People, Link,
 )  # fmt: skip

@@ -1,13 +1,19 @@
-"""Event streams: how many are open, and how they end when the server does."""
+"""Event streams: how many are open, and that they end with the right to hear them."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
+from starlette.requests import Request
+
 from tabellion.web.limits import Limits
+from tabellion.web.policy import Role
 from tabellion.web.problems import Problem
+
+AGAIN = 15.0  #: seconds after which whoever listens is asked for key or session again
 
 
 class Streams:
@@ -38,3 +44,16 @@ class Streams:
         finally:
             self._open[holder] -= 1
             self._open += Counter()  # drops those at zero
+
+
+async def while_let_in(request: Request, needed: Role, texts: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The texts of a stream for as long as its key or session is good: whoever is signed out hears no more."""
+    asked = time.monotonic()
+    async for text in texts:
+        if time.monotonic() - asked > AGAIN:
+            try:
+                await request.app.state.door.enter(request, needed)
+            except Problem:
+                return
+            asked = time.monotonic()
+        yield text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,29 +12,25 @@ from tabellion.engine.errors import ConfigurationError, TabellionError
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables as document_tables
+from tabellion.web import tables
 from tabellion.web.policy import ROLES, Role
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}")
 FIRST = "admin"  #: the user that the first sign-in link makes
 TIMES = ("created_at", "disabled_at", "last_seen_at")
-#: Until the document tables have it.
-TABLE = """CREATE TABLE IF NOT EXISTS users (
-  id text PRIMARY KEY,
-  name text NOT NULL UNIQUE,
-  role text NOT NULL,
-  password text,
-  available boolean NOT NULL DEFAULT TRUE,
-  created_at TIME NOT NULL,
-  disabled_at TIME,
-  last_seen_at TIME,
-  language text
-)"""
-
-_prepared: weakref.WeakSet[Store] = weakref.WeakSet()
+LONGEST = 100  #: characters of a name that are looked at
+#: Somebody else could still let people in.
+OTHERS = """(users.role <> 'admin' OR users.disabled_at IS NOT NULL OR EXISTS (
+  SELECT 1 FROM users AS o WHERE o.role = 'admin' AND o.disabled_at IS NULL AND o.id <> users.id))"""
+LOCK = "SELECT pg_advisory_xact_lock(hashtext('tabellion users'))"
 
 
 class NameTaken(TabellionError):  # noqa: N818 - what happened
     """There is a user of this name already."""
+
+
+class NoSuchUser(TabellionError):  # noqa: N818 - what it is
+    """There is no user of this name."""
 
 
 class LastAdmin(TabellionError):  # noqa: N818 - a state, not a failure
@@ -57,16 +52,6 @@ class User:
     last_seen_at: float | None
 
 
-async def prepare(store: Store) -> None:
-    """Sees to it that the table is there; asked once for each store."""
-    if store in _prepared:
-        return
-    await document_tables.prepare(store)
-    time = {"postgresql": " timestamptz", "sqlite": " REAL"}[store.dialect]
-    await store.database.fetch(TABLE.replace(" TIME", time))
-    _prepared.add(store)
-
-
 def plain_name(given: str) -> str:
     """The name as it is kept; raises where it cannot be one."""
     name = given.strip().lower()
@@ -86,7 +71,7 @@ def role_named(word: str) -> Role:
 
 async def add(store: Store, name: str, role: str, password: str | None = None) -> User:
     """A new user; `password` is a hash. Raises NameTaken."""
-    await prepare(store)
+    await document_tables.prepare(store)
     name, kept = plain_name(name), role_named(role).word
     rows = await store.database.fetch(
         f"""INSERT INTO users (id, name, role, password, created_at) VALUES ($1, $2, $3, $4, {NOW})
@@ -111,14 +96,74 @@ async def by_name(store: Store, name: str) -> User | None:
     return found[0] if found else None
 
 
+async def named(store: Store, name: str) -> User:
+    """The user of this name; raises NoSuchUser."""
+    user = await by_name(store, name)
+    if user is None:
+        raise NoSuchUser(f"there is no user {name.strip().lower()!r} here")
+    return user
+
+
 async def by_id(store: Store, id: str) -> User | None:  # noqa: A002
     """The user with this id."""
     found = await _users(store, "id = $1", id)
     return found[0] if found else None
 
 
+async def password_of(store: Store, name: str) -> tuple[User | None, str | None]:
+    """A user who may sign in, and the hash of the password; both None where there is none. It always asks twice."""
+    user = await by_name(store, name)
+    rows = await store.database.fetch("SELECT password FROM users WHERE id = $1", user.id if user else "")
+    if user is None or user.disabled_at is not None:
+        return None, None
+    return user, rows[0]["password"] if rows else None
+
+
+async def change(
+    store: Store, id: str, *, role: str | None = None, disabled: bool | None = None, available: bool | None = None,  # noqa: A002
+    language: str | None = None,
+) -> User | None:  # fmt: skip
+    """Changes what is given; None: there is no such user. Raises LastAdmin. Who is disabled is signed out at once."""
+    await document_tables.prepare(store)
+    values: list[Any] = [id]
+    sets = ["name = name"]
+    for column, value in (("role", role and role_named(role).word), ("available", available), ("language", language)):
+        if value is not None:
+            values.append(value)
+            sets.append(f"{column} = ${len(values)}")
+    if disabled is not None:
+        sets.append(f"disabled_at = {f'coalesce(disabled_at, {NOW})' if disabled else 'NULL'}")
+    loses = disabled or (role is not None and role_named(role) < Role.ADMIN)
+    guard = f" AND {OTHERS}" if loses else ""
+    lock = [(LOCK, ())] if store.dialect == "postgresql" else []
+    update = (f"UPDATE users SET {', '.join(sets)} WHERE id = $1{guard} RETURNING id", values)
+    changed = (await store.database.transact([*lock, update]))[-1]
+    user = await by_id(store, id)
+    if user is not None and not changed:
+        raise LastAdmin()
+    if user is not None and disabled:
+        await _close(store, user)
+    return user
+
+
+async def set_password(store: Store, id: str, password: str) -> None:  # noqa: A002
+    """Keeps the hash of a new password."""
+    await document_tables.prepare(store)
+    await store.database.fetch("UPDATE users SET password = $2 WHERE id = $1", id, password)
+
+
+async def _close(store: Store, user: User) -> None:
+    await tables.prepare(store)
+    await store.database.transact(
+        [
+            ("DELETE FROM sessions WHERE user_id = $1", (user.id,)),
+            ("DELETE FROM sign_in_links WHERE user_name = $1", (user.name,)),
+        ]
+    )
+
+
 async def _users(store: Store, where: str, *values: Any) -> list[User]:
-    await prepare(store)
+    await document_tables.prepare(store)
     times = ", ".join(f"{sql.epoch(column, store.dialect)} AS {column}" for column in TIMES)
     rows = await store.database.fetch(
         f"""SELECT id, name, role, available, language, CASE WHEN password IS NULL THEN 0 ELSE 1 END AS has_password,

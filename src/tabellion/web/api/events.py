@@ -14,8 +14,10 @@ from tabellion.engine.values import json_text
 from tabellion.pipelines.documents import lookup
 from tabellion.web.api.documents import found
 from tabellion.web.office import Office
+from tabellion.web.policy import Role
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
+from tabellion.web.streams import while_let_in
 from tabellion.web.updates import News, Watch
 
 router = APIRouter(route_class=Guarded, tags=["documents"])
@@ -58,7 +60,7 @@ def _stream(request: Request, office: Office, id: str | None, since: float | Non
     async def told() -> AsyncIterator[str]:
         with streams.counted(request.state.holder.id):
             async with office.updates.watch(id, since) as watch:
-                async for text in _events(request, office, watch, last):
+                async for text in while_let_in(request, Role.VIEWER, _events(request, office, watch, last)):
                     yield text
 
     return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=MEDIA)

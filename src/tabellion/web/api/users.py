@@ -1,18 +1,70 @@
-"""/api/users and /api/me: who may sign in, and who does just now."""
+"""/api/users and /api/me: who may sign in and as what, and who does just now."""
 
 from __future__ import annotations
 
+import logging
+from typing import Any, Literal
+
 from fastapi import APIRouter, Request
+from pydantic import Field
 from starlette.responses import Response
 
-from tabellion.web import csrf, shapes
+from tabellion.engine.errors import ConfigurationError
+from tabellion.pipelines.documents.lookup import iso
+from tabellion.web import cookies, csrf, links, passwords, sessions, shapes, throttle, users
 from tabellion.web.api.documents import answer
 from tabellion.web.keys import Holder
+from tabellion.web.office import Office
+from tabellion.web.openapi import body_of
 from tabellion.web.pages.page import language_of
+from tabellion.web.policy import Role
+from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 from tabellion.web.sessions import Ticket
+from tabellion.web.users import User
+from tabellion.web.validation import Strict, parsed
 
 router = APIRouter(route_class=Guarded, tags=["people"])
+logger = logging.getLogger("tabellion.web")
+Word = Literal["viewer", "reviewer", "operator", "admin"]
+
+
+class NewUser(Strict):
+    """A user to be made; a sign-in link lets them in and set a password."""
+
+    name: str = Field(min_length=1, max_length=64, description="Letters a-z, digits and . _ @ + -; small letters.")
+    role: Word
+
+
+class Changes(Strict):
+    """What changes of a user; what is not said stays as it was."""
+
+    role: Word | None = None
+    disabled: bool | None = Field(default=None, description="Who is disabled is signed out at once.")
+    available: bool | None = Field(default=None, description="Whether review items are given to them.")
+
+
+class Preferences(Strict):
+    """What one chooses for oneself."""
+
+    language: Literal["en", "fr"] | None = None
+    available: bool | None = Field(default=None, description="Whether review items are given to you.")
+
+
+class NewPassword(Strict):
+    """A password to be set."""
+
+    current: str | None = Field(default=None, max_length=passwords.LONGEST, description="The one there is.")
+    new: str = Field(min_length=1, max_length=passwords.LONGEST)
+
+
+def told(user: User) -> dict[str, Any]:
+    """A user as JSON tells it."""
+    return {
+        "id": user.id, "name": user.name, "role": user.role.word, "available": user.available,
+        "has_password": user.has_password, "language": user.language, "created_at": iso(user.created_at),
+        "last_seen_at": iso(user.last_seen_at), "disabled_at": iso(user.disabled_at),
+    }  # fmt: skip
 
 
 @router.get("/api/me", response_model=shapes.Me, summary="Who asks?")
@@ -26,3 +78,114 @@ async def me(request: Request) -> Response:
             "language": language_of(request), "csrf": csrf.token(ticket.secret) if ticket else None,
         }
     )  # fmt: skip
+
+
+@router.patch("/api/me", status_code=204, openapi_extra=body_of(Preferences), summary="Choose for yourself")
+async def prefer(request: Request) -> Response:
+    """Sets your language, or whether review items are given to you."""
+    wanted = await parsed(request, Preferences, request.app.state.limits)
+    user = _person(request)
+    await users.change(request.state.office.store, user, language=wanted.language, available=wanted.available)
+    return Response(status_code=204)
+
+
+@router.put("/api/me/password", status_code=204, openapi_extra=body_of(NewPassword), summary="Set your password")
+async def set_password(request: Request) -> Response:
+    """Needs the one there is, unless you have just come by a link. Ends your other sessions."""
+    wanted = await parsed(request, NewPassword, request.app.state.limits)
+    store, holder, id_ = request.state.office.store, request.state.holder, _person(request)
+    _, kept = await users.password_of(store, holder.name)
+    if kept is not None and not (holder.opened_by == "link" and holder.age < links.SECONDS):
+        counted = throttle.subjects(request, holder.name)
+        await throttle.admit(store, counted)
+        if not await passwords.matches(kept, wanted.current or ""):
+            raise Problem(422, "password_wrong", field="/current", fix="type the password that you signed in with")
+        await throttle.forgive(store, counted)
+    try:
+        passwords.check_new(wanted.new, holder.name)
+    except passwords.WeakPassword as error:
+        raise Problem(422, "password_weak", str(error), field="/new", fix="use a longer one") from None
+    await users.set_password(store, id_, await passwords.hashed(wanted.new))
+    await sessions.end_all(store, id_, but=request.app.state.door.ticket(request))
+    logger.info("user %s set a password", holder.name)
+    return Response(status_code=204)
+
+
+@router.get("/api/people", response_model=shapes.People, summary="Who reviews?")
+async def people(request: Request) -> Response:
+    """The names of those who may review, for whoever gives work to them."""
+    office: Office = request.state.office
+    there = [one for one in await users.listing(office.store) if not one.disabled_at and one.role >= Role.REVIEWER]
+    return answer(
+        {"people": [{"name": one.name, "role": one.role.word, "available": one.available} for one in there]}
+    )  # fmt: skip
+
+
+@router.get("/api/users", response_model=shapes.Users, summary="List users")
+async def listing(request: Request) -> Response:
+    """Everybody who may or might sign in."""
+    office: Office = request.state.office
+    return answer({"users": [told(one) for one in await users.listing(office.store)]})
+
+
+@router.post(
+    "/api/users", status_code=201, response_model=shapes.User, openapi_extra=body_of(NewUser), summary="Add a user"
+)
+async def add(request: Request) -> Response:
+    """A new user, who has no password yet."""
+    office: Office = request.state.office
+    wanted = await parsed(request, NewUser, request.app.state.limits)
+    try:
+        user = await users.add(office.store, wanted.name, wanted.role)
+    except users.NameTaken as error:
+        raise Problem(409, "name_taken", str(error), field="/name", fix="choose another name") from None
+    except ConfigurationError as error:
+        raise Problem(422, "value_invalid", str(error), field="/name", expected="a name") from None
+    logger.info("user %s added as %s by %s", user.name, user.role.word, request.state.holder.actor)
+    return answer(told(user), 201)
+
+
+@router.patch("/api/users/{id}", response_model=shapes.User, openapi_extra=body_of(Changes), summary="Change a user")
+async def change(request: Request, id: str) -> Response:  # noqa: A002
+    """Gives another role, lets in or shuts out; at once, open sessions included."""
+    office: Office = request.state.office
+    if await users.by_id(office.store, id) is None:
+        raise _missing()
+    wanted = await parsed(request, Changes, request.app.state.limits)
+    try:
+        user = await users.change(
+            office.store, id, role=wanted.role, disabled=wanted.disabled, available=wanted.available
+        )
+    except users.LastAdmin as error:
+        raise Problem(409, "last_admin", str(error), fix="make another admin first") from None
+    if user is None:
+        raise _missing()
+    logger.info("user %s: %s by %s", user.name, wanted.model_dump(exclude_none=True), request.state.holder.actor)
+    return answer(told(user))
+
+
+@router.post("/api/users/{id}/link", status_code=201, response_model=shapes.Link, summary="Make a sign-in link")
+async def link(request: Request, id: str) -> Response:  # noqa: A002
+    """A link that signs this user in, once and within 15 minutes. It is shown this once."""
+    office: Office = request.state.office
+    user = await users.by_id(office.store, id)
+    if user is None:
+        raise _missing()
+    ticket = await links.make(office.store, office.name, user.name)
+    if ticket is None:
+        raise Problem(409, "user_disabled", fix="let the user in again first")
+    logger.info("sign-in link for %s made by %s", user.name, request.state.holder.actor)
+    return answer(
+        {"name": user.name, "url": links.address(cookies.origin(request), ticket), "seconds": links.SECONDS}, 201
+    )
+
+
+def _person(request: Request) -> str:
+    holder: Holder = request.state.holder
+    if holder.user is None:
+        raise Problem(409, "session_needed", fix="sign in with a browser")
+    return holder.user
+
+
+def _missing() -> Problem:
+    return Problem(404, "not_found", "there is no such user", field="id")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import RedirectResponse, Response
 
-from tabellion.web import cookies, links, sessions
+from tabellion.web import cookies, links, passwords, sessions, throttle, users
 from tabellion.web.api.documents import answer
 from tabellion.web.office import Office
 from tabellion.web.pages.page import Page, home, local, page
@@ -18,7 +19,16 @@ from tabellion.web.users import User
 from tabellion.web.validation import Strict, parsed
 
 router = APIRouter(route_class=Page)
+logger = logging.getLogger("tabellion.web")
 Next = Annotated[str | None, Query(max_length=2000)]
+
+
+class Credentials(Strict):
+    """Who somebody says to be."""
+
+    environment: str | None = Field(default=None, max_length=100)
+    name: str = Field(min_length=1, max_length=users.LONGEST)
+    password: str = Field(min_length=1, max_length=passwords.LONGEST)
 
 
 class Link(Strict):
@@ -39,6 +49,24 @@ async def sign_in_page(request: Request, next: Next = None) -> Response:  # noqa
     if await request.app.state.door.visitor(request) is not None:
         return RedirectResponse(local(next), 303)
     return page(request, "sign_in.html", environments=list(request.app.state.door.offices), data={"next": local(next)})
+
+
+@router.post("/sign-in", response_class=Response)
+async def sign_in(request: Request) -> Response:
+    """Lets a person in who knows the password; whether there is such a person is not told, nor by the time it takes."""
+    cookies.check_way(request)
+    wanted = await parsed(request, Credentials, request.app.state.limits)
+    office = _office(request, wanted.environment)
+    counted = throttle.subjects(request, wanted.name)
+    await throttle.admit(office.store, counted)
+    user, kept = await users.password_of(office.store, wanted.name)
+    if not await passwords.matches(kept, wanted.password) or user is None or kept is None:
+        logger.info("sign-in refused from %s, request %s", throttle.address_of(request), request.state.request_id)
+        raise Problem(401, "sign_in_failed", fix="try again, or ask for a sign-in link")
+    await throttle.forgive(office.store, counted)
+    if passwords.is_outdated(kept):
+        await users.set_password(office.store, user.id, await passwords.hashed(wanted.password))
+    return await signed_in(request, office, user, "password")
 
 
 @router.get("/enter", response_class=Response)
@@ -72,11 +100,24 @@ async def sign_out(request: Request) -> Response:
     return response
 
 
+def _office(request: Request, name: str | None) -> Office:
+    offices: dict[str, Office] = request.app.state.door.offices
+    if name is None and len(offices) == 1:
+        return next(iter(offices.values()))
+    if name not in offices:
+        raise Problem(422, "value_invalid", "there is no such environment", field="/environment",
+                      expected=f"one of: {', '.join(offices)}")  # fmt: skip
+    return offices[name]
+
+
 async def signed_in(request: Request, office: Office, user: User, opened_by: str) -> Response:
     """The answer that begins a session, under a name that the browser did not have before."""
-    before: Ticket | None = request.app.state.door.ticket(request)
-    instead = before if before and before.environment == office.name else None
-    ticket = await sessions.begin(office.store, office.name, user.id, opened_by, instead)
+    door = request.app.state.door
+    before: Ticket | None = door.ticket(request)
+    if before is not None and before.environment in door.offices:
+        await sessions.end(door.offices[before.environment].store, before)
+    ticket = await sessions.begin(office.store, office.name, user.id, opened_by)
+    logger.info("user %s signed in by %s", user.name, opened_by)
     response = answer({"name": user.name, "role": user.role.word, "environment": office.name})
     cookies.put(request, response, cookies.SESSION, str(ticket))
     cookies.drop(request, response, cookies.VISIT)

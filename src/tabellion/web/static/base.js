@@ -394,6 +394,21 @@ byId("sign-out-button")?.addEventListener("click", async () => {
   location.assign("/sign-in");
 });
 
+byId("password-button")?.addEventListener("click", async () => {
+  byId("me-menu").open = false;
+  const input = (name, kind) => el("input", { name, type: "password", autocomplete: kind, maxlength: 1000 });
+  const done = await formDialog(t("base.password"), [
+    el("input", { type: "hidden", name: "username", autocomplete: "username", value: me.name }),
+    field(t("base.password_current"), input("current", "current-password"), t("base.password_current_hint")),
+    field(t("base.password_new"), input("new", "new-password"), t("base.password_new_hint")),
+    field(t("base.password_again"), input("again", "new-password")),
+  ], t("base.password"), async (values) => {
+    if (values.new !== values.again) throw new Error(t("base.password_differs"));
+    await api("PUT", "/api/me/password", values.current ? { current: values.current, new: values.new } : { new: values.new });
+  });
+  if (done) toast(t("base.password_done"), "good");
+});
+
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });

@@ -1,0 +1,205 @@
+"""`tabellion users`: who may sign in to the pages, and as what."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tabellion.engine.store import Store
+    from tabellion.web.users import User
+
+users = typer.Typer(
+    help="People who sign in: add one, list them, make a link, set a password, shut one out. Each has --json.",
+    epilog="Examples: `tabellion users add anna --role reviewer` · `tabellion users link anna`",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+Place = Annotated[
+    str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[str, typer.Argument(help="The user's name, as `tabellion users list` shows it.")]
+Url = Annotated[
+    str | None, typer.Option("--url", help="Where the pages are. [default: server.public_url, or this machine]")
+]
+
+
+@users.command("add")
+def add(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Letters a-z, digits and . _ @ + -.")],
+    role: Annotated[str, typer.Option(help="viewer, reviewer, operator or admin; each may what those before it may.")],
+    url: Url = None,
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Add a user, and make a link that lets them in this once; in the pages they set a password.
+
+    Example:
+
+        tabellion users add anna --role reviewer
+    """
+    from tabellion.cli import output
+    from tabellion.web import links
+    from tabellion.web import users as kept
+
+    async def work(store: Store, place: str) -> tuple[User, Any]:
+        user = await kept.add(store, name, role)
+        return user, await links.make(store, place, user.name)
+
+    place, (user, ticket) = _do(context, environment, work)
+    link = links.address(_base(context, url), ticket)
+    if json:
+        output.as_json({"name": user.name, "role": user.role.word, "environment": place, "link": link})
+        return
+    typer.echo(link)
+    typer.echo(f"{user.name} is a {user.role.word}; the link is good once, within 15 minutes", err=True)
+
+
+@users.command("list")
+def listing(context: typer.Context, environment: Place = None, json: Json = False) -> None:
+    """Show everybody.
+
+    Example:
+
+        tabellion users list
+    """
+    from datetime import UTC, datetime
+
+    from tabellion.cli import output
+    from tabellion.web import users as kept
+
+    async def work(store: Store, _: str) -> list[User]:
+        return await kept.listing(store)
+
+    def moment(seconds: float | None) -> str | None:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+    _, found = _do(context, environment, work)
+    rows = [
+        {
+            "name": one.name, "role": one.role.word, "state": "disabled" if one.disabled_at else "active",
+            "available": one.available, "password": one.has_password, "created_at": moment(one.created_at),
+            "last_seen_at": moment(one.last_seen_at),
+        }
+        for one in found
+    ]  # fmt: skip
+    if json:
+        output.as_json(rows)
+        return
+    headings = ["name", "role", "state", "available", "password", "created", "last seen"]
+    output.show(output.table("", headings, [list(row.values()) for row in rows]))
+
+
+@users.command("password")
+def password(context: typer.Context, name: Name, environment: Place = None, json: Json = False) -> None:
+    """Set a user's password, asked for twice or read from standard input; it ends their sessions.
+
+    Examples:
+
+        tabellion users password anna
+
+        pass show tabellion/anna | tabellion users password anna
+    """
+    from tabellion.cli import output
+    from tabellion.web import passwords, sessions
+    from tabellion.web import users as kept
+
+    if sys.stdin.isatty():
+        text = typer.prompt("New password", hide_input=True, confirmation_prompt="Once more")
+    else:
+        text = sys.stdin.readline().rstrip("\r\n")
+    passwords.check_new(text, name)
+
+    async def work(store: Store, _: str) -> None:
+        user = await kept.named(store, name)
+        await kept.set_password(store, user.id, await passwords.hashed(text))
+        await sessions.end_all(store, user.id)
+
+    _do(context, environment, work)
+    if json:
+        output.as_json({"name": name.lower(), "password": True})
+    else:
+        typer.echo(f"{name.lower()} has a new password; open sessions have ended")
+
+
+@users.command("disable")
+def disable(
+    context: typer.Context,
+    name: Name,
+    undo: Annotated[bool, typer.Option("--undo", help="Let them in again.")] = False,
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Shut a user out at once, open sessions included; nothing they did is lost.
+
+    Examples:
+
+        tabellion users disable anna
+
+        tabellion users disable anna --undo
+    """
+    from tabellion.cli import output
+    from tabellion.web import users as kept
+
+    async def work(store: Store, _: str) -> None:
+        await kept.change(store, (await kept.named(store, name)).id, disabled=not undo)
+
+    _do(context, environment, work)
+    if json:
+        output.as_json({"name": name.lower(), "disabled": not undo})
+    else:
+        typer.echo(f"{name.lower()} {'may sign in again' if undo else 'is shut out'}")
+
+
+@users.command("link")
+def link(
+    context: typer.Context, name: Name, url: Url = None, environment: Place = None, json: Json = False
+) -> None:  # fmt: skip
+    """Make a link that signs a user in, once and within 15 minutes.
+
+    Example:
+
+        tabellion users link anna
+    """
+    from tabellion.cli import output
+    from tabellion.web import links
+    from tabellion.web import users as kept
+
+    async def work(store: Store, place: str) -> tuple[User, Any]:
+        user = await kept.named(store, name)
+        return user, await links.make(store, place, user.name)
+
+    _, (user, ticket) = _do(context, environment, work)
+    if ticket is None:
+        typer.echo(f"{user.name} is disabled: `tabellion users disable {user.name} --undo`", err=True)
+        raise typer.Exit(5)
+    address = links.address(_base(context, url), ticket)
+    if json:
+        output.as_json({"name": user.name, "link": address, "seconds": links.SECONDS})
+    else:
+        typer.echo(address)
+
+
+def _base(context: typer.Context, url: str | None) -> str:
+    from tabellion.cli.load import config_of
+
+    config = config_of(context)
+    return (url or config.public_url or f"http://{config.host}:{config.port}").rstrip("/")
+
+
+def _do(context: typer.Context, name: str | None, work: Callable[[Store, str], Awaitable[Any]]) -> tuple[str, Any]:
+    from tabellion.cli.load import config_of, environment_named
+
+    place = environment_named(config_of(context), name)
+
+    async def run() -> Any:
+        async with place.store() as store:
+            return await work(store, place.name)
+
+    return place.name, asyncio.run(run())

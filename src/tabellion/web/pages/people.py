@@ -1,0 +1,16 @@
+"""/people: who may sign in, and as what."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from tabellion.web.pages.page import Page, page
+
+router = APIRouter(route_class=Page)
+
+
+@router.get("/people", response_class=Response)
+async def people(request: Request) -> Response:
+    """The list, which its script fills."""
+    return page(request, "people.html")

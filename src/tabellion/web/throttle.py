@@ -1,0 +1,112 @@
+"""Tries to sign in: counted by account and by address, and each one too many makes the next wait longer."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import math
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from tabellion.engine import sql
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+from tabellion.web import tables
+from tabellion.web.problems import Problem
+
+FORGOTTEN = 3600.0  #: seconds without a try after which counting begins anew
+KEPT = 86_400.0  #: seconds that a row is kept
+DOUBLINGS = 10  #: 1,024 seconds, beyond every limit here
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How many tries are free, and the longest wait after one more."""
+
+    free: int
+    longest: int  #: seconds
+
+
+#: A stranger can slow the owner of an account down, but not lock them out: links are not counted.
+ACCOUNT = Measure(5, 300)
+#: Many people may share an address.
+ADDRESS = Measure(20, 900)
+
+
+def subjects(request: Request, name: str) -> tuple[tuple[str, Measure], ...]:
+    """What a try is counted under. Names are kept as hashes: people type passwords there."""
+    account = hashlib.sha256(name.strip().lower().encode("utf-8", "replace")).hexdigest()
+    return (f"address:{address_of(request)}", ADDRESS), (f"account:{account}", ACCOUNT)
+
+
+def address_of(request: Request) -> str:
+    """Whom a request comes from: an IPv4 address, or the network of an IPv6 one, where a house has billions.
+
+    Behind a proxy, which `server.public_url` stands for, the last address that it names.
+    """
+    said = request.client.host if request.client else ""
+    if request.app.state.config.public_url:
+        said = request.headers.get("x-forwarded-for", said).rpartition(",")[2].strip()
+    try:
+        address = ipaddress.ip_address(said)
+    except ValueError:
+        return "unknown"
+    if address.version == 6:
+        return str(ipaddress.ip_network((int(address), 64), strict=False))
+    return str(address)
+
+
+async def admit(store: Store, counted: tuple[tuple[str, Measure], ...]) -> None:
+    """Counts a try before it is made, so that a thousand at once are not one; a Problem where it has to wait."""
+    await tables.prepare(store)
+    for subject, measure in counted:
+        if not await _counted(store, subject, measure):
+            wait = max(1, math.ceil(await _left(store, subject)))
+            raise Problem(
+                429, "too_many_tries", f"too many tries: again in {wait} s", fix="wait, or ask for a sign-in link",
+                headers={"Retry-After": str(wait)}, wait=wait,
+            )  # fmt: skip
+
+
+async def forgive(store: Store, counted: tuple[tuple[str, Measure], ...]) -> None:
+    """Takes back what a try that succeeded was counted for: all of the account's, this one of the address."""
+    (address, _), (account, _) = counted
+    old = sql.later(repr(-KEPT), store.dialect)
+    await store.database.transact(
+        [
+            (f"DELETE FROM sign_in_tries WHERE subject = $1 OR last_at < {old}", (account,)),
+            (
+                f"UPDATE sign_in_tries SET tries = tries - 1, closed_until = {NOW} WHERE subject = $1 AND tries > 0",
+                (address,),
+            ),
+        ]
+    )
+
+
+async def _counted(store: Store, subject: str, measure: Measure) -> bool:
+    d = store.dialect
+    fresh = f"t.last_at < {sql.later(repr(-FORGOTTEN), d)}"
+    more = f"t.tries + 1 - {measure.free}"
+    doublings = f"CASE WHEN {more} > {DOUBLINGS} THEN {DOUBLINGS} ELSE {more} END"
+    wait = f"CASE WHEN (1 << {doublings}) > {measure.longest} THEN {measure.longest} ELSE (1 << {doublings}) END"
+    rows = await store.database.fetch(
+        f"""INSERT INTO sign_in_tries AS t (subject, tries, last_at, closed_until) VALUES ($1, 1, {NOW}, {NOW})
+ON CONFLICT (subject) DO UPDATE SET
+  tries = CASE WHEN {fresh} THEN 1 ELSE t.tries + 1 END,
+  last_at = {NOW},
+  closed_until = CASE WHEN {fresh} OR {more} < 0 THEN {NOW} ELSE {sql.later(f"({wait})", d)} END
+WHERE t.closed_until <= {NOW} RETURNING tries""",
+        subject,
+    )
+    return bool(rows)
+
+
+async def _left(store: Store, subject: str) -> float:
+    d = store.dialect
+    rows = await store.database.fetch(
+        f"""SELECT {sql.epoch("closed_until", d)} - {sql.epoch(NOW, d)} AS wait FROM sign_in_tries
+WHERE subject = $1""",
+        subject,
+    )
+    return float(rows[0]["wait"]) if rows else 0.0

@@ -1,0 +1,74 @@
+"""`tabellion users`: people made, let in by links, given passwords, shut out."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tabellion.engine.store import Store
+from tabellion.web import links, passwords, sessions, users
+from tests.cli.project import Project
+from tests.working import ask
+
+GOOD = "seven horses on a roof"
+
+
+def entered(project: Project, link: str) -> users.User | None:
+    """Whom a link lets in."""
+    ticket = sessions.parse(link.partition("#")[2])
+    assert ticket is not None
+    return ask(project.url, lambda store: links.use(store, ticket))
+
+
+def test_a_user_is_added_listed_and_shut_out(project: Project) -> None:
+    """The link alone on standard output; the last admin is not shut out."""
+    made = project.run("users", "add", "Anna", "--role", "reviewer", "--url", "https://docs.example.com/")
+    assert made.exit_code == 0, made.output
+    link = made.stdout.strip()
+    assert link.startswith("https://docs.example.com/enter#prod:")
+    assert "anna is a reviewer" in made.stderr
+    anna = entered(project, link)
+    assert anna is not None
+    assert (anna.name, anna.role.word) == ("anna", "reviewer")
+    [row] = project.json("users", "list")
+    assert (row["name"], row["role"], row["state"], row["password"]) == ("anna", "reviewer", "active", False)
+    assert "anna" in project.run("users", "list").output
+    assert project.json("users", "disable", "anna") == {"name": "anna", "disabled": True}
+    assert project.json("users", "list")[0]["state"] == "disabled"
+    refused = project.run("users", "link", "anna")
+    assert refused.exit_code == 5
+    assert "--undo" in refused.output
+    assert "may sign in again" in project.run("users", "disable", "anna", "--undo").output
+    project.json("users", "add", "root", "--role", "admin")
+    assert project.run("users", "disable", "root").exit_code == 5
+    assert project.run("users", "disable", "nobody").exit_code == 5
+
+
+def test_a_link_leads_to_where_the_pages_are(lite: Project) -> None:
+    """This machine and the configured port unless said otherwise; each link is another."""
+    lite.run("users", "add", "anna", "--role", "viewer")
+    first, second = (lite.json("users", "link", "anna")["link"] for _ in range(2))
+    assert first != second
+    assert first.startswith("http://127.0.0.1:8080/enter#prod:")
+    assert entered(lite, first) is not None
+    assert lite.run("users", "link", "ben").exit_code == 5
+
+
+def test_a_password_is_set_from_standard_input(lite: Project) -> None:
+    """It ends open sessions; one that is easy to guess is refused, and so is a role that is none."""
+    lite.run("users", "add", "anna", "--role", "viewer")
+
+    async def begun(store: Store) -> sessions.Ticket:
+        user = await users.named(store, "anna")
+        return await sessions.begin(store, "prod", user.id, "link")
+
+    ask(lite.url, begun)
+    done = lite.run("users", "password", "anna", input=f"{GOOD}\n")
+    assert done.exit_code == 0, done.output
+    assert GOOD not in done.output
+    assert ask(lite.url, lambda store: store.database.fetch("SELECT 1 AS n FROM sessions")) == []
+    _, kept = ask(lite.url, lambda store: users.password_of(store, "anna"))
+    assert kept is not None
+    assert asyncio.run(passwords.matches(kept, GOOD))
+    assert lite.run("users", "password", "anna", input="short\n").exit_code == 5
+    assert lite.run("users", "add", "ben", "--role", "root").exit_code == 3
+    assert lite.run("users", "add", "anna", "--role", "viewer").exit_code == 5

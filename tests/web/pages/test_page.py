@@ -1,0 +1,142 @@
+"""Every page: its headers, its language, its theme, who is offered what, and nothing inline."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tabellion.web.pages import words
+from tabellion.web.policy import OPEN, PAGES, ROLES
+from tests.models.bills import bill
+from tests.web.browser import Browser, signed_in
+from tests.web.live import Live, live
+from tests.web.test_policy import address
+
+HTML = sorted(path for (method, path) in PAGES if method == "GET" and path not in ("/", "/static/{file}"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """An application of this module's own."""
+    folder = tmp_path_factory.mktemp("pages")
+    with live(folder, {"prod": f"sqlite:///{folder}/prod.db"}) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def document(place: Live) -> str:
+    """A document whose name is markup."""
+    return str(place.upload(bill("pages"), name="<img src=x onerror=alert(1)>'\"&.pdf")["id"])
+
+
+@pytest.fixture(scope="module")
+def admin(place: Live) -> Browser:
+    """Somebody who may everything."""
+    return signed_in(place, "admin")
+
+
+def facts(text: str, name: str = "facts") -> dict[str, object]:
+    """What a page tells its script."""
+    found: dict[str, object] = json.loads(re.findall(rf'id="{name}">(.*?)</script>', text, re.DOTALL)[0])
+    return found
+
+
+@pytest.mark.parametrize("language", words.LANGUAGES)
+@pytest.mark.parametrize("path", HTML)
+def test_a_page_is_ours_alone(place: Live, document: str, admin: Browser, path: str, language: str) -> None:
+    """A strict policy, no inline script or style, every file under the address of this release, in each language."""
+    mine = "" if PAGES[("GET", path)] is OPEN else f"{admin.cookie['Cookie']}; "
+    answer = place.get(address(path, document), key=None, headers={"Cookie": f"{mine}language={language}"})
+    assert answer.status_code in (200, 404), answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    policy = answer.headers["content-security-policy"]
+    for part in ("default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'",
+                 "base-uri 'none'", "form-action 'self'", "require-trusted-types-for 'script'"):  # fmt: skip
+        assert part in policy
+    assert "unsafe" not in policy
+    assert answer.headers["cache-control"] == "no-store"
+    assert f'<html lang="{language}"' in answer.text
+    inline = re.findall(
+        r"<script(?![^>]*\ssrc=)(?![^>]*application/json)|<style|\sstyle=|\son\w+=\"|javascript:", answer.text
+    )
+    assert not inline
+    assert "<img src=x" not in answer.text
+    for one in re.findall(r'(?:src|href)="(/static/[^"]+)"', answer.text):
+        got = place.get(one, key=None)
+        assert got.status_code == 200
+        assert "immutable" in got.headers["cache-control"]
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//', answer.text)
+
+
+def test_everybody_is_offered_what_they_may(place: Live) -> None:
+    """The header leads only where the role is let in."""
+    for role in ROLES:
+        browser = signed_in(place, role)
+        text = browser.get("/documents").text
+        for path in re.findall(r'<a href="(/[a-z]+)"', text):
+            assert browser.get(path).status_code == 200, (role, path)
+        assert ('href="/people"' in text) == (role == "admin")
+        start = browser.get("/")
+        assert start.status_code == 303
+        assert browser.get(start.headers["location"]).status_code == 200
+
+
+def test_a_page_speaks_the_persons_language(place: Live) -> None:
+    """The setting, else the cookie, else what the browser asks for; a key's request reads no cookie."""
+    anna = signed_in(place, "viewer", name="anna")
+    french = {"Accept-Language": "fr"}
+    assert '<html lang="fr"' in anna.get("/documents", headers=french).text
+    english = {"Cookie": f"{anna.cookie['Cookie']}; language=en", **french}
+    assert '<html lang="en"' in anna.get("/documents", headers=english).text
+    assert anna.ask("PATCH", "/api/me", json={"language": "fr"}).status_code == 204
+    answer = anna.get("/documents", headers=english | {"Accept-Language": "en"})
+    assert '<html lang="fr"' in answer.text
+    assert answer.headers["content-language"] == "fr"
+    assert '<html lang="en"' in place.get("/documents", headers={"Cookie": "language=fr; theme=dark"}).text
+
+
+def test_a_theme_is_there_from_the_first_paint(place: Live, admin: Browser) -> None:
+    """Where one was chosen; what is no theme is none."""
+    for theme, shown in (("dark", ' data-theme="dark"'), ("light", ' data-theme="light"'), ('"><script>', "")):
+        headers = {"Cookie": f"{admin.cookie['Cookie']}; theme={theme}"}
+        assert f'<html lang="en"{shown}>' in admin.get("/documents", headers=headers).text
+
+
+def test_what_a_page_tells_its_script_cannot_end_it(place: Live) -> None:
+    """Markup in a value is written out."""
+    answer = place.get("/sign-in", key=None, params={"next": "/</script><script>alert(1)</script>"})
+    assert "<script>alert" not in answer.text
+    assert facts(answer.text, "data")["next"] == "/</script><script>alert(1)</script>"
+
+
+def test_what_is_not_there_is_a_page_too(place: Live, admin: Browser) -> None:
+    """For people; programs get a problem."""
+    browsers = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path in ("/nope", f"/documents/{'0' * 26}"):
+        answer = admin.get(path, headers=browsers)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert "There is no such page" in answer.text
+        assert answer.headers["x-request-id"] in answer.text
+        assert 'id="sign-out-button"' in answer.text
+    assert place.get("/nope", key=None, headers=browsers).status_code == 404
+    assert place.get("/nope", headers=browsers).headers["content-type"] == "application/problem+json"
+    assert place.get("/api/nope", key=None, headers=browsers).headers["content-type"] == "application/problem+json"
+    assert admin.get("/documents?colour=red").status_code == 422
+
+
+def test_a_page_knows_its_person(place: Live, admin: Browser) -> None:
+    """Name, role and token for its script; none of the secrets."""
+    text = admin.get("/people").text
+    told = facts(text)
+    assert told["csrf"] == admin.token
+    assert admin.ticket.secret not in text
+    assert admin.ticket.hash not in text
+    assert isinstance(told["me"], dict)
+    assert (told["me"]["name"], told["me"]["level"]) == ("admin", 4)
+    by_key = facts(place.get("/people").text)
+    assert by_key["csrf"] == ""
+    assert "set-cookie" not in place.get("/people").headers

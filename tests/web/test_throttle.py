@@ -1,0 +1,108 @@
+"""Tries to sign in: some are free, each one more waits longer, and a thousand at once are a thousand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from tabellion.engine.store import Store
+from tabellion.web import throttle
+from tabellion.web.problems import Problem
+from tabellion.web.throttle import Measure
+
+ONE = Measure(2, 8)
+MANY = Measure(100, 900)
+
+
+class Clock:
+    """A time that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        """What time it is."""
+        return self.now
+
+
+def counted(account: str = "account:a") -> tuple[tuple[str, Measure], ...]:
+    return ("address:1", MANY), (account, ONE)
+
+
+def run(url: str, work: Callable[[Store, Clock], object]) -> None:
+    clock = Clock()
+
+    async def go() -> None:
+        async with Store(url, clock=clock, durable=False) as store:
+            await work(store, clock)  # type: ignore[misc]
+
+    asyncio.run(go())
+
+
+async def refused(store: Store, subjects: tuple[tuple[str, Measure], ...]) -> int:
+    """For how many seconds a try is refused."""
+    with pytest.raises(Problem) as caught:
+        await throttle.admit(store, subjects)
+    assert (caught.value.status, caught.value.code) == (429, "too_many_tries")
+    assert caught.value.headers["Retry-After"] == str(caught.value.more["wait"])
+    return int(caught.value.more["wait"])
+
+
+def test_each_try_too_many_doubles_the_wait(url: str) -> None:
+    """Up to the longest; a refused try does not count."""
+
+    async def work(store: Store, clock: Clock) -> None:
+        await throttle.admit(store, counted())
+        for wait in (1, 2, 4, 8, 8):
+            await throttle.admit(store, counted())
+            assert await refused(store, counted()) == wait
+            assert await refused(store, counted()) == wait
+            clock.now += wait
+
+    run(url, work)
+
+
+def test_success_forgives_the_account(url: str) -> None:
+    """And takes one of the address back: many good sign-ins from one office are no attack."""
+
+    async def work(store: Store, clock: Clock) -> None:
+        for _ in range(2):
+            await throttle.admit(store, counted())
+        await throttle.forgive(store, counted())
+        await throttle.admit(store, counted())
+        rows = await store.database.fetch("SELECT subject, tries FROM sign_in_tries ORDER BY subject")
+        assert [(row["subject"], row["tries"]) for row in rows] == [("account:a", 1), ("address:1", 2)]
+
+    run(url, work)
+
+
+def test_time_forgives_too(url: str) -> None:
+    """An hour later counting begins anew; a day later the row goes with somebody's success."""
+
+    async def work(store: Store, clock: Clock) -> None:
+        for _ in range(2):
+            await throttle.admit(store, counted())
+        clock.now += throttle.FORGOTTEN + 1
+        for _ in range(2):
+            await throttle.admit(store, counted())
+        await refused(store, counted())
+        clock.now += throttle.KEPT + 1
+        await throttle.admit(store, counted("account:b"))
+        await throttle.forgive(store, counted("account:b"))
+        rows = await store.database.fetch("SELECT subject FROM sign_in_tries")
+        assert [row["subject"] for row in rows] == ["address:1"]
+
+    run(url, work)
+
+
+def test_many_at_once_are_counted_one_by_one(url: str) -> None:
+    """Of fifty, as many are let through as if they came in a row."""
+
+    async def work(store: Store, clock: Clock) -> None:
+        tries = [throttle.admit(store, counted()) for _ in range(50)]
+        ended = await asyncio.gather(*tries, return_exceptions=True)
+        assert len([one for one in ended if one is None]) == ONE.free
+
+    run(url, work)
