@@ -189,6 +189,15 @@ VERSION_TABLE: dict[Dialect, str] = {
 }
 
 
+def attempts_by(index: str, dialect: Dialect, alias: str = "a") -> str:
+    """The attempts, to be reached by their index of this name: `settled` or `due`.
+
+    SQLite keeps no statistics here: left to itself it would rather read all of history in the order of the key.
+    """
+    hint = f" INDEXED BY tabellion_attempts_{index}" if dialect == "sqlite" else ""
+    return f"tabellion_attempts AS {alias}{hint}"
+
+
 def statements(dialect: Dialect, since: int) -> list[str]:
     """What brings a register of version `since` (0: none) up to date, in order."""
     steps = [VERSION_TABLE[dialect]]

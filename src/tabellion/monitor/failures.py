@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,7 @@ from tabellion.engine.values import json_text
 from tabellion.monitor.fingerprint import fingerprint, message, shape
 
 PAGE = 2000  #: attempts asked for in one statement
-MOST = 20_000  #: failed rows looked at in one go; the newest
-ROUNDS = 100  #: goes that one retry may take
+MOST = 20_000  #: failed rows that are grouped; those with the last keys
 SHOWN = 1000  #: characters of an error
 
 
@@ -33,7 +33,7 @@ async def groups(store: Store, queue: Queue) -> dict[str, Any]:
     """The failed rows grouped by fingerprint, the largest group first; `whole`: whether every failed row is in it."""
     made: dict[str, dict[str, Any]] = {}
     count = 0
-    async for page in _failures(store, queue):
+    async for page in _failures(store, queue, MOST):
         count += len(page)
         for one, mark in zip(page, await asyncio.to_thread(_marked, page), strict=True):
             group = made.get(mark)
@@ -54,19 +54,11 @@ async def retry(store: Store, queue: Queue, mark: str) -> int:
     """Puts every failed row with this fingerprint back to ready; returns how many."""
     until = await store.now()
     moved = 0
-    for _ in range(ROUNDS):
-        keys: list[str] = []
-        count = 0
-        async for page in _failures(store, queue):
-            count += len(page)
-            marks = await asyncio.to_thread(_marked, page)
-            # What has failed again since was not meant.
-            keys += [
-                one.key for one, its in zip(page, marks, strict=True) if its == mark and (one.at or 0.0) <= until
-            ]  # fmt: skip
+    async for page in _failures(store, queue, None):
+        marks = await asyncio.to_thread(_marked, page)
+        # What has failed again since was not meant.
+        keys = [one.key for one, its in zip(page, marks, strict=True) if its == mark and (one.at or 0.0) <= until]
         moved += await controls.restart(store, queue, keys) if keys else 0
-        if count < MOST or not keys:
-            break
     return moved
 
 
@@ -74,14 +66,14 @@ def _marked(page: Sequence[Failure]) -> list[str]:
     return [fingerprint(one.error) for one in page]
 
 
-async def _failures(store: Store, queue: Queue) -> AsyncIterator[list[Failure]]:
-    """Failed rows, the last key first, at most MOST of them; what the register does not know their own column tells."""
+async def _failures(store: Store, queue: Queue, most: int | None) -> AsyncIterator[list[Failure]]:
+    """Failed rows, the last key first; of what the register does not know, the row's own column tells."""
     bound = await store.bind(queue)
     key, mirror = sql.column(bound.key.name), queue.mirrors.get("error")
     said = f"CAST(t.{sql.column(mirror)} AS text)" if mirror else "NULL"
     beyond = ""
     values: list[str] = []
-    for _ in range(0, MOST, PAGE):
+    for _ in itertools.count() if most is None else range(0, most, PAGE):
         rows = await store.database.fetch(
             f"""SELECT CAST(t.{key} AS text) AS key, {said} AS error FROM {sql.name(queue.table)} AS t
 WHERE {sql.holds(queue.states["failed"], store.dialect)} {beyond} ORDER BY t.{key} DESC LIMIT {PAGE}""",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from tabellion.engine import sql
+from tabellion.engine import register, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import TabellionError
 from tabellion.engine.moves import native_key
@@ -67,7 +67,7 @@ async def _waiting(store: Store, bound: Bound, _: Any, after: str | None, limit:
   WHERE m.queue = $1 AND m.key = $2 ORDER BY m.n DESC LIMIT 1)"""
     # CROSS JOIN keeps SQLite from beginning with the table: few wait, many are ready.
     return await store.database.fetch(
-        f"""SELECT {_columns(bound)} FROM tabellion_attempts AS a CROSS JOIN {sql.name(queue.table)} AS t
+        f"""SELECT {_columns(bound)} FROM {register.attempts_by("due", d)} CROSS JOIN {sql.name(queue.table)} AS t
 WHERE a.queue = $1 AND a.retry_at > {NOW} {beyond}
   AND t.{sql.column(bound.key.name)} = {native_key(bound, "a.key")} AND {sql.holds(queue.states["ready"], d)}
 ORDER BY a.retry_at, a.key LIMIT {int(limit)}""",

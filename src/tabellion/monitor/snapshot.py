@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tabellion.engine import roster, sql
+from tabellion.engine import register, roster, sql
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import DeclarationError, StoreError
 from tabellion.engine.gate_row import gate_closure
@@ -94,14 +94,15 @@ async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, not
 async def waiting(store: Store) -> dict[str, int]:
     """How many rows of each queue are not due yet."""
     rows = await store.database.fetch(
-        f"SELECT queue, count(*) AS n FROM tabellion_attempts WHERE retry_at > {NOW} GROUP BY queue"
+        f"""SELECT queue, count(*) AS n FROM {register.attempts_by("due", store.dialect)}
+WHERE retry_at > {NOW} GROUP BY queue"""
     )
     return {row["queue"]: int(row["n"]) for row in rows}
 
 
 async def _spent(store: Store) -> dict[str, float]:
     rows = await store.database.fetch(
-        f"""SELECT queue, sum(cost) AS cost FROM tabellion_attempts
+        f"""SELECT queue, sum(cost) AS cost FROM {register.attempts_by("settled", store.dialect)}
 WHERE cost IS NOT NULL AND settled_at > {sql.later("-86400.0", store.dialect)} GROUP BY queue"""
     )
     return {row["queue"]: float(row["cost"]) for row in rows}

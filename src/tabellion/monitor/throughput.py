@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tabellion.engine import sql
+from tabellion.engine import register, sql
 from tabellion.engine.store import Store
 
-SLOT, MINUTE, HOUR, DAY = 10, 60, 3600, 86_400
+SLOT, MINUTE, HOUR, DAY = 5, 60, 3600, 86_400
 LATE = 20.0  #: seconds after which nothing more is committed with an earlier time: no statement may take longer
 RECENT = 180  #: seconds of which single slots are kept
 MINUTES, HOURS, DAYS = 60, 24, 30  #: how far back each series goes
@@ -65,14 +65,15 @@ class Throughput:
         """Asks for what is new."""
         self.now = await self._store.now()
         if self._edge is None or self.now - self._edge > HOUR:
-            self._begin()
+            await self._begin()
         await self._count_newest()
         await self._count_past()
 
-    def _begin(self) -> None:
+    async def _begin(self) -> None:
         """The newest slots are counted now; the past is listed, nearest first, to be counted little by little."""
-        self._edge = edge = int((self.now - LATE) // SLOT) * SLOT
-        self._slots, self._minutes, self._hours, self._days = {}, {}, {}, {}
+        edge = int((self.now - LATE) // SLOT) * SLOT
+        self._slots = await self._counted(edge - RECENT, edge, SLOT)
+        self._edge, self._minutes, self._hours, self._days = edge, {}, {}, {}
         self._past = deque(
             [
                 (self._minutes, MINUTE, (edge // MINUTE - MINUTES) * MINUTE, edge),
@@ -118,11 +119,10 @@ class Throughput:
         number = f"floor({sql.epoch('settled_at', d)} / {length})"
         if d == "sqlite":
             number = f"CAST(settled_at / {length} AS INTEGER)"
-        # Left to itself SQLite would read all of it in the order of the key, to spare itself the sorting.
-        table = "tabellion_attempts" + (" INDEXED BY tabellion_attempts_settled" if d == "sqlite" else "")
         until = f"AND settled_at < {edge.format('$2')}" if before is not None else ""
         rows = await self._store.database.fetch(
-            f"""SELECT queue, {number} AS number, outcome, count(*) AS n, sum(cost) AS cost FROM {table}
+            f"""SELECT queue, {number} AS number, outcome, count(*) AS n, sum(cost) AS cost
+FROM {register.attempts_by("settled", d)}
 WHERE settled_at >= {edge.format("$1")} {until} GROUP BY queue, {number}, outcome""",
             *([float(since)] if before is None else [float(since), float(before)]),
         )
@@ -135,8 +135,8 @@ WHERE settled_at >= {edge.format("$1")} {until} GROUP BY queue, {number}, outcom
 
     def lately(self, seconds: int) -> dict[str, Tally]:
         """Of each queue what was settled in the last so many seconds, at most RECENT, to a slot's precision."""
-        first = (self.now - seconds) // SLOT
-        return _together(tallies for slot, tallies in self._slots.items() if slot > first)
+        first = (self.now - seconds) / SLOT
+        return _together(tallies for slot, tallies in self._slots.items() if slot >= first)
 
     def hour(self) -> dict[str, Tally]:
         """Of each queue what was settled in the last hour, to a minute's precision."""

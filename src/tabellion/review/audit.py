@@ -42,6 +42,9 @@ ACTIONS = {
     "reopened": "a finished item went back to the queue",
     "reprocessed": "the document was put back in line to be read again",
     "deleted": "the document was deleted",
+    "paused": "a queue was paused",
+    "resumed": "a paused queue was opened again",
+    "retried": "failed rows of a queue were put back in line",
 }
 PAGE = 1000  #: entries looked at in one statement
 LONGEST = 2000  #: characters of a reason

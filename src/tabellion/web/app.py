@@ -15,11 +15,16 @@ from starlette.responses import Response
 from tabellion.config import Config, model_gates
 from tabellion.engine.errors import ConfigurationError, StoreError
 from tabellion.engine.guard import Rules
+from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
+from tabellion.monitor.declared import document_queues
+from tabellion.monitor.lookout import Lookout
+from tabellion.monitor.overview import Overview
+from tabellion.pipelines.documents import endpoints
 from tabellion.pipelines.documents import tables as document_tables
 from tabellion.pipelines.documents.settings import Settings, Types
 from tabellion.web import cursors, health, openapi, reference, tables
-from tabellion.web.api import documents, events, files, review, review_fields, users, webhooks
+from tabellion.web.api import documents, events, files, overview, queues, review, review_fields, users, webhooks
 from tabellion.web.auth import Door
 from tabellion.web.headers import Envelope
 from tabellion.web.limits import Limits
@@ -44,6 +49,8 @@ MODULES = (
     documents,
     files,
     webhooks,
+    overview,
+    queues,
     users,
     static,
     door,
@@ -65,13 +72,15 @@ def make_app(
     settings: Settings | None = None,
     others: Sequence[Office] = (),
     limits: Limits | None = None,
+    queues: Sequence[Queue] | None = None,
 ) -> FastAPI:
     """The HTTP application over one environment, and over `others`; each key opens its own environment only.
 
-    The stores are the caller's to close.
+    `queues` are those that can be looked at: without them, those of the document service. The stores are the caller's
+    to close.
     """
     name = environment or config.environments[0].name
-    offices = [Office(name, store, blobs, settings or settings_of(config, blobs, lake)), *others]
+    offices = [Office(name, store, blobs, settings or settings_of(config, blobs, lake), queues), *others]
     if len({office.name for office in offices}) < len(offices):
         raise ConfigurationError("each environment of the application needs a name of its own")
     if len({office.store.url for office in offices}) < len(offices):
@@ -84,19 +93,38 @@ def settings_of(config: Config, blobs: Blobs, lake: Lake) -> Settings:
     return Settings(blobs, lake, Types(config.types), models=model_gates(config))
 
 
+def _look_out(config: Config, offices: Sequence[Office]) -> Store | None:
+    """Has every environment watched; gives the database of the gates, where it is none of those that are served."""
+    served, home = {office.store.url: office.store for office in offices}, config.gates_at
+    elsewhere = home.store() if home is not None and home.url not in served else None
+    for office in offices:
+        seen = office.queues if office.queues is not None else document_queues(office.settings)
+        gates_at = elsewhere or (served[home.url] if home is not None else office.store)
+        office.lookout = Lookout(
+            Overview(office.name, office.store, seen, gate_settings=config.gates, gates_at=gates_at)
+        )
+    return elsewhere
+
+
 def _assembled(config: Config, offices: Sequence[Office], limits: Limits) -> FastAPI:
+    gates_at = _look_out(config, offices)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         for office in offices:
             try:
                 await document_tables.prepare(office.store)
                 await tables.prepare(office.store)
+                await endpoints.prepare(office.store)
             except StoreError:
                 continue  # it is asked again at each request; /readyz tells
         yield
         app.state.closing.set()
         for office in offices:
             await office.updates.close()
+            await office.lookout.close()
+        if gates_at is not None:
+            await gates_at.close()
         await app.state.pictures.close()
 
     from tabellion import __version__  # the package is above this module

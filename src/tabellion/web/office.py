@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
+from tabellion.monitor.lookout import Lookout
 from tabellion.pipelines.documents.blobs import Blobs
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.web.updates import Updates
@@ -18,7 +21,9 @@ class Office:
     store: Store
     blobs: Blobs
     settings: Settings
+    queues: Sequence[Queue] | None = None  #: what can be looked at; None: those of the document service
     updates: Updates = field(init=False)
+    lookout: Lookout = field(init=False)  #: made with the application, which knows its gates
 
     def __post_init__(self) -> None:
         self.updates = Updates(self.store)

@@ -79,7 +79,19 @@ PEOPLE: Policy = {
     ("POST", "/api/users/{id}/link"): Role.ADMIN,
 }
 
-MONITOR: Policy = {}
+MONITOR: Policy = {
+    ("GET", "/api/overview"): Role.VIEWER,
+    ("GET", "/api/overview/events"): Role.VIEWER,
+    ("GET", "/api/workers"): Role.VIEWER,
+    ("GET", "/api/gates"): Role.VIEWER,
+    ("GET", "/api/queues"): Role.VIEWER,
+    ("GET", "/api/queues/{name}"): Role.VIEWER,
+    ("GET", "/api/queues/{name}/rows"): Role.VIEWER,
+    ("GET", "/api/queues/{name}/errors"): Role.VIEWER,
+    ("POST", "/api/queues/{name}/pause"): Role.OPERATOR,
+    ("POST", "/api/queues/{name}/resume"): Role.OPERATOR,
+    ("POST", "/api/queues/{name}/retry"): Role.OPERATOR,
+}
 
 DOOR_PAGES: Policy = {
     ("GET", "/static/{file}"): OPEN,

@@ -69,6 +69,7 @@ CODES: dict[str, str] = {
     "file_gone": "the document's file is not kept any more",
     "range_unsatisfiable": "the file has no such bytes",
     "too_many_streams": "too many event streams are open",
+    "queue_unusable": "the table of a queue is not as the queue is declared",
     "database_unreachable": "the database does not answer",
     "server_stopping": "the server is going down",
     "unexpected": "something went wrong here that should not",

@@ -1,0 +1,77 @@
+"""/api/overview: everything the dashboard shows, once or as it changes; /api/workers and /api/gates are parts of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response, StreamingResponse
+
+from tabellion.engine.values import json_text
+from tabellion.web import monitor_shapes as shapes
+from tabellion.web.api.documents import answer
+from tabellion.web.api.events import HEARTBEAT, LOOK, MEDIA, STREAM
+from tabellion.web.office import Office
+from tabellion.web.routing import Guarded
+
+router = APIRouter(route_class=Guarded, tags=["monitor"])
+
+
+@router.get("/api/overview", response_model=shapes.OverviewPicture, summary="Everything at a glance")
+async def overview(request: Request) -> Response:
+    """Queues, workers, gates, spend, the SLA of review and what was settled, in one document."""
+    office: Office = request.state.office
+    return answer(await office.lookout.picture())
+
+
+@router.get("/api/workers", response_model=shapes.Workers, summary="List workers")
+async def workers(request: Request) -> Response:
+    """The workers that live, and those that ended within the hour."""
+    return await _part(request, "workers")
+
+
+@router.get("/api/gates", response_model=shapes.Gates, summary="List gates")
+async def gates(request: Request) -> Response:
+    """What stands before the models: rate, breaker, budget, and whether calls go."""
+    return await _part(request, "gates")
+
+
+async def _part(request: Request, name: str) -> Response:
+    office: Office = request.state.office
+    picture = await office.lookout.picture()
+    return answer({"at": picture["at"], name: picture[name]})
+
+
+@router.get("/api/overview/events", responses=STREAM, response_class=Response, summary="Watch everything")
+async def watch(request: Request) -> Response:
+    """An event `overview` with the whole document, again when it changed; `trouble` while the database is away."""
+    office: Office = request.state.office
+    streams = request.app.state.streams
+    streams.check(request.state.holder.id)
+
+    async def told() -> AsyncIterator[str]:
+        with streams.counted(request.state.holder.id):
+            async for text in _events(request, office):
+                yield text
+
+    return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=MEDIA)
+
+
+async def _events(request: Request, office: Office) -> AsyncIterator[str]:
+    yield "retry: 2000\n\n"
+    spoke = time.monotonic()
+    async with office.lookout.watch() as one:
+        while not request.app.state.closing.is_set():
+            news = await one.next(LOOK)
+            if news is not None:
+                yield _event(news)
+                spoke = time.monotonic()
+            elif time.monotonic() - spoke > HEARTBEAT:
+                yield ": alive\n\n"
+                spoke = time.monotonic()
+
+
+def _event(news: dict[str, Any]) -> str:
+    return f"event: {'trouble' if 'problem' in news else 'overview'}\ndata: {json_text(news)}\n\n"

@@ -1,0 +1,201 @@
+"""/api/queues: what waits, runs, is done and has failed; pause, resume, and try again."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from tabellion.engine import controls
+from tabellion.engine.declaration import Bound
+from tabellion.engine.errors import DeclarationError
+from tabellion.engine.queue import Queue
+from tabellion.monitor import failures
+from tabellion.monitor import rows as listing
+from tabellion.monitor.fingerprint import DIGITS
+from tabellion.pipelines.documents.lookup import iso
+from tabellion.review import audit
+from tabellion.web import cursors
+from tabellion.web import monitor_shapes as shapes
+from tabellion.web.api.documents import answer
+from tabellion.web.office import Office
+from tabellion.web.openapi import body_of
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.validation import Strict, Whole, parsed
+
+router = APIRouter(route_class=Guarded, tags=["monitor"])
+logger = logging.getLogger("tabellion.web")
+Name = Annotated[str, Path(min_length=1, max_length=200, description="The queue's name.")]
+Key = Annotated[str, Field(min_length=1, max_length=200)]
+PAGES = {"documents": "/documents/{}", "review_items": "/review/{}"}  #: the page about a row, by its table
+TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")
+_KEYS = {
+    "integer": re.compile(r"-?[0-9]{1,18}"),
+    "uuid": re.compile(r"[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"),
+}
+
+
+class Pause(Strict):
+    """Why a queue is paused."""
+
+    reason: str = Field(default="", max_length=500, description="Shown to whoever wonders.")
+
+
+class Retry(Strict):
+    """Which failed rows are to be tried again: those of one fingerprint, or those of these keys."""
+
+    fingerprint: str | None = Field(default=None, pattern=f"^[0-9a-f]{{{DIGITS}}}$")
+    keys: list[Key] | None = Field(default=None, min_length=1, max_length=1000)
+
+
+@router.get("/api/queues", response_model=shapes.Queues, summary="List queues")
+async def queues(request: Request) -> Response:
+    """Every queue with its counts, how old its oldest row is, and what it has settled lately."""
+    office: Office = request.state.office
+    picture = await office.lookout.picture()
+    return answer({"at": picture["at"], "queues": picture["queues"]})
+
+
+@router.get("/api/queues/{name}", response_model=shapes.QueuePicture, summary="Look at a queue")
+async def show(request: Request, name: Name) -> Response:
+    """One of them."""
+    office: Office = request.state.office
+    queue = _found(office, name)
+    picture = await office.lookout.picture()
+    return answer(next(one for one in picture["queues"] if one["name"] == queue.name))
+
+
+@router.get("/api/queues/{name}/rows", response_model=shapes.QueueRows, summary="List the rows of a state")
+async def rows(
+    request: Request,
+    name: Name,
+    state: Annotated[listing.Place, Query(description="`waiting`: ready, and not due yet.")] = "ready",
+    cursor: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    limit: Annotated[Whole, Query(ge=1, le=200, description="Rows on one page.")] = 50,
+) -> Response:
+    """Rows with what the register knows of them: in the order of the line, or the last key first."""
+    office: Office = request.state.office
+    queue = _found(office, name)
+    await _bound(office, queue)
+    question = {"queue": name, "state": state}
+    key = request.app.state.cursor_key
+    after = cursors.place(key, office.name, question, cursor) if cursor is not None else None
+    try:
+        page, following = await listing.rows(office.store, queue, state, after, limit)
+    except listing.Moved:
+        raise Problem(
+            422, "cursor_invalid", "the row that this page begins after is gone", field="cursor",
+            expected="a cursor of rows that are there", fix="begin again without a cursor",
+        ) from None  # fmt: skip
+    onward = cursors.made(key, office.name, question, following) if following is not None else None
+    return answer({"rows": [_row(queue, row) for row in page], "next": onward})
+
+
+@router.get("/api/queues/{name}/errors", response_model=shapes.ErrorGroups, summary="Failed rows by what went wrong")
+async def errors(request: Request, name: Name) -> Response:
+    """One group for each fingerprint: the error without what differs from row to row, as ids, numbers and paths."""
+    office: Office = request.state.office
+    queue = _found(office, name)
+    await _bound(office, queue)
+    found = await failures.groups(office.store, queue)
+    told = [group | {"first_at": iso(group["first_at"]), "last_at": iso(group["last_at"])} for group in found["groups"]]
+    return answer(found | {"groups": told})
+
+
+@router.post(
+    "/api/queues/{name}/pause", response_model=shapes.Paused, openapi_extra=body_of(Pause, required=False),
+    summary="Pause a queue",
+)  # fmt: skip
+async def pause(request: Request, name: Name) -> Response:
+    """No worker claims from it any more; jobs that run go on."""
+    office: Office = request.state.office
+    queue = _found(office, name)
+    wanted = await parsed(request, Pause, request.app.state.limits, empty=True)
+    await controls.pause(office.store, queue, wanted.reason)
+    await _record(request, "paused", queue, reason=wanted.reason)
+    return answer({"queue": queue.name, "paused": True, "reason": wanted.reason or None})
+
+
+@router.post("/api/queues/{name}/resume", response_model=shapes.Paused, summary="Resume a queue")
+async def resume(request: Request, name: Name) -> Response:
+    """Workers claim from it again."""
+    office: Office = request.state.office
+    queue = _found(office, name)
+    await controls.resume(office.store, queue)
+    await _record(request, "resumed", queue)
+    return answer({"queue": queue.name, "paused": False, "reason": None})
+
+
+@router.post(
+    "/api/queues/{name}/retry", response_model=shapes.Retried, openapi_extra=body_of(Retry), summary="Try rows again"
+)
+async def retry(request: Request, name: Name) -> Response:
+    """Failed rows are ready again, with all counters reset; the answer says how many."""
+    office: Office = request.state.office
+    queue = _found(office, name)
+    wanted = await parsed(request, Retry, request.app.state.limits)
+    if (wanted.fingerprint is None) == (wanted.keys is None):
+        raise Problem(422, "value_invalid", "say which rows: by fingerprint or by keys", field="/fingerprint",
+                      expected="either fingerprint or keys", fix="give one of the two")  # fmt: skip
+    bound = await _bound(office, queue)
+    if wanted.fingerprint is not None:
+        count = await failures.retry(office.store, queue, wanted.fingerprint)
+    else:
+        _check_keys(bound, wanted.keys or [])
+        count = await controls.restart(office.store, queue, wanted.keys)
+    await _record(request, "retried", queue, rows=count, fingerprint=wanted.fingerprint, keys=wanted.keys)
+    return answer({"queue": queue.name, "retried": count})
+
+
+def _found(office: Office, name: str) -> Queue:
+    for queue in office.lookout.overview.queues:
+        if queue.name == name:
+            return queue
+    raise Problem(404, "not_found", "there is no such queue", field="name", fix="GET /api/queues lists them")
+
+
+async def _bound(office: Office, queue: Queue) -> Bound:
+    try:
+        return await office.store.bind(queue)
+    except DeclarationError as error:
+        problems = "; ".join(problem.what for problem in error.problems)
+        raise Problem(409, "queue_unusable", problems, fix="correct its declaration, or its table") from None
+
+
+def _check_keys(bound: Bound, keys: list[str]) -> None:
+    """Refuses what the key's column would not take: the database would refuse all of them with it."""
+    pattern = _KEYS.get(bound.key.family)
+    for place, key in enumerate(keys):
+        if "\x00" in key or (pattern is not None and not pattern.fullmatch(key)):
+            raise Problem(422, "value_invalid", "this is no key of that table", field=f"/keys/{place}",
+                          expected=f"a key of type {bound.key.type}")  # fmt: skip
+
+
+def _row(queue: Queue, row: dict[str, Any]) -> dict[str, Any]:
+    attempt, page = row["attempt"], PAGES.get(queue.table)
+    mirrors = {
+        name: iso(value) if name in listing.TIMES and isinstance(value, int | float) else value
+        for name, value in row["mirrors"].items()
+    }
+    if mirrors.get("error") is not None:
+        mirrors["error"] = row["error"]
+    return row | {
+        "url": page.format(row["key"]) if page else None,
+        "mirrors": mirrors,
+        "attempt": None if attempt is None else attempt | {name: iso(attempt[name]) for name in TIMES},
+    }
+
+
+async def _record(request: Request, action: str, queue: Queue, *, reason: str = "", **facts: Any) -> None:
+    """Keeps who did it, and has everybody who watches see it."""
+    office: Office = request.state.office
+    said = {name: value for name, value in facts.items() if value is not None}
+    entry = audit.Entry(action, request.state.holder.actor, reason=reason or None, more={"queue": queue.name, **said})
+    await office.store.database.transact([audit.bound(office.store.dialect, entry)])
+    logger.info("%s: %s %s", request.state.holder.actor, action, queue.name)
+    office.lookout.forget(queue.name)

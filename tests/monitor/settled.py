@@ -1,0 +1,24 @@
+"""Work of the past, put through the moves that make it: claimed and settled, one job at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabellion import Queue, Store
+from tabellion.engine.settlement import Outcome, Settlement
+from tests.engine.tables import claim_one
+
+
+async def settle(store: Store, queue: Queue, outcome: Outcome = "done", **options: Any) -> str:
+    """Claims the next row and ends it so; its key."""
+    job = await claim_one(store, queue)
+    job.cost = options.pop("cost", None)
+    [verdict] = await store.settle([Settlement(job, outcome, **options)])
+    assert verdict.accepted
+    return job.text_key
+
+
+async def fail(store: Store, queue: Queue, *errors: str) -> None:
+    """Fails the next rows, each with an error of its own."""
+    for error in errors:
+        await settle(store, queue, "failed", error=error)

@@ -1,0 +1,66 @@
+"""How many rows of a queue are in each state."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion import Queue, Store
+from tabellion.monitor import counting
+from tabellion.monitor.counting import counts
+from tabellion.monitor.pace import Pace
+from tabellion.testing import Clock
+from tests.engine.tables import asynchronous, claim_one, run, tasks
+from tests.monitor.settled import fail, settle
+
+
+@asynchronous
+async def test_every_state_is_counted(store: Store) -> None:
+    """With those that run outside the register."""
+    queue = await tasks(store, 10)
+    await settle(store, queue)
+    await fail(store, queue, "bad", "worse")
+    await claim_one(store, queue)
+    await run(store, "UPDATE tasks SET status = 'working' WHERE id = 10")
+    found = await counts(store, queue, Pace())
+    assert (found.ready, found.running, found.done, found.failed, found.foreign) == (5, 2, 1, 2, 1)
+    assert (found.more, found.oldest_at, found.problem) == ([], None, None)
+
+
+@asynchronous
+async def test_counting_ends_somewhere(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has more rows than are counted is said to have more."""
+    monkeypatch.setattr(counting, "MOST", 3)
+    queue = await tasks(store, 5)
+    await settle(store, queue)
+    found = await counts(store, queue, Pace())
+    assert (found.ready, found.done, found.more) == (3, 1, ["ready"])
+
+
+@asynchronous
+async def test_the_oldest_ready_row_is_told(store: Store, clock: Clock) -> None:
+    """By `created_at`, whatever the order of the line and the type of the column; those not ready do not count."""
+    types = {"sqlite": ("REAL", "TEXT", "TIMESTAMP"), "postgresql": ("timestamptz", "timestamp", "double precision")}
+    await store.open()
+    for number, kind in enumerate(types[store.dialect]):
+        name = f"things{number}"
+        await run(store, f"CREATE TABLE {name} (id integer PRIMARY KEY, status text, created_at {kind})")
+        queue = Queue(name, ready="new", running="r", done="d", failed="f", order="id")
+        assert (await counts(store, queue, Pace())).oldest_at is None
+        moment = "'2026-03-01 12:00:00+00'" if "time" in kind.lower() or kind == "TEXT" else "1772366400"
+        if store.dialect == "sqlite":
+            moment = moment.replace("+00", "")
+        later = moment.replace("12:00", "13:00").replace("1772366400", "1772370000")
+        await run(
+            store,
+            f"INSERT INTO {name} VALUES (1, 'new', {later}), (2, 'new', {moment}), (3, 'd', NULL), (4, 'new', NULL)",
+        )
+        assert (await counts(store, queue, Pace())).oldest_at == pytest.approx(1_772_366_400.0, abs=1.0), kind
+
+
+@asynchronous
+async def test_a_table_that_is_not_as_declared_is_a_sentence(store: Store) -> None:
+    """The other queues are counted all the same."""
+    await store.open()
+    found = await counts(store, Queue("nowhere", ready=1, running=2, done=3, failed=4), Pace())
+    assert found.problem is not None
+    assert "nowhere" in found.problem

@@ -1,0 +1,110 @@
+"""One look for everybody who watches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from tabellion import Store
+from tabellion.engine import controls
+from tabellion.engine.errors import Unreachable
+from tabellion.monitor.lookout import Lookout
+from tabellion.monitor.overview import Overview
+from tests.engine.tables import asynchronous, tasks
+from tests.monitor.settled import settle
+
+
+class Counted(Overview):
+    """Counts its looks, and fails when told to."""
+
+    looks = 0
+    down = False
+
+    async def look(self) -> dict[str, Any]:
+        """One more."""
+        self.looks += 1
+        if self.down:
+            raise Unreachable("gone")
+        return await super().look()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits for it."""
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@asynchronous
+async def test_many_watchers_are_told_by_one_look(store: Store) -> None:
+    """Each begins with how things stand, is told what changed, and nothing while nothing does."""
+    queue = await tasks(store, 3)
+    overview = Counted("prod", store, [queue])
+    lookout = Lookout(overview, every=0.01)
+    async with lookout.watch() as one, lookout.watch() as other:
+        for watch in (one, other):
+            first = await watch.next(10)
+            assert first is not None
+            assert first["queues"][0]["done"] == 0
+        looked = overview.looks
+        await until(lambda: overview.looks > looked + 2)
+        assert await one.next(0.01) is None
+        await settle(store, queue)
+        for watch in (one, other):
+            told = await watch.next(10)
+            assert told is not None
+            assert told["queues"][0]["done"] == 1
+        async with lookout.watch() as late:
+            assert await late.next(10) is not None
+    task = lookout._task
+    assert task is not None
+    await until(task.done)  # nobody watches
+    async with lookout.watch() as again:
+        assert await again.next(10) is not None
+    await lookout.close()
+
+
+@asynchronous
+async def test_a_question_within_a_moment_is_answered_from_the_last_look(store: Store) -> None:
+    """Many who ask at once cost one look; whoever changed something sees it."""
+    queue = await tasks(store, 3)
+    overview = Counted("prod", store, [queue])
+    lookout = Lookout(overview, every=1000.0)
+    pictures = await asyncio.gather(*(lookout.picture() for _ in range(20)))
+    assert overview.looks == 1
+    assert all(picture is pictures[0] for picture in pictures)
+    await controls.pause(store, queue, "lunch")
+    assert (await lookout.picture())["queues"][0]["paused"] is False
+    lookout.forget(queue.name)
+    assert (await lookout.picture())["queues"][0]["paused"] is True
+    assert overview.looks == 2
+
+
+@asynchronous
+async def test_a_change_during_a_look_is_not_hidden_by_it(store: Store) -> None:
+    """A look that began before the change does not answer for after it."""
+    queue = await tasks(store, 3)
+    overview = Counted("prod", store, [queue])
+    lookout = Lookout(overview, every=1000.0)
+    looking = asyncio.create_task(lookout.picture())
+    await asyncio.sleep(0)
+    lookout.forget(queue.name)
+    await looking
+    await lookout.picture()
+    assert overview.looks == 2
+
+
+@asynchronous
+async def test_watchers_hear_when_the_database_is_away_and_back(store: Store) -> None:
+    """Trouble is news, and so is its end."""
+    queue = await tasks(store, 3)
+    overview = Counted("prod", store, [queue])
+    lookout = Lookout(overview, every=0.01)
+    async with lookout.watch() as watch:
+        assert "queues" in (await watch.next(10) or {})
+        overview.down = True
+        assert await watch.next(10) == {"problem": "Unreachable"}
+        overview.down = False
+        assert "queues" in (await watch.next(10) or {})
+    await lookout.close()

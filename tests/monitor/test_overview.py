@@ -1,0 +1,91 @@
+"""Everything a dashboard shows, as one document."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tabellion import Queue, Store
+from tabellion.engine import controls, roster
+from tabellion.engine.gate_row import GateRow
+from tabellion.engine.gate_state import GateSettings, News
+from tabellion.monitor.overview import Overview
+from tabellion.pipelines.documents import tables
+from tabellion.testing import Clock
+from tests.engine.tables import asynchronous, claim_one, tasks
+from tests.monitor.settled import fail, settle
+from tests.monitor.test_workers import member
+
+
+@asynchronous
+async def test_a_queue_tells_how_it_stands(store: Store, clock: Clock) -> None:
+    """Counts, what it settled, what stands in its way and who works it."""
+    queue = await tasks(store, 10, uses="gemini", limit=8)
+    await settle(store, queue, cost=0.5)
+    await fail(store, queue, "bad")
+    await settle(store, queue, "retried", error="later", after=100.0)
+    await claim_one(store, queue)
+    await controls.pause(store, queue, "lunch")
+    await GateRow(store, "gemini", GateSettings()).turn(News(refused="bad key"), 0)
+    worker = member("w1")
+    worker.queues = "tasks"
+    await roster.enlist(store, worker)
+    broken = Queue("nowhere", ready=1, running=2, done=3, failed=4)
+    told = await Overview("prod", store, [queue, broken]).look()
+    assert json.loads(json.dumps(told)) == told
+    [mine, other] = told["queues"]
+    assert (mine["ready"], mine["waiting"], mine["running"], mine["done"], mine["failed"]) == (7, 1, 1, 1, 1)
+    assert mine["throughput"] == {"minute": {"done": 1, "failed": 1}, "hour": {"done": 1, "failed": 1}}
+    assert mine["error_rate"] == pytest.approx(2 / 3, abs=0.001)
+    assert (mine["spark"]["done"][-1], mine["spark"]["failed"][-1], len(mine["spark"]["done"])) == (1, 1, 60)
+    assert (mine["paused"], mine["reason"], mine["paused_at"]) == (True, "lunch", told["at"])
+    assert (mine["limit"], mine["workers"], mine["model"]) == (8, 1, "gemini")
+    assert mine["gate"]["state"] == "closed"
+    assert "bad key" in mine["gate"]["reason"]
+    assert mine["states"]["ready"] == "status = 'new'"
+    assert "nowhere" in other["problem"]
+    assert [(gate["name"], gate["state"], gate["queues"]) for gate in told["gates"]] == [
+        ("gemini", "closed", ["tasks"])
+    ]  # fmt: skip
+    assert told["gates"][0]["reopens_at"] > told["at"]
+    assert [one["id"] for one in told["workers"]] == ["w1"]
+    assert told["spend"]["today"] == 0.5
+    assert (told["series"]["minutes"]["done"][-1], told["series"]["hours"]["failed"][-1]) == (1, 1)
+    assert told["sla"] is None
+
+
+@asynchronous
+async def test_the_document_changes_only_when_something_happened(store: Store, clock: Clock) -> None:
+    """Its moments stay the same while time goes on."""
+    await tables.prepare(store)
+    queue = await tasks(store, 3)
+    await settle(store, queue)
+    overview = Overview("prod", store, [queue])
+    before = await overview.look()
+    clock.advance(2.0)
+    after = await overview.look()
+    assert before.pop("at") != after.pop("at")
+    assert before == after
+    assert before["sla"]["open"] == 0
+
+
+@asynchronous
+async def test_live_limits_stand_over_declared_ones(store: Store) -> None:
+    """And a queue that was resumed keeps no reason."""
+    queue = await tasks(store, 1, limit=8)
+    await controls.limit(store, queue, 2)
+    await controls.pause(store, queue, "lunch")
+    await controls.resume(store, queue)
+    [told] = (await Overview("prod", store, [queue]).look())["queues"]
+    assert (told["limit"], told["paused"], told["paused_at"], told["reason"]) == (2, False, None, None)
+
+
+@asynchronous
+async def test_gates_may_be_kept_elsewhere(store: Store, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One database has the gates of all environments."""
+    queue = await tasks(store, 1, uses="gemini")
+    async with Store(f"sqlite:///{tmp_path_factory.mktemp('home')}/gates.db") as home:
+        await GateRow(home, "gemini", GateSettings()).turn(News(refused="bad key"), 0)
+        told = await Overview("dev", store, [queue], gates_at=home).look()
+    assert told["queues"][0]["gate"]["state"] == "closed"

@@ -1,0 +1,105 @@
+"""The rows of a queue in one state, page by page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tabellion import Queue, Store
+from tabellion.monitor.rows import Moved, Place, rows
+from tabellion.testing import Clock
+from tests.engine.tables import asynchronous, claim_one, run, tasks
+from tests.monitor.settled import fail, settle
+
+
+async def paged(store: Store, queue: Queue, place: Place, limit: int = 2) -> list[str]:
+    """The keys of all pages."""
+    found, after = [], None
+    while True:
+        page, after = await rows(store, queue, place, after, limit)
+        found += [row["key"] for row in page]
+        if after is None:
+            return found
+        assert len(page) == limit
+
+
+@asynchronous
+async def test_each_state_is_listed_whole(store: Store, clock: Clock) -> None:
+    """Ready rows in line, running ones by key, done and failed ones the last first, each once."""
+    queue = await tasks(store, 20, order="id")
+    for _ in range(5):
+        await settle(store, queue)
+    await fail(store, queue, *["bad"] * 5)
+    for _ in range(5):
+        await claim_one(store, queue)
+    assert await paged(store, queue, "done") == ["5", "4", "3", "2", "1"]
+    assert await paged(store, queue, "failed") == ["10", "9", "8", "7", "6"]
+    assert await paged(store, queue, "running") == ["11", "12", "13", "14", "15"]
+    assert await paged(store, queue, "ready") == ["16", "17", "18", "19", "20"]
+    assert await paged(store, queue, "waiting") == []
+
+
+@pytest.mark.parametrize("order", ["kind, id", "kind DESC, id", "small DESC, kind, id DESC"])
+@asynchronous
+async def test_the_line_is_listed_in_its_order(store: Store, order: str) -> None:
+    """With equal and empty values in the columns of the order, in either direction, no row is lost or told twice."""
+    queue = await tasks(store, order=order)
+    kinds: list[Any] = ["b", None, "a", "a", None, "c", "b"]
+    await store.add_many(
+        queue, [{"id": number, "kind": kinds[number % 7], "small": [1, None][number % 2]} for number in range(1, 15)]
+    )
+    whole, _ = await rows(store, queue, "ready", None, 100)
+    assert [row["key"] for row in whole] == [job.text_key for job in await store.claim(queue, 100, "w")]
+    await run(store, "UPDATE tasks SET status = 'new'")
+    for limit in (1, 2, 3):
+        assert await paged(store, queue, "ready", limit) == [row["key"] for row in whole]
+
+
+@asynchronous
+async def test_what_waits_is_listed_by_its_time(store: Store, clock: Clock) -> None:
+    """The next to be due first; what is due already does not wait."""
+    queue = await tasks(store, 6, order="id")
+    for seconds in (50.0, 10.0, 30.0, 30.0):
+        await settle(store, queue, "retried", error="later", after=seconds)
+    assert await paged(store, queue, "waiting") == ["2", "3", "4", "1"]
+    clock.advance(20.0)
+    assert await paged(store, queue, "waiting", 1) == ["3", "4", "1"]
+    [first, *_], _ = await rows(store, queue, "waiting", None, 10)
+    assert first["attempt"]["retry_at"] == pytest.approx(clock.at + 10.0)
+
+
+@asynchronous
+async def test_a_row_tells_its_mirrors_and_its_last_attempt(store: Store, clock: Clock) -> None:
+    """Times as seconds since 1970, the error as people read it, the fingerprint of that error."""
+    queue = await tasks(store, 1)
+    await settle(store, queue, "retried", error="first", after=1.0, cost=0.5)
+    clock.advance(2.0)
+    await fail(store, queue, '{"code": "timed_out", "message": "page 3"}')
+    [row], _ = await rows(store, queue, "failed", None, 10)
+    assert row["key"] == "1"
+    assert row["error"] == "timed_out: page 3"
+    assert (row["attempt"]["n"], row["attempt"]["attempt"], row["attempt"]["outcome"]) == (2, 2, "failed")
+    assert row["attempt"]["settled_at"] == pytest.approx(clock.at)
+    assert row["mirrors"]["finished_at"] == pytest.approx(clock.at, abs=0.01)
+    assert row["mirrors"]["worker"] == "w1"
+    assert len(row["fingerprint"]) == 16
+
+
+@asynchronous
+async def test_rows_that_the_register_does_not_know_are_there(store: Store) -> None:
+    """Someone else may have put them into the state."""
+    queue = await tasks(store)
+    await run(store, "INSERT INTO tasks (id, status, error) VALUES (7, 'failed', 'by hand')")
+    [row], _ = await rows(store, queue, "failed", None, 10)
+    assert (row["key"], row["attempt"], row["error"]) == ("7", None, "by hand")
+
+
+@asynchronous
+async def test_a_page_after_a_row_that_is_gone_says_so(store: Store) -> None:
+    """Where the row stood in the line cannot be known any more."""
+    queue = await tasks(store, 3, order="kind, id")
+    _, after = await rows(store, queue, "ready", None, 1)
+    await run(store, "DELETE FROM tasks WHERE id = 1")
+    with pytest.raises(Moved, match="row 1 of tasks is gone"):
+        await rows(store, queue, "ready", after, 1)

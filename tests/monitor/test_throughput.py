@@ -1,0 +1,142 @@
+"""Minutes, hours and days of what was settled."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion import Store
+from tabellion.monitor import throughput
+from tabellion.monitor.snapshot import waiting
+from tabellion.monitor.throughput import DAY, HOUR, MINUTE, Tally, Throughput, line
+from tabellion.testing import Clock
+from tests.engine.tables import asynchronous, tasks, tasks_queue
+from tests.monitor.settled import fail, settle
+
+
+@asynchronous
+async def test_a_look_counts_the_minute_the_hour_and_the_day(store: Store, clock: Clock) -> None:
+    """Each settlement stands in the stretch in which it happened, with what it cost."""
+    queue = await tasks(store, 10)
+    began = clock.at
+    await settle(store, queue, cost=0.5)
+    clock.advance(3 * HOUR)
+    await settle(store, queue, cost=0.25)
+    await fail(store, queue, "bad")
+    clock.advance(5 * MINUTE)
+    await settle(store, queue, "retried", error="worse", after=10.0)
+    await settle(store, queue, "released")
+    seen = Throughput(store)
+    await seen.look()
+    assert seen.whole
+    minutes, hours, days = line(seen.minutes()), line(seen.hours()), line(seen.days())
+    assert (len(minutes), len(hours), len(days)) == (60, 24, 30)
+    assert minutes[-1] == Tally(retried=1)
+    assert minutes[-6] == Tally(1, 1, 0, 0.25)
+    assert hours[-1] == Tally(1, 1, 1, 0.25)
+    assert hours[-4] == Tally(done=1, cost=0.5)
+    assert days[-1] == Tally(2, 1, 1, 0.75)
+    assert sum(one.done + one.failed + one.retried for one in [*minutes, *hours, *days]) == 3 + 4 + 4
+    assert seen.hour()["tasks"] == Tally(1, 1, 1, 0.25)
+    assert seen.hour()["tasks"].error_rate == pytest.approx(2 / 3)
+    assert seen.first(HOUR, 24) == began - 20 * HOUR
+
+
+@asynchronous
+async def test_later_looks_add_what_is_new(store: Store, clock: Clock) -> None:
+    """However often it looks, each settlement counts once; what is long ago drops out."""
+    queue = await tasks(store, 200)
+    seen = Throughput(store)
+    for _ in range(100):
+        await settle(store, queue, cost=0.125)
+        await seen.look()
+        await seen.look()
+        clock.advance(7.0)
+    await seen.look()
+    fresh = Throughput(store)
+    await fresh.look()
+    for one in (seen, fresh):
+        assert line(one.days())[-1].done == 100
+        assert line(one.hours())[-1].done == 100
+        assert sum(tally.done for tally in line(one.minutes())) == 100
+        assert line(one.days())[-1].cost == 12.5
+    assert line(seen.minutes()) == line(fresh.minutes())
+    assert seen.lately(60)["tasks"].done == fresh.lately(60)["tasks"].done == 8
+    clock.advance(59 * MINUTE)
+    await seen.look()
+    assert "tasks" not in seen.lately(60)
+    assert 0 < sum(tally.done for tally in line(seen.minutes())) < 100
+    clock.advance(25 * HOUR)
+    await seen.look()
+    assert sum(tally.done for tally in line(seen.hours())) == 0
+    assert [tally.done for tally in line(seen.days())][-2:] == [100, 0]
+
+
+@asynchronous
+async def test_what_is_committed_late_is_not_missed(store: Store, clock: Clock) -> None:
+    """A settlement becomes visible a while after its time: the slots of the last seconds are counted again."""
+    queue = await tasks(store, 2)
+    seen = Throughput(store)
+    await seen.look()
+    clock.advance(100.0)
+    await settle(store, queue)
+    clock.advance(throughput.LATE - 1.0)
+    await seen.look()
+    clock.advance(-throughput.LATE + 1.0)
+    await settle(store, queue)
+    clock.advance(throughput.LATE)
+    await seen.look()
+    assert seen.hour()["tasks"].done == 2
+
+
+@asynchronous
+async def test_the_past_comes_little_by_little(store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where counting all of it would take long, the first look does not wait for it."""
+    queue = await tasks(store, 2)
+    await settle(store, queue)
+    clock.advance(3 * DAY)
+    await settle(store, queue)
+    monkeypatch.setattr(throughput, "PATIENCE", 0.0)
+    seen = Throughput(store)
+    await seen.look()
+    assert not seen.whole
+    assert line(seen.minutes())[-1].done == 1
+    monkeypatch.undo()
+    await seen.look()
+    assert seen.whole
+    assert [tally.done for tally in line(seen.days())][-4:] == [1, 0, 0, 1]
+
+
+@asynchronous
+async def test_queues_are_counted_apart(store: Store, clock: Clock) -> None:
+    """One line for each, and one for all together."""
+    queue = await tasks(store, 2)
+    other = tasks_queue(name="other", ready="parked", running="w2", done="d2", failed="f2")
+    await store.add(other, id=10)
+    await settle(store, queue)
+    await settle(store, other)
+    seen = Throughput(store)
+    await seen.look()
+    minutes = seen.minutes()
+    assert [line(minutes, name)[-1].done for name in ("tasks", "other", "nobody", None)] == [1, 1, 0, 2]
+
+
+@asynchronous
+async def test_the_questions_use_their_index(store: Store) -> None:
+    """Neither what was settled lately nor what waits is looked for in all of history."""
+    await store.open()
+    told: list[str] = []
+    ask = store.database.fetch
+    begin = "EXPLAIN QUERY PLAN" if store.dialect == "sqlite" else "EXPLAIN"
+    first = [("SET LOCAL enable_seqscan = off", ())] if store.dialect == "postgresql" else []  # all is small here
+
+    async def fetch(text: str, *values: object) -> list[dict[str, object]]:
+        if "tabellion_attempts" in text:
+            told.append(str(await store.database.transact([*first, (f"{begin} {text}", values)])))
+        return await ask(text, *values)
+
+    store.database.fetch = fetch  # type: ignore[method-assign]
+    await Throughput(store).look()
+    await waiting(store)
+    assert len(told) > 2
+    assert all("tabellion_attempts_settled" in plan for plan in told[:-1]), told
+    assert "tabellion_attempts_due" in told[-1]

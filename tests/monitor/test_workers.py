@@ -1,0 +1,37 @@
+"""The workers of a database as people look at them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion import Store
+from tabellion.engine import roster
+from tabellion.engine.roster import Member
+from tabellion.monitor.workers import REMEMBERED, workers
+from tabellion.testing import Clock
+from tests.engine.tables import asynchronous
+
+
+def member(name: str) -> Member:
+    return Member(name, "host", 1, f"boot of {name}", "0.1", "documents,webhooks", 4, busy=2, done=7)
+
+
+@asynchronous
+async def test_workers_live_end_or_are_lost(store: Store, clock: Clock) -> None:
+    """Those that live first; one that says nothing for a while is lost; after an hour it is forgotten."""
+    began = clock.at
+    await roster.enlist(store, member("silent"))
+    await roster.enlist(store, member("ended"))
+    await roster.leave(store, "ended", "was stopped")
+    clock.advance(roster.ALIVE + 1)
+    await roster.enlist(store, member("busy"))
+    await roster.beat(store, member("busy"))
+    found = await workers(store)
+    assert {one["id"]: one["state"] for one in found} == {"busy": "alive", "silent": "lost", "ended": "stopped"}
+    assert found[0]["id"] == "busy"
+    assert (found[0]["queues"], found[0]["busy"], found[0]["slots"]) == (["documents", "webhooks"], 2, 4)
+    assert found[0]["seen_at"] == pytest.approx(clock.at)
+    ended = next(one for one in found if one["id"] == "ended")
+    assert (ended["ending"], ended["stopped_at"]) == ("was stopped", pytest.approx(began))
+    clock.advance(REMEMBERED - roster.ALIVE)
+    assert [one["id"] for one in await workers(store)] == ["busy"]

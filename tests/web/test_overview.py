@@ -1,0 +1,82 @@
+"""/api/overview: everything the dashboard shows, once or as it changes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tabellion.engine import roster
+from tabellion.engine.environment import Environment
+from tabellion.engine.gate_row import GateRow
+from tabellion.engine.gate_state import GateSettings, News
+from tests.models.bills import bill
+from tests.monitor.test_workers import member
+from tests.web.live import Live, live, problem
+from tests.web.test_events import data, listening
+
+EVENTS = "/api/overview/events"
+
+
+def test_everything_is_told_at_once(web_any: Live) -> None:
+    """Its parts are what the other addresses tell."""
+    web_any.upload(bill())
+    web_any.store("prod", lambda store: roster.enlist(store, member("w1")))
+    gate = News(ok=1, spent=0.25)
+    web_any.store("prod", lambda store: GateRow(store, "gemini", GateSettings()).turn(gate, 0))
+    viewer = web_any.key("viewer")
+    whole = web_any.get("/api/overview", key=viewer).json()
+    assert whole["environment"] == "prod"
+    assert [one["id"] for one in whole["workers"]] == ["w1"]
+    assert [(one["name"], one["spent"]) for one in whole["gates"]] == [("gemini", 0.25)]
+    assert (whole["sla"]["open"], whole["spend"]["today"]) == (0, 0)
+    assert len(whole["series"]["minutes"]["done"]) == 60
+    assert len(whole["series"]["hours"]["done"]) == 24
+    assert web_any.get("/api/workers", key=viewer).json()["workers"][0]["state"] == "alive"
+    assert web_any.get("/api/gates", key=viewer).json()["gates"] == whole["gates"]
+
+
+def test_changes_are_told_as_they_come(web_any: Live) -> None:
+    """The whole document first, then again when something has happened."""
+    with listening(web_any, EVENTS) as stream:
+        assert next(stream) == {"retry": "2000"}
+        first = next(stream)
+        assert first["event"] == "overview"
+        assert data(first)["queues"][0]["ready"] == 0
+        web_any.upload(bill())
+        told = next(stream)
+        while data(told)["queues"][0]["ready"] == 0:
+            told = next(stream)
+        assert data(told)["queues"][0]["ready"] == 1
+
+
+def test_two_servers_tell_the_same(web_any: Live) -> None:
+    """What one of them is asked to do is seen by who watches the other: all of it is in the database."""
+    with live(web_any.folder / "second", web_any.urls) as other, listening(other, EVENTS) as stream:
+        next(stream)
+        assert data(next(stream))["queues"][0]["paused"] is False
+        web_any.ask("POST", "/api/queues/documents/pause", json={"reason": "lunch"})
+        told = data(next(stream))
+        while not told["queues"][0]["paused"]:
+            told = data(next(stream))
+        assert told["queues"][0]["reason"] == "lunch"
+
+
+def test_environments_are_watched_apart(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each key sees its own queues; gates are those of their home, also where it is not served."""
+    folder = tmp_path_factory.mktemp("apart")
+    urls = {name: f"sqlite:///{folder}/{name}.db" for name in ("prod", "dev")}
+    home = Environment("home", f"sqlite:///{folder}/home.db")
+
+    async def spend() -> None:
+        async with home.store() as store:
+            await GateRow(store, "gemini", GateSettings()).turn(News(ok=1, spent=2.5), 0)
+
+    asyncio.run(spend())
+    with live(folder, urls, gates_at=home) as web:
+        web.upload(bill(), key=web.key("operator", "prod"))
+        for name, ready in (("prod", 1), ("dev", 0)):
+            told = web.get("/api/overview", key=web.key("viewer", name)).json()
+            assert (told["environment"], told["queues"][0]["ready"]) == (name, ready)
+            assert [one["spent"] for one in told["gates"]] == [2.5]
+        problem(web.get("/api/overview?unknown=1"), 422, "value_unknown")

@@ -1,0 +1,177 @@
+"""/api/queues: what waits, runs, is done and has failed; pause, resume, and try again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tabellion import Queue, Store
+from tabellion.engine.settlement import Settlement
+from tabellion.monitor.declared import document_queues
+from tabellion.review import audit
+from tests.models.bills import bill
+from tests.web.live import Live, problem
+
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+async def fail(store: Store, queue: Queue, errors: list[str]) -> list[str]:
+    """Fails the next rows, each with an error of its own; their keys."""
+    jobs = await store.claim(queue, len(errors), "w1")
+    jobs.sort(key=lambda job: job.text_key)
+    await store.settle([Settlement(job, "failed", error=error) for job, error in zip(jobs, errors, strict=True)])
+    return [job.text_key for job in jobs]
+
+
+def documents(web: Live) -> Queue:
+    """The queue of documents that are read here."""
+    return document_queues(web.app.state.door.offices["prod"].settings)[0]
+
+
+def failed(web: Live, *errors: str) -> list[str]:
+    """Uploads as many documents and fails them."""
+    for number in range(len(errors)):
+        web.upload(bill(f"failing {number} {len(web.keys)}"))
+    return web.store("prod", lambda store: fail(store, documents(web), list(errors)))
+
+
+def of(answer: Any, name: str) -> Any:
+    """One queue of a list."""
+    return next(one for one in answer.json()["queues"] if one["name"] == name)
+
+
+def test_queues_are_listed_with_what_they_hold(web_any: Live) -> None:
+    """Those of the document service; a single one is the same."""
+    one = web_any.upload(bill())
+    answer = web_any.get("/api/queues", key=web_any.key("viewer"))
+    names = [queue["name"] for queue in answer.json()["queues"]]
+    assert names[0] == "documents"
+    assert {"followers", "failures", "webhooks"} <= set(names)
+    mine = of(answer, "documents")
+    assert (mine["ready"], mine["running"], mine["done"], mine["failed"]) == (1, 0, 0, 0)
+    assert mine["oldest_at"] == web_any.get(f"/api/documents/{one['id']}").json()["created_at"]
+    assert mine["paused"] is False
+    assert all(queue["problem"] is None for queue in answer.json()["queues"])
+    assert web_any.get("/api/queues/documents").json()["states"] == mine["states"]
+
+
+def test_rows_of_a_state_are_listed_page_by_page(web_any: Live) -> None:
+    """Each once, with its key, its mirrors, its last attempt and the page about it."""
+    keys = failed(web_any, "row 1: HTTP 503", "row 2: HTTP 503", '{"code": "timed_out", "message": "slow"}')
+    first = web_any.get("/api/queues/documents/rows?state=failed&limit=2").json()
+    second = web_any.get(f"/api/queues/documents/rows?state=failed&limit=2&cursor={first['next']}").json()
+    rows = [*first["rows"], *second["rows"]]
+    assert [row["key"] for row in rows] == sorted(keys, reverse=True)
+    assert second["next"] is None
+    assert rows[0]["error"] == rows[0]["mirrors"]["error"] == "timed_out: slow"
+    assert rows[0]["url"] == f"/documents/{rows[0]['key']}"
+    assert (rows[1]["attempt"]["outcome"], rows[1]["attempt"]["worker"]) == ("failed", "w1")
+    assert rows[1]["attempt"]["settled_at"].endswith("Z")
+    assert rows[1]["mirrors"]["finished_at"].endswith("Z")
+    assert rows[1]["fingerprint"] == rows[2]["fingerprint"] != rows[0]["fingerprint"]
+    assert web_any.get("/api/queues/documents/rows").json() == {"rows": [], "next": None}
+    other = web_any.get(f"/api/queues/documents/rows?state=done&cursor={first['next']}")
+    problem(other, 422, "cursor_invalid")
+    told = problem(web_any.get("/api/queues/documents/rows?state=broken"), 422, "value_invalid")
+    assert told["field"] == "state"
+
+
+def test_errors_are_grouped_and_a_group_is_tried_again(web_any: Live) -> None:
+    """One group for one trouble; its rows, and no others, are ready again."""
+    failed(web_any, f"no file /in/1.pdf {MARKUP}", f"no file /in/x/2.pdf {MARKUP}", "HTTP 500", "HTTP 404")
+    found = web_any.get("/api/queues/documents/errors", key=web_any.key("viewer")).json()
+    assert (found["rows"], found["whole"]) == (4, True)
+    assert [group["count"] for group in found["groups"]] == [2, 1, 1]
+    group = found["groups"][0]
+    assert group["shape"].startswith("no file <path>")
+    assert MARKUP in group["message"]
+    assert group["first_at"] <= group["last_at"]
+    sent = {"fingerprint": group["fingerprint"]}
+    answer = web_any.ask("POST", "/api/queues/documents/retry", json=sent, key=web_any.key("operator"))
+    assert answer.json() == {"queue": "documents", "retried": 2}
+    mine = of(web_any.get("/api/queues"), "documents")
+    assert (mine["ready"], mine["failed"]) == (2, 2)
+    assert web_any.ask("POST", "/api/queues/documents/retry", json=sent).json()["retried"] == 0
+
+
+def test_rows_are_tried_again_by_key(web_any: Live) -> None:
+    """Those that are failed; of others nothing is told."""
+    keys = failed(web_any, "bad", "worse")
+    sent = {"keys": [keys[0], "nobody"]}
+    assert web_any.ask("POST", "/api/queues/documents/retry", json=sent).json()["retried"] == 1
+    assert web_any.get(f"/api/documents/{keys[0]}").json()["status"] == "queued"
+    assert web_any.get(f"/api/documents/{keys[1]}").json()["status"] == "failed"
+
+
+@pytest.mark.parametrize(
+    "sent", [{}, {"keys": ["a"], "fingerprint": "0" * 16}, {"keys": []}, {"fingerprint": "xyz"}, {"keys": [1]},
+             {"keys": ["a"] * 1001}, {"keys": ["a\u0000b"]}, {"all": True}]
+)  # fmt: skip
+def test_what_to_try_again_must_be_said(web: Live, sent: dict[str, Any]) -> None:
+    """Either a fingerprint or keys, as they are written."""
+    answer = web.ask("POST", "/api/queues/documents/retry", json=sent)
+    assert answer.status_code in (400, 422), answer.text
+    assert answer.json()["code"] in ("value_invalid", "value_unknown", "text_nul")
+
+
+def test_a_queue_is_paused_and_resumed(web_any: Live) -> None:
+    """With a reason, seen at once by everybody; nothing is claimed meanwhile."""
+    web_any.upload(bill())
+    operator = web_any.key("operator")
+    answer = web_any.ask("POST", "/api/queues/documents/pause", json={"reason": f"lunch {MARKUP}"}, key=operator)
+    assert answer.json() == {"queue": "documents", "paused": True, "reason": f"lunch {MARKUP}"}
+    mine = of(web_any.get("/api/queues"), "documents")
+    assert (mine["paused"], mine["reason"]) == (True, f"lunch {MARKUP}")
+    assert mine["paused_at"].endswith("Z")
+    claimed = web_any.store("prod", lambda store: store.claim(documents(web_any), 5, "w"))
+    assert claimed == []
+    assert web_any.ask("POST", "/api/queues/documents/resume", key=operator).json()["paused"] is False
+    assert of(web_any.get("/api/queues"), "documents")["paused"] is False
+    assert len(web_any.store("prod", lambda store: store.claim(documents(web_any), 5, "w"))) == 1
+    assert web_any.ask("POST", "/api/queues/documents/pause").json()["reason"] is None
+
+
+def test_who_acted_is_kept(web_any: Live) -> None:
+    """In the chain that nobody can change."""
+    failed(web_any, "bad")
+    web_any.ask("POST", "/api/queues/webhooks/pause", json={"reason": "lunch"})
+    web_any.ask("POST", "/api/queues/webhooks/resume")
+    mark = web_any.get("/api/queues/documents/errors").json()["groups"][0]["fingerprint"]
+    web_any.ask("POST", "/api/queues/documents/retry", json={"fingerprint": mark}, key=web_any.key("operator"))
+    rows = web_any.sql("SELECT n, at, body FROM audit_log ORDER BY n")
+    entries = [one for one in map(audit.told, rows) if one["action"] in ("paused", "resumed", "retried")]
+    assert [(one["actor"], one["action"], one["reason"], one["more"]["queue"]) for one in entries] == [
+        ("key:admin", "paused", "lunch", "webhooks"), ("key:admin", "resumed", None, "webhooks"),
+        ("key:operator", "retried", None, "documents"),
+    ]  # fmt: skip
+    assert entries[-1]["more"] == {"queue": "documents", "rows": 1, "fingerprint": mark}
+    assert web_any.store("prod", audit.verify).whole
+
+
+def test_a_queue_that_is_not_there_is_not_found(web: Live) -> None:
+    """For every question about it."""
+    for method, path in (("GET", ""), ("GET", "/rows"), ("GET", "/errors"), ("POST", "/pause"), ("POST", "/resume"),
+                         ("POST", "/retry")):  # fmt: skip
+        problem(web.ask(method, f"/api/queues/nowhere{path}", json=None), 404, "not_found")
+
+
+def test_a_broken_table_is_told(web_any: Live) -> None:
+    """The list says what is wrong; questions about its rows are refused with the same sentence."""
+    office = web_any.app.state.door.offices["prod"]
+    office.lookout.overview.queues.append(Queue("nowhere", ready=1, running=2, done=3, failed=4))
+    assert "nowhere" in of(web_any.get("/api/queues"), "nowhere")["problem"]
+    for path in ("rows", "errors"):
+        told = problem(web_any.get(f"/api/queues/nowhere/{path}"), 409, "queue_unusable")
+        assert "nowhere" in told["detail"]
+
+
+def test_keys_that_a_table_cannot_have_are_refused(web_any: Live) -> None:
+    """A number is expected where keys are numbers."""
+    web_any.sql("CREATE TABLE mine (id integer PRIMARY KEY, status text)")
+    web_any.sql("INSERT INTO mine VALUES (7, 'f')")
+    queue = Queue("mine", ready="r", running="w", done="d", failed="f")
+    web_any.app.state.door.offices["prod"].lookout.overview.queues.append(queue)
+    told = problem(web_any.ask("POST", "/api/queues/mine/retry", json={"keys": ["7", "x"]}), 422, "value_invalid")
+    assert told["field"] == "/keys/1"
+    assert web_any.ask("POST", "/api/queues/mine/retry", json={"keys": ["7"]}).json()["retried"] == 1
