@@ -35,6 +35,7 @@ def test_a_key_is_made_listed_and_revoked(project: Project) -> None:
     assert row["expires_at"] > row["created_at"]
     shown = project.run("keys", "list").output
     assert "mail room" in shown
+    assert key.id in shown  # on one line: it is to be copied
     assert key.secret not in shown
     assert project.run("keys", "revoke", key.id).exit_code == 0
     assert ask(project.url, lambda store: keys.holder(store, key)) is None

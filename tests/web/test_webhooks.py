@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from tests.models.bills import bill
 from tests.web.live import Live, problem
 
@@ -18,6 +20,7 @@ def test_an_endpoint_lives_from_its_making_to_its_end(web_any: Live) -> None:
     [one] = listed.json()["webhooks"]
     assert (one["id"], one["url"], one["events"]) == (made["id"], made["url"], ["document.completed"])
     assert made["secret"] not in listed.text
+    assert datetime.fromisoformat(one["created_at"]).tzinfo is not None
     document = web_any.upload(bill(), data={"webhook": made["id"]})
     assert web_any.get(document["status_url"]).json()["webhook"] == made["id"]
     assert web_any.ask("DELETE", f"{URL}/{made['id']}").status_code == 204

@@ -74,8 +74,13 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
         output.as_json(rows)
         return
     columns = ("id", "role", "name", "state", "created_at", "expires_at", "last_used_at")
+    for row in rows:
+        row |= {name: row[name][:10] for name in ("created_at", "expires_at") if row[name]}
+        row["last_used_at"] = (row["last_used_at"] or "").replace("T", " ")[:16]
     headings = [column.replace("_at", "").replace("_", " ") for column in columns]
-    output.show(output.table("", headings, [[row[column] for column in columns] for row in rows]))
+    output.show(
+        output.table("", headings, [[row[column] for column in columns] for row in rows], whole=("id", "role", "state"))
+    )
 
 
 @keys.command("revoke")

@@ -17,16 +17,23 @@ def as_json(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
-    """A table for the terminal; numbers stand right, texts are made safe to show."""
+def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[str] = ()) -> Any:
+    """A table for the terminal; numbers stand right, texts are made safe to show.
+
+    Columns in `whole` are never broken over lines: people copy what stands in them.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    shown = Table(
+        title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False,
+        collapse_padding=True,
+    )  # fmt: skip
     for place, heading in enumerate(headings):
         numeric = bool(rows) and all(isinstance(row[place], int | float) or row[place] in ("", None) for row in rows)
-        shown.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+        justify: Any = "right" if numeric else "left"
+        shown.add_column(heading, justify=justify, overflow="fold", no_wrap=heading in whole)
     for row in rows:
         shown.add_row(*(Text(_cell(value)) for value in row))
     return shown

@@ -84,7 +84,7 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
              one["failed"], one["disabled_why"])
             for one in found
         ]  # fmt: skip
-        output.show(output.table("", headings, rows))
+        output.show(output.table("", headings, rows, whole=("endpoint", "pending", "delivered", "failed")))
 
 
 @webhooks.command("rotate")

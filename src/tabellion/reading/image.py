@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from PIL import Image, ImageFile, ImageOps
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
@@ -85,6 +85,10 @@ class Picture:
                 found = re.search(r"(\d+) pixels", str(error))
                 said = f"the image has {int(found[1]):,} pixels" if found else "the image has too many pixels"
                 raise Unreadable("image_too_large", f"{said}; the limit is {self._limits.pixels:,}") from None
+            except UnidentifiedImageError:
+                raise Unreadable(
+                    "image_damaged", f"the image cannot be decoded: it only begins like {self._kind.name}"
+                ) from None
             except BROKEN as error:
                 said = (str(error).splitlines() or [""])[0][:200]
                 raise Unreadable("image_damaged", f"the image cannot be decoded: {said}") from None

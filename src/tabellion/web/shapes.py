@@ -154,6 +154,7 @@ class Endpoint(BaseModel):
     url: str
     events: list[str]
     disabled_why: str | None
+    created_at: str
 
 
 class NewEndpoint(BaseModel):

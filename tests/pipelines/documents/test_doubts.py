@@ -57,6 +57,15 @@ def test_each_doubt_has_its_code(changes: dict[str, Any], code: str) -> None:
     assert codes(reading(**changes)) == [code]
 
 
+@pytest.mark.parametrize(
+    ("confidence", "said"), [(0.5, "0.50"), (0.796, "0.796"), (0.79999, "0.799"), (0.7949, "0.79")]
+)
+def test_what_is_too_little_looks_so(confidence: float, said: str) -> None:
+    """Not 0.80 where 0.8 is wanted."""
+    [doubt] = doubts(reading(fields={**SURE, "total": Field("120.00", confidence)}), SMALL, asked=True)
+    assert doubt["message"] == f"total: {said} sure, 0.8 wanted"
+
+
 def test_a_type_that_was_found_out_may_be_doubted() -> None:
     """One that was asked for is not."""
     one = reading(certainty=0.4)

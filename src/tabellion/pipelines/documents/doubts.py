@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -98,7 +99,7 @@ def _fields(reading: Reading, doctype: DocumentType) -> Iterator[Doubt]:
         if "ungrounded" in field.reasons:
             yield _doubt("ungrounded", f"{one.name}: {REASONS['ungrounded']}", one.name)
         if field.confidence < one.threshold:
-            message = f"{one.name}: {field.confidence:.2f} sure, {one.threshold:.2f} wanted"
+            message = f"{one.name}: {_below(field.confidence, one.threshold)} sure, {one.threshold:.3g} wanted"
             yield _doubt(
                 "low_confidence", message, one.name, confidence=round(field.confidence, 3), threshold=one.threshold
             )
@@ -119,6 +120,12 @@ def _pages(reading: Reading) -> Iterator[Doubt]:
         elif page.quality < POOR:
             message = f"page {page.number} is hard to read: quality {page.quality:.2f}"
             yield _doubt("page_poor", message, page=page.number)
+
+
+def _below(confidence: float, threshold: float) -> str:
+    """A confidence that is below its threshold, in so many digits that it looks so."""
+    shown = f"{confidence:.2f}"
+    return shown if float(shown) < threshold else f"{math.floor(confidence * 1000) / 1000:.3f}"
 
 
 def _doubt(code: str, message: str, *fields: str, **facts: Any) -> Doubt:

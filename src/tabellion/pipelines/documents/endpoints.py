@@ -15,6 +15,7 @@ from tabellion.engine import sql
 from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, TabellionError, Unreachable
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
+from tabellion.pipelines.documents.lookup import iso
 
 EVENTS = ("document.completed", "document.failed", "document.duplicate")
 EVERYTHING = "*"
@@ -152,7 +153,7 @@ async def listing(store: Store) -> list[dict[str, Any]]:
     """Every endpoint without its secrets, oldest first, with how its deliveries stand."""
     await prepare(store)
     return [
-        dict(row) | {"events": json.loads(row["events"])}
+        dict(row) | {"events": json.loads(row["events"]), "created_at": iso(row["created_at"])}
         for row in await store.database.fetch(
             f"""SELECT e.id, e.url, e.events, e.disabled_why, {sql.epoch("e.created_at", store.dialect)} AS created_at,
   (SELECT count(*) FROM webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.status = 'pending') AS pending,
