@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tabellion.engine.errors import Full
 from tabellion.pipelines.documents import lookup
+from tabellion.pipelines.documents.files import NoSpace, Unwritable
+from tabellion.web.headers import _last_resort
 from tests.models.bills import bill
+from tests.pipelines.documents.test_blobs import small_disk
 from tests.web.live import Live, live, problem
 
 SECURITY = {
@@ -89,6 +96,42 @@ def test_a_database_that_does_not_answer_is_told_as_such(broken: Live, monkeypat
     problem(answer, 503, "database_unreachable")
     assert answer.headers["retry-after"] == "5"
     assert "db.internal" not in answer.text
+
+
+@pytest.mark.parametrize("what", ["blobs", "database"])
+def test_a_full_disk_is_told_as_such(tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str) -> None:
+    """507 without a traceback, nothing of the upload is kept, and with room again it is taken."""
+    with small_disk(tmp_path / "disk", 4 << 20):
+        url = f"sqlite:///{tmp_path}/{'disk/' if what == 'database' else ''}p.db"
+        with live(tmp_path / "disk" if what == "blobs" else tmp_path, {"prod": url}) as web:
+            ballast = tmp_path / "disk" / "ballast"
+            web.upload(bill("before"))
+            with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(4096))
+            with caplog.at_level(logging.INFO):
+                answers = [
+                    web.ask("POST", "/api/documents", files={"file": ("a.pdf", bill(f"full {n}"), "application/pdf")})
+                    for n in range(40)
+                ]
+            refused = [answer for answer in answers if answer.status_code != 202]
+            assert refused
+            for answer in refused:
+                problem(answer, 507, "no_space")
+                assert str(tmp_path) not in answer.text
+            assert "Traceback" not in caplog.text
+            ballast.unlink()
+            web.upload(bill("after"))
+
+
+@pytest.mark.parametrize(
+    "error", [NoSpace("/srv/x"), Unwritable("/srv/x"), Full("/srv/x"), OSError(errno.ENOSPC, "no space", "/srv/x")]
+)
+def test_whatever_has_no_room_is_507(error: Exception) -> None:
+    """Whichever part of the service finds out."""
+    told = _last_resort(error, "id")
+    assert (told.status, told.code) == (507, "no_space")
+    assert "/srv" not in str(told.told("id"))
 
 
 def test_keys_and_bodies_are_in_no_log(broken: Live, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,7 @@ TabellionError
     ├── Forbidden           the role lacks a right
     ├── NotMigrated         the register is missing or of another version
     ├── Unreachable         no answer for now; asking again later is right
+    │   └── Full            its disk is full
     └── ValueRefused        a value does not fit its column
 """
 
@@ -96,6 +97,10 @@ class NotMigrated(StoreError):  # noqa: N818 - a state, not a failure
 
 class Unreachable(StoreError):  # noqa: N818 - a state, not a failure
     """The database does not answer; it is asked again later."""
+
+
+class Full(Unreachable):
+    """The database's disk is full: free some space."""
 
 
 class ValueRefused(StoreError):  # noqa: N818 - what the database said

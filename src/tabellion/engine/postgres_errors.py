@@ -8,6 +8,7 @@ from tabellion.engine.errors import (
     Busy,
     ConfigurationError,
     Forbidden,
+    Full,
     NotMigrated,
     StoreError,
     TabellionError,
@@ -62,6 +63,8 @@ def explained(error: Exception, deadline: float) -> Exception:
         return ConfigurationError(BAD_URL)
     if isinstance(error, BUSY):
         return Busy(f"{type(error).__name__}: {text}")
+    if isinstance(error, asyncpg.DiskFullError):
+        return Full(f"{type(error).__name__}: {text}")
     if isinstance(error, GONE):
         return Unreachable(f"{type(error).__name__}: {text}")
     if isinstance(error, asyncpg.PostgresError):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tabellion.engine.errors import NotMigrated, StoreError, Unreachable, ValueRefused
+from tabellion.engine.errors import Full, NotMigrated, StoreError, Unreachable, ValueRefused
 
 Result = TypeVar("Result")
 Connection = sqlite3.Connection
@@ -161,6 +161,8 @@ def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
             return NotMigrated()
         if is_busy(error):
             return Unreachable(f"{path} is busy: another process has held it for more than {deadline:g} s")
+        if _code(error) == sqlite3.SQLITE_FULL:
+            return Full(f"{path}: {text}")
         if _code(error) in _AWAY:
             return Unreachable(f"{path}: {text}")
         return StoreError(f"{path}: {text}")
@@ -171,7 +173,7 @@ def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
     return StoreError(f"{path}: {text}")
 
 
-_AWAY = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_AWAY = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 def _code(error: BaseException) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import re
 import time
@@ -12,12 +13,14 @@ import uuid
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tabellion.engine.errors import Busy, NotMigrated, Unreachable
+from tabellion.engine.errors import Busy, Full, NotMigrated, Unreachable
 from tabellion.monitor.log import printable
+from tabellion.pipelines.documents.files import Unwritable
 from tabellion.web.problems import Problem
 
 logger = logging.getLogger("tabellion.web")
 REQUEST_ID = "X-Request-Id"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 DRAINED, DRAIN_SECONDS = 4_000_000, 1.0
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -119,6 +122,9 @@ class _Body:
 def _last_resort(error: Exception, request_id: str) -> Problem:
     if isinstance(error, Problem):
         return error
+    if isinstance(error, Full | Unwritable) or (isinstance(error, OSError) and error.errno in NO_ROOM):
+        logger.error("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
+        return Problem(507, "no_space", fix="tell the operator; what was sent was not kept")
     if isinstance(error, Unreachable | Busy | NotMigrated):
         logger.warning("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
         return Problem(503, "database_unreachable", fix="try again shortly", headers={"Retry-After": "5"})

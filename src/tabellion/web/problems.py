@@ -71,6 +71,7 @@ CODES: dict[str, str] = {
     "too_many_streams": "too many event streams are open",
     "queue_unusable": "the table of a queue is not as the queue is declared",
     "database_unreachable": "the database does not answer",
+    "no_space": "the disk is full, or refuses to be written to",
     "server_stopping": "the server is going down",
     "unexpected": "something went wrong here that should not",
 }  # fmt: skip
