@@ -158,6 +158,20 @@ def test_addresses_and_methods_that_are_not_there(web: Live) -> None:
         assert answer.headers["allow"]
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/api/documents", "GET, HEAD, POST"), ("/api/documents/x", "DELETE, GET, HEAD"), ("/healthz", "GET, HEAD"),
+        ("/api/documents/x/reprocess", "POST"),
+    ],
+)  # fmt: skip
+def test_allow_names_every_method_of_an_address(web: Live, path: str, allowed: str) -> None:
+    """Not only those of the route that came first."""
+    answer = web.ask("PATCH", path)
+    assert allowed in problem(answer, 405, "method_not_allowed")["fix"]
+    assert answer.headers["allow"] == allowed
+
+
 @pytest.mark.parametrize("accept", ["text/html", "application/xml, text/*", "application/json;q=0", "nonsense"])
 def test_who_accepts_no_json_gets_none(web: Live, accept: str) -> None:
     """406 names what there is."""

@@ -116,6 +116,21 @@ def test_a_route_lets_in_its_role_and_those_above(
             assert told["detail"].startswith(f"role_required: {needed.word}")
 
 
+@pytest.mark.parametrize("path", sorted(path for method, path in POLICY if method == "GET"))
+def test_head_is_get_without_its_body(two: Live, owned: dict[str, str], path: str) -> None:
+    """The same status for everybody, role and environment included; streams do not stay open for it."""
+    where = address(path, owned["prod"])
+    for key in (None, "tab_prod_nonsense", two.key("viewer"), two.key("admin"), two.key("admin", "dev_2")):
+        head = two.ask("HEAD", where, key=key)
+        assert head.content == b""
+        assert head.headers["x-request-id"]
+        if head.status_code == 200 and path.endswith("/events"):
+            continue  # nobody can wait for the end of those
+        get = two.get(where, key=key)
+        assert head.status_code == get.status_code
+        assert head.headers.get("content-type") == get.headers.get("content-type")
+
+
 @pytest.mark.parametrize(("method", "path"), [(method, path) for method, path in GUARDED if "{id}" in path])
 def test_what_belongs_to_another_environment_is_not_there(
     two: Live, owned: dict[str, str], method: str, path: str

@@ -158,7 +158,7 @@ async def _problem(request: Request, error: Any) -> Response:
 
 
 async def _of_router(request: Request, error: Any) -> Response:
-    problem = of_http_error(error)
+    problem = of_http_error(request, error)
     wants_page = "text/html" in request.headers.get("accept", "") and "authorization" not in request.headers
     if wants_page and not request.url.path.startswith("/api/"):
         found = await request.app.state.door.visitor(request)

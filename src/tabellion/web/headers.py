@@ -57,6 +57,9 @@ class Envelope:
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
         request_id = given if _SANE.fullmatch(given) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
+        method = scope["method"]
+        if method == "HEAD":
+            scope = {**scope, "method": "GET"}  # the same answer without its body, so by the same rules
         began, status = time.monotonic(), 0
         body = _Body(scope, receive)
 
@@ -70,10 +73,17 @@ class Envelope:
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
                 headers[REQUEST_ID] = request_id
+            elif method == "HEAD":
+                await send({"type": "http.response.body"})
+                if message.get("more_body"):
+                    raise _Told
+                return
             await send(message)
 
         try:
             await self.app(scope, body.receive, enveloped)
+        except _Told:
+            pass
         except Exception as error:
             problem = _last_resort(error, request_id)
             if status:
@@ -81,9 +91,11 @@ class Envelope:
             await problem.response(request_id)(scope, body.receive, enveloped)
         finally:
             took = 1000 * (time.monotonic() - began)
-            logger.info(
-                "%s %s %s %.1f ms %s", scope["method"], printable(scope["path"])[:200], status, took, request_id
-            )
+            logger.info("%s %s %s %.1f ms %s", method, printable(scope["path"])[:200], status, took, request_id)
+
+
+class _Told(Exception):  # noqa: N818 - what happened
+    """Ends an answer whose body nobody asked for."""
 
 
 class _Body:

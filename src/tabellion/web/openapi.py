@@ -31,8 +31,9 @@ SAID = {
     429: "Too much at once.",
     500: "Something went wrong here.",
     503: "The database does not answer.",
+    507: "The disk is full.",
 }
-ALWAYS = (405, 406, 422, 500, 503)
+ALWAYS = (405, 406, 422, 500, 503, 507)
 WITH_KEY = (401, 403)
 WITH_BODY = (400, 408, 413, 415)
 CLASHES = {("POST", "/api/documents"), ("POST", "/api/documents/{id}/reprocess"), ("DELETE", "/api/documents/{id}")}

@@ -9,6 +9,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from tabellion.web import csrf
 from tabellion.web.policy import POLICY
@@ -92,11 +93,18 @@ def check_accept(header: str, produced: tuple[str, ...]) -> None:
     )  # fmt: skip
 
 
-def of_http_error(error: HTTPException) -> Problem:
+def of_http_error(request: Request, error: HTTPException) -> Problem:
     """What the router says, as a problem."""
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
-        return Problem(405, "method_not_allowed", fix=f"allowed: {allowed}", headers=error.headers)
+        allowed = ", ".join(sorted(_methods(request)))
+        return Problem(405, "method_not_allowed", fix=f"allowed: {allowed}", headers={"Allow": allowed})
     if error.status_code == 404:
         return Problem(404, "not_found", "there is no such address", fix="GET /docs lists the addresses there are")
     return Problem(400, "form_invalid", "the request cannot be understood")
+
+
+def _methods(request: Request) -> set[str]:
+    """What the address takes: of all its routes, where the router knows the first."""
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    found = {method for route in routes for method in route.methods}
+    return found | {"HEAD"} if "GET" in found else found
