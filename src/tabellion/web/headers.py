@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tabellion.engine.errors import Busy, Full, NotMigrated, Unreachable
 from tabellion.monitor.log import printable
 from tabellion.pipelines.documents.files import Unwritable
+from tabellion.web.limits import HEADER_BYTES
 from tabellion.web.problems import Problem
 
 logger = logging.getLogger("tabellion.web")
@@ -81,6 +82,7 @@ class Envelope:
             await send(message)
 
         try:
+            _check_size(scope)
             await self.app(scope, body.receive, enveloped)
         except _Told:
             pass
@@ -129,6 +131,14 @@ class _Body:
             async with asyncio.timeout(DRAIN_SECONDS):
                 while not self._over and count <= DRAINED:
                     count += len((await self.receive()).get("body", b""))
+
+
+def _check_size(scope: Scope) -> None:
+    """Refuses headers that came whole and are too large all the same."""
+    size = len(scope["raw_path"]) + len(scope["query_string"])
+    size += sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+    if size > HEADER_BYTES:
+        raise Problem(431, "headers_too_large", limit=HEADER_BYTES, got=size)
 
 
 def _last_resort(error: Exception, request_id: str) -> Problem:

@@ -11,6 +11,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from tabellion.web.problems import Problem
 
+HEADER_BYTES = 32_768  #: of a request before its body, its first line included
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -29,11 +29,12 @@ SAID = {
     422: "A value does not fit.",
     428: "Which version is meant?",
     429: "Too much at once.",
+    431: "The headers are larger than allowed.",
     500: "Something went wrong here.",
     503: "The database does not answer.",
     507: "The disk is full.",
 }
-ALWAYS = (405, 406, 422, 500, 503, 507)
+ALWAYS = (405, 406, 422, 431, 500, 503, 507)
 WITH_KEY = (401, 403)
 WITH_BODY = (400, 408, 413, 415)
 CLASHES = {("POST", "/api/documents"), ("POST", "/api/documents/{id}/reprocess"), ("DELETE", "/api/documents/{id}")}

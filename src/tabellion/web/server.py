@@ -15,13 +15,14 @@ import uvicorn
 from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.store import Store
 from tabellion.web import keys
+from tabellion.web.connections import Connection
+from tabellion.web.limits import HEADER_BYTES
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 GRACE = 10  #: seconds that open requests get when the server is told to stop
 BACKLOG = 512
-HEADER_BYTES = 32_768
 
 
 class Server(uvicorn.Server):
@@ -32,7 +33,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app, log_config=None, access_log=False, server_header=False, date_header=True, lifespan="on",
-                timeout_graceful_shutdown=GRACE, timeout_keep_alive=15, backlog=BACKLOG, http="h11",
+                timeout_graceful_shutdown=GRACE, timeout_keep_alive=15, backlog=BACKLOG, http=Connection,
                 h11_max_incomplete_event_size=HEADER_BYTES, ws="none", proxy_headers=False, **options,
             )
         )  # fmt: skip
