@@ -93,6 +93,15 @@ def test_a_page_is_drawn_and_kept(web: Live, one: str) -> None:
     assert web.get(f"{one}/pages/1.png?width=301").headers["etag"] != tag
 
 
+def test_a_page_is_drawn_in_a_few_widths_only(web: Live) -> None:
+    """Nobody fills the disk by asking for each of them."""
+    page = web.upload(bill("widths"))["status_url"] + "/pages/1.png"
+    tags = {web.get(f"{page}?width={width}").headers["etag"] for width in range(17, 300, 20)}
+    assert len(tags) == 3
+    with Image.open(io.BytesIO(web.get(f"{page}?width=1350").content)) as picture:
+        assert picture.width == 1400
+
+
 @pytest.mark.parametrize(
     ("tail", "status", "code"),
     [

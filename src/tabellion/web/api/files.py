@@ -14,13 +14,14 @@ from tabellion.pipelines.documents.words import FORM
 from tabellion.web import shapes
 from tabellion.web.api.documents import found
 from tabellion.web.office import Office
-from tabellion.web.pictures import LIMITS, rotation_of
+from tabellion.web.pictures import LIMITS, WIDTHS, rotation_of, rounded
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 from tabellion.web.serving import STRANGE, disposition, file_answer, unchanged
 from tabellion.web.validation import Whole
 
 router = APIRouter(route_class=Guarded, tags=["documents"])
+SIZES = ", ".join(map(str, WIDTHS))
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"*/*": BINARY}, "description": "The file."},
@@ -54,13 +55,14 @@ async def page(
     request: Request,
     id: str,  # noqa: A002
     number: Annotated[Whole, Path(ge=1, le=100_000, description="The page, the first being 1.")],
-    width: Annotated[Whole, Query(ge=16, le=3000, description="Pixels across.")] = 1200,
+    width: Annotated[Whole, Query(ge=16, le=3000, description=f"Pixels across, rounded up to one of {SIZES}.")] = 1200,
 ) -> Response:
     """A page as a PNG, upright as it was read."""
     office: Office = request.state.office
     document = await found(office, id)
     _check(document, number)
     turned = rotation_of(document.get("page_details", []), number)
+    width = rounded(width)
     tag = f'"{document["sha256"]}-{number}-{width}-{turned}"'
     headers = KEPT | {"ETag": tag}
     if unchanged(request, tag):
