@@ -188,6 +188,32 @@ def test_a_type_may_refuse_what_is_there_already(tmp_path_factory: pytest.TempPa
         assert (told["original"], told["original_url"]) == (first["id"], first["status_url"])
 
 
+def test_of_several_files_each_is_taken_or_refused_for_itself(tmp_path: Path) -> None:
+    """202 where one was taken, the same again under the same key; 409 where none was."""
+    (tmp_path / "types").mkdir()
+    (tmp_path / "types" / "once.yaml").write_text(
+        'name: once\nversion: "1"\nfields:\n  total: {type: money, required: true}\nidempotency:\n  policy: reject\n'
+    )
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}, types=(tmp_path / "types",)) as web:
+        known = web.upload(bill("known"), data={"type": "once"})
+        files = [("file", (f"{name}.pdf", bill(name), "application/pdf")) for name in ("one", "known", "two")]
+
+        def send() -> Any:
+            return web.ask("POST", URL, files=files, data={"type": "once"}, headers={"Idempotency-Key": "k"})
+
+        answer = send()
+        assert (answer.status_code, "location" in answer.headers) == (202, False)
+        one, refused, two = answer.json()["documents"]
+        assert (one["status"], two["status"], "reason" in one) == ("queued", "queued", False)
+        assert (refused["status"], refused["reason"], refused["id"]) == ("rejected", "duplicate_rejected", None)
+        assert (refused["duplicate_of"], refused["status_url"]) == (known["id"], known["status_url"])
+        again = send()
+        assert (again.status_code, again.json()) == (202, answer.json())
+        told = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
+        assert [entry["duplicate_of"] for entry in told["documents"]] == [one["id"], known["id"], two["id"]]
+        assert len(web.sql("SELECT id FROM documents")) == 3
+
+
 def test_a_type_whose_file_has_a_mistake_is_named(tmp_path: Path) -> None:
     """To whoever names it, with line and column; other uploads go on."""
     (tmp_path / "types").mkdir()

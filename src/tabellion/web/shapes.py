@@ -25,13 +25,15 @@ class Problem(BaseModel):
 
 
 class Taken(BaseModel):
-    """A document that was taken in."""
+    """What became of one file of an upload."""
 
-    id: str
-    status: Status
-    status_url: str
+    id: str | None = Field(description="Of the document; null where the file was rejected.")
+    status: Status | Literal["rejected"]
+    status_url: str | None = Field(description="Where to look; of a rejected duplicate, where its original is.")
     name: str
-    duplicate_of: str | None = None
+    duplicate_of: str | None = Field(default=None, description="The document that has the same file.")
+    reason: Literal["duplicate_rejected", "file_gone"] | None = Field(default=None, description="Why it was rejected.")
+    detail: str | None = Field(default=None, description="The same in a sentence.")
 
 
 class Uploaded(BaseModel):

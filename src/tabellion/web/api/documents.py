@@ -91,7 +91,11 @@ async def upload(
     model: Annotated[Word | None, Query(description="The model, for a plain body.")] = None,
     webhook: Annotated[Word | None, Query(description="The webhook endpoint, for a plain body.")] = None,
 ) -> Response:
-    """Takes documents in; each is read as soon as a worker is free. The answer says where to look."""
+    """Takes documents in; each is read as soon as a worker is free. The answer says where to look.
+
+    Of several files some may be `rejected`, as a type with the policy `reject` does with what is there already: each
+    says so for itself, and the others are taken. Only where all are rejected is it 409.
+    """
     office: Office = request.state.office
     key = idempotency.key_of(request.headers.get(idempotency.HEADER))
     query = {"name": name, "type": type, "model": model, "webhook": webhook}
@@ -109,7 +113,9 @@ async def upload(
                 return answer(reservation.answer, 202, {REPLAYED: "true"})
             taken: list[dict[str, Any]] = []
             for blob in blobs:
-                taken.append(await _submitted(office, came, blob, taken))
+                taken.append(await _submitted(office, came, blob))
+            if all(one["status"] == "rejected" for one in taken):
+                raise _rejected(taken)
             reservation.given = {"documents": taken}
     headers = {"Location": taken[0]["status_url"]} if len(taken) == 1 else None
     return answer({"documents": taken}, 202, headers)
@@ -158,24 +164,33 @@ async def _check_webhook(office: Office, id: str | None) -> None:  # noqa: A002
                       expected="the id of an endpoint", fix="GET /api/webhooks lists them")  # fmt: skip
 
 
-async def _submitted(office: Office, came: Upload, blob: Any, taken: list[dict[str, Any]]) -> dict[str, Any]:
+async def _submitted(office: Office, came: Upload, blob: Any) -> dict[str, Any]:
+    """What became of one file; one that is not taken says why and holds up none of the others."""
     said = came.said
+    told = {"id": None, "status": "rejected", "status_url": None, "name": blob.name, "duplicate_of": None}
     try:
         one = await submit(
             office.store, office.settings, blob, type=said.get("type"), model=said.get("model"),
             webhook=said.get("webhook"),
         )  # fmt: skip
     except AlreadyThere as error:
-        raise Problem(
-            409, "duplicate_rejected", str(error), original=error.original, original_url=status_url(error.original),
-            documents=taken or None, fix="look at the original",
-        ) from None  # fmt: skip
+        original = {"duplicate_of": error.original, "status_url": status_url(error.original)}
+        return told | original | {"reason": "duplicate_rejected", "detail": str(error)}
     except FileGone:
-        raise Problem(409, "file_gone", "the same file was deleted while it came in", fix="send it again") from None
-    return {
-        "id": one.id, "status": one.status, "status_url": status_url(one.id), "name": blob.name,
-        "duplicate_of": one.duplicate_of,
+        return told | {"reason": "file_gone", "detail": "the same file was deleted while it came in: send it again"}
+    return told | {
+        "id": one.id, "status": one.status, "status_url": status_url(one.id), "duplicate_of": one.duplicate_of,
     }  # fmt: skip
+
+
+def _rejected(documents: list[dict[str, Any]]) -> Problem:
+    """Nothing was taken: the first one's reason is the problem, and every file has its own beside it."""
+    first = documents[0]
+    fix = "send it again" if first["reason"] == "file_gone" else "look at the original"
+    return Problem(
+        409, first["reason"], first["detail"], original=first["duplicate_of"], original_url=first["status_url"],
+        documents=documents if len(documents) > 1 else None, fix=fix,
+    )  # fmt: skip
 
 
 @router.get("/api/documents", response_model=shapes.Documents, summary="List documents")
