@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tabellion.engine import roster
 from tabellion.engine.roster import Member
 from tabellion.engine.store import Store
+from tabellion.pipelines.documents.lake import Lake
+from tabellion.web import health
 from tests.faults.proxy import proxied
 from tests.servers import Postgres
 from tests.waiting import eventually
@@ -44,7 +49,9 @@ def test_ready_needs_a_worker_for_documents(web_any: Live) -> None:
     assert seen(member("other")).status_code == 503
     answer = seen(member())
     assert (answer.status_code, answer.json()["status"], answer.json()["reasons"]) == (200, "ready", [])
-    assert answer.json()["environments"] == [{"name": "prod", "database": "ok", "workers": 1, "state": "idle"}]
+    assert answer.json()["environments"] == [
+        {"name": "prod", "database": "ok", "workers": 1, "state": "idle", "lake": "ok", "disk": "ok"}
+    ]
     assert seen(member(busy=3)).json()["environments"][0]["state"] == "working"
 
 
@@ -68,7 +75,8 @@ def test_a_database_that_is_away_is_told_and_found_again(tmp_path: Path, postgre
         answer = web.get("/readyz", key=None)
         assert answer.status_code == 503
         assert answer.json()["environments"][0] == {
-            "name": "prod", "database": "unreachable", "workers": None, "state": "unreachable"
+            "name": "prod", "database": "unreachable", "workers": None, "state": "unreachable", "lake": "ok",
+            "disk": "ok",
         }  # fmt: skip
         assert str(proxy.port) not in answer.text
         assert web.get("/healthz", key=None).status_code == 200
@@ -92,6 +100,50 @@ def test_an_environment_that_is_away_does_not_hide_the_others(tmp_path: Path) ->
         assert states["prod"] == "ok"
         assert states["dev"] in ("unreachable", "not_migrated")
         assert str(tmp_path) not in answer.text
+
+
+def test_a_lake_that_takes_no_files_is_told_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 with the reason, without its path; ready again when it takes files again."""
+    monkeypatch.setattr(health, "KEPT", 0.0)
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
+        web.store("prod", lambda store: roster.enlist(store, member()))
+        assert web.get("/readyz", key=None).status_code == 200
+        (tmp_path / "prod" / "lake").rmdir()
+        (tmp_path / "prod" / "lake").touch()
+        answer = web.get("/readyz", key=None)
+        assert (answer.status_code, answer.json()["environments"][0]["lake"]) == (503, "unwritable")
+        [reason] = answer.json()["reasons"]
+        assert reason.startswith("prod: the lake takes no files")
+        assert str(tmp_path) not in answer.text
+        (tmp_path / "prod" / "lake").unlink()
+        assert web.get("/readyz", key=None).status_code == 200
+
+
+def test_a_lake_that_does_not_answer_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told as soon as the time for an answer is over, and one look is under way however many ask."""
+    monkeypatch.setattr(health, "SECONDS", 0.2)
+    looks, answers = [], threading.Event()
+
+    def hang(lake: Lake) -> None:
+        looks.append(lake)
+        answers.wait(30)
+
+    monkeypatch.setattr(Lake, "check", hang)
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
+        for _ in range(3):
+            assert web.get("/readyz", key=None).json()["environments"][0]["lake"] == "unwritable"
+        assert len(looks) == 1
+        answers.set()
+        eventually(lambda: web.get("/readyz", key=None).json()["environments"][0]["lake"] == "ok")
+
+
+def test_a_disk_that_is_nearly_full_is_told(tmp_path: Path) -> None:
+    """Where there is no room for one upload of the largest size."""
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}, upload_bytes=1 << 60) as web:
+        web.store("prod", lambda store: roster.enlist(store, member()))
+        answer = web.get("/readyz", key=None)
+        assert (answer.status_code, answer.json()["environments"][0]["disk"]) == (503, "full")
+        assert "the disk is nearly full" in answer.json()["reasons"][0]
 
 
 async def _spoil(path: Path) -> None:

@@ -141,6 +141,7 @@ def _assembled(config: Config, offices: Sequence[Office], limits: Limits) -> Fas
     app.state.streams = Streams(limits)
     app.state.pictures = Pictures(config.data / "pictures")
     app.state.cursor_key = cursors.installation_key(config.data)
+    app.state.lake_looks = {}
     app.state.closing = asyncio.Event()
     for module in MODULES:
         app.router.routes.extend(module.router.routes)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -12,6 +17,7 @@ from tabellion.engine import register, roster
 from tabellion.engine.errors import NotMigrated, StoreError
 from tabellion.engine.values import json_text
 from tabellion.pipelines.documents import tables as documents
+from tabellion.pipelines.documents.lake import Lake
 from tabellion.web import shapes, tables
 from tabellion.web.office import Office
 from tabellion.web.routing import Guarded
@@ -19,6 +25,34 @@ from tabellion.web.routing import Guarded
 router = APIRouter(route_class=Guarded, tags=["health"])
 SECONDS = 5.0  #: for one environment's answer
 QUEUE = "documents"
+KEPT = 5.0  #: seconds that an answer about a lake is good for: probes ask often, and buckets cost by the question
+
+
+class LakeLook:
+    """Looks whether a lake takes files, in a thread that the end of the process does not wait for."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._look: asyncio.Future[bool] | None = None
+        self._at = float("-inf")
+
+    async def well(self) -> bool:
+        """Whether outputs can be written; a lake that does not answer is none that takes them."""
+        if self._look is None or (self._look.done() and time.monotonic() - self._at > KEPT):
+            self._look = asyncio.get_running_loop().create_future()
+            threading.Thread(target=self._ask, args=(self._look,), name="lake look", daemon=True).start()
+        await asyncio.wait({self._look}, timeout=SECONDS)
+        return self._look.done() and self._look.result()
+
+    def _ask(self, look: asyncio.Future[bool]) -> None:
+        try:
+            self._lake.check()
+            well = True
+        except Exception:
+            well = False
+        self._at = time.monotonic()
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            look.get_loop().call_soon_threadsafe(look.set_result, well)
 
 
 @router.get("/healthz", response_model=shapes.Health, summary="Is the process alive?")
@@ -32,16 +66,42 @@ async def healthz() -> Response:
     responses={503: {"model": shapes.Readiness, "description": "Not now; the reasons are told."}},
 )  # fmt: skip
 async def readyz(request: Request) -> Response:
-    """200 when every database answers, has its tables and has a worker; 503 with the reasons when not."""
-    offices: dict[str, Office] = request.app.state.door.offices
-    stations = await asyncio.gather(*(station(office) for office in offices.values()))
-    reasons = [f"{one['name']}: {reason}" for one, reason in stations if reason]
+    """200 when every database answers, has its tables and a worker, and files can be written; 503 with the reasons when
+    not."""
+    state = request.app.state
+    offices: dict[str, Office] = state.door.offices
+    stations = await asyncio.gather(*(_whole(office, state.lake_looks, state.limits.upload_bytes)
+                                      for office in offices.values()))  # fmt: skip
+    reasons = [f"{one['name']}: {reason}" for one, found in stations for reason in found]
     if request.app.state.closing.is_set():
         reasons.append("the server is going down")
     told = {
         "status": "not_ready" if reasons else "ready", "reasons": reasons, "environments": [one for one, _ in stations],
     }  # fmt: skip
     return Response(json_text(told), 503 if reasons else 200, media_type="application/json")
+
+
+async def _whole(office: Office, looks: dict[str, LakeLook], needed: int) -> tuple[dict[str, Any], list[str]]:
+    look = looks.setdefault(office.name, LakeLook(office.settings.lake))
+    (told, reason), well, free = await asyncio.gather(
+        station(office), look.well(), asyncio.to_thread(_free, office.blobs.root, office.settings.lake)
+    )
+    reasons = [reason] if reason else []
+    if not well:
+        reasons.append("the lake takes no files: documents wait until outputs can be written")
+    if free < needed:
+        reasons.append(f"the disk is nearly full: a file may have {needed:,} bytes, and there is less room than that")
+    return told | {"lake": "ok" if well else "unwritable", "disk": "ok" if free >= needed else "full"}, reasons
+
+
+def _free(blobs: Path, lake: Lake) -> int:
+    """Bytes that are left where uploads and outputs go; a folder that is not there yet is made where its parent is."""
+    free = []
+    for folder in (blobs, *([Path(lake.url.removeprefix("file://")).absolute()] if lake.is_local else [])):
+        there = next((one for one in (folder, *folder.parents) if one.is_dir()), Path("/"))
+        about = os.statvfs(there)
+        free.append(about.f_bavail * about.f_frsize)
+    return min(free)
 
 
 async def station(office: Office) -> tuple[dict[str, Any], str]:

@@ -138,6 +138,8 @@ class Station(BaseModel):
     database: Literal["ok", "unreachable", "not_migrated"]
     workers: int | None
     state: Literal["idle", "working", "no_worker", "unreachable"]
+    lake: Literal["ok", "unwritable"] = Field(description="Whether outputs can be written.")
+    disk: Literal["ok", "full"] = Field(description="Whether there is room for one more upload.")
 
 
 class Readiness(BaseModel):

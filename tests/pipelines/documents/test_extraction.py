@@ -18,6 +18,7 @@ from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
 from tabellion.models.gated import Gated
 from tabellion.models.output import judge
+from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import submit
@@ -219,6 +220,23 @@ def test_the_same_question_is_paid_for_once(url: str, clerk: Any, settings: Sett
     # Outputs say nothing of who paid: two attempts at one document write the same bytes.
     first, second = ({**json.loads(output(rich, one, "json")), "id": "", "created_at": ""} for one in found)
     assert first == second
+
+
+def test_what_was_paid_before_an_outage_stays_in_the_row(
+    url: str, clerk: Any, settings: Settings, tmp_path: Path
+) -> None:
+    """The answer is remembered, so that the try that writes the outputs pays nothing; the document has cost it all the
+    same."""
+    model, rich = clerk(said(settings.types.get("invoice")))
+    (tmp_path / "store").touch()
+    away = replace(rich, lake=Lake(tmp_path / "store" / "lake"), retry_base=0.02)
+    [one] = submitted(url, away, 0, type="invoice")
+    with working(make_worker(url, *documents_queues(away), gates=FAST)):
+        eventually(lambda: document(url, one.id)["error"])
+        assert document(url, one.id)["cost"] == 0.25
+        (tmp_path / "store").unlink()
+        eventually(lambda: document(url, one.id)["status"] == "completed")
+    assert (document(url, one.id)["cost"], model.asked) == (0.25, 1)
 
 
 def test_text_that_no_database_takes_is_written_out(url: str, clerk: Any, settings: Settings) -> None:

@@ -15,8 +15,10 @@ import pytest
 
 from tabellion.engine import failpoints
 from tabellion.engine.errors import ConfigurationError, Unreachable
-from tabellion.pipelines.documents import folder
+from tabellion.pipelines.documents import files, folder
 from tabellion.pipelines.documents.lake import Absent, Lake, LakeError, Present, checked
+from tests.pipelines.bucket import BUCKET, VARIABLES
+from tests.servers import free_port
 
 ROOT = Path(__file__).parents[3]
 PUT = """
@@ -217,3 +219,21 @@ def test_what_is_no_lake_is_said(tmp_path: Path) -> None:
     )  # fmt: skip
     with pytest.raises(LakeError, match="s3://bkt/prefix/a: "):
         asyncio.run(nowhere.put("a", b"1"))
+
+
+def test_a_lake_says_whether_it_takes_files(lake: Lake) -> None:
+    """And leaves nothing when it does."""
+    lake.check()
+    assert asyncio.run(lake.list()) == []
+
+
+def test_a_lake_that_is_away_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket that nobody serves, and a folder that is none."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(LakeError):
+        Lake(f"s3://{BUCKET}/x").check()
+    (tmp_path / "lake").touch()
+    with pytest.raises(files.Unwritable):
+        Lake(tmp_path / "lake").check()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 TIMEOUT = timedelta(seconds=60)  #: of one request
 #: The engine tries a job again; here only what a lost connection costs is made good.
 RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=20)}
+PROBE = "tabellion-probe"  #: the name that is asked for to see whether the bucket answers
 DELETES = 1000  #: at once, as S3 allows
 #: Not obstore's own async calls: their threads touch Python while it ends, and now and then abort the process.
 in_thread = files.Threads(32, "tabellion-bucket")
@@ -88,6 +89,16 @@ class Bucket:
     async def sweep_temps(self, older: float) -> int:
         """Nothing to sweep: an upload that is cut off leaves nothing."""
         return 0
+
+    def check(self) -> None:
+        """Asks for a file that is not there, and writes one only where even that is forbidden: who asks often must not
+        fill a bucket that keeps versions."""
+        try:
+            self._stat(PROBE)
+        except Absent:
+            return
+        except LakeError:
+            self._put(PROBE, b"?", False)
 
     def _put(self, path: str, data: bytes | Path, create: bool) -> None:
         mode: PutMode = "create" if create else "overwrite"

@@ -22,7 +22,10 @@ from tabellion.models.extract import extract
 from tabellion.pipelines.documents import finish
 from tabellion.pipelines.documents.doubts import corrected, doubts, review
 from tabellion.pipelines.documents.failure import Failed, Postponed
+from tabellion.pipelines.documents.files import Unwritable
+from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.lookup import brief
+from tabellion.pipelines.documents.outage import Outage
 from tabellion.pipelines.documents.outputs import write
 from tabellion.pipelines.documents.priority import urgency
 from tabellion.pipelines.documents.progress import Progress, Watch
@@ -36,6 +39,7 @@ from tabellion.reading.types.yamlnode import TypeFileError
 
 #: What a document is of that is none of the types there are: it has text and no fields, and a person looks.
 UNKNOWN = DocumentType(name="unknown", version="1", fields=())
+PAUSE = 1.0  #: seconds that a document holds its place, in an outage, before it goes back
 READERS = 2  #: threads for each child that reads: one waits for its child while another one's result is taken in
 
 
@@ -58,6 +62,7 @@ class Extraction:
         self._progress = Progress()
         self._models: dict[str, Model] = {}
         self._threads: ThreadPoolExecutor | None = None
+        self._outage = Outage(settings.retry_base)
 
     async def read(self, job: Job) -> dict[str, Any]:
         """Reads the document of this row. What it raises says whether another try would help."""
@@ -69,22 +74,31 @@ class Extraction:
         except TypeFileError as error:
             # Whoever broke the file mends it; until then the documents of this type wait, and no others.
             raise await self._postponed(job, "configuration", error) from error
+        except (LakeError, Unwritable) as error:
+            # Nor is this the document's fault, and it will not be the only one.
+            self._outage.met(error, job)
+            raise await self._postponed(job, "outputs_failed", error, self._outage.left) from error
         except Permanent as error:
             raise Failed(error, job.attempt, tried) from error
         except Exception as error:
             if job.attempt < job.queue.bounds(job.values):
                 raise
             raise Failed(error, job.attempt, tried) from error
+        finally:
+            self._outage.end(job)
 
-    async def _postponed(self, job: Job, code: str, error: Exception) -> Postponed:
+    async def _postponed(self, job: Job, code: str, error: Exception, least: float = 0.0) -> Postponed:
         """Says in the document why it waits: the engine, for which waiting is no error, would not."""
-        waiting = Postponed(code, error, job, self.settings.retry_base)
+        waiting = Postponed(code, error, job, self.settings.retry_base, least)
         said = storable(str(waiting))
-        if job.desk is not None and said != job["error"]:
+        if job.desk is not None and (said != job["error"] or job.cost):
+            # What a model was paid is not paid again, so that the next try would not know of it.
+            cost = None if job["cost"] is None and job.cost is None else (job["cost"] or 0.0) + (job.cost or 0.0)
             with contextlib.suppress(StoreError):
                 await job.desk.fetch(
-                    "UPDATE documents SET error = $2 WHERE id = $1 AND status = 'processing' AND worker = $3",
-                    job.text_key, said, job.worker,
+                    """UPDATE documents SET error = $2, cost = $3
+WHERE id = $1 AND worker = $4 AND status = 'processing'""",
+                    job.text_key, said, cost, job.worker,
                 )  # fmt: skip
         return waiting
 
@@ -98,6 +112,11 @@ class Extraction:
         desk = job.desk
         assert desk is not None  # noqa: S101 - every worker gives its jobs one
         desk.users.add(self)
+        if not self._outage.admits(job):
+            # Not as fast as rows can be claimed and handed back.
+            await asyncio.sleep(min(PAUSE, self._outage.base))
+            if self._outage.error is not None:
+                raise LakeError(str(self._outage.error))
         again = job["version"] > 1 or job["result"] is not None
         locks = await _locks(desk, job.text_key) if again else NONE
         if job["told"] is not None:
@@ -140,7 +159,10 @@ class Extraction:
         worker writes that froze here, and woke when another one had finished, is the same."""
         if job.lost:
             raise LeaseLost(f"{job}: the claim is gone")
-        return asdict(await write(self.settings.lake, {**document, "cost": None}, doctype))
+        made = asdict(await write(self.settings.lake, {**document, "cost": None}, doctype))
+        if any(made.values()):
+            self._outage.over()
+        return made
 
     async def _read(self, job: Job, tried: list[str]) -> Reading:
         settings = self.settings

@@ -18,6 +18,7 @@ LONGEST_WAIT = 600.0  #: seconds that a document waits at most before it is trie
 #: How the errors begin of documents that wait without being to blame, by their codes.
 WAITING = {
     "configuration": "its document type cannot be used for now",
+    "outputs_failed": "outputs cannot be written for now",
 }
 
 #: Codes beside those of unreadable documents, and what they mean. Stable: people script against them.
@@ -44,8 +45,8 @@ _CODE_OF: tuple[tuple[type[BaseException], str], ...] = (
 class Postponed(RateLimited):
     """The document is not to blame, and nothing can be done for now: it waits, longer each time, at no attempt."""
 
-    def __init__(self, code: str, error: BaseException, job: Job, base: float) -> None:
-        after = min(base * 2.0 ** min(job.deferrals, 20), LONGEST_WAIT)
+    def __init__(self, code: str, error: BaseException, job: Job, base: float, least: float = 0.0) -> None:
+        after = max(min(base * 2.0 ** min(job.deferrals, 20), LONGEST_WAIT), least)
         # Not all at once: what they wait for may be slow to come back.
         super().__init__(after * random.uniform(1.0, 1.25), f"{WAITING[code]}: {error}")  # noqa: S311 - spreading load
 

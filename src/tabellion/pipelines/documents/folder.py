@@ -83,6 +83,14 @@ class Folder:
         """Removes files without a name."""
         return len(await files.in_thread(files.sweep_temps, self.root, older))
 
+    def check(self) -> None:
+        """Writes a file that never gets a name."""
+        unnamed = files.Unnamed(self.root, self.root, self.mode)
+        try:
+            unnamed.write(b"?")
+        finally:
+            unnamed.discard()
+
     def _put(self, path: str, data: bytes, create: bool) -> None:
         unnamed = files.Unnamed((self.root / path).parent, self.root, self.mode)
         try:

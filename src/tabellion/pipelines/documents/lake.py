@@ -73,6 +73,9 @@ class Basin(Protocol):
     async def sweep_temps(self, older: float) -> int:
         """Removes what a crash left."""
 
+    def check(self) -> None:
+        """Raises where files cannot be written now; blocks."""
+
 
 class Lake:
     """A folder, or `s3://bucket/prefix`, and the same promises for both: a file is whole or not there, and stays.
@@ -157,6 +160,11 @@ class Lake:
     async def sweep_temps(self, older: float = files.STALE) -> int:
         """Removes what writers left that died; how many."""
         return await self._basin.sweep_temps(older)
+
+    def check(self) -> None:
+        """Raises what hinders files from being written now. It blocks, for long where a bucket does not answer: for a
+        thread that nobody waits for."""
+        self._basin.check()
 
 
 def checked(path: str) -> str:
