@@ -39,6 +39,7 @@ WITH_KEY = (401, 403)
 WITH_BODY = (400, 408, 413, 415)
 CLASHES = {("POST", "/api/documents"), ("POST", "/api/documents/{id}/reprocess"), ("DELETE", "/api/documents/{id}")}
 REVIEWED = "/api/review/items/{id}/"
+CHANGING = (REVIEWED, "/api/users", "/api/me", "/api/queues")
 VERSIONED = {("PATCH", f"{REVIEWED}fields"), ("POST", f"{REVIEWED}approve")}
 IF_MATCH = {
     "name": "If-Match", "in": "header", "required": True, "schema": {"type": "string", "pattern": '^"[0-9]{1,9}"$'},
@@ -127,7 +128,7 @@ def _complete(method: str, path: str, operation: dict[str, Any]) -> None:
         statuses |= {*WITH_BODY}
     if "{" in path:
         statuses.add(404)
-    if (method, path) in CLASHES or (method != "GET" and path.startswith(REVIEWED)):
+    if (method, path) in CLASHES or (method != "GET" and path.startswith(CHANGING)):
         statuses.add(409)
     if (method, path) in VERSIONED:
         statuses.add(428)
