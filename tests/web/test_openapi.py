@@ -16,6 +16,7 @@ import pytest
 from tabellion.web.policy import PAGES, POLICY
 from tabellion.web.problems import CODES
 from tests.models.bills import bill
+from tests.review.items import put
 from tests.waiting import eventually
 from tests.web.live import Live, live
 from tests.web.test_app import served
@@ -104,6 +105,10 @@ def _known(web: Live, folder: Path) -> None:
     ):  # fmt: skip
         one = web.upload(bill(f"known {number}"))["id"]
         lines += ["[[operations]]", f'include-name = "{name}"', f'parameters = {{ "path.id" = "{one}" }}']
+    for method, path in POLICY:
+        if path.startswith("/api/review/items/{id}"):
+            item = web.store("prod", lambda store: put(store, {"vendor": "x", "total": "1.00"}, type="receipt"))
+            lines += ["[[operations]]", f'include-name = "{method} {path}"', f'parameters = {{ "path.id" = "{item}" }}']
     (folder / "schemathesis.toml").write_text("\n".join(lines))
 
 

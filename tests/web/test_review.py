@@ -11,6 +11,7 @@ import pytest
 from tabellion.review import audit
 from tests.review.items import TEXT, VALUES, put, put_user
 from tests.web.live import Live, live, problem
+from tests.web.test_events import data, listening
 
 WRONG = VALUES | {"total": "121.00"}
 
@@ -270,3 +271,36 @@ def test_a_document_that_is_read_again_meanwhile(desk: Live) -> None:
     assert set(stale["current"]["fields"]) == set(VALUES)
     anna.ok("GET", f"/items/{item}")
     assert anna.ok("POST", f"/items/{item}/approve")["item"]["status"] == "approved"
+
+
+def test_numbers_are_for_operators(desk: Live) -> None:
+    """As JSON and as CSV, per person and per field, between two times."""
+    item = waiting(desk)
+    anna, boss = Reviewer(desk), Reviewer(desk, "operator")
+    anna.ok("POST", f"/items/{item}/claim")
+    anna.ok("POST", f"/items/{item}/approve", {"seconds": 8})
+    problem(anna("GET", "/numbers"), 403, "role_required")
+    told = boss.ok("GET", "/numbers")
+    assert [(one["name"], one["documents"]) for one in told["people"]] == [("key:reviewer", 1)]
+    assert boss.ok("GET", "/numbers?until=2020-01-01&since=2019-01-01")["totals"]["documents"] == 0
+    problem(boss("GET", "/numbers?since=2024-02-01&until=2024-01-01"), 422, "value_invalid")
+    sheet = boss("GET", "/numbers.csv")
+    assert sheet.headers["content-type"] == "text/csv; charset=utf-8"
+    assert sheet.text.splitlines()[1].startswith("key:reviewer,1,1,0,0,8.0,")
+    assert boss("GET", "/numbers.csv?per=field").text.startswith("field,seen,corrected,share")
+
+
+def test_news_of_the_queue(desk: Live) -> None:
+    """How many there are, at once, and again when somebody has done something."""
+    item = waiting(desk)
+    anna = Reviewer(desk)
+    with listening(desk, "/api/review/events", Authorization=f"Bearer {anna.key}") as stream:
+        assert next(stream) == {"retry": "2000"}
+        first = next(stream)
+        assert (first["event"], data(first)["counts"]["pending"]) == ("review", 1)
+        anna.ok("POST", f"/items/{item}/claim")
+        assert data(next(stream))["counts"] == {
+            "pending": 0, "in_review": 1, "mine": 1, "overdue": 0, "escalated": 0, "done_today": 0,
+        }  # fmt: skip
+        anna.ok("POST", f"/items/{item}/approve", {})
+        assert data(next(stream))["counts"]["done_today"] == 1

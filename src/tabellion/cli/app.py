@@ -32,6 +32,7 @@ COMMANDS = {
     "webhooks": "tabellion.cli.webhooks",
     "keys": "tabellion.cli.keys",
     "users": "tabellion.cli.users",
+    "audit": "tabellion.cli.audit",
     "migrate": "tabellion.cli.migrate",
     "ground": "tabellion.cli.ground",
     "fake-model": "tabellion.cli.fake_model",

@@ -24,7 +24,18 @@ from tabellion.pipelines.documents import endpoints
 from tabellion.pipelines.documents import tables as document_tables
 from tabellion.pipelines.documents.settings import Settings, Types
 from tabellion.web import cursors, health, openapi, reference, tables
-from tabellion.web.api import documents, events, files, overview, queues, review, review_fields, users, webhooks
+from tabellion.web.api import (
+    documents,
+    events,
+    files,
+    overview,
+    queues,
+    review,
+    review_fields,
+    review_numbers,
+    users,
+    webhooks,
+)
 from tabellion.web.auth import Door
 from tabellion.web.headers import Envelope
 from tabellion.web.limits import Limits
@@ -58,6 +69,7 @@ MODULES = (
     review,
     review_fields,
     people,
+    review_numbers,
 )
 DESCRIPTION = "Documents in, checked data out. Errors are problems (RFC 9457) with a stable `code`."
 
@@ -123,6 +135,7 @@ def _assembled(config: Config, offices: Sequence[Office], limits: Limits) -> Fas
         for office in offices:
             await office.updates.close()
             await office.lookout.close()
+            await office.pulse.close()
         if gates_at is not None:
             await gates_at.close()
         await app.state.pictures.close()

@@ -10,6 +10,7 @@ from tabellion.engine.store import Store
 from tabellion.monitor.lookout import Lookout
 from tabellion.pipelines.documents.blobs import Blobs
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.web.pulse import Pulse
 from tabellion.web.updates import Updates
 
 
@@ -24,6 +25,8 @@ class Office:
     queues: Sequence[Queue] | None = None  #: what can be looked at; None: those of the document service
     updates: Updates = field(init=False)
     lookout: Lookout = field(init=False)  #: made with the application, which knows its gates
+    pulse: Pulse = field(init=False)
 
     def __post_init__(self) -> None:
         self.updates = Updates(self.store)
+        self.pulse = Pulse(self.store)

@@ -66,6 +66,9 @@ REVIEW: Policy = {
     ("POST", "/api/review/items/{id}/reopen"): Role.OPERATOR,
     ("GET", "/api/review/items/{id}/history"): Role.VIEWER,
     ("GET", "/api/documents/{id}/history"): Role.VIEWER,
+    ("GET", "/api/review/events"): Role.VIEWER,
+    ("GET", "/api/review/numbers"): Role.OPERATOR,
+    ("GET", "/api/review/numbers.csv"): Role.OPERATOR,
 }
 
 PEOPLE: Policy = {

@@ -282,6 +282,54 @@ class History(BaseModel):
     entries: list[Entry]
 
 
+class Spread(BaseModel):
+    """Of what was noted; null where nobody did."""
+
+    mean: float | None
+    median: float | None
+    sum: float | None
+
+
+class Sums(BaseModel):
+    """What was finished, what it took, and how it turned out."""
+
+    documents: int
+    approved: int
+    corrected: int
+    rejected: int
+    seconds: Spread
+    keystrokes: Spread
+    fields: int = Field(description="Fields of the documents that were not rejected.")
+    corrections: dict[str, int] = Field(description="How many of them were corrected, by name.")
+    agreement: float | None = Field(description="The share of fields that stayed as they were read.")
+    in_time: float | None = Field(description="The share of documents that were finished before they were due.")
+
+
+class PersonSums(Sums):
+    """The same of one person."""
+
+    name: str
+
+
+class FieldSums(BaseModel):
+    """How often a field was corrected."""
+
+    name: str
+    seen: int
+    corrected: int
+    share: float | None
+
+
+class Numbers(BaseModel):
+    """What review costs and yields, between two times."""
+
+    since: str
+    until: str
+    people: list[PersonSums]
+    totals: Sums
+    fields: list[FieldSums]
+
+
 class Next(Strict):
     """Which item to claim."""
 

@@ -1,0 +1,115 @@
+"""`tabellion audit`: whether the trail is whole, and what happened to a document."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+audit = typer.Typer(
+    help="The trail of review: check that it is whole, show what happened to a document. Each has --json.",
+    epilog="Examples: `tabellion audit verify` · `tabellion audit show 01hz…`",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+Place = Annotated[
+    str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@audit.command("verify")
+def verify(
+    context: typer.Context,
+    known: Annotated[
+        str | None, typer.Option("--known", help="A hash that an earlier check printed: it must still be there.")
+    ] = None,
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Go through every entry and check that it is as it was written. Exit code 6 when one is not.
+
+    Note the hash it prints somewhere else, and give it back with --known: then not even somebody who may change
+    everything in the database can make another past.
+
+    Examples:
+
+        tabellion audit verify
+
+        tabellion audit verify --known 7d1a…
+    """
+    from tabellion.cli import PARTIAL, output
+    from tabellion.review import audit as trail
+
+    found = _do(context, environment, lambda store: trail.verify(store, known=known))
+    if json:
+        output.as_json(
+            {"whole": found.whole, "entries": found.n, "head": found.head, "broken": found.broken, "why": found.why}
+        )
+    elif found.whole:
+        typer.echo(f"{found.n:,} entries, all as they were written; the last one's hash is {found.head}")
+    else:
+        typer.echo(f"entry {found.broken:,} is not as it was written: {found.why}", err=True)
+    if not found.whole:
+        raise typer.Exit(PARTIAL)
+
+
+@audit.command("show")
+def show(
+    context: typer.Context,
+    document: Annotated[str, typer.Argument(help="The document's id.")],
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Show what happened to a document, the oldest first.
+
+    Examples:
+
+        tabellion audit show 01hzx3t9q4
+
+        tabellion audit show 01hzx3t9q4 --json | jq '.[] | select(.action == "corrected")'
+    """
+    from tabellion.cli import INPUT, output
+    from tabellion.review import audit as trail
+
+    entries = _do(context, environment, lambda store: trail.history(store, document=document))
+    if json:
+        output.as_json(entries)
+    elif entries:
+        headings = ("n", "at", "who", "did", "field", "before", "after", "why")
+        rows = [
+            [one["n"], one["at"], one["actor"], one["action"], one["field"], _short(one, "before"),
+             _short(one, "after"), one["reason"]]
+            for one in entries
+        ]  # fmt: skip
+        output.show(output.table("", headings, rows))
+    if not entries:
+        typer.echo(f"nothing is known of a document {document}", err=True)
+        raise typer.Exit(INPUT)
+
+
+def _short(entry: dict[str, Any], name: str) -> str:
+    value = entry[name]
+    if value is None:
+        return "" if entry["field"] is None else "(nothing)"
+    text = value if isinstance(value, str) else json_module.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> Any:
+    from tabellion.cli.load import config_of, environment_named
+    from tabellion.pipelines.documents import tables
+
+    place = environment_named(config_of(context), name)
+
+    async def run() -> Any:
+        async with place.store() as store:
+            await tables.prepare(store)
+            return await work(store)
+
+    return asyncio.run(run())

@@ -1,0 +1,54 @@
+"""`tabellion audit`: whether the trail is whole, and what happened to a document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tabellion.review.tables import GENESIS
+from tests.cli.project import Project
+from tests.review.test_audit import OFF, appended, some
+from tests.working import ask
+
+
+@pytest.fixture
+def project(tmp_path: Path, url: str) -> Project:
+    """A project with one environment, prod."""
+    return Project(tmp_path, url)
+
+
+def test_a_trail_is_verified(project: Project) -> None:
+    """Whole: exit code 0 and the last hash; changed: exit code 6 and the entry."""
+    assert project.json("audit", "verify") == {
+        "whole": True, "entries": 0, "head": GENESIS, "broken": None, "why": "",
+    }  # fmt: skip
+    ask(project.url, lambda store: appended(store, *some(5)))
+    found = project.json("audit", "verify")
+    assert (found["whole"], found["entries"]) == (True, 5)
+    shown = project.run("audit", "verify", "--known", found["head"])
+    assert shown.exit_code == 0
+    assert "5 entries" in shown.output
+    assert found["head"] in shown.output
+    missed = project.run("audit", "verify", "--known", "f" * 64)
+    assert missed.exit_code == 6
+    for trigger in OFF["sqlite" if project.url.startswith("sqlite") else "postgresql"]:
+        project.sql(trigger)
+    project.sql("UPDATE audit_log SET actor = 'nobody' WHERE n = 3")
+    broken = project.run("audit", "verify")
+    assert broken.exit_code == 6
+    assert "entry 3" in broken.stderr
+    assert '"broken": 3' in project.run("audit", "verify", "--json").stdout
+
+
+def test_what_happened_to_a_document(project: Project) -> None:
+    """As a table and as JSON; exit code 5 where nothing is known."""
+    ask(project.url, lambda store: appended(store, *some(5)))
+    entries = project.json("audit", "show", "d1")
+    assert [one["n"] for one in entries] == [2, 5]
+    shown = project.run("audit", "show", "d1")
+    assert "corrected" in shown.output
+    assert "(nothing)" in shown.output
+    nothing = project.run("audit", "show", "d9")
+    assert nothing.exit_code == 5
+    assert "d9" in nothing.stderr

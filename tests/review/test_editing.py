@@ -1,0 +1,243 @@
+"""Edits: one transaction under a claim and a version, with what the reading said kept beside what people say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tabellion import Store
+from tabellion.review import audit, claims, editing, errors, fields, items
+from tabellion.review.editing import Change
+from tests.review.items import ANNA, BEN, CLEO, VALUES, put, trail, types
+from tests.working import ask
+
+
+async def edited(store: Store, item: str, version: int, **changes: Change) -> int:
+    """Anna edits."""
+    return await editing.edit(store, types, item, ANNA, version, changes)
+
+
+async def held(store: Store, values: Any = None, **columns: Any) -> str:
+    """An item that Anna holds."""
+    item = await put(store, values, **columns)
+    await claims.claim(store, item, ANNA)
+    return item
+
+
+async def field(store: Store, item: str, name: str) -> dict[str, Any]:
+    """One field as it is kept."""
+    row = await items.row(store, item)
+    return (await fields.rows(store, row["document_id"]))[name]
+
+
+async def read_again(store: Store, item: str, name: str, value: Any) -> None:
+    """What a second reading leaves of a field that somebody has locked."""
+    row = await items.row(store, item)
+    await store.database.fetch(
+        "UPDATE extracted_fields SET read_value = $1 WHERE document_id = $2 AND name = $3",
+        json.dumps(value), row["document_id"], name,
+    )  # fmt: skip
+
+
+def test_a_correction_locks_and_keeps_what_was_read(url: str) -> None:
+    """Who, when, what it was; a new place if one was drawn, else the old one."""
+
+    async def go(store: Store) -> None:
+        item = await held(store)
+        assert await edited(store, item, 1, total=Change("correct", "99")) == 2
+        total = await field(store, item, "total")
+        assert (total["value"], total["locked"], total["manually_corrected"], total["state"]) == (
+            "99.00", True, True, "corrected",
+        )  # fmt: skip
+        assert (total["corrected_by"], total["source"], total["confidence"]) == ("anna", "person", 1.0)
+        assert total["noted"] == {"read_value": "120.00", "old_value": "120.00"}
+        assert (total["page"], total["quote"]) == (1, "as printed")
+        assert total["corrected_at"] is not None
+        box = (0.0, 0.0, 0.5, 0.5)
+        assert await edited(store, item, 2, total=Change("correct", "98", 2, box, "98")) == 3
+        total = await field(store, item, "total")
+        assert (total["value"], total["page"], total["box"]) == ("98.00", 2, list(box))
+        assert total["noted"]["old_value"] == "120.00"
+        entries = [one for one in await audit.history(store, item=item) if one["field"] == "total"]
+        assert [(one["before"], one["after"], one["more"]) for one in entries] == [
+            ("120.00", "99.00", {"version": 2}), ("99.00", "98.00", {"version": 3}),
+        ]  # fmt: skip
+
+    ask(url, go)
+
+
+def test_confirming_does_not_lock(url: str) -> None:
+    """A correction to the same value confirms; saying it twice says nothing, and is no new version."""
+
+    async def go(store: Store) -> None:
+        item = await held(store)
+        version = await edited(store, item, 1, total=Change("confirm"), tax=Change("correct", "20"))
+        assert version == 2
+        for name in ("total", "tax"):
+            one = await field(store, item, name)
+            assert (one["state"], one["locked"], one["manually_corrected"]) == ("confirmed", False, False)
+        assert await edited(store, item, 2, total=Change("confirm")) == 2
+        assert [action for action, _ in await trail(store, item)] == ["claimed", "confirmed", "confirmed"]
+        with pytest.raises(errors.Stale):
+            await edited(store, item, 1, total=Change("confirm"))
+
+    ask(url, go)
+
+
+def test_what_the_document_does_not_have(url: str) -> None:
+    """An explicit nothing, locked, also for a field that was never found."""
+
+    async def go(store: Store) -> None:
+        item = await held(store)
+        await edited(store, item, 1, date=Change("absent"), paid=Change("absent"))
+        for name in ("date", "paid"):
+            one = await field(store, item, name)
+            assert (one["value"], one["state"], one["locked"]) == (None, "absent", True)
+        assert (await field(store, item, "date"))["noted"]["old_value"] == VALUES["date"]
+        assert await edited(store, item, 2, date=Change("absent")) == 2
+        assert await edited(store, item, 2, paid=Change("correct", "yes")) == 3
+        assert (await field(store, item, "paid"))["value"] is True
+
+    ask(url, go)
+
+
+def test_a_field_is_given_back(url: str) -> None:
+    """Unlocking brings the reading's value, with all that was known of it."""
+
+    async def go(store: Store) -> None:
+        item = await held(store)
+        await edited(store, item, 1, total=Change("correct", "1"), tax=Change("confirm"))
+        await edited(store, item, 2, total=Change("unlock"), tax=Change("unlock"))
+        total = await field(store, item, "total")
+        assert (total["value"], total["state"], total["locked"], total["confidence"]) == ("120.00", None, False, 0.9)
+        assert (total["source"], total["quote"], total["corrected_by"]) == ("text", "as printed", None)
+        assert (await field(store, item, "tax"))["state"] is None
+        assert await edited(store, item, 3, total=Change("unlock")) == 3
+        await edited(store, item, 3, total=Change("correct", "2"))
+        await read_again(store, item, "total", "121.00")
+        await edited(store, item, 4, total=Change("unlock"))
+        total = await field(store, item, "total")
+        assert (total["value"], total["confidence"]) == ("121.00", 0.0)
+        assert total["state"] is None
+
+    ask(url, go)
+
+
+def test_a_second_reading_is_shown_beside(url: str) -> None:
+    """Human, old model, new model; once somebody has decided again, there is nothing to show any more."""
+
+    async def go(store: Store) -> None:
+        item = await held(store)
+
+        async def beside() -> Any:
+            row = await field(store, item, "total")
+            [told] = [one for one in fields.told(types("bill"), {"total": row}, []) if one["name"] == "total"]
+            return told["three_way"]
+
+        await edited(store, item, 1, total=Change("correct", "99"))
+        assert await beside() is None
+        await read_again(store, item, "total", "100.00")
+        assert await beside() == {"human": "99.00", "old_model": "120.00", "new_model": "100.00"}
+        await edited(store, item, 2, total=Change("confirm"))
+        assert await beside() is None
+        assert (await field(store, item, "total"))["state"] == "corrected"
+        await read_again(store, item, "total", None)
+        assert (await beside())["new_model"] is None
+        await edited(store, item, 3, total=Change("correct", "98"))
+        assert await beside() is None
+
+    ask(url, go)
+
+
+def test_one_bad_value_stops_all(url: str) -> None:
+    """Every fault is told; nothing is written, not even the version."""
+
+    async def go(store: Store) -> None:
+        item = await held(store)
+        with pytest.raises(errors.Refused) as refused:
+            await edited(
+                store, item, 1, vendor=Change("correct", "New"), total=Change("correct", "x"), nope=Change("confirm"),
+                paid=Change("confirm"), date=Change("correct", None), kind=Change("unlock"),
+            )  # fmt: skip
+        assert set(refused.value.problems) == {"total", "nope", "paid", "date", "kind"}
+        assert (await field(store, item, "vendor"))["value"] == "ACME"
+        assert (await items.row(store, item))["version"] == 1
+        assert await trail(store, item) == [("claimed", "anna")]
+
+    ask(url, go)
+
+
+def test_only_the_holder_edits(url: str) -> None:
+    """Somebody else's item, nobody's, a finished one, one that is read again: each says why."""
+
+    async def go(store: Store) -> None:
+        item = await put(store)
+        changes = {"vendor": Change("confirm")}
+        with pytest.raises(errors.NotHeld):
+            await editing.edit(store, types, item, ANNA, 1, changes)
+        await claims.claim(store, item, BEN)
+        with pytest.raises(errors.NotHeld) as other:
+            await editing.edit(store, types, item, ANNA, 1, changes)
+        assert other.value.holder == "ben"
+        await store.database.fetch("UPDATE documents SET status = 'queued'")
+        with pytest.raises(errors.Underway):
+            await editing.edit(store, types, item, BEN, 1, changes)
+        await store.database.fetch("UPDATE documents SET status = 'completed'")
+        await claims.claim(store, item, CLEO, takeover=True)
+        with pytest.raises(errors.NotHeld):
+            await editing.draft(store, item, BEN, {})
+        with pytest.raises(errors.Missing):
+            await editing.edit(store, types, "nothing", BEN, 1, changes)
+
+    ask(url, go)
+
+
+def test_of_two_edits_of_one_version_one_counts(url: str) -> None:
+    """Twelve at once over three stores, all by the holder: each version has one author, and nothing is lost."""
+
+    async def go() -> None:
+        stores = [Store(url, durable=False) for _ in range(3)]
+        try:
+            item = await held(stores[0])
+            told: list[Any] = []
+
+            async def one(number: int) -> int | None:
+                try:
+                    return await editing.edit(
+                        stores[number % 3], types, item, ANNA, 1, {"vendor": Change("correct", f"v{number}")}
+                    )
+                except errors.Stale as stale:
+                    told.append((stale.version, stale.fields["vendor"]["by"]))
+                    return None
+
+            results = await asyncio.gather(*(one(number) for number in range(12)))
+            assert sorted(result or 0 for result in results) == [0] * 11 + [2]
+            assert told == [(2, "anna")] * 11
+            winner = next(number for number, result in enumerate(results) if result)
+            assert (await field(stores[0], item, "vendor"))["value"] == f"v{winner}"
+            assert len(await trail(stores[0], item)) == 2
+            assert (await audit.verify(stores[0])).whole
+        finally:
+            for store in stores:
+                await store.close()
+
+    asyncio.run(go())
+
+
+def test_a_field_that_no_type_declares_can_be_corrected(url: str) -> None:
+    """The type of a document may be gone, or may have lost a field; what was read is still there."""
+
+    async def go(store: Store) -> None:
+        item = await held(store, {"colour": "red", "rows": [{"a": "1"}]}, type="gone")
+        await editing.edit(store, gone, item, ANNA, 1, {"colour": Change("correct", "blue")})
+        assert (await field(store, item, "colour"))["value"] == "blue"
+        with pytest.raises(errors.Refused, match="no field 'size'"):
+            await editing.edit(store, gone, item, ANNA, 2, {"size": Change("absent")})
+
+    def gone(name: str) -> Any:
+        raise errors.Missing(name)
+
+    ask(url, go)

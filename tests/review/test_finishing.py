@@ -1,0 +1,178 @@
+"""Endings: what stands before an approval, what is kept with it, and how an item is opened again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tabellion import Store
+from tabellion.review import audit, claims, editing, errors, fields, finishing, items
+from tabellion.review.editing import Change
+from tabellion.review.queue import review_queue
+from tests.review.items import ANNA, BEN, CLEO, VALUES, put, trail, types
+from tests.working import ask
+
+
+async def held(store: Store, values: Any = None) -> str:
+    """An item that Anna holds."""
+    item = await put(store, values)
+    await claims.claim(store, item, ANNA)
+    return item
+
+
+def test_approved_or_corrected(url: str) -> None:
+    """By whether anybody corrected anything; with what it took, and the document's outputs to be written anew."""
+
+    async def go(store: Store) -> None:
+        for changes, ending in (({}, "approved"), ({"date": Change("absent")}, "corrected")):
+            item = await held(store)
+            version = 1
+            if changes:
+                version = await editing.edit(store, types, item, ANNA, 1, changes)
+            await editing.draft(store, item, ANNA, {"fields": {}})
+            assert await finishing.approve(
+                store, types, item, ANNA, version, seconds=12.5, keystrokes=3
+            ) == ending  # fmt: skip
+            row = await items.row(store, item)
+            assert (row["status"], row["reviewer"], row["holder"]) == (ending, "anna", None)
+            assert (row["seconds"], row["keystrokes"], row["draft"]) == (12.5, 3, None)
+            assert row["version"] == version + 1
+            assert row["finished_at"] is not None
+            last = (await audit.history(store, item=item))[-1]
+            assert (last["action"], last["before"], last["after"]) == ("approved", "in_review", ending)
+            assert last["more"] == {"seconds": 12.5, "keystrokes": 3, "version": version + 1}
+            [document] = await store.database.fetch(
+                "SELECT chore, version FROM documents WHERE id = $1", row["document_id"]
+            )
+            assert document == {"chore": "rewrite", "version": 2}
+            with pytest.raises(errors.Closed) as closed:
+                await finishing.approve(store, types, item, ANNA, version + 1)
+            assert (closed.value.status, closed.value.reviewer) == (ending, "anna")
+            assert await store.held(review_queue(), item) is None
+
+    ask(url, go)
+
+
+@pytest.mark.parametrize(
+    ("values", "missing", "failing"),
+    [
+        ({}, ["vendor", "total"], []),
+        (VALUES | {"vendor": None, "total": ""}, ["vendor", "total"], []),
+        (VALUES | {"total": "1.00"}, [], ["rule"]),
+        (VALUES | {"date": "soon"}, [], ["type"]),
+        (VALUES | {"kind": "gifts"}, [], ["choice"]),
+        (VALUES | {"subtotal": "2000000.00", "tax": "0.00", "total": "2000000.00"}, [], []),
+    ],
+)
+def test_what_stands_before_an_approval(url: str, values: Any, missing: list[str], failing: list[str]) -> None:
+    """Required fields that are neither there nor absent, and rules that are errors; warnings do not."""
+
+    async def go(store: Store) -> None:
+        item = await held(store, values)
+        if not missing and not failing:
+            assert await finishing.approve(store, types, item, ANNA, 1) == "approved"
+            return
+        with pytest.raises(errors.Gated) as gated:
+            await finishing.approve(store, types, item, ANNA, 1)
+        assert gated.value.missing == missing
+        assert [one["code"] for one in gated.value.failing] == failing
+        assert str(gated.value)
+        row = await items.row(store, item)
+        assert (row["status"], row["holder"], row["version"]) == ("in_review", "anna", 1)
+
+    ask(url, go)
+
+
+def test_what_is_marked_absent_is_not_missing(url: str) -> None:
+    """The gate opens for an explicit nothing."""
+
+    async def go(store: Store) -> None:
+        item = await held(store, {})
+        version = await editing.edit(
+            store, types, item, ANNA, 1, {"vendor": Change("absent"), "total": Change("correct", "5")}
+        )
+        assert await finishing.approve(store, types, item, ANNA, version) == "corrected"
+
+    ask(url, go)
+
+
+def test_approval_is_of_the_version_that_was_seen(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change in between stops it, whether it is seen before or only in the transaction."""
+
+    async def go(store: Store) -> None:
+        item = await held(store)
+        with pytest.raises(errors.Stale):
+            await finishing.approve(store, types, item, ANNA, 7)
+        asked = fields.rows
+
+        async def meanwhile(*args: Any) -> Any:
+            found = await asked(*args)
+            monkeypatch.setattr(fields, "rows", asked)
+            await editing.edit(store, types, item, ANNA, 1, {"vendor": Change("correct", "late")})
+            return found
+
+        monkeypatch.setattr(fields, "rows", meanwhile)
+        with pytest.raises(errors.Stale) as stale:
+            await finishing.approve(store, types, item, ANNA, 1)
+        assert set(stale.value.fields) == {"vendor"}
+        assert (await items.row(store, item))["status"] == "in_review"
+        assert [action for action, _ in await trail(store, item)] == ["claimed", "corrected"]
+
+    ask(url, go)
+
+
+def test_rejections_say_why(url: str) -> None:
+    """One of the reasons there are; whatever the values are like; somebody else's item is not rejected."""
+
+    async def go(store: Store) -> None:
+        item = await held(store, {})
+        with pytest.raises(errors.Refused, match="there are unreadable"):
+            await finishing.reject(store, item, ANNA, "ugly")
+        with pytest.raises(errors.Refused, match="say why"):
+            await finishing.reject(store, item, ANNA, "other", " ")
+        with pytest.raises(errors.NotHeld):
+            await finishing.reject(store, item, BEN, "unreadable")
+        await finishing.reject(store, item, ANNA, "other", "upside down", seconds=1)
+        row = await items.row(store, item)
+        assert (row["status"], row["reason"]) == ("rejected", "other: upside down")
+        assert (await audit.history(store, item=item))[-1]["reason"] == "other: upside down"
+
+    ask(url, go)
+
+
+def test_a_finished_item_is_opened_again(url: str) -> None:
+    """By an operator, with a reason; corrections stay, and the time of both reviews counts."""
+
+    async def go(store: Store) -> None:
+        item = await held(store)
+        version = await editing.edit(store, types, item, ANNA, 1, {"date": Change("correct", "2024-06-01")})
+        await finishing.approve(store, types, item, ANNA, version, seconds=10, keystrokes=5)
+        with pytest.raises(errors.NotAllowed):
+            await finishing.reopen(store, item, ANNA, "oops")
+        await finishing.reopen(store, item, CLEO, "the vendor complains")
+        with pytest.raises(errors.Open):
+            await finishing.reopen(store, item, CLEO, "twice")
+        row = await items.row(store, item)
+        assert (row["status"], row["reviewer"], row["finished_at"], row["claimed_at"]) == ("pending", None, None, None)
+        assert await claims.claim_next(store, BEN) == item
+        await finishing.approve(store, types, item, BEN, row["version"], seconds=5, keystrokes=1)
+        row = await items.row(store, item)
+        assert (row["status"], row["seconds"], row["keystrokes"]) == ("corrected", 15, 6)
+        assert [action for action, _ in await trail(store, item)] == [
+            "claimed", "corrected", "approved", "reopened", "claimed", "approved",
+        ]  # fmt: skip
+
+    ask(url, go)
+
+
+def test_a_document_that_is_busy_is_not_marked(url: str) -> None:
+    """One that something else is done with keeps its chore."""
+
+    async def go(store: Store) -> Any:
+        item = await held(store)
+        await store.database.fetch("UPDATE documents SET chore = 'telling'")
+        await finishing.reject(store, item, ANNA, "duplicate")
+        return await store.database.fetch("SELECT chore, version FROM documents")
+
+    assert ask(url, go) == [{"chore": "telling", "version": 1}]

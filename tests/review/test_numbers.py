@@ -1,0 +1,71 @@
+"""Numbers for people: what was finished, what it took, what was corrected."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from tabellion import Store
+from tabellion.review import claims, editing, finishing, numbers
+from tabellion.review.editing import Change
+from tabellion.review.people import Person
+from tests.review.items import ANNA, VALUES, put, types
+from tests.working import ask
+
+EVIL = Person("=cmd|'/c calc'", 2)
+
+
+def collected(url: str, *, per: str = "") -> Any:
+    """The numbers of a small day: Anna approves two and corrects one, somebody rejects one and is late."""
+
+    async def go(store: Store) -> Any:
+        for place, changes in enumerate(({}, {}, {"total": Change("correct", "120,01"), "date": Change("absent")})):
+            item = await put(store)
+            await claims.claim(store, item, ANNA)
+            version = await editing.edit(store, types, item, ANNA, 1, changes) if changes else 1
+            await finishing.approve(
+                store, types, item, ANNA, version, seconds=10 * (place + 1), keystrokes=5 if place else None
+            )
+        item = await put(store)
+        await claims.claim(store, item, EVIL)
+        await store.database.fetch("UPDATE review_items SET due_at = created_at WHERE id = $1", item)
+        await finishing.reject(store, item, EVIL, "duplicate", seconds=100)
+        await put(store)
+        now = await store.now()
+        assert (await numbers.numbers(store, now + 10, now + 20))["totals"]["documents"] == 0
+        return await numbers.numbers(store, now - 60, now + 60)
+
+    return ask(url, go)
+
+
+def test_numbers_of_a_day(url: str) -> None:
+    """Per person, per field and in all."""
+    told = collected(url)
+    evil, anna = told["people"]
+    assert (anna["name"], anna["documents"], anna["approved"], anna["corrected"], anna["rejected"]) == (
+        "anna", 3, 2, 1, 0,
+    )  # fmt: skip
+    assert anna["seconds"] == {"mean": 20, "median": 20, "sum": 60}
+    assert anna["keystrokes"] == {"mean": 5, "median": 5, "sum": 10}
+    seen = 3 * len(VALUES)
+    assert (anna["fields"], anna["corrections"]) == (seen, {"date": 1, "total": 1})
+    assert anna["agreement"] == pytest.approx((seen - 2) / seen, abs=0.0001)
+    assert (anna["in_time"], evil["in_time"]) == (1.0, 0.0)
+    assert (evil["rejected"], evil["agreement"], evil["keystrokes"]["mean"]) == (1, None, None)
+    assert (told["totals"]["documents"], told["totals"]["in_time"]) == (4, 0.75)
+    assert told["fields"][0] == {"name": "date", "seen": 3, "corrected": 1, "share": pytest.approx(1 / 3, abs=0.0001)}
+    assert told["fields"][1]["name"] == "total"
+
+
+def test_numbers_for_spreadsheets(sqlite_url: str) -> None:
+    """A row for each person and one for all; a row for each field; no cell is a formula."""
+    told = collected(sqlite_url)
+    rows = list(csv.DictReader(io.StringIO(numbers.per_person(told))))
+    assert tuple(rows[0]) == numbers.PERSON_COLUMNS
+    assert [row["person"] for row in rows] == ["'=cmd|'/c calc'", "anna", numbers.EVERYBODY]
+    assert (rows[1]["seconds_mean"], rows[1]["corrections"], rows[0]["keystrokes_mean"]) == ("20.0", "2", "")
+    fields = list(csv.DictReader(io.StringIO(numbers.per_field(told))))
+    assert (fields[0]["field"], fields[0]["seen"], fields[0]["corrected"]) == ("date", "3", "1")

@@ -1,0 +1,80 @@
+"""What people type comes out in the form of its field, or as a sentence that says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tabellion.reading.types.typefile import compiled
+from tabellion.review.values import LONGEST, MOST_ROWS, taken
+from tests.review.items import BILL
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "kept"),
+    [
+        ("total", "1 234,50 €", "1234.50"),
+        ("total", "1,234.50", "1234.50"),
+        ("total", 12, "12.00"),
+        ("total", 12.5, "12.50"),
+        ("total", "-3", "-3.00"),
+        ("date", "31/12/2024", "2024-12-31"),
+        ("date", "31 décembre 2024", "2024-12-31"),
+        ("date", "2024-02-29", "2024-02-29"),
+        ("currency", "€", "EUR"),
+        ("currency", "usd", "USD"),
+        ("paid", "yes", True),
+        ("paid", "Non", False),
+        ("paid", True, True),
+        ("kind", "GOODS", "goods"),
+        ("vendor", "  A   b ", "A b"),
+        ("vendor", "N/A", "N/A"),
+        ("vendor", "none", "none"),
+        ("vendor", "<script>alert(1)</script>", "<script>alert(1)</script>"),
+        ("vendor", "a\x00b", "a\\x00b"),
+        ("vendor", " ", None),
+        ("total", "", None),
+        ("total", None, None),
+        ("lines", [{"amount": "3,5"}, {"amount": "", "description": None}], [{"description": None, "amount": "3.50"}]),
+        ("lines", [], None),
+        ("lines", [{}], None),
+    ],
+)  # fmt: skip
+def test_values_take_the_form_of_their_field(name: str, typed: Any, kept: Any) -> None:
+    """As people write them in three countries."""
+    assert taken(BILL, BILL.field(name), typed) == (kept, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "said"),
+    [
+        ("total", "a lot", "total: 'a lot' is not an amount such as 1234.50"),
+        ("total", "1e400", "total: '1e400' is not an amount"),
+        ("total", ["1"], "total is a single value"),
+        ("total", True, "total: 'True' is not an amount"),
+        ("date", "03/04/2024", "write 2024-12-31"),
+        ("date", "2024-02-30", "date: '2024-02-30' is not a date"),
+        ("currency", "$", "currency: '$' is not three letters of ISO 4217; write EUR"),
+        ("paid", "maybe", "paid: 'maybe' is not true or false"),
+        ("kind", "gifts", "kind: 'gifts' is not one of goods, services"),
+        ("vendor", "x" * (LONGEST + 1), "shorten it"),
+        ("vendor", {"a": 1}, "vendor is a single value"),
+        ("lines", "two bolts", "lines is a list of rows"),
+        ("lines", ["bolt"], "lines is a list of rows"),
+        ("lines", [{"price": "1"}], "lines[0] has no column 'price': there are description, amount"),
+        ("lines", [{"amount": "1"}, {"amount": "x"}], "lines[1].amount: 'x' is not an amount"),
+        ("lines", [{}] * (MOST_ROWS + 1), "more than 1,000 rows"),
+    ],
+)
+def test_what_does_not_fit_is_explained(name: str, typed: Any, said: str) -> None:
+    """The field, what was given, and what to write instead."""
+    problem = taken(BILL, BILL.field(name), typed)[1]
+    assert problem is not None
+    assert said in problem
+
+
+def test_days_and_months_as_the_type_has_them() -> None:
+    """Where the type says which comes first, nobody is asked."""
+    american = compiled("name: note\nversion: '1'\nlocale: {dates: mdy}\nfields: {date: {type: date}}")
+    assert taken(american, american.field("date"), "03/04/2024") == ("2024-03-04", None)
