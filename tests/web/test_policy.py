@@ -34,7 +34,7 @@ def owned(two: Live) -> dict[str, str]:
 
 def address(path: str, id: str) -> str:  # noqa: A002
     """A route's path with its places filled in."""
-    return path.replace("{id}", id).replace("{number}", "1").replace("{file}", "docs.js")
+    return path.replace("{id}", id).replace("{number}", "1").replace("{file}", "docs.js").replace("{kind}", "json")
 
 
 def test_every_route_is_in_the_policy_and_nothing_else_is(two: Live) -> None:

@@ -35,6 +35,7 @@ from tabellion.web.api import (
     review_numbers,
     users,
     webhooks,
+    work,
 )
 from tabellion.web.auth import Door
 from tabellion.web.headers import Envelope
@@ -62,6 +63,7 @@ MODULES = (
     webhooks,
     overview,
     queues,
+    work,
     users,
     static,
     door,

@@ -176,6 +176,39 @@ class Endpoints(BaseModel):
     webhooks: list[Endpoint]
 
 
+class Attempt(BaseModel):
+    """One try of one worker."""
+
+    queue: str
+    attempt: int
+    worker: str
+    outcome: str | None = Field(description="null: under way.")
+    error: dict[str, Any] | None
+    note: str | None
+    cost: float | None
+    claimed_at: str
+    lease_until: str
+    settled_at: str | None
+    retry_at: str | None
+
+
+class ReviewOf(BaseModel):
+    """The review item of a document."""
+
+    id: str
+    status: str
+    reviewer: str | None
+    assigned_to: str | None
+    url: str
+
+
+class Work(BaseModel):
+    """What was done with a document."""
+
+    attempts: list[Attempt]
+    review: ReviewOf | None
+
+
 class Me(BaseModel):
     """Who asks."""
 
@@ -230,5 +263,5 @@ class Link(BaseModel):
 
 SHAPES: tuple[type[BaseModel], ...] = (
     Problem, Uploaded, Document, Documents, Restarted, Health, Readiness, Endpoints, NewEndpoint,
-    Me, User, Users, People, Link,
+    Me, User, Users, People, Link, Work,
 )  # fmt: skip

@@ -59,3 +59,49 @@ def test_styles_fetch_nothing() -> None:
     """Neither fonts nor pictures from elsewhere."""
     for path in FOLDER.glob("*.css"):
         assert not re.findall(r"@import|url\(|https?:", path.read_text()), path.name
+
+
+def tokens() -> dict[str, tuple[str, str]]:
+    """The colours of the skeleton, for light and for dark."""
+    text = (FOLDER / "app.css").read_text()
+    found = dict(re.findall(r"--([a-z-]+): (light-dark\([^)]*\)|var\(--[a-z-]+\));", text))
+    pairs: dict[str, tuple[str, str]] = {}
+    for name, value in found.items():
+        value = found[value[6:-1]] if value.startswith("var(") else value
+        match re.findall(r"#[0-9a-f]{6}", value):
+            case [light, dark]:
+                pairs[name] = (light, dark)
+    return pairs
+
+
+def luminance(colour: str) -> float:
+    """How bright a colour is, as WCAG has it."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+TEXTS = [
+    ("text", "ground"), ("text", "surface"), ("text", "raised"), ("text", "accent-soft"), ("muted", "ground"),
+    ("muted", "surface"), ("muted", "raised"), ("muted", "sunk"), ("accent", "ground"), ("accent", "surface"),
+    ("muted", "idle-soft"), ("muted", "accent-soft"), ("on-accent", "accent"), ("on-accent", "bad-fill"),
+    ("accent-strong", "accent-soft"), ("bad", "surface"), ("warn", "surface"), ("good", "surface"),
+    *((name, f"{name}-soft") for name in ("good", "warn", "bad", "human", "info", "idle")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("front", "back"), TEXTS)
+def test_texts_stand_out(front: str, back: str) -> None:
+    """WCAG AA in light and in dark."""
+    for theme in (0, 1):
+        bright, dim = sorted((luminance(tokens()[name][theme]) for name in (front, back)), reverse=True)
+        assert (bright + 0.05) / (dim + 0.05) >= 4.5, (front, back, ("light", "dark")[theme])
+
+
+@pytest.mark.parametrize("back", ["surface", "ground", "raised"])
+def test_edges_of_inputs_stand_out(back: str) -> None:
+    """So that one sees where to type: 3 to 1."""
+    for front in ("line-strong", "focus"):
+        for theme in (0, 1):
+            bright, dim = sorted((luminance(tokens()[name][theme]) for name in (front, back)), reverse=True)
+            assert (bright + 0.05) / (dim + 0.05) >= 3, (front, back, theme)

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from tabellion.pipelines.documents.lookup import STATUSES
 from tabellion.web.api.documents import found
 from tabellion.web.office import Office
 from tabellion.web.pages.page import Page, page
 
 router = APIRouter(route_class=Page)
+VERDICTS = ("accept", "warn", "reject")
+Word = Annotated[str | None, Query(max_length=200)]
 
 
 @router.get("/documents", response_class=Response)
-async def listing(request: Request) -> Response:
-    """The list, which its script fills and keeps up to date."""
+async def listing(
+    request: Request,
+    status: Word = None,
+    type: Word = None,  # noqa: A002
+    verdict: Word = None,
+    q: Word = None,
+) -> Response:
+    """The list, which its script fills as the address says and keeps up to date."""
     office: Office = request.state.office
-    return page(request, "documents.html", types=office.settings.types.names())
+    return page(
+        request, "documents.html", statuses=STATUSES, verdicts=VERDICTS, types=_types(office),
+        models=list(office.settings.gates()), limit=request.app.state.limits.upload_bytes,
+        chosen={"status": status or "", "type": type or "", "verdict": verdict or "", "q": q or ""},
+        data={"types": _types(office), "upload_bytes": request.app.state.limits.upload_bytes},
+    )  # fmt: skip
 
 
 @router.get("/documents/{id}", response_class=Response)
@@ -24,7 +40,22 @@ async def one(request: Request, id: str) -> Response:  # noqa: A002
     """One document, which its script fills and keeps up to date."""
     office: Office = request.state.office
     document = await found(office, id)
+    fields = {
+        kind.name: {
+            one.name: {"title": one.title, "kind": one.kind, "threshold": one.threshold, "required": one.required,
+                       "columns": {column.name: column.title for column in one.items}}
+            for one in kind
+        }
+        for kind in office.settings.types.all()
+    }  # fmt: skip
     return page(
-        request, "document.html", also=("documents",), document=document, types=office.settings.types.names(),
-        models=list(office.settings.gates()), data={"id": id},
+        request, "document.html", also=("documents",), document=document, statuses=STATUSES,
+        data={
+            "id": id, "name": document["name"], "fields": fields, "types": _types(office),
+            "models": list(office.settings.gates()),
+        },
     )  # fmt: skip
+
+
+def _types(office: Office) -> dict[str, Any]:
+    return {one.name: one.title or one.name for one in office.settings.types.all()}

@@ -141,7 +141,10 @@ export class Problem extends Error {
   }
 }
 
-const sentence = (problem) => (problem ? tell(`base.problem_${problem.code}`, problem.detail) : "");
+const sentence = (problem) => (problem?.code ? tell(`base.problem_${problem.code}`, capital(problem.detail)) : "");
+
+/** A sentence begins with a capital letter. */
+export const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : "");
 
 /** What to tell a person of an error. */
 export function explain(error) {
@@ -239,6 +242,11 @@ export function toast(text, kind = "", seconds = kind === "bad" ? 0 : 5) {
   byId("toasts").append(made);
   if (seconds) setTimeout(() => made.remove(), seconds * 1000);
   return made;
+}
+
+/** A note that the next page shows. */
+export function flash(text, kind = "good") {
+  sessionStorage.setItem("flash", JSON.stringify([text, kind]));
 }
 
 /** A dialog with a title, a body and buttons; gone from the page when it is closed. */
@@ -416,5 +424,11 @@ document.addEventListener("keydown", (event) => {
   const menu = event.key === "Escape" && document.querySelector("details.menu[open]");
   if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
 });
+
+const said = sessionStorage.getItem("flash");
+if (said) {
+  sessionStorage.removeItem("flash");
+  toast(...JSON.parse(said));
+}
 
 keys([{ key: "?", does: t("base.key_help"), run: help }]);

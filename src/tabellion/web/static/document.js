@@ -1,0 +1,294 @@
+// One document: its pages, what was read, what is doubtful, who worked on it, and what may be done with it.
+import {
+  ago, api, byId, bytes, capital, confirm, data, duration, el, empty, events, explain, field, flash, formDialog, icon, keys, may, moment, money, notice, number,
+  Problem, t, tell, toast,
+} from "./base.js";
+import { confidence, outcome, progress, review, status, verdict } from "./states.js";
+
+const where = `/api/documents/${data.id}`;
+const ENDED = new Set(["completed", "failed", "duplicate"]);
+let shown = null, watch = null, page = 1, chosen = null;
+
+// -- pages -------------------------------------------------------------------------------------------------------
+
+const leaf = byId("leaf"), paper = byId("paper");
+
+function turn(to) {
+  const last = shown?.pages ?? 1;
+  page = Math.max(1, Math.min(last, to));
+  byId("page-tools").hidden = last < 2;
+  byId("page-place").textContent = t("document.page_of", { n: number(page), of: number(last) });
+  byId("page-before").disabled = page <= 1;
+  byId("page-after").disabled = page >= last;
+  const source = `${where}/pages/${page}.png?width=1400`;
+  if (leaf.dataset.source === source) return mark();
+  leaf.dataset.source = source;
+  const picture = el("img", { src: source, alt: t("document.page_of", { n: page, of: last }), draggable: "false" });
+  picture.addEventListener("load", () => { if (leaf.dataset.source === source) { leaf.replaceChildren(picture); mark(); } });
+  picture.addEventListener("error", async () => {
+    if (leaf.dataset.source !== source) return;
+    let why = t("document.no_picture");
+    try { await api("GET", `${where}/pages/${page}.png?width=1400`, null, { headers: { Accept: "*/*" } }); } catch (error) { why = explain(error); }
+    byId("zoom").hidden = true;
+    leaf.replaceChildren(empty("warn", t("document.no_picture"), why, el("a", { class: "button", href: `${where}/file` }, icon("download"), t("document.download"))));
+  });
+  byId("zoom").hidden = false;
+  if (!leaf.querySelector("img")) leaf.replaceChildren(el("span", { class: "ghost leaf-ghost" }));
+}
+
+/** Shows where the chosen field stands on the page. */
+function mark() {
+  for (const box of leaf.querySelectorAll(".spot")) box.remove();
+  if (!leaf.querySelector("img") || !shown) return;
+  for (const [name, one] of Object.entries(shown.fields)) {
+    if (!one.box || one.page !== page) continue;
+    const [x0, y0, x1, y1] = one.box;
+    const spot = el("button", { type: "button", class: `spot ${name === chosen ? "here" : ""}`, title: title(name), "aria-label": title(name), tabindex: "-1", onclick: () => choose(name, true) });
+    Object.assign(spot.style, { left: `${x0 * 100}%`, top: `${y0 * 100}%`, width: `${(x1 - x0) * 100}%`, height: `${(y1 - y0) * 100}%` });
+    leaf.append(spot);
+    if (name === chosen) spot.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+}
+
+function zoom() {
+  const on = paper.classList.toggle("zoomed");
+  byId("zoom").setAttribute("aria-pressed", String(on));
+}
+
+// -- fields ------------------------------------------------------------------------------------------------------
+
+const spec = (name) => data.fields[shown?.type]?.[name];
+
+function title(name) {
+  const told = spec(name)?.title;
+  if (told && told !== name) return told;
+  const plain = name.replaceAll("_", " ");
+  return plain[0].toUpperCase() + plain.slice(1);
+}
+
+function value(name, one) {
+  if (one.state === "absent") return el("span", { class: "muted" }, t("document.absent"));
+  const given = one.value;
+  if (given === null || given === "") return el("span", { class: "muted" }, "—");
+  if (Array.isArray(given)) return grid(name, given);
+  if (typeof given === "object") return el("span", { class: "mono small" }, JSON.stringify(given));
+  if (typeof given === "boolean") return t(given ? "document.yes" : "document.no");
+  return String(given);
+}
+
+function grid(name, list) {
+  if (!list.length) return el("span", { class: "muted" }, t("document.no_rows"));
+  if (typeof list[0] !== "object" || list[0] === null) return list.join(", ");
+  const columns = [...new Set(list.flatMap((row) => Object.keys(row)))].filter((key) => list.some((row) => row[key] !== null && row[key] !== ""));
+  const titles = spec(name)?.columns ?? {};
+  const numeric = (key) => list.every((row) => row[key] === null || /^-?[\d.,]+$/.test(String(row[key] ?? "")));
+  const cell = (tag, key, text) => el(tag, { class: numeric(key) ? "number" : "" }, text);
+  return el("div", { class: "table-wrap" }, el("table", { class: "inner" },
+    el("thead", {}, el("tr", {}, columns.map((key) => cell("th", key, titles[key] && titles[key] !== key ? titles[key] : key.replaceAll("_", " "))))),
+    el("tbody", {}, list.map((row) => el("tr", {}, columns.map((key) => cell("td", key, row[key] ?? "")))))));
+}
+
+function fieldRow([name, one]) {
+  const wide = Array.isArray(one.value) && typeof one.value[0] === "object";
+  const human = one.locked || one.manually_corrected;
+  const source = el("span", { class: `small ${human ? "text-human" : "muted"}`, title: t("document.source") }, human && icon(one.locked ? "lock" : "pencil"), human ? t(one.locked ? "document.locked" : "document.by_person") : tell(`document.source_${one.source}`, one.source));
+  const why = one.reasons?.length || one.quote
+    ? el("div", { class: "why small muted" }, one.quote && !wide && el("q", {}, one.quote), one.reasons?.length && el("span", {}, one.reasons.join(" · "))) : null;
+  const button = el("button", { type: "button", class: "field-name", "aria-expanded": String(name === chosen), onclick: () => choose(name === chosen ? null : name) }, title(name), spec(name)?.required && el("abbr", { title: t("document.required") }, "*"));
+  return el("div", { class: `field-row ${wide ? "wide" : ""} ${name === chosen ? "here" : ""}`, dataset: { field: name } },
+    button, el("div", { class: "field-value" }, value(name, one), why), el("div", { class: "field-trust" }, source, human ? null : confidence(one.confidence, spec(name)?.threshold)));
+}
+
+function choose(name, scroll = false) {
+  chosen = name;
+  for (const row of byId("fields").querySelectorAll(".field-row")) {
+    const here = row.dataset.field === name;
+    row.classList.toggle("here", here);
+    row.querySelector(".field-name").setAttribute("aria-expanded", String(here));
+    if (here && scroll) { row.scrollIntoView({ block: "nearest" }); row.querySelector(".field-name").focus({ preventScroll: true }); }
+  }
+  const one = name && shown.fields[name];
+  if (one?.page && one.page !== page) turn(one.page);
+  else mark();
+}
+
+function step(by) {
+  const names = [...byId("fields").querySelectorAll(".field-row")].map((row) => row.dataset.field);
+  if (!names.length) return;
+  const place = names.indexOf(chosen);
+  choose(names[Math.max(0, Math.min(names.length - 1, place < 0 ? (by > 0 ? 0 : names.length - 1) : place + by))], true);
+}
+
+// -- what is known -----------------------------------------------------------------------------------------------
+
+function drawHead() {
+  byId("standing").replaceChildren(...[status(shown.status), verdict(shown.verdict), shown.work?.review && review(shown.work.review.status)].filter(Boolean));
+  const live = progress(shown);
+  if (live) byId("standing").append(live);
+  const item = shown.work?.review;
+  const open = item && ["pending", "in_review"].includes(item.status);
+  byId("actions").replaceChildren(...[
+    item && el("a", { class: `button ${open && may("reviewer") ? "primary" : ""}`, href: item.url, id: "open-review" }, icon("eye"), t(open && may("reviewer") ? "document.review" : "document.see_review")),
+    el("a", { class: "button", href: `${where}/file` }, icon("download"), t("document.download")),
+    may("operator") && el("button", { type: "button", id: "again", onclick: again, disabled: shown.status === "processing" || shown.status === "queued" }, icon("again"), t("document.again")),
+    may("operator") && el("button", { type: "button", class: "danger", id: "delete", onclick: remove, disabled: shown.status === "processing" }, icon("trash"), t("document.delete")),
+  ].filter(Boolean));
+}
+
+function drawNotices() {
+  const said = [];
+  if (shown.error) said.push(notice("bad", "stop", el("strong", {}, t("document.failed")), " ", capital(shown.error.message), shown.error.code && el("code", { class: "code" }, shown.error.code)));
+  if (shown.duplicate_of) said.push(notice("idle", "copy", t("document.duplicate"), " ", el("a", { href: `/documents/${shown.duplicate_of}` }, t("documents.look_at_original"))));
+  if (shown.status === "queued") said.push(notice("idle", "clock", t("document.waits")));
+  byId("notices").replaceChildren(...said);
+}
+
+function drawDoubts() {
+  const told = new Set();
+  const all = [
+    ...(shown.issues ?? []).map((one) => ({ kind: one.severity === "error" ? "bad" : "warn", text: one.message, fields: one.fields, rule: one.rule })),
+    ...(shown.reasons ?? []).map((one) => ({ kind: one.severity === "error" ? "bad" : "warn", text: one.message, fields: one.fields })),
+    ...(shown.notes ?? []).map((one) => ({ kind: "idle", text: typeof one === "string" ? one : one.message ?? "", fields: one.fields })),
+  ].filter((one) => one.text && !told.has(one.text) && told.add(one.text));
+  byId("doubts-card").hidden = !all.length;
+  byId("doubts").replaceChildren(...all.map((one) => el("li", { class: `mark-${one.kind}` }, icon(one.kind === "bad" ? "stop" : one.kind === "warn" ? "warn" : "eye"),
+    el("div", {}, capital(one.text), el("div", { class: "chips" }, (one.fields ?? []).filter((name) => shown.fields[name]).map((name) =>
+      el("button", { type: "button", class: "chip", onclick: () => choose(name, true) }, title(name))))))));
+}
+
+function drawFields() {
+  const all = Object.entries(shown.fields ?? {});
+  byId("field-count").textContent = all.length ? t("document.field_count", { n: all.length }) : "";
+  byId("fields").replaceChildren(...(all.length ? all.map(fieldRow)
+    : [el("p", { class: "pad muted" }, t(ENDED.has(shown.status) ? "document.no_fields" : "document.not_read"))]));
+}
+
+function drawAbout() {
+  const took = shown.started_at && shown.completed_at ? (new Date(shown.completed_at) - new Date(shown.started_at)) / 1000 : null;
+  const outputs = ["json", "parquet"].filter((kind) => shown.outputs?.[kind]).map((kind) =>
+    el("a", { class: "button small-button", href: `${where}/outputs/${kind}`, title: shown.outputs[kind] }, icon("download"), kind === "json" ? "JSON" : "Parquet"));
+  const facts = [
+    ["document.outputs", outputs.length ? el("div", { class: "row tight" }, outputs) : null],
+    ["documents.type", shown.type && (data.types[shown.type] ?? shown.type)],
+    ["document.model", shown.model === "local" ? t("document.model_local") : shown.model],
+    ["documents.pages", shown.pages && number(shown.pages)],
+    ["documents.cost", shown.cost === null || shown.cost === undefined ? null : money(shown.cost, "USD")],
+    ["documents.uploaded", `${moment(shown.created_at)} (${ago(shown.created_at)})`],
+    ["document.took", took !== null && duration(took)],
+    ["document.file", `${shown.media} · ${bytes(shown.bytes)}`],
+    ["document.sha256", el("code", { class: "small wrap" }, shown.sha256)],
+    ["document.id", el("code", { class: "small" }, shown.id)],
+  ];
+  byId("about").replaceChildren(...facts.filter(([, told]) => told).flatMap(([key, told]) => [el("dt", {}, t(key)), el("dd", {}, told)]));
+}
+
+function drawAttempts() {
+  const all = shown.work?.attempts ?? [];
+  if (!all.length) return byId("attempts").replaceChildren(el("p", { class: "pad muted" }, t("document.no_attempts")));
+  byId("attempts").replaceChildren(el("div", { class: "table-wrap" }, el("table", { class: "list" },
+    el("thead", {}, el("tr", {}, ["document.worker", "document.when", "document.took", "document.outcome"].map((key) => el("th", {}, t(key))))),
+    el("tbody", {}, all.map((one) => [
+      el("tr", {}, el("td", { class: "mono small wrap" }, one.worker, one.queue !== "documents" && el("div", { class: "muted" }, one.queue)),
+        el("td", { class: "nowrap", title: moment(one.claimed_at) }, ago(one.claimed_at)),
+        el("td", { class: "nowrap" }, one.settled_at ? duration((new Date(one.settled_at) - new Date(one.claimed_at)) / 1000) : "…"),
+        el("td", {}, outcome(one.outcome), one.error && el("div", { class: "small text-bad wrap" }, one.error.message), !one.outcome && one.note && el("div", { class: "small muted" }, one.note),
+          one.retry_at && !one.outcome && el("div", { class: "small muted" }, moment(one.retry_at)))),
+    ])))));
+}
+
+function short(given) {
+  if (given === null || given === undefined || given === "") return "∅";
+  const text = typeof given === "object" ? JSON.stringify(given) : String(given);
+  return text.length > 120 ? `${text.slice(0, 119)}…` : text;
+}
+
+function drawHistory(entries) {
+  byId("history-card").hidden = !entries.length;
+  byId("history").replaceChildren(...entries.map((one) => el("li", {},
+    el("time", { datetime: one.at, title: moment(one.at), class: "small muted nowrap" }, ago(one.at)),
+    el("div", {}, el("strong", {}, one.actor), " ", tell(`document.action_${one.action}`, one.action), one.field && [" ", el("em", {}, title(one.field))],
+      (one.before !== undefined && one.before !== null) || (one.after !== undefined && one.after !== null && one.field)
+        ? el("div", { class: "small wrap" }, el("del", {}, short(one.before)), " → ", el("ins", {}, short(one.after))) : null,
+      one.reason && el("div", { class: "small muted wrap" }, one.reason)))));
+}
+
+// -- loading -----------------------------------------------------------------------------------------------------
+
+const optional = (path) => api("GET", path).then((got) => got.data, (error) => { if (error instanceof Problem && error.status === 404) return null; throw error; });
+
+async function load() {
+  try {
+    const [one, work, past] = await Promise.all([api("GET", where).then((got) => got.data), optional(`${where}/work`), optional(`${where}/history`)]);
+    shown = { ...one, work };
+    drawHead();
+    drawNotices();
+    drawDoubts();
+    drawFields();
+    drawAbout();
+    drawAttempts();
+    drawHistory(past?.entries ?? []);
+    turn(page);
+    if (!ENDED.has(shown.status)) listen();
+  } catch (error) {
+    byId("notices").replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: load }, t("documents.try_again"))));
+  }
+}
+
+function listen() {
+  watch?.close();
+  watch = events(`${where}/events`, {
+    document(news) {
+      if (ENDED.has(news.status) || news.status !== shown.status || news.version !== shown.version) {
+        if (ENDED.has(news.status)) watch.close();
+        return void load();
+      }
+      shown.progress = news.progress;
+      drawHead();
+    },
+    deleted() { watch.close(); location.assign("/documents"); },
+  });
+}
+
+// -- what may be done --------------------------------------------------------------------------------------------
+
+async function again() {
+  const options = (list, given) => list.map(([key, text]) => el("option", { value: key, selected: key === given }, text));
+  const type = el("select", { name: "type" }, options([["", t("document.as_it_is")], ...Object.entries(data.types)], ""));
+  const model = el("select", { name: "model" }, options([["", t("document.as_it_is")], ...data.models.map((one) => [one, one === "local" ? t("document.model_local") : one])], ""));
+  const done = await formDialog(t("document.again"), [el("p", { class: "muted" }, t("document.again_text")), field(t("documents.type"), type), data.models.length > 1 && field(t("document.model"), model)], t("document.again"),
+    async (values) => {
+      const wanted = Object.fromEntries(Object.entries(values).filter(([, given]) => given));
+      await api("POST", `${where}/reprocess`, wanted);
+    });
+  if (!done) return;
+  toast(t("document.again_done"), "good");
+  await load();
+}
+
+async function remove() {
+  const sure = await confirm(t("document.delete_title"), t("document.delete_text", { name: data.name }), t("document.delete"), { danger: true });
+  if (!sure) return;
+  try {
+    await api("DELETE", where);
+    flash(t("document.deleted", { name: data.name }));
+    location.assign("/documents");
+  } catch (error) {
+    toast(explain(error), "bad");
+  }
+}
+
+byId("page-before").addEventListener("click", () => turn(page - 1));
+byId("page-after").addEventListener("click", () => turn(page + 1));
+byId("zoom").addEventListener("click", zoom);
+leaf.addEventListener("dblclick", zoom);
+
+keys([
+  { key: "j", does: t("document.key_next_field"), run: () => step(1) },
+  { key: "k", does: t("document.key_previous_field"), run: () => step(-1) },
+  { key: "[", does: t("document.page_before"), run: () => turn(page - 1) },
+  { key: "]", does: t("document.page_after"), run: () => turn(page + 1) },
+  { key: "z", does: t("document.zoom"), run: zoom },
+  { key: "r", does: t("document.review"), run: () => byId("open-review")?.click() },
+  { key: "Backspace", does: t("document.back"), run: () => location.assign("/documents") },
+]);
+load();

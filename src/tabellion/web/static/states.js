@@ -1,0 +1,44 @@
+// How documents and their parts stand, drawn the same way on every page.
+import { badge, el, number, percent, t, tell } from "./base.js";
+
+const STATUS = {
+  queued: ["idle", "clock"], processing: ["info", "again"], completed: ["good", "check"], failed: ["bad", "stop"], duplicate: ["idle", "copy"],
+};
+const VERDICT = { accept: ["good", "check"], warn: ["warn", "warn"], reject: ["bad", "stop"] };
+const REVIEW = {
+  pending: ["warn", "eye"], in_review: ["info", "person"], approved: ["good", "check"], corrected: ["human", "pencil"], rejected: ["bad", "cross"],
+};
+const OUTCOME = {
+  done: ["good", "check"], failed: ["bad", "stop"], retried: ["warn", "again"], limited: ["idle", "clock"], released: ["idle", "left"],
+  crashed: ["bad", "warn"], superseded: ["idle", "minus"],
+};
+
+const drawn = (table, prefix) => (value) =>
+  value ? badge(...(table[value] ?? ["idle", ""]), tell(`${prefix}${value}`, value)) : "";
+
+export const status = drawn(STATUS, "documents.status_");
+export const verdict = drawn(VERDICT, "documents.verdict_");
+export const review = drawn(REVIEW, "documents.review_");
+export const outcome = (value) => (value ? badge(...(OUTCOME[value] ?? ["idle", ""]), tell(`documents.outcome_${value}`, value)) : badge("info", "again", t("documents.outcome_live")));
+
+/** A bar with how much is done. */
+export function bar(share, kind = "", label = "") {
+  const fill = el("i", {});
+  fill.style.width = `${Math.round(100 * Math.max(0, Math.min(1, share)))}%`;
+  return el("span", { class: `bar ${kind}`, role: "progressbar", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(share * 100) }, fill);
+}
+
+/** How far reading is: so many of so many pages. */
+export function progress(one) {
+  if (one.status !== "processing" || !one.progress?.pages) return null;
+  const { done, pages } = one.progress;
+  return el("span", { class: "progress" }, bar((done ?? 0) / pages, "", t("documents.reading")), el("span", { class: "muted small" }, `${number(done ?? 0)}/${number(pages)}`));
+}
+
+/** How sure a value is, against what its type demands. */
+export function confidence(share, threshold) {
+  if (share === null || share === undefined) return "";
+  const kind = threshold !== undefined && share < threshold ? "warn" : "good";
+  const title = threshold === undefined ? "" : t("documents.threshold", { share: percent(threshold) });
+  return el("span", { class: "meter", title }, bar(share, kind, t("documents.confidence")), percent(share));
+}

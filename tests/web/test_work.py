@@ -1,0 +1,87 @@
+"""What was done with a document: attempts, its review item, and its results as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.models.bills import bill
+from tests.web.browser import signed_in
+from tests.web.live import Live, live, problem
+from tests.web.test_app import served
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """An application whose worker has read what there is."""
+    folder = tmp_path_factory.mktemp("work")
+    with live(folder, {"prod": f"sqlite:///{folder}/prod.db"}) as web, served(web):
+        yield web
+
+
+@pytest.fixture(scope="module")
+def document(done: Live) -> str:
+    """A document that was read, under a name that is markup."""
+    one = done.upload(bill("work"), name="<b>bill.v2.pdf", data={"type": "invoice"})
+    assert done.get(f"{one['status_url']}?wait=30").json()["status"] == "completed"
+    return str(one["id"])
+
+
+def test_every_attempt_is_told(done: Live, document: str) -> None:
+    """Who, when and how it ended; and the review item, which is one."""
+    told = done.get(f"/api/documents/{document}/work").json()
+    [attempt] = told["attempts"]
+    assert (attempt["queue"], attempt["attempt"], attempt["outcome"], attempt["error"]) == (
+        "documents",
+        1,
+        "done",
+        None,
+    )
+    assert attempt["claimed_at"] < attempt["settled_at"]
+    assert attempt["worker"]
+    assert told["review"]["status"] == "pending"
+    assert told["review"]["url"] == f"/review/{told['review']['id']}"
+
+
+def test_a_failure_says_why(done: Live) -> None:
+    """As a problem with a code."""
+    one = done.upload(b"%PDF-1.7\n nothing of a document", name="broken.pdf")
+    assert done.get(f"{one['status_url']}?wait=30").json()["status"] == "failed"
+    told = done.get(f"/api/documents/{one['id']}/work").json()
+    assert told["attempts"][0]["outcome"] == "failed"
+    assert told["attempts"][0]["error"]["code"]
+    assert told["review"] is None
+    problem(done.get(f"/api/documents/{one['id']}/outputs/json"), 404, "not_found")
+
+
+def test_results_are_saved_not_shown(done: Live, document: str) -> None:
+    """An attachment under the document's name, in a sandbox, with a tag; a kind that is none is refused."""
+    browser = signed_in(done, "viewer")
+    answer = browser.get(f"/api/documents/{document}/outputs/json")
+    assert answer.headers["content-type"] == "application/json"
+    assert json.loads(answer.text)["id"] == document
+    assert answer.headers["content-disposition"].startswith('attachment; filename="_b_bill.v2.json"')
+    assert "sandbox" in answer.headers["content-security-policy"]
+    again = {"If-None-Match": answer.headers["etag"]}
+    assert browser.get(f"/api/documents/{document}/outputs/json", headers=again).status_code == 304
+    parquet = browser.get(f"/api/documents/{document}/outputs/parquet")
+    assert parquet.content.startswith(b"PAR1")
+    problem(browser.get(f"/api/documents/{document}/outputs/xml"), 422, "value_invalid")
+
+
+def test_a_result_that_is_gone_is_told(done: Live) -> None:
+    """Where somebody tidied the lake by hand."""
+    one = done.upload(bill("gone from the lake"))
+    where = done.get(f"{one['status_url']}?wait=30").json()["outputs"]["json"]
+    (done.folder / "prod" / "lake" / where).unlink()
+    problem(done.get(f"/api/documents/{one['id']}/outputs/json"), 404, "file_gone")
+
+
+def test_a_duplicate_shows_the_review_of_its_original(done: Live, document: str) -> None:
+    """It has none of its own."""
+    double = done.upload(bill("work"), data={"type": "invoice"})
+    assert done.get(f"{double['status_url']}?wait=30").json()["status"] == "duplicate"
+    mine, theirs = (done.get(f"/api/documents/{id_}/work").json()["review"] for id_ in (double["id"], document))
+    assert mine == theirs
