@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.models.bills import bill
+from tests.review.items import put_item
 from tests.waiting import eventually
 from tests.web.live import Live, live, problem
 
@@ -34,7 +35,7 @@ def test_a_document_tells_everything_that_is_known(web_any: Live) -> None:
     names = {
         "id", "status", "type", "model", "sha256", "duplicate_of", "progress", "pages", "fields", "issues", "outputs",
         "cost", "error", "verdict", "reasons", "name", "media", "bytes", "created_at", "started_at", "completed_at",
-        "version", "status_url",
+        "version", "status_url", "reviewed", "review",
     }  # fmt: skip
     assert names <= document.keys()
     assert (document["id"], document["status"], document["outputs"]) == (
@@ -140,6 +141,27 @@ def test_what_cannot_be_asked_of_a_second_reading(web: Live, body: Any, code: st
     ended(web, one["id"])
     told = problem(web.ask("POST", f"{one['status_url']}/reprocess", json=body), 422, code)
     assert told["field"] == field
+
+
+def test_a_finished_review_is_told_and_begins_anew_when_asked(web_any: Live) -> None:
+    """`reopen` says so; the trail says whose key asked."""
+    one = web_any.upload(bill())
+    ended(web_any, one["id"])
+    web_any.store("prod", lambda store: put_item(store, one["id"], status="corrected", reviewer="anna"))
+    document = web_any.get(one["status_url"]).json()
+    assert (document["reviewed"], document["review"]["status"], document["review"]["reviewer"]) == (
+        True, "corrected", "anna",
+    )  # fmt: skip
+    problem(web_any.ask("POST", f"{one['status_url']}/reprocess", json={"reopen": "yes"}), 422, "value_invalid")
+    for body, status in (({}, "corrected"), ({"reopen": True}, "pending")):
+        answer = web_any.ask("POST", f"{one['status_url']}/reprocess", json=body, key=web_any.key("operator"))
+        assert answer.status_code == 202, answer.text
+        assert web_any.get(one["status_url"]).json()["review"]["status"] == status
+        ended(web_any, one["id"])
+    told = web_any.sql("SELECT actor, action FROM audit_log ORDER BY n")
+    assert [(row["actor"], row["action"]) for row in told] == [
+        ("key:operator", action) for action in ("reprocessed", "reprocessed", "reopened")
+    ]
 
 
 def test_a_document_is_deleted_with_its_file(web_any: Live) -> None:

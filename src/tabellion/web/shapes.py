@@ -97,9 +97,22 @@ class FoundField(BaseModel):
     locked: bool
 
 
+class ReviewState(BaseModel):
+    """Where the review of a document stands."""
+
+    id: str
+    status: str
+    assigned_to: str | None
+    reviewer: str | None
+    reason: str | None
+    finished_at: str | None
+
+
 class Document(Brief):
     """A document with all that is known of it."""
 
+    reviewed: bool = Field(description="Whether a person has said that it is right.")
+    review: ReviewState | None
     fields: dict[str, FoundField]
     issues: list[dict[str, Any]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,31 @@ def rows(url: str, text: str, *values: Any) -> list[dict[str, Any]]:
     """What the owner of the database sees."""
     with owning(url, create=False) as owner:
         return owner(text, *values)
+
+
+def said(url: str, key: str, name: str, value: Any, state: str = "corrected", by: str = "anna") -> None:
+    """A person corrects a field, says that it is absent, or confirms it."""
+    now = "julianday('now') * 86400" if url.startswith("sqlite") else "now()"
+    locked = state != "confirmed"
+    rows(
+        url,
+        f"""INSERT INTO extracted_fields AS f (document_id, name, place, value, confidence, source, reasons, locked,
+  state, manually_corrected, corrected_by, corrected_at)
+VALUES ($1, $2, 99, $3, 1.0, 'person', '[]', $4, $5, $4, $6, {now})
+ON CONFLICT (document_id, name) DO UPDATE SET old_value = f.value, locked = excluded.locked, state = excluded.state,
+  value = CASE WHEN excluded.locked THEN excluded.value ELSE f.value END,
+  corrected_by = excluded.corrected_by, corrected_at = excluded.corrected_at
+RETURNING name""",
+        key, name, json.dumps(value), locked, state, by,
+    )  # fmt: skip
+
+
+def ended(url: str, key: str, status: str = "corrected") -> None:
+    """A person finishes the review of a document."""
+    rows(url, "UPDATE review_items SET status = $2, reviewer = 'anna' WHERE document_id = $1 RETURNING id", key, status)
+    rows(
+        url, "UPDATE documents SET chore = 'rewrite' WHERE id = $1 AND status = 'completed' RETURNING id", key
+    )  # fmt: skip
 
 
 def put(settings: Settings, number: int = 0, name: str = "bill.pdf", data: bytes | None = None) -> Blob:

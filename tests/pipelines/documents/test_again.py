@@ -19,8 +19,9 @@ from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import new_id
+from tabellion.review import audit
 from tests.models.bills import bill
-from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted, write_type
+from tests.pipelines.documents.papers import document, ended, processed, put, rows, said, sent, submitted, write_type
 from tests.working import ask
 
 DOUBTFUL = bill("Acme Tools Ltd", "12 High Street")
@@ -31,25 +32,28 @@ def again(url: str, settings: Settings, key: str, **how: Any) -> None:
     processed(url, settings)
 
 
-def lock(url: str, key: str, name: str, value: Any) -> None:
-    now = "1.0" if url.startswith("sqlite") else "to_timestamp(1.0)"
-    rows(
-        url,
-        f"""INSERT INTO extracted_fields (document_id, name, place, value, confidence, source, reasons, locked,
-  corrected_at) VALUES ($1, $2, 0, $3, 1.0, 'person', '[]', TRUE, {now})
-ON CONFLICT (document_id, name) DO UPDATE SET value = excluded.value, locked = TRUE,
-  corrected_at = excluded.corrected_at
-RETURNING name""",
-        key, name, json.dumps(value),
-    )  # fmt: skip
+def fields(url: str, key: str) -> dict[str, dict[str, Any]]:
+    """The rows of a document's fields, their JSON read."""
+    found = rows(url, "SELECT * FROM extracted_fields WHERE document_id = $1", key)
+    told = ("value", "read_value", "old_value")
+    return {
+        row["name"]: row | {name: json.loads(row[name]) if row[name] is not None else None for name in told}
+        for row in found
+    }
+
+
+def trail(url: str, key: str) -> list[tuple[str, str]]:
+    """Who did what to a document, in order; the chain holds."""
+    assert ask(url, audit.verify).whole
+    return [(one["action"], one["actor"]) for one in ask(url, lambda store: audit.history(store, document=key))]
 
 
 def test_what_a_person_corrected_is_never_overwritten(url: str, settings: Settings) -> None:
     """Not in the field, not in the result, not in the outputs; everything else is read anew and judged with it."""
     [one] = submitted(url, settings, 0, type="invoice")
     processed(url, settings)
-    lock(url, one.id, "total", "121.00")
-    lock(url, one.id, "payment_terms", "30 days")
+    said(url, one.id, "total", "121.00")
+    said(url, one.id, "payment_terms", "30 days")
     again(url, settings, one.id)
     found = document(url, one.id)
     assert (found["status"], found["version"]) == ("completed", 2)
@@ -63,12 +67,88 @@ def test_what_a_person_corrected_is_never_overwritten(url: str, settings: Settin
     assert json.loads(rows(url, "SELECT result FROM documents")[0]["result"])["fields"]["total"]["value"] == "121.00"
 
 
+def test_three_values_of_a_locked_field_are_told_apart(url: str, settings: Settings) -> None:
+    """What the person says, what was read when they said so, and what the newest reading says."""
+    [one] = submitted(url, settings, 0, type="invoice")
+    processed(url, settings)
+    assert fields(url, one.id)["total"]["read_value"] == "120.00"
+    said(url, one.id, "total", "121.00")
+    said(url, one.id, "customer", "Nobody Ltd")
+    rows(url, "UPDATE extracted_fields SET old_value = '\"119.00\"' WHERE name = 'total' RETURNING name")
+    again(url, settings, one.id)
+    found = fields(url, one.id)
+    total, customer = found["total"], found["customer"]
+    assert (total["value"], total["old_value"], total["read_value"]) == ("121.00", "119.00", "120.00")
+    assert (total["state"], total["corrected_by"], total["locked"]) == ("corrected", "anna", True)
+    assert (customer["value"], customer["read_value"]) == ("Nobody Ltd", None)
+    assert json.loads(total["candidates"])[0] == {
+        "value": "120.00", "page": 1, "box": json.loads(total["box"]), "quote": "120.00", "from": "words",
+    }  # fmt: skip
+    write_type(settings, "slip")
+    again(url, settings, one.id, type="slip")
+    assert fields(url, one.id)["customer"]["read_value"] is None
+
+
+def test_what_a_person_confirmed_stays_so_while_it_says_the_same(url: str, settings: Settings) -> None:
+    """Another value was seen by nobody."""
+    [one] = submitted(url, settings, 0, type="invoice")
+    processed(url, settings)
+    for name in ("total", "tax"):
+        said(url, one.id, name, None, "confirmed")
+    rows(url, "UPDATE extracted_fields SET value = '\"7.00\"' WHERE name = 'tax' RETURNING name")
+    again(url, settings, one.id)
+    found = fields(url, one.id)
+    assert (found["total"]["state"], found["total"]["value"]) == ("confirmed", "120.00")
+    assert (found["tax"]["state"], found["tax"]["value"]) == (None, "20.00")
+
+
+def test_whoever_has_an_item_open_notices_that_its_fields_are_others(url: str, settings: Settings) -> None:
+    """Its version grows, though nobody doubts the document any more."""
+    key = sent(url, settings, DOUBTFUL, type="invoice")
+    processed(url, settings)
+    rows(url, "UPDATE review_items SET status = 'in_review' RETURNING id")
+    write_type(settings, "anything", "processing: {review: never}\n")
+    again(url, settings, key, type="anything")
+    assert rows(url, "SELECT status, version FROM review_items") == [{"status": "in_review", "version": 2}]
+
+
+def test_the_trail_says_who_had_a_document_read_again_and_deleted(url: str, settings: Settings) -> None:
+    """And what was asked for; it outlives the document."""
+    key = sent(url, settings, DOUBTFUL, type="invoice")
+    processed(url, settings)
+    ended(url, key)
+    processed(url, settings)
+    again(url, settings, key, model="local", actor="key:erp")
+    again(url, settings, key, reopen=True, actor="anna")
+    ask(url, lambda store: delete(store, settings, key, actor="anna"))
+    told = trail(url, key)
+    worker = told[0][1]
+    assert told == [
+        ("extracted", worker), ("created", "tabellion"), ("reprocessed", "key:erp"), ("extracted", told[3][1]),
+        ("reprocessed", "anna"), ("reopened", "anna"), ("extracted", told[6][1]), ("deleted", "anna"),
+    ]  # fmt: skip
+    history = ask(url, lambda store: audit.history(store, document=key))
+    assert history[2]["more"] == {"type": "invoice", "model": "local"}
+    assert history[4]["more"]["reopen"] is True
+    assert history[5]["item_id"] == history[1]["item_id"] is not None
+
+
+def test_what_is_refused_leaves_no_trail(url: str, settings: Settings) -> None:
+    """A document that is being read is neither read again nor deleted, and nobody is told otherwise."""
+    [one] = submitted(url, settings, 0, type="invoice")
+    rows(url, "UPDATE documents SET status = 'processing' RETURNING id")
+    for do in (reprocess, delete):
+        with pytest.raises(Underway):
+            ask(url, lambda store, do=do: do(store, settings, one.id))  # type: ignore[misc]
+    assert trail(url, one.id) == []
+
+
 def test_a_type_may_let_corrections_go(url: str, settings: Settings) -> None:
     """Where it says so."""
     write_type(settings, "slip", "idempotency: {preserve_locked: false}\n")
     [one] = submitted(url, settings, 0, type="slip")
     processed(url, settings)
-    lock(url, one.id, "total", "121.00")
+    said(url, one.id, "total", "121.00")
     again(url, settings, one.id)
     assert (
         document(url, one.id)["fields"]["total"] | {"value": "120.00", "locked": False}
@@ -91,7 +171,7 @@ def test_a_correction_that_comes_while_it_is_read_is_kept_too(url: str, settings
         async def put(self, path: str, data: bytes) -> str:
             self.puts += 1
             if self.puts == 1:
-                await asyncio.to_thread(lock, url, one.id, "total", "121.00")
+                await asyncio.to_thread(said, url, one.id, "total", "121.00")
             return await settings.lake.put(path, data)
 
     slow = Slow()
@@ -106,7 +186,7 @@ def test_another_type_reads_other_fields(url: str, settings: Settings) -> None:
     """What the new type does not have goes, but for what a person said; the key is the new question's."""
     [one] = submitted(url, settings, 0, type="invoice")
     processed(url, settings)
-    lock(url, one.id, "tax", "20.01")
+    said(url, one.id, "tax", "20.01")
     write_type(settings, "slip")
     again(url, settings, one.id, type="slip")
     found = document(url, one.id)
@@ -146,7 +226,7 @@ def test_a_finished_review_is_not_opened_by_itself(url: str, settings: Settings,
     assert document(url, key)["reasons"]
     again(url, settings, key, reopen=True)
     [item] = rows(url, "SELECT * FROM review_items")
-    assert item["status"] == "pending"
+    assert (item["status"], item["reviewer"], item["finished_at"]) == ("pending", None, None)
     assert json.loads(item["reasons"]) == document(url, key)["reasons"]
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tabellion.pipelines.documents.doubts import PERSON, REASONS, corrected, doubts, review
+from tabellion.pipelines.documents.doubts import REASONS, corrected, doubts, review
+from tabellion.pipelines.documents.locks import PERSON
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
@@ -108,11 +109,13 @@ def test_a_correction_takes_the_place_of_what_was_read_and_is_judged() -> None:
                 Issue("ungrounded", "warning", "no words", ("total",), "grounding"),
                 Issue("xml_differs", "warning", "no", ("vendor",), "the same invoice twice")),
     )  # fmt: skip
-    right = corrected(wrong, {"total": "120.00", "elsewhere": 1}, SMALL)
+    said = Field("120.00", 1.0, 2, (0.3, 0.3, 0.4, 0.4), "120", PERSON)
+    right = corrected(wrong, {"total": said, "elsewhere": Field(1)}, SMALL)
     assert (right.fields["total"].value, right.fields["total"].confidence) == ("120.00", 1.0)
-    assert (right.fields["total"].source, right.fields["total"].box) == (PERSON, (0.1, 0.1, 0.2, 0.2))
+    assert right.fields["total"] == said
+    assert [(one.value, one.page, one.source) for one in right.offers["total"]] == [("12.00", 1, "words")]
     assert [issue.code for issue in right.issues] == ["xml_differs"]
     assert list(right.fields) == ["vendor", "subtotal", "tax", "total"]
-    broken = corrected(right, {"tax": "1.00"}, SMALL)
+    broken = corrected(right, {"tax": Field("1.00", 1.0)}, SMALL)
     assert [issue.code for issue in broken.issues] == ["xml_differs", "rule"]
     assert corrected(wrong, {}, SMALL) is wrong

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tabellion import GateSettings
+from tabellion import GateSettings, Store
 from tabellion.engine.errors import RateLimited
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
@@ -22,9 +22,12 @@ from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import submit
+from tabellion.pipelines.documents.tables import prepare
+from tabellion.review import audit
 from tests.models.bills import LINES, bill, said
 from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted, write_type
 from tests.reading import papers
+from tests.review.items import put_user
 from tests.waiting import eventually
 from tests.working import ask, make_worker, working
 
@@ -273,6 +276,59 @@ def test_a_doubtful_document_gets_a_review_item(url: str, settings: Settings, tm
     [row] = rows(url, "SELECT created_at FROM documents")
     wait = item["due_at"] - row["created_at"]
     assert (wait if isinstance(wait, float) else wait.total_seconds()) == pytest.approx(86_400, abs=0.01)
+
+
+def test_other_values_are_kept_beside_each_field(url: str, settings: Settings) -> None:
+    """With their places; those of fields that were not found stand in the result."""
+    [one] = submitted(url, settings, 0, type="invoice")
+    processed(url, settings)
+    found = {row["name"]: row for row in rows(url, "SELECT name, value, read_value, candidates FROM extracted_fields")}
+    assert all(row["value"] == row["read_value"] for row in found.values())
+    offered = json.loads(found["total"]["candidates"])
+    assert [offer["value"] for offer in offered][:2] == ["100.00", "20.00"]
+    assert {"value", "page", "box", "quote", "from"} == set(offered[0])
+    [row] = rows(url, "SELECT result FROM documents")
+    result = json.loads(row["result"])
+    assert "due_date" not in result["fields"]
+    assert [offer["value"] for offer in result["candidates"]["due_date"]] == ["2026-03-14"]
+    assert "candidates" not in document(url, one.id)["fields"]["total"]
+
+
+def test_what_the_model_said_and_lost_is_offered(url: str, clerk: Any, settings: Settings) -> None:
+    """Before all that stands elsewhere on the page."""
+    _, rich = clerk(said(settings.types.get("invoice"), total=("999.00", "Total: 999.00")))
+    submitted(url, rich, 0, type="invoice")
+    processed(url, rich, gates=FAST)
+    [row] = rows(url, "SELECT value, candidates FROM extracted_fields WHERE name = 'total'")
+    assert row["value"] == '"120.00"'
+    assert [(one["value"], one["from"]) for one in json.loads(row["candidates"])][:2] == [
+        ("999.00", "model"), ("100.00", "page"),
+    ]  # fmt: skip
+
+
+def test_the_trail_has_what_was_read_and_for_whom(url: str, settings: Settings) -> None:
+    """In the finishing transaction: the values by the worker, the item, and who has the least to do."""
+
+    async def hire(store: Store) -> None:
+        await prepare(store)
+        for name in ("anna", "bob"):
+            await put_user(store, name)
+
+    ask(url, hire)
+    keys = [sent(url, settings, bill("Acme Tools Ltd", f"{number} High Street"), type="invoice") for number in range(4)]
+    processed(url, settings)
+    assert ask(url, audit.verify).whole
+    items = rows(url, "SELECT assigned_to, proximity, document_id, id FROM review_items ORDER BY assigned_to")
+    assert [item["assigned_to"] for item in items] == ["anna", "anna", "bob", "bob"]
+    assert all(0 <= item["proximity"] < 0.01 for item in items)
+    read, made, given = ask(url, lambda store: audit.history(store, document=keys[0]))
+    [attempt] = rows(url, "SELECT worker FROM tabellion_attempts WHERE key = $1", keys[0])
+    assert (read["action"], read["actor"]) == ("extracted", attempt["worker"])
+    assert read["after"]["vendor"] == "Acme Tools Ltd"
+    assert read["more"] == {"model": "local", "type": "invoice", "verdict": "reject", "version": 1}
+    [item] = [item for item in items if item["document_id"] == keys[0]]
+    assert (made["action"], made["item_id"]) == ("created", item["id"])
+    assert (given["action"], given["item_id"], given["after"]) == ("assigned", item["id"], item["assigned_to"])
 
 
 def test_a_type_may_want_every_document_seen_or_none(url: str, settings: Settings) -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+from collections.abc import Sequence
 from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.errors import TabellionError
-from tabellion.engine.sql import NOW
+from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.outputs import paths
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
+from tabellion.review.audit import Entry, bound, numbered, statement
+from tabellion.review.people import SYSTEM
+
+Statement = tuple[str, Sequence[Any]]
 
 
 class Missing(TabellionError):  # noqa: N818 - what it is
@@ -32,6 +38,7 @@ async def reprocess(
     type: str | None = None,  # noqa: A002 - the word for it everywhere
     model: str | None = None,
     reopen: bool = False,
+    actor: str = SYSTEM,
 ) -> Submitted:
     """Queues a document that has ended once more, as another type or with another model if asked.
 
@@ -45,26 +52,23 @@ async def reprocess(
     type_key = doctype.key if doctype else settings.types.key(None)
     key = key_of(row["sha256"], wanted, type_key, chosen)
     attempts = (doctype.processing.retries if doctype else 3) + 1
-    statements: list[tuple[str, tuple[Any, ...]]] = [
+    statements: list[Statement] = [
+        # A review that has just ended is told first: whoever listens would never hear of it.
         (
             """UPDATE documents SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, type = $2,
   type_key = $3, model = $4, key = $5, max_attempts = $6, attempts = 0, error = NULL, pages = NULL, done_pages = NULL,
   json_path = NULL, json_sha256 = NULL, parquet_path = NULL, parquet_sha256 = NULL, started_at = NULL,
   completed_at = NULL, version = version + 1
-WHERE id = $1 AND status IN ('completed', 'failed', 'duplicate') RETURNING version""",
+WHERE id = $1 AND status IN ('completed', 'failed', 'duplicate') AND coalesce(chore, '') NOT IN ('rewrite', 'rewriting')
+RETURNING version""",
             (id, wanted, type_key, chosen, key, attempts),
         ),
         # Its old key would lead others to a result that is not theirs any more; the new one is its own if it is free.
+        ("DELETE FROM processed_documents WHERE document_id = $1 AND key <> $2", (id, key)),
         (
-            """DELETE FROM processed_documents WHERE document_id = $1 AND key <> $2
-AND EXISTS (SELECT 1 FROM documents WHERE id = $1 AND status = 'queued')""",
-            (id, key),
-        ),
-        (
-            f"""INSERT INTO processed_documents (key, document_id, created_at)
-SELECT d.key, d.id, {NOW} FROM documents AS d WHERE d.id = $1 AND d.status = 'queued' AND d.chore IS NULL
+            f"""INSERT INTO processed_documents (key, document_id, created_at) VALUES ($1, $2, {NOW})
 ON CONFLICT (key) DO NOTHING""",
-            (id,),
+            (key, id),
         ),
         # Those who failed with it wait with it.
         (
@@ -73,58 +77,77 @@ WHERE duplicate_of = $1 AND status = 'failed'""",
             (id,),
         ),
     ]
+    told = {"type": wanted, "model": chosen, **({"reopen": True} if reopen else {})}
+    entries: list[Statement] = [bound(store.dialect, Entry("reprocessed", actor, id, more=told))]
     if reopen:
-        statements.append(
-            (
-                """UPDATE review_items SET status = 'pending', version = version + 1
-WHERE document_id = $1 AND status NOT IN ('pending', 'in_review')""",
-                (id,),
-            )
-        )
-    results = await store.database.transact(statements)
-    if not results[0]:
+        back, trail = _reopened(store.dialect, id, actor)
+        statements.append(back)
+        entries.append(trail)
+    if not await store.database.transact([*statements, *entries], guarded=True):
         raise Underway()
     await store.database.wake()
     return Submitted(id, "queued")
 
 
-async def delete(store: Store, settings: Settings, id: str) -> None:  # noqa: A002 - the column's name
+def _reopened(dialect: Dialect, id: str, actor: str) -> tuple[Statement, Statement]:  # noqa: A002
+    """Puts a finished review back in line, and tells the trail if there was one."""
+    change = secrets.token_hex(8)
+    back = (
+        """UPDATE review_items SET status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL,
+  reason = NULL, change = $2, version = version + 1
+WHERE document_id = $1 AND status NOT IN ('pending', 'in_review')""",
+        (id, change),
+    )
+    source = "FROM review_items AS r WHERE r.document_id = :document AND r.change = :change"
+    entry = Entry("reopened", actor, id, reason="the document is read again")
+    given = {"document": id, "change": change}
+    return back, numbered(*statement(dialect, entry, source, given, item_id="r.id"))
+
+
+async def delete(
+    store: Store,
+    settings: Settings,
+    id: str,  # noqa: A002 - the column's name
+    *,
+    actor: str = SYSTEM,
+) -> None:
     """Takes a document out for good: its row, fields, review, outputs, what models and webhooks were told to say of it,
-    and its file where no other one has it.
+    and its file where no other one has it. The trail stays: it says who did so.
 
     The oldest of its duplicates takes its place, with what people corrected: it is read in its stead, at no cost.
     """
     row = await _found(store, id)
     heir = await _heir(store, id)
-    gone = "EXISTS (SELECT 1 FROM documents WHERE id = $1)"
-    statements: list[tuple[str, tuple[Any, ...]]] = [
-        ("DELETE FROM documents WHERE id = $1 AND status <> 'processing' RETURNING id", (id,)),
+    statements: list[Statement] = [
+        (
+            """DELETE FROM documents WHERE id = $1 AND status <> 'processing' AND coalesce(chore, '') <> 'rewriting'
+RETURNING id""",
+            (id,),
+        ),
     ]
     if heir is not None:
         statements += [
             (
-                f"""UPDATE documents SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL,
-  error = NULL, completed_at = NULL, version = version + 1 WHERE id = $2 AND NOT {gone}""",
-                (id, heir),
+                """UPDATE documents SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL,
+  error = NULL, completed_at = NULL, version = version + 1 WHERE id = $1""",
+                (heir,),
             ),
-            (f"UPDATE documents SET duplicate_of = $2 WHERE duplicate_of = $1 AND NOT {gone}", (id, heir)),
-            (f"UPDATE processed_documents SET document_id = $2 WHERE document_id = $1 AND NOT {gone}", (id, heir)),
-            (
-                f"UPDATE extracted_fields SET document_id = $2 WHERE document_id = $1 AND locked AND NOT {gone}",
-                (id, heir),
-            ),
-            (f"UPDATE tabellion_memos SET row_key = $2 WHERE row_key = $1 AND NOT {gone}", (id, heir)),
+            ("UPDATE documents SET duplicate_of = $2 WHERE duplicate_of = $1", (id, heir)),
+            ("UPDATE processed_documents SET document_id = $2 WHERE document_id = $1", (id, heir)),
+            ("UPDATE extracted_fields SET document_id = $2 WHERE document_id = $1 AND locked", (id, heir)),
+            ("UPDATE tabellion_memos SET row_key = $2 WHERE row_key = $1", (id, heir)),
         ]
     statements += [
-        (f"DELETE FROM processed_documents WHERE document_id = $1 AND NOT {gone}", (id,)),
-        (f"DELETE FROM extracted_fields WHERE document_id = $1 AND NOT {gone}", (id,)),
-        (f"DELETE FROM review_items WHERE document_id = $1 AND NOT {gone}", (id,)),
-        (f"DELETE FROM tabellion_memos WHERE row_key = $1 AND NOT {gone}", (id,)),
+        ("DELETE FROM processed_documents WHERE document_id = $1", (id,)),
+        ("DELETE FROM extracted_fields WHERE document_id = $1", (id,)),
+        ("DELETE FROM review_items WHERE document_id = $1", (id,)),
+        ("DELETE FROM tabellion_memos WHERE row_key = $1", (id,)),
     ]
     if await store.table("webhook_deliveries") is not None:
-        statements.append((f"DELETE FROM webhook_deliveries WHERE document_id = $1 AND NOT {gone}", (id,)))
-    results = await store.database.transact(statements)
-    if not results[0]:
+        statements.append(("DELETE FROM webhook_deliveries WHERE document_id = $1", (id,)))
+    told = {"sha256": row["sha256"], **({"heir": heir} if heir is not None else {})}
+    statements.append(bound(store.dialect, Entry("deleted", actor, id, more=told)))
+    if not await store.database.transact(statements, guarded=True):
         raise Underway()
     if heir is not None:
         await store.database.wake()

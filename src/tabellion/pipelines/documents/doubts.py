@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from tabellion.pipelines.documents.locks import PERSON
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
+from tabellion.reading.offer import beside
 from tabellion.reading.reader import Reading
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
@@ -17,7 +19,6 @@ from tabellion.reading.types.doctype import DocumentType
 POOR = 0.5  #: quality of a page below which its words are not to be relied on
 UNSURE = 0.5  #: share of the evidence that must speak for a type that nobody asked for
 MOST = 100  #: reasons; nobody reads more
-PERSON = "person"  #: the source of a field that somebody has corrected
 
 #: Every reason and what it means. Codes are stable: people script against them.
 REASONS = {
@@ -58,25 +59,33 @@ def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Dou
     return [_doubt("sampled", f"drawn as one of {rules_.sampling:g} %")] if lot < rules_.sampling else []
 
 
-def corrected(reading: Reading, locked: Mapping[str, Any], doctype: DocumentType) -> Reading:
+def corrected(reading: Reading, locked: Mapping[str, Field], doctype: DocumentType) -> Reading:
     """The reading with what people said in place of what was read, judged anew."""
-    held = {name: value for name, value in locked.items() if name in doctype}
+    held = {name: field for name, field in locked.items() if name in doctype}
     if not held:
         return reading
-    fields = dict(reading.fields)
-    for name, value in held.items():
-        before = fields.get(name, Field(None))
-        fields[name] = replace(before, value=value, confidence=1.0, source=PERSON, reasons=("corrected by a person",))
+    fields = {**reading.fields, **held}
     fields = {one.name: fields[one.name] for one in doctype.fields if one.name in fields}
+    values = {name: field.value for name, field in fields.items()}
+    return replace(
+        reading, fields=fields, issues=judged(reading.issues, values, doctype, held.keys()),
+        offers=beside(reading.offers, fields, reading.fields),
+    )  # fmt: skip
+
+
+def judged(
+    issues: Iterable[Issue], values: Mapping[str, Any], doctype: DocumentType, settled: Collection[str]
+) -> tuple[Issue, ...]:
+    """The issues of a reading, judged anew with these values: the rules speak again, and what was said of fields that
+    people have settled is over."""
     named = {"", *(rule.name for rule in doctype.rules)}
     kept = [
         issue
-        for issue in reading.issues
+        for issue in issues
         if (issue.code not in rules.CODES or issue.rule not in named)
-        and not (issue.fields and held.keys() >= {*issue.fields})
+        and not (issue.fields and {*issue.fields} <= {*settled})
     ]
-    judged = rules.check(doctype, {name: field.value for name, field in fields.items()})
-    return replace(reading, fields=fields, issues=(*kept, *(_own(one) for one in judged)))
+    return (*kept, *(_own(one) for one in rules.check(doctype, values)))
 
 
 def _own(issue: Issue) -> Issue:

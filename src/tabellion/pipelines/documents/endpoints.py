@@ -17,7 +17,7 @@ from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents.lookup import iso
 
-EVENTS = ("document.completed", "document.failed", "document.duplicate")
+EVENTS = ("document.completed", "document.failed", "document.duplicate", "document.reviewed")
 EVERYTHING = "*"
 OVERLAP = 86_400.0  #: seconds that a secret goes on signing after it was replaced
 SECRET_BYTES = 32

@@ -12,6 +12,7 @@ from tabellion.engine import sql
 from tabellion.engine.errors import NotMigrated
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import columns, files, outputs, tables
+from tabellion.pipelines.documents.locks import REVIEWED
 from tabellion.pipelines.documents.lookup import STATUSES, field_told, iso, problem
 from tabellion.pipelines.documents.sheets import Format, Target, sheet
 from tabellion.reading.types.doctype import DocumentType
@@ -190,7 +191,7 @@ def _told(row: Mapping[str, Any], done: Exported) -> dict[str, Any] | None:
     """The document as every format tells it; None, and a note of it, where its row is broken."""
     try:
         fields = {one["name"]: field_told(one) for one in row["extracted"]}
-        told = outputs.told({**row, "fields": fields, "reviewed": row["review"] in ("approved", "corrected")})
+        told = outputs.told({**row, "fields": fields, "reviewed": row["review"] in REVIEWED})
         return told | {
             "status": row["status"], "page_count": row["page_count"], "duplicate_of": row["duplicate_of"],
             "review": row["review"], "completed_at": iso(row["completed_at"]),

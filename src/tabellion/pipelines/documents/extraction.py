@@ -9,12 +9,10 @@ import json
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from tabellion.engine import sql
-from tabellion.engine.desk import Desk
 from tabellion.engine.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
 from tabellion.engine.job import Job, storable
 from tabellion.models.base import Model
@@ -24,6 +22,7 @@ from tabellion.pipelines.documents.doubts import corrected, doubts, review
 from tabellion.pipelines.documents.failure import Failed, Postponed
 from tabellion.pipelines.documents.files import Unwritable
 from tabellion.pipelines.documents.lake import LakeError
+from tabellion.pipelines.documents.locks import NONE, locks_of
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outage import Outage
 from tabellion.pipelines.documents.outputs import write
@@ -36,22 +35,12 @@ from tabellion.reading.pages import default_sandbox
 from tabellion.reading.reader import Reading, read_local
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.yamlnode import TypeFileError
+from tabellion.review.audit import Entry
 
 #: What a document is of that is none of the types there are: it has text and no fields, and a person looks.
 UNKNOWN = DocumentType(name="unknown", version="1", fields=())
 PAUSE = 1.0  #: seconds that a document holds its place, in an outage, before it goes back
 READERS = 2  #: threads for each child that reads: one waits for its child while another one's result is taken in
-
-
-@dataclass(frozen=True, slots=True)
-class Locks:
-    """What people have said of a document's fields."""
-
-    values: Mapping[str, Any]
-    latest: float = 0.0  #: when they last did, in seconds since 1970
-
-
-NONE = Locks({})
 
 
 class Extraction:
@@ -118,7 +107,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             if self._outage.error is not None:
                 raise LakeError(str(self._outage.error))
         again = job["version"] > 1 or job["result"] is not None
-        locks = await _locks(desk, job.text_key) if again else NONE
+        locks = await locks_of(desk, job.text_key) if again else NONE
         if job["told"] is not None:
             # It failed before, and that was told: failing once more is news.
             await desk.fetch("UPDATE documents SET told = NULL WHERE id = $1", job.text_key)
@@ -131,26 +120,28 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
                 model, reading, self.settings.blobs.path(job["sha256"]), doctype, sandbox=self.settings.sandbox,
                 limits=self.settings.limits,
             )  # fmt: skip
-        keep = doctype.idempotency.preserve_locked
-        reading = corrected(reading, locks.values, doctype) if keep else reading
-        found = doubts(reading, doctype, asked=job["type"] is not None)
-        reasons = review(found, doctype, job.text_key)
+        own, keep = reading, doctype.idempotency.preserve_locked
+        reading = corrected(own, locks.fields, doctype) if keep else own
+        doubted = doubts(reading, doctype, asked=job["type"] is not None)
+        reasons = review(doubted, doctype, job.text_key)
         told = finish.cleaned(replace(reading, file=job["name"]).told())
         for name, one in told["fields"].items():
-            one["locked"] = keep and name in locks.values
-        row = self._row(job, reading, doctype, told, reasons or found)
-        row |= await self._written(job, doctype, _document(job, row, told))
+            one["locked"] = keep and name in locks.fields
+        found = _found(told, own, reading)
+        row = self._row(job, reading, doctype, told, reasons or doubted)
+        document = _document(job, row, told) | {"reviewed": locks.reviewed}
+        row |= await self._written(job, doctype, document)
         item = None
         if reasons:
             created_at = seconds(job["created_at"])
             item = finish.Review(reasons, urgency(reading, doctype), created_at, time.time(), self.settings.sla)
         finish.attach(
-            job, desk.dialect, told["fields"], item, keep_locked=keep, again=again or job.n > 1,
-            locks=(len(locks.values), locks.latest),
+            job, desk.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks
         )  # fmt: skip
         if self.settings.outbox is not None:
             text, values = self.settings.outbox("document.completed", _document(job, row, told), job["webhook"])
             job.also(text, **values)
+        finish.tell(job, desk.dialect, _entry(job, reading, found), opened=item is not None)
         return row
 
     async def _written(self, job: Job, doctype: DocumentType, document: dict[str, Any]) -> dict[str, Any]:
@@ -225,14 +216,19 @@ def _document(job: Job, row: Mapping[str, Any], told: Mapping[str, Any]) -> dict
     }  # fmt: skip
 
 
-async def _locks(desk: Desk, document: str) -> Locks:
-    rows = await desk.fetch(
-        f"""SELECT name, value, {sql.epoch("corrected_at", desk.dialect)} AS corrected_at FROM extracted_fields
-WHERE document_id = $1 AND locked""",
-        document,
-    )
-    values = {row["name"]: json.loads(row["value"]) if row["value"] is not None else None for row in rows}
-    return Locks(values, max((row["corrected_at"] or 0.0 for row in rows), default=0.0))
+def _found(told: dict[str, Any], own: Reading, reading: Reading) -> finish.Found:
+    """What was found, for the tables; what has no row there stands in the result."""
+    offers = finish.cleaned({name: [one.told() for one in some] for name, some in reading.offers.items()})
+    told["candidates"] = {name: some for name, some in offers.items() if name not in told["fields"]}
+    if reading is not own:
+        told["read_issues"] = finish.cleaned([issue.told() for issue in own.issues])
+    return finish.Found(told["fields"], finish.cleaned({name: one.value for name, one in own.fields.items()}), offers)
+
+
+def _entry(job: Job, reading: Reading, found: finish.Found) -> Entry:
+    """What the trail says of a reading."""
+    more = {"model": job["model"], "type": reading.type, "verdict": reading.verdict, "version": job["version"]}
+    return Entry("extracted", job.worker, job.text_key, after=dict(found.read), more=more)
 
 
 def seconds(value: Any) -> float:

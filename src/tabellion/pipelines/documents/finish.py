@@ -11,19 +11,28 @@ from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
 from tabellion.pipelines.documents.doubts import Doubt
+from tabellion.pipelines.documents.locks import NONE, OPEN, Locks
 from tabellion.pipelines.documents.priority import Urgency
 from tabellion.pipelines.documents.submit import new_id
+from tabellion.review.audit import Entry, statement
+from tabellion.review.people import opening
 
 Statement = tuple[str, dict[str, Any]]
 
-_UPDATES = ", ".join(
-    f"{name} = excluded.{name}"
-    for name in ("place", "value", "confidence", "page", "box", "quote", "source", "reasons")
+_VALUE = ("value", "confidence", "page", "box", "quote", "source", "reasons")
+_NEWEST = "place = excluded.place, read_value = excluded.read_value, candidates = excluded.candidates"
+#: What a person has locked stays, and what the newest reading says of it is told beside it.
+_HELD = ", ".join(
+    f"{name} = CASE WHEN extracted_fields.locked THEN extracted_fields.{name} ELSE excluded.{name} END"
+    for name in _VALUE
 )
-_KEPT = f"ON CONFLICT (document_id, name) DO UPDATE SET {_UPDATES} WHERE NOT extracted_fields.locked"
-_OVERWRITTEN = f"""ON CONFLICT (document_id, name) DO UPDATE SET {_UPDATES}, locked = FALSE, corrected_by = NULL,
-  corrected_at = NULL"""
-_COLUMNS = "document_id, name, place, value, confidence, page, box, quote, source, reasons"
+_KEPT = f"""ON CONFLICT (document_id, name) DO UPDATE SET {_NEWEST}, {_HELD},
+  state = CASE WHEN extracted_fields.locked OR extracted_fields.value = excluded.value
+    THEN extracted_fields.state END"""
+_OVERWRITTEN = f"""ON CONFLICT (document_id, name) DO UPDATE SET {_NEWEST},
+  {", ".join(f"{name} = excluded.{name}" for name in _VALUE)}, locked = FALSE, manually_corrected = FALSE,
+  state = NULL, old_value = NULL, corrected_by = NULL, corrected_at = NULL"""
+_COLUMNS = f"document_id, name, place, {', '.join(_VALUE)}, read_value, candidates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,46 +46,77 @@ class Review:
     sla: float
 
     @property
+    def proximity(self) -> float:
+        """How much of the time until the deadline is over, as of now."""
+        return round(min(max((self.now - self.created_at) / self.sla, 0.0), 1.0), 6)
+
+    @property
     def priority(self) -> float:
         """As of now."""
-        return self.urgency.priority((self.now - self.created_at) / self.sla)
+        return self.urgency.priority(self.proximity)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a reading has found."""
+
+    fields: Mapping[str, Mapping[str, Any]]  #: as they are told: with what people have said in their place
+    read: Mapping[str, Any]  #: the values that the reading itself has
+    offers: Mapping[str, list[dict[str, Any]]]  #: other values there are
 
 
 def attach(
-    job: Job, dialect: Dialect, fields: Mapping[str, Mapping[str, Any]], review: Review | None, *, keep_locked: bool,
-    again: bool, locks: tuple[int, float] = (0, 0.0),
+    job: Job, dialect: Dialect, found: Found, review: Review | None, *, keep_locked: bool, again: bool,
+    locks: Locks = NONE,
 ) -> None:  # fmt: skip
     """Attaches to a job's finish all that belongs to a document which was read.
 
     `again`: it was read before; then what is left of that goes, but for what people have said. `locks` are what was
     known of that when the reading began: where somebody has said more meanwhile, the document is read once more.
     """
-    for text, values in _statements(job, dialect, fields, review, keep_locked=keep_locked):
+    for text, values in _statements(job, dialect, found, review, keep_locked=keep_locked):
         job.also(text, **values)
-    if not again:
-        return
-    names = json.dumps(list(fields))
-    unlocked = "AND NOT locked" if keep_locked else ""
+    if again:
+        _attach_again(job, dialect, found, review, locks, keep_locked=keep_locked)
+
+
+def _attach_again(
+    job: Job, dialect: Dialect, found: Found, review: Review | None, locks: Locks, *, keep_locked: bool
+) -> None:
+    id_ = job.text_key
     listed = (
         "SELECT json_array_elements_text(CAST(:names AS json))"
         if dialect == "postgresql"
         else "SELECT value FROM json_each(:names)"
     )
-    job.also(
-        f"DELETE FROM extracted_fields WHERE document_id = :id {unlocked} AND name NOT IN ({listed})",
-        id=job.text_key, names=names,
-    )  # fmt: skip
+    others = f"document_id = :id AND name NOT IN ({listed})"
+    names = json.dumps(list(found.fields))
+    unlocked = "AND NOT locked" if keep_locked else ""
+    job.also(f"DELETE FROM extracted_fields WHERE {others} {unlocked}", id=id_, names=names)
+    if keep_locked and locks.fields:
+        job.also(
+            f"UPDATE extracted_fields SET read_value = 'null', candidates = NULL WHERE {others}", id=id_, names=names
+        )
     if review is None:
-        # Nobody has begun with it, and nobody need.
-        job.also("DELETE FROM review_items WHERE document_id = :id AND status = 'pending'", id=job.text_key)
+        # Nobody has begun with it, and nobody need. Whoever has begun must see that fields are others now.
+        job.also("DELETE FROM review_items WHERE document_id = :id AND status = 'pending'", id=id_)
+        job.also(
+            "UPDATE review_items SET version = version + 1 WHERE document_id = :id AND status = 'in_review'", id=id_
+        )
     if keep_locked:
-        count, latest = locks
         newest = f"coalesce(max({sql.epoch('corrected_at', dialect)}), 0)"
         job.also(
             f"""UPDATE documents SET status = 'queued', completed_at = NULL WHERE id = :id AND (
-  SELECT count(*) <> {int(count)} OR {newest} > {float(latest)!r} FROM extracted_fields
+  SELECT count(*) <> {len(locks.fields)} OR {newest} > {float(locks.latest)!r} FROM extracted_fields
   WHERE document_id = :id AND locked)""",
-            id=job.text_key,
+            id=id_,
+        )
+    if not locks.ended:
+        # Its review may have ended while it was being read: then its outputs do not say so yet.
+        job.also(
+            f"""UPDATE documents SET chore = 'rewrite' WHERE id = :id AND status = 'completed' AND EXISTS (
+  SELECT 1 FROM review_items WHERE document_id = :id AND status NOT IN {OPEN})""",
+            id=id_,
         )
     # Those who shared its failure share its success.
     job.also(
@@ -87,12 +127,12 @@ WHERE duplicate_of = :id AND status = 'failed'""",
 
 
 def _statements(
-    job: Job, dialect: Dialect, fields: Mapping[str, Mapping[str, Any]], review: Review | None, *, keep_locked: bool
+    job: Job, dialect: Dialect, found: Found, review: Review | None, *, keep_locked: bool
 ) -> list[Statement]:
     """One statement on PostgreSQL, where each is a round trip; two on SQLite, where none is."""
     statements: list[Statement] = []
-    if fields:
-        statements.append(_fields(job, dialect, fields, _KEPT if keep_locked else _OVERWRITTEN))
+    if found.fields:
+        statements.append(_fields(job, dialect, found, _KEPT if keep_locked else _OVERWRITTEN))
     if review is not None:
         statements.append(_review(job, dialect, review))
     if dialect == "postgresql" and len(statements) == 2:
@@ -101,23 +141,26 @@ def _statements(
     return statements
 
 
-def _fields(job: Job, dialect: Dialect, fields: Mapping[str, Mapping[str, Any]], conflict: str) -> Statement:
+def _fields(job: Job, dialect: Dialect, found: Found, conflict: str) -> Statement:
     rows = [
         {
             "name": name, "place": place, "value": json.dumps(told["value"], ensure_ascii=False),
             "confidence": told["confidence"], "page": told["page"],
             "box": json.dumps(told["box"]) if told["box"] else None, "quote": told["quote"], "source": told["source"],
             "reasons": json.dumps(told["reasons"], ensure_ascii=False),
+            "read_value": json.dumps(found.read.get(name), ensure_ascii=False),
+            "candidates": json.dumps(found.offers[name], ensure_ascii=False) if name in found.offers else None,
         }
-        for place, (name, told) in enumerate(fields.items())
+        for place, (name, told) in enumerate(found.fields.items())
     ]  # fmt: skip
     values = {"id": job.text_key, "fields": json.dumps(rows, ensure_ascii=False)}
     if dialect == "postgresql":
         return (
             f"""INSERT INTO extracted_fields ({_COLUMNS})
-SELECT CAST(:id AS text), f.name, f.place, f.value, f.confidence, f.page, f.box, f.quote, f.source, f.reasons
+SELECT CAST(:id AS text), f.name, f.place, f.value, f.confidence, f.page, f.box, f.quote, f.source, f.reasons,
+  f.read_value, f.candidates
 FROM json_to_recordset(CAST(:fields AS json)) AS f (name text, place integer, value text, confidence double precision,
-  page integer, box text, quote text, source text, reasons text)
+  page integer, box text, quote text, source text, reasons text, read_value text, candidates text)
 {conflict}""",
             values,
         )
@@ -131,19 +174,30 @@ def _review(job: Job, dialect: Dialect, review: Review) -> Statement:
     due: str = "to_timestamp(CAST(:due AS double precision))" if dialect == "postgresql" else ":due"
     urgency = review.urgency
     return (
-        f"""INSERT INTO review_items (id, document_id, status, priority, confidence, complexity, value, reasons,
-  created_at, due_at)
-VALUES (:item, :document, 'pending', :priority, :confidence, :complexity, :worth, :reasons, {sql.CLOCK[dialect]}, {due})
+        f"""INSERT INTO review_items (id, document_id, status, priority, confidence, proximity, complexity, value,
+  reasons, created_at, due_at)
+VALUES (:item, :document, 'pending', :priority, :confidence, :proximity, :complexity, :worth, :reasons,
+  {sql.CLOCK[dialect]}, {due})
 ON CONFLICT (document_id) DO UPDATE SET priority = excluded.priority, confidence = excluded.confidence,
-  complexity = excluded.complexity, value = excluded.value, reasons = excluded.reasons,
-  version = review_items.version + 1
+  proximity = excluded.proximity, complexity = excluded.complexity, value = excluded.value,
+  reasons = excluded.reasons, version = review_items.version + 1
 WHERE review_items.status IN ('pending', 'in_review')""",
         {
             "item": new_id(), "document": job.text_key, "priority": review.priority, "confidence": urgency.confidence,
-            "complexity": urgency.complexity, "worth": urgency.value,
+            "proximity": review.proximity, "complexity": urgency.complexity, "worth": urgency.value,
             "reasons": json.dumps(review.reasons, ensure_ascii=False), "due": review.created_at + review.sla,
         },
     )  # fmt: skip
+
+
+def tell(job: Job, dialect: Dialect, entry: Entry, *, opened: bool) -> None:
+    """Attaches what the trail is told: that the document was read, and of its review item, which goes to somebody.
+
+    To be called last: whoever writes to the trail keeps others from it until the transaction ends.
+    """
+    assigned, *told = opening(dialect, job.text_key) if opened else [None]
+    for text, values in [*([assigned] if assigned else []), statement(dialect, entry), *told]:
+        job.also(text, **values)
 
 
 def cleaned(value: Any) -> Any:

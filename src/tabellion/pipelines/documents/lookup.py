@@ -14,6 +14,7 @@ from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.failure import WAITING
+from tabellion.pipelines.documents.locks import REVIEWED
 from tabellion.pipelines.documents.submit import is_id
 
 STATUSES = ("queued", "processing", "completed", "failed", "duplicate")
@@ -69,8 +70,11 @@ async def get(store: Store, id: str) -> dict[str, Any] | None:  # noqa: A002 - t
 WHERE document_id = $1 ORDER BY place, name""",
         row["source"],
     )
+    review = await _review(store, row["source"])
     result = json.loads(row.pop("result") or "{}")
     return brief(row) | {
+        "reviewed": review is not None and review["status"] in REVIEWED,
+        "review": review,
         "fields": {field["name"]: field_told(field) for field in fields},
         "issues": result.get("issues", []),
         "notes": result.get("notes", []),
@@ -121,6 +125,16 @@ async def states(store: Store, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         f"SELECT id, status, pages, done_pages, version FROM documents WHERE id IN ({marks})", *wanted
     )
     return {row["id"]: {"status": row["status"], "progress": _progress(row), "version": row["version"]} for row in rows}
+
+
+async def _review(store: Store, id: str) -> dict[str, Any] | None:  # noqa: A002
+    """Where the review of a document stands."""
+    rows = await store.database.fetch(
+        f"""SELECT id, status, assigned_to, reviewer, reason, {sql.epoch("finished_at", store.dialect)} AS finished_at
+FROM review_items WHERE document_id = $1""",
+        id,
+    )
+    return rows[0] | {"finished_at": iso(rows[0]["finished_at"])} if rows else None
 
 
 def brief(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The queues of the document pipeline: documents to read, one queue for each model; duplicates; failures to tell."""
+"""The queues of the document pipeline: documents to read, one for each model; duplicates; failures; ended reviews."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.pipelines.documents.extraction import Extraction
 from tabellion.pipelines.documents.fate import Following, Telling
+from tabellion.pipelines.documents.rewriting import Rewriting
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 
 #: Documents that are read here keep processors busy: more at once would only wait in memory.
@@ -31,20 +32,24 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
     `environments` are settings of those that keep their files elsewhere: each database needs folders of its own, for a
     file is deleted when no document of *its* database has it.
     """
-    usual = Extraction(settings)
-    own = {name: Extraction(one) for name, one in (environments or {}).items()}
+    usual, rewriting = Extraction(settings), Rewriting(settings)
+    own = {name: (Extraction(one), Rewriting(one)) for name, one in (environments or {}).items()}
     following, telling = Following(settings), Telling(settings)
 
     async def read(job: Job) -> dict[str, Any]:
-        return await own.get(job.environment, usual).read(job)
+        return await own.get(job.environment, (usual, rewriting))[0].read(job)
+
+    async def rewrite(job: Job) -> dict[str, Any]:
+        return await own.get(job.environment, (usual, rewriting))[1].rewrite(job)
 
     queues = [documents_queue(settings, model, gate) for model, gate in settings.gates().items()]
     for queue in queues:
         queue.handler(read)
-    followers, failures = followers_queue(), failures_queue()
+    followers, failures, reviewed = followers_queue(), failures_queue(), reviewed_queue(settings)
     followers.handler(following.follow)
     failures.handler(telling.tell)
-    return [*queues, followers, failures]
+    reviewed.handler(rewrite)
+    return [*queues, followers, failures, reviewed]
 
 
 def queue_name(model: str) -> str:
@@ -78,4 +83,13 @@ def failures_queue() -> Queue:
         "documents", name="failures", order="id", ready={"status": "failed", "chore": None, "told": None},
         running={"chore": "telling"}, done={"chore": None, "told": "told"}, failed={"chore": None, "told": "untold"},
         timeout=SHORT,
+    )  # fmt: skip
+
+
+def reviewed_queue(settings: Settings) -> Queue:
+    """Documents whose review has ended: what people said is in the tables, and in the outputs when this is done."""
+    return Queue(
+        "documents", name="reviewed", order="id", ready={"status": "completed", "chore": "rewrite"},
+        running={"chore": "rewriting"}, done={"chore": None}, failed={"chore": "unwritten"}, lease=settings.lease,
+        retry_base=settings.retry_base, timeout=SHORT,
     )  # fmt: skip

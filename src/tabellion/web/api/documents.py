@@ -56,6 +56,7 @@ class Again(Strict):
 
     type: Word | None = Field(default=None, description="Another document type.")
     model: Word | None = Field(default=None, description="Another model.")
+    reopen: bool = Field(default=False, description="Whether a review that is finished begins anew.")
 
 
 def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -66,6 +67,12 @@ def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None)
 def status_url(id: str) -> str:  # noqa: A002
     """Where a document is looked at."""
     return f"/api/documents/{id}"
+
+
+def actor(request: Request) -> str:
+    """Who asks, as the trail calls them: a person by name, a key as `key:NAME`."""
+    holder = request.state.holder
+    return str(holder.name) if holder.id.startswith("user:") else f"key:{holder.name}"
 
 
 def _missing() -> Problem:
@@ -253,7 +260,10 @@ async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
     office: Office = request.state.office
     wanted = await parsed(request, Again, request.app.state.limits, empty=True)
     try:
-        one = await again.reprocess(office.store, office.settings, id, type=wanted.type, model=wanted.model)
+        one = await again.reprocess(
+            office.store, office.settings, id, type=wanted.type, model=wanted.model, reopen=wanted.reopen,
+            actor=actor(request),
+        )  # fmt: skip
     except again.Missing:
         raise _missing() from None
     except again.Underway as error:
@@ -271,7 +281,7 @@ async def delete(request: Request, id: str) -> Response:  # noqa: A002
     office: Office = request.state.office
     document = await found(office, id)
     try:
-        await again.delete(office.store, office.settings, id)
+        await again.delete(office.store, office.settings, id, actor=actor(request))
     except again.Missing:
         raise _missing() from None
     except again.Underway as error:

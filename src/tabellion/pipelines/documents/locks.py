@@ -1,0 +1,62 @@
+"""What people have said of a document: the fields they have locked, and whether they have finished with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.desk import Desk
+from tabellion.reading.field import Field
+
+PERSON = "person"  #: the source of a field that somebody has corrected
+CORRECTED = ("corrected by a person",)
+ABSENT = ("not on the document, a person says",)
+OPEN = ("pending", "in_review")  #: states of a review item that somebody has yet to finish
+REVIEWED = ("approved", "corrected")  #: states of one that says that the document is right
+
+
+@dataclass(frozen=True, slots=True)
+class Locks:
+    """The fields that are not the machine's any more, as people have left them."""
+
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    latest: float = 0.0  #: when they last did, in seconds since 1970
+    review: str | None = None  #: the status of its review item
+
+    @property
+    def reviewed(self) -> bool:
+        """Whether a person has said that the document is right."""
+        return self.review in REVIEWED
+
+    @property
+    def ended(self) -> bool:
+        """Whether a person has finished with it, one way or another."""
+        return self.review is not None and self.review not in OPEN
+
+
+NONE = Locks()
+
+
+async def locks_of(desk: Desk, document: str) -> Locks:
+    """What people have said so far."""
+    rows = await desk.fetch(
+        f"""SELECT f.name, f.value, f.page, f.box, f.quote, f.state, r.status AS review,
+  {sql.epoch("f.corrected_at", desk.dialect)} AS corrected_at
+FROM documents AS d LEFT JOIN review_items AS r ON r.document_id = d.id
+LEFT JOIN extracted_fields AS f ON f.document_id = d.id AND f.locked WHERE d.id = $1""",
+        document,
+    )
+    said = {row["name"]: locked(row) for row in rows if row["name"] is not None}
+    latest = max((row["corrected_at"] or 0.0 for row in rows), default=0.0)
+    return Locks(said, latest, rows[0]["review"] if rows else None)
+
+
+def locked(row: Mapping[str, Any]) -> Field:
+    """A row of `extracted_fields` that a person has locked, as a field: what they say is so."""
+    value = json.loads(row["value"]) if row["value"] is not None else None
+    box = json.loads(row["box"]) if row["box"] else None
+    reasons = ABSENT if row["state"] == "absent" else CORRECTED
+    return Field(value, 1.0, row["page"], tuple(box) if box else None, row["quote"], PERSON, reasons)

@@ -1,0 +1,99 @@
+"""Writes the outputs of documents again when their review has ended: with what people said, judged with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tabellion.engine.errors import LeaseLost
+from tabellion.engine.job import Job
+from tabellion.pipelines.documents import finish
+from tabellion.pipelines.documents.doubts import judged
+from tabellion.pipelines.documents.extraction import UNKNOWN, seconds
+from tabellion.pipelines.documents.locks import REVIEWED, locked
+from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
+from tabellion.pipelines.documents.outputs import write
+from tabellion.pipelines.documents.settings import Settings
+from tabellion.reading.issue import Issue
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.rules import verdict
+
+#: States of a field that a person has looked at: nothing that was said of it before is asked of anybody again.
+SETTLED = ("confirmed", "corrected", "absent")
+
+
+class Rewriting:
+    """The handler of documents whose review has ended."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def rewrite(self, job: Job) -> dict[str, Any]:
+        """Writes JSON and Parquet from what the tables say now; their hashes commit with the row.
+
+        They lie where they lay before. A kill leaves files that the next try writes again: they depend on nothing but
+        what people have said, and whoever says more makes this claim void and the document due once more.
+        """
+        desk = job.desk
+        assert desk is not None  # noqa: S101 - every worker gives its jobs one
+        fields = await desk.fetch(
+            """SELECT name, value, confidence, page, box, quote, source, reasons, locked, state FROM extracted_fields
+WHERE document_id = $1 ORDER BY place, name""",
+            job.text_key,
+        )
+        items = await desk.fetch(
+            "SELECT id, status, reviewer, reason FROM review_items WHERE document_id = $1", job.text_key
+        )
+        name = job["found_type"]
+        doctype = self._settings.types.get(name) if name is not None else UNKNOWN
+        result = _judged(json.loads(job["result"] or "{}"), fields, doctype)
+        review = items[0] if items else None
+        row = {
+            "version": job["version"] + 1, "verdict": result["verdict"],
+            "result": json.dumps(result, ensure_ascii=False),
+        }  # fmt: skip
+        document = _document(job, row, result) | {"reviewed": review is not None and review["status"] in REVIEWED}
+        if job.lost:
+            raise LeaseLost(f"{job}: the claim is gone")
+        row |= asdict(await write(self._settings.lake, {**document, "cost": None}, doctype))
+        if self._settings.outbox is not None:
+            told = _document(job, row, result) | {"reviewed": document["reviewed"], "review": review}
+            text, values = self._settings.outbox("document.reviewed", told, job["webhook"])
+            job.also(text, **values)
+        return row
+
+
+def _judged(
+    result: dict[str, Any], rows: Sequence[Mapping[str, Any]], doctype: DocumentType
+) -> dict[str, Any]:  # fmt: skip
+    """The result with the fields as they are now, and with what is wrong with them now."""
+    read: Sequence[Mapping[str, Any]] = result.get("read_issues", result.get("issues") or [])
+    fields = {row["name"]: _told(row) for row in rows}
+    settled = {row["name"] for row in rows if row["locked"] or row["state"] in SETTLED}
+    values = {name: one["value"] for name, one in fields.items() if name in doctype}
+    issues = judged((_issue(told) for told in read), values, doctype, settled)
+    return result | {
+        "fields": fields, "issues": finish.cleaned([issue.told() for issue in issues]), "read_issues": list(read),
+        "verdict": verdict(issues),
+    }  # fmt: skip
+
+
+def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+    if not row["locked"]:
+        return field_told(row)
+    return locked(row).told() | {"locked": True}
+
+
+def _issue(told: Mapping[str, Any]) -> Issue:
+    return Issue(told["code"], told["severity"], told["message"], tuple(told["fields"]), told["rule"] or "")
+
+
+def _document(job: Job, row: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """The document as its outputs and its listeners are told of it."""
+    times = {name: seconds(job[name]) if job[name] is not None else None for name in TIMES}
+    return brief({**job.values, **times, **row}) | {
+        "fields": result["fields"], "issues": result["issues"], "notes": result.get("notes") or [],
+        "page_details": result.get("pages") or [],
+    }  # fmt: skip
