@@ -49,8 +49,11 @@ def test_a_first_start_a_document_and_a_clean_end(tmp_path: Path) -> None:
         assert [line["event"] for line in service.lines] == ["started", "stopping", "stopped"]
         assert not [pid for pid in children if alive(pid)]
         assert service.key not in service.errors
+    assert stat.S_IMODE((data / "tabellion.db").stat().st_mode) == 0o600
+    (data / "tabellion.db").chmod(0o644)  # as an earlier version made it
     with running(data) as service:
         started = service.said("started")
+        assert {stat.S_IMODE(file.stat().st_mode) for file in data.glob("tabellion.db*")} == {0o600}
         assert "key" not in started
         assert Path(started["key_file"]).read_text().strip() == service.key
         assert service.ask("GET", f"/api/documents/{made['id']}")[1]["status"] == "completed"
@@ -115,6 +118,12 @@ def test_a_port_in_use_and_a_folder_in_use(tmp_path: Path) -> None:
         assert service.stop() == 0
     (tmp_path / "file").touch()
     assert tried("--port", "0", "--data", str(tmp_path / "file"))[0] == 3
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    code, said = tried("--port", "0", "--data", str(tmp_path / "open"))
+    assert code == 3
+    assert f"chmod 700 {tmp_path}/open" in said
+    assert not list((tmp_path / "open").iterdir())
 
 
 def test_a_type_with_a_mistake_is_said_at_the_start(tmp_path: Path) -> None:

@@ -143,6 +143,17 @@ async def test_a_file_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 
 @asynchronous
+async def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
+    """With what SQLite writes beside it; the rights of a file that is there are its owner's business."""
+    (tmp_path / "there.db").touch(0o640)
+    for name, mode in (("new.db", 0o600), ("there.db", 0o640)):
+        async with Store(f"sqlite:///{tmp_path}/{name}") as store:
+            await tasks(store, 1)
+            found = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob(f"{name}*")}
+            assert found == {name: mode, f"{name}-wal": mode, f"{name}-shm": mode}
+
+
+@asynchronous
 async def test_a_database_in_memory(clock: Any) -> None:
     """Good for a try: everything works, nothing stays."""
     async with Store("sqlite://", clock=clock) as store:

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -202,6 +203,7 @@ class Installation:
         data = self.config.data
         try:
             data.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _make_private(data)
             handle = os.open(data / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ConfigurationError(f"the data folder {data} cannot be used: {error.strerror}") from error
@@ -333,6 +335,19 @@ def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> Non
         ended.set_result(None)
     else:
         ended.set_exception(failure)
+
+
+def _make_private(data: Path) -> None:
+    """Takes others' rights to a database that an earlier version made; refuses a folder that everybody may write to."""
+    if data.stat().st_mode & stat.S_IWOTH:
+        raise ConfigurationError(
+            f"everybody on this machine may write to the data folder {data}: run `chmod 700 {data}`, or name another "
+            "folder with --data"
+        )
+    for ending in ("", "-wal", "-shm"):
+        file = data / f"tabellion.db{ending}"
+        if file.is_file() and file.stat().st_mode & 0o077:
+            file.chmod(0o600)
 
 
 async def _bury(store: Store) -> None:

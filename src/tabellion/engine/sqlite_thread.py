@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import os
 import queue
 import sqlite3
 import threading
@@ -98,6 +99,7 @@ class ConnectionThread:
     def _connect(self) -> Connection:
         if self.path != ":memory:":
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            _create_private(self.path)
         connection = sqlite3.connect(self.path, timeout=self.deadline, isolation_level=None, check_same_thread=False)
         try:
             for setting in ("journal_mode = WAL", f"synchronous = {self._synchronous}", "foreign_keys = ON"):
@@ -134,6 +136,18 @@ class ConnectionThread:
 
 def _sha256_hex(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+_creating = threading.Lock()
+
+
+def _create_private(path: str) -> None:
+    """Makes the file, where there is none, for its owner alone; SQLite gives what it writes beside it the same rights.
+
+    One at a time, before anybody opens it: closing a file lets go of every lock that this process has on it.
+    """
+    with _creating, contextlib.suppress(OSError):  # whatever hinders it, SQLite says it better
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _transaction(connection: Connection, work: Callable[[Connection], Result]) -> Result:
