@@ -198,6 +198,16 @@ def test_prose_has_no_type_and_no_fields(sandbox: Sandbox) -> None:
     reading = read_local(papers.pdf(("Once upon a time", "there was a page")), sandbox=sandbox, types=(), words=True)
     assert (reading.type, reading.fields, reading.issues) == (None, {}, ())
     assert "Once upon a time" in reading.text
+    assert reading.verdict == "warn"
+
+
+def test_a_blank_page_is_not_accepted(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Neither as nothing nor as a type that wants no field: nobody can say that it is right."""
+    (tmp_path / "slip.yaml").write_text('name: slip\nversion: "1"\nfields:\n  total: money\n')
+    blank = papers.pdf(("",))
+    for kind in (None, "slip"):
+        reading = read_local(blank, kind, sandbox=sandbox, types=(tmp_path,))
+        assert (reading.issues, reading.fields, reading.verdict) == ((), {}, "warn")
 
 
 def test_a_lost_page_is_an_issue(sandbox: Sandbox) -> None:

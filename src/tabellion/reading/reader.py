@@ -68,8 +68,16 @@ class Reading:
 
     @property
     def verdict(self) -> str:
-        """accept, warn or reject, by the worst of the issues."""
-        return "reject" if self.error else verdict(self.issues)
+        """accept, warn or reject, by the worst of the issues; nothing is accepted that nobody knows or could read."""
+        if self.error:
+            return "reject"
+        judged = verdict(self.issues)
+        return "warn" if judged == "accept" and (self.type is None or self._blank) else judged
+
+    @property
+    def _blank(self) -> bool:
+        """Whether there are pages and nothing on any of them."""
+        return bool(self.pages) and not self.fields and not any(page.words for page in self.pages)
 
     def told(self, *, words: bool = False) -> dict[str, Any]:
         """As JSON tells it; with the text and every word if asked for."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tabellion.pipelines.documents.doubts import REASONS, corrected, doubts, review
+from tabellion.pipelines.documents.doubts import REASONS, corrected, doubts, review, verdict
 from tabellion.pipelines.documents.locks import PERSON
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.field import Field
@@ -65,6 +65,25 @@ def test_what_is_too_little_looks_so(confidence: float, said: str) -> None:
     """Not 0.80 where 0.8 is wanted."""
     [doubt] = doubts(reading(fields={**SURE, "total": Field("120.00", confidence)}), SMALL, asked=True)
     assert doubt["message"] == f"total: {said} sure, 0.8 wanted"
+
+
+@pytest.mark.parametrize(
+    ("changes", "judged"),
+    [
+        ({}, "accept"),
+        ({"fields": {**SURE, "total": Field("120.00", 0.79)}}, "accept"),
+        ({"pages": (replace(PAGE, source="ocr", quality=0.4),)}, "accept"),
+        ({"pages": (PAGE, replace(PAGE, number=2, source="failed", error="torn"))}, "warn"),
+        ({"certainty": 0.4}, "warn"),
+        ({"type": None}, "warn"),
+        ({"issues": (Issue("missing", "error", "total is missing", ("total",)),)}, "reject"),
+    ],
+)
+def test_a_verdict_is_about_the_document_and_a_doubt_about_our_sureness(changes: dict[str, Any], judged: str) -> None:
+    """A value that may well be right is no reason not to accept; a document that nobody knows, or of which something
+    is missing, is."""
+    one = reading(**changes)
+    assert verdict(one, doubts(one, SMALL, asked=False)) == judged
 
 
 def test_a_type_that_was_found_out_may_be_doubted() -> None:

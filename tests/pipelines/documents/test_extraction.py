@@ -104,6 +104,17 @@ def test_the_type_is_found_out_where_none_is_asked_for(url: str, settings: Setti
     assert found["type_key"] == settings.types.get("invoice").key
 
 
+def test_what_is_none_of_the_types_is_not_accepted(url: str, settings: Settings) -> None:
+    """Nor is a blank page: the row, the result and the outputs say so."""
+    keys = [sent(url, settings, papers.pdf((text,))) for text in ("Once upon a time", "")]
+    processed(url, settings)
+    for key in keys:
+        found = document(url, key)
+        assert (found["status"], found["type"], found["verdict"]) == ("completed", None, "warn")
+        assert json.loads(output(settings, found, "json"))["verdict"] == "warn"
+        assert found["reasons"][0]["code"] == "type_uncertain"
+
+
 def test_what_cannot_be_read_fails_at_once_and_says_why(url: str, settings: Settings) -> None:
     """The code is the reader's; no second try, no outputs, no fields."""
     first, second = sent(url, settings, papers.pdf(password="secret")), sent(url, settings, b"%PDF-1.7\n")

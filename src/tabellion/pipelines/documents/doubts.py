@@ -34,6 +34,9 @@ REASONS = {
     "always": "documents of this type are always looked at",
 }
 
+#: Those about the document itself. The others say how sure we are of values that may well be right.
+GRAVE = ("missing", "ungrounded", "issue", "page_failed", "type_uncertain")
+
 Doubt = dict[str, Any]
 
 
@@ -41,6 +44,12 @@ def doubts(reading: Reading, doctype: DocumentType, *, asked: bool) -> list[Doub
     """What is not sure, in the order of the type's fields; `asked`: whether the type was said and not found out."""
     found = [*_type(reading, asked), *_fields(reading, doctype), *_issues(reading), *_pages(reading)]
     return found[:MOST]
+
+
+def verdict(reading: Reading, found: list[Doubt]) -> str:
+    """The reading's verdict; never `accept` where a doubt is about the document and not only about our sureness."""
+    judged = reading.verdict
+    return "warn" if judged == "accept" and any(doubt["code"] in GRAVE for doubt in found) else judged
 
 
 def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Doubt]:

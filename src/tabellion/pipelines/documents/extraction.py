@@ -18,7 +18,7 @@ from tabellion.engine.job import Job, storable
 from tabellion.models.base import Model
 from tabellion.models.extract import extract
 from tabellion.pipelines.documents import finish
-from tabellion.pipelines.documents.doubts import corrected, doubts, review
+from tabellion.pipelines.documents.doubts import corrected, doubts, review, verdict
 from tabellion.pipelines.documents.failure import Failed, Postponed
 from tabellion.pipelines.documents.files import Unwritable
 from tabellion.pipelines.documents.lake import LakeError
@@ -125,6 +125,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         doubted = doubts(reading, doctype, asked=job["type"] is not None)
         reasons = review(doubted, doctype, job.text_key)
         told = finish.cleaned(replace(reading, file=job["name"]).told())
+        told["verdict"] = verdict(reading, found)
         for name, one in told["fields"].items():
             one["locked"] = keep and name in locks.fields
         found = _found(told, own, reading)
@@ -199,7 +200,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         count = len(reading.pages)
         return {
             "found_type": reading.type, "type_key": doctype.key, "pages": count, "done_pages": count,
-            "result": json.dumps(told, ensure_ascii=False), "verdict": reading.verdict,
+            "result": json.dumps(told, ensure_ascii=False), "verdict": told["verdict"],
             "reasons": json.dumps(finish.cleaned(reasons), ensure_ascii=False), "cost": cost,
         }  # fmt: skip
 
