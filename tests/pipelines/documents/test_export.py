@@ -127,6 +127,31 @@ def test_what_is_no_day_is_refused(text: str) -> None:
         moment_of(text)
 
 
+def test_a_range_is_walked_by_time_and_misses_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order in which documents came, whatever their ids, and many may have come in one moment."""
+    monkeypatch.setattr(exporting, "BATCH", 2)
+    moments = [DAY + 2e-6, DAY + 1e-6, DAY + 1e-6, DAY + 1e-6, DAY + 1e-6, DAY + 1e-6, DAY, DAY + 90_000]
+    insert(url, *({"id": f"{number:02}", "created_at": moment} for number, moment in enumerate(moments)))
+    data, done = exported(url, "jsonl", range=Range(since=DAY, until=DAY + 86_400))
+    assert ids(data) == ["06", "01", "02", "03", "04", "05", "00"]
+    assert done.documents == 7
+    assert ids(exported(url, "jsonl")[0]) == [f"{number:02}" for number in range(8)]
+
+
+def test_a_range_is_found_by_its_index(sqlite_url: str) -> None:
+    """A day of a large table does not read the table."""
+    insert(sqlite_url, {"id": "01"})
+
+    async def plan() -> str:
+        async with Store(sqlite_url) as store:
+            where, values = exporting._condition(store, Range(since=DAY, until=DAY + 1))
+            text = exporting._page("sqlite", where, len(values), True, first=False)
+            rows = await store.database.fetch(f"EXPLAIN QUERY PLAN {text}", *values, "zz", "", 0.0)
+        return "\n".join(str(row["detail"]) for row in rows)
+
+    assert "SEARCH d USING INDEX documents_created" in asyncio.run(plan())
+
+
 def test_types_and_statuses_narrow_it(url: str) -> None:
     """Each may be said more than once; a duplicate says what its original says."""
     insert(
