@@ -125,7 +125,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         doubted = doubts(reading, doctype, asked=job["type"] is not None)
         reasons = review(doubted, doctype, job.text_key)
         told = finish.cleaned(replace(reading, file=job["name"]).told())
-        told["verdict"] = verdict(reading, found)
+        told["verdict"] = verdict(reading, doubted)
         for name, one in told["fields"].items():
             one["locked"] = keep and name in locks.fields
         found = _found(told, own, reading)
