@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tabellion.web import policy, problems, shapes, shapes_review
+from tabellion.web import policy, problems, review_bodies, shapes, shapes_review
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -102,7 +102,7 @@ def document_of(app: FastAPI) -> dict[str, Any]:
 
     made = get_openapi(title="tabellion", version=app.version, description=app.description, routes=app.routes)
     schemas = made.setdefault("components", {}).setdefault("schemas", {})
-    for shape in (*shapes.SHAPES, *shapes_review.SHAPES):
+    for shape in (*shapes.SHAPES, *shapes_review.SHAPES, *review_bodies.SHAPES):
         whole = shape.model_json_schema(ref_template="#/components/schemas/{model}", by_alias=True)
         schemas |= whole.pop("$defs", {})
         schemas[shape.__name__] = whole

@@ -1,21 +1,16 @@
-"""What review's questions and answers look like, for the OpenAPI document and whoever generates a client from it."""
+"""What review's answers look like, for the OpenAPI document and whoever generates a client from it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tabellion.review.queue import STATUSES
-from tabellion.web.validation import Strict
 
 Status = Literal["pending", "in_review", "approved", "corrected", "rejected"]
 Asked = Literal["open", "pending", "in_review", "approved", "corrected", "rejected"]
 FieldState = Literal["auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent"]
-Words = Annotated[str, Field(min_length=1, max_length=2000)]
-Name = Annotated[str, Field(min_length=1, max_length=100)]
-Side = Annotated[float, Field(ge=0, le=1)]
-LONGEST = 30 * 86_400
 assert set(STATUSES) == set(Status.__args__)  # type: ignore[attr-defined]  # noqa: S101
 
 
@@ -330,83 +325,4 @@ class Numbers(BaseModel):
     fields: list[FieldSums]
 
 
-class Next(Strict):
-    """Which item to claim."""
-
-    type: Name | None = Field(default=None, description="Only documents of this type.")
-    after: Annotated[str, Field(pattern="^[0-9a-z_]{1,64}$")] | None = Field(
-        default=None, description="Go on behind this item."
-    )
-
-
-class Take(Strict):
-    """How to claim an item."""
-
-    takeover: bool = Field(default=False, description="Take it from whoever has it; for operators.")
-
-
-class Later(Strict):
-    """For how long to put an item off."""
-
-    seconds: int = Field(ge=1, le=LONGEST)
-    reason: Words | None = None
-
-
-class Why(Strict):
-    """A word why."""
-
-    reason: Words
-
-
-class Given(Strict):
-    """Whom to give an item to."""
-
-    to: Name | None = Field(description="A user's name; null: nobody in particular.")
-    reason: Words | None = None
-
-
-class FieldChange(Strict):
-    """What to do to one field."""
-
-    action: Literal["correct", "confirm", "absent", "unlock"]
-    value: Any = Field(default=None, description="For `correct`: the value, as a person would write it.")
-    page: int | None = Field(default=None, ge=1, le=100_000)
-    box: Annotated[list[Side], Field(min_length=4, max_length=4)] | None = None
-    quote: Annotated[str, Field(max_length=2000)] | None = None
-
-
-class Edits(Strict):
-    """Changes of fields by their names."""
-
-    fields: Annotated[dict[str, FieldChange], Field(min_length=1, max_length=300)]
-
-
-class Trial(Strict):
-    """Values to judge, by field."""
-
-    fields: Annotated[dict[str, Any], Field(max_length=300)]
-
-
-class Draft(Strict):
-    """What was typed and not saved; anything small."""
-
-    model_config = ConfigDict(extra="allow")
-    fields: Annotated[dict[str, Any], Field(max_length=300)] = Field(default_factory=dict)
-
-
-class Spent(Strict):
-    """What it took, and whether to go on."""
-
-    seconds: float | None = Field(default=None, ge=0, le=10_000_000)
-    keystrokes: int | None = Field(default=None, ge=0, le=10_000_000)
-    next: bool = Field(default=False, description="Claim the next item at once.")
-
-
-class Turned(Spent):
-    """Why a document is turned down."""
-
-    code: Name
-    reason: Words | None = None
-
-
-SHAPES: tuple[type[BaseModel], ...] = (FieldChange, WholeItem)
+SHAPES: tuple[type[BaseModel], ...] = (WholeItem,)

@@ -12,9 +12,9 @@ from tabellion.review.items import Filters, iso
 from tabellion.web import cursors, shapes_review
 from tabellion.web.api.documents import answer, found
 from tabellion.web.openapi import body_of
+from tabellion.web.review_bodies import Given, Later, Name, Next, Take, Why
 from tabellion.web.reviewing import Desk, desk_of, explained, item_desk, tag
 from tabellion.web.routing import Guarded
-from tabellion.web.shapes_review import Given, Later, Name, Next, Take, Why
 from tabellion.web.validation import Whole, parsed
 
 router = APIRouter(route_class=Guarded, tags=["review"])

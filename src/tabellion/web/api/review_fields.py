@@ -11,9 +11,9 @@ from tabellion.web import shapes_review
 from tabellion.web.api.documents import answer
 from tabellion.web.api.review import shown
 from tabellion.web.openapi import body_of
+from tabellion.web.review_bodies import Draft, Edits, Spent, Trial, Turned, Why
 from tabellion.web.reviewing import Desk, explained, item_desk, tag, version_of
 from tabellion.web.routing import Guarded
-from tabellion.web.shapes_review import Draft, Edits, Spent, Trial, Turned, Why
 from tabellion.web.validation import parsed
 
 router = APIRouter(route_class=Guarded, tags=["review"])
