@@ -58,7 +58,8 @@ async def edit(
     doctype = fields.type_of(types, item["type"])
     found = await fields.rows(store, item["document_id"])
     unlocks = any(change.action == "unlock" for change in changes.values())
-    read = (await fields.reading(store, item["document_id"])).get("fields", {}) if unlocks else {}
+    told = await fields.reading(store, item["document_id"]) if unlocks else {}
+    read = told.get("fields", {}) | told.get("read_fields", {})
     made, problems = {}, {}
     for name, change in changes.items():
         row = found.get(name)

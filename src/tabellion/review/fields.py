@@ -92,10 +92,16 @@ def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], li
     return missing, [one for one in judged if one["code"] != "missing"]
 
 
-def told(doctype: DocumentType, found: Mapping[str, Row], judged: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The fields as JSON tells them, in the type's order; those that were not found too."""
+def told(
+    doctype: DocumentType, found: Mapping[str, Row], judged: Sequence[Mapping[str, Any]],
+    offered: Mapping[str, list[Any]] | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The fields as JSON tells them, in the type's order; those that were not found too, with what is `offered`."""
     failed = {_base(name) for issue in judged if issue["code"] != "missing" for name in issue["fields"]}
-    declared = [_field(spec, found.get(spec.name), spec.name in failed) for spec in doctype.fields]
+    declared = [
+        _field(spec, found.get(spec.name), spec.name in failed, (offered or {}).get(spec.name))
+        for spec in doctype.fields
+    ]
     others = [
         _field(FieldSpec(name, _guessed(row["value"]), name.replace("_", " ").capitalize()), row, name in failed)
         for name, row in found.items()
@@ -104,11 +110,11 @@ def told(doctype: DocumentType, found: Mapping[str, Row], judged: Sequence[Mappi
     return [*declared, *others]
 
 
-def _field(spec: FieldSpec, row: Row | None, failed: bool) -> dict[str, Any]:
+def _field(spec: FieldSpec, row: Row | None, failed: bool, offered: list[Any] | None = None) -> dict[str, Any]:
     found = row or {
         "value": None, "confidence": 0.0, "page": None, "box": None, "quote": None, "source": None, "reasons": [],
         "locked": False, "corrected_by": None, "corrected_at": None, "state": None, "manually_corrected": False,
-        "candidates": None, "noted": {},
+        "candidates": offered, "noted": {},
     }  # fmt: skip
     return {
         **_described(spec), "value": found["value"], "confidence": round(float(found["confidence"]), 3),

@@ -28,9 +28,10 @@ REJECTIONS = {
     "suspicious": "It looks forged, or not to be trusted",
     "other": "Something else; say what",
 }
-#: Whoever writes outputs is told to write the document's anew; one that is being read will be written anyway.
+#: Whoever writes outputs is told to write the document's anew, and begins again if it is at it; one that is being read
+#: will be written anyway.
 REWRITE = """UPDATE documents SET chore = 'rewrite', version = version + 1
-WHERE id = :document AND status = 'completed' AND chore IS NULL"""
+WHERE id = :document AND status = 'completed'"""
 
 
 async def approve(

@@ -28,7 +28,8 @@ async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, 
     absent = [name for name, row in found.items() if row["state"] == "absent"]
     judged = fields.issues(doctype, fields.values_of(found), absent, read.get("issues", []))
     return items.told(item) | {
-        "document": _document(item, read), "fields": fields.told(doctype, found, judged), "issues": judged,
+        "document": _document(item, read), "issues": judged,
+        "fields": fields.told(doctype, found, judged, read.get("candidates")),
         "draft": _draft(item, person), "claim": _claim(item, person), "instructions": None,
         "reject_reasons": [{"code": code, "text": text} for code, text in REJECTIONS.items()],
         "position": await items.position(store, item), "today": (await items.counts(store, person))["own_today"],

@@ -14,6 +14,9 @@ from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings, Types
 from tabellion.pipelines.documents.submit import Submitted, submit
+from tabellion.review import audit
+from tabellion.review.audit import Entry
+from tabellion.review.finishing import REWRITE
 from tests.models.bills import LINES, bill
 from tests.owner import owning
 from tests.working import ask, drain, make_worker
@@ -78,10 +81,15 @@ RETURNING name""",
 
 def ended(url: str, key: str, status: str = "corrected") -> None:
     """A person finishes the review of a document."""
-    rows(url, "UPDATE review_items SET status = $2, reviewer = 'anna' WHERE document_id = $1 RETURNING id", key, status)
-    rows(
-        url, "UPDATE documents SET chore = 'rewrite' WHERE id = $1 AND status = 'completed' RETURNING id", key
-    )  # fmt: skip
+
+    async def end(store: Store) -> None:
+        action = "rejected" if status == "rejected" else "approved"
+        item = "UPDATE review_items SET status = $2, reviewer = 'anna' WHERE document_id = $1"
+        entry = audit.bound(store.dialect, Entry(action, "anna", key, after=status))
+        rewrite = audit.numbered(REWRITE, {"document": key})
+        await store.database.transact([(item, (key, status)), rewrite, entry])
+
+    ask(url, end)
 
 
 def put(settings: Settings, number: int = 0, name: str = "bill.pdf", data: bytes | None = None) -> Blob:

@@ -122,15 +122,14 @@ def test_the_trail_says_who_had_a_document_read_again_and_deleted(url: str, sett
     again(url, settings, key, reopen=True, actor="anna")
     ask(url, lambda store: delete(store, settings, key, actor="anna"))
     told = trail(url, key)
-    worker = told[0][1]
-    assert told == [
-        ("extracted", worker), ("created", "tabellion"), ("reprocessed", "key:erp"), ("extracted", told[3][1]),
-        ("reprocessed", "anna"), ("reopened", "anna"), ("extracted", told[6][1]), ("deleted", "anna"),
+    assert [one for one in told if one[0] != "extracted"] == [
+        ("created", "tabellion"), ("approved", "anna"), ("reprocessed", "key:erp"), ("reprocessed", "anna"),
+        ("reopened", "anna"), ("deleted", "anna"),
     ]  # fmt: skip
-    history = ask(url, lambda store: audit.history(store, document=key))
-    assert history[2]["more"] == {"type": "invoice", "model": "local"}
-    assert history[4]["more"]["reopen"] is True
-    assert history[5]["item_id"] == history[1]["item_id"] is not None
+    assert [action for action, _ in told].count("extracted") == 3
+    history = {one["action"]: one for one in ask(url, lambda store: audit.history(store, document=key))}
+    assert history["reprocessed"]["more"] == {"type": "invoice", "model": "local", "reopen": True}
+    assert history["reopened"]["item_id"] == history["created"]["item_id"] is not None
 
 
 def test_what_is_refused_leaves_no_trail(url: str, settings: Settings) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tabellion.pipelines.documents.doubts import REASONS, corrected, doubts, review, verdict
-from tabellion.pipelines.documents.locks import PERSON
+from tabellion.pipelines.documents.locks import PERSON, Locks
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
@@ -129,12 +129,22 @@ def test_a_correction_takes_the_place_of_what_was_read_and_is_judged() -> None:
                 Issue("xml_differs", "warning", "no", ("vendor",), "the same invoice twice")),
     )  # fmt: skip
     said = Field("120.00", 1.0, 2, (0.3, 0.3, 0.4, 0.4), "120", PERSON)
-    right = corrected(wrong, {"total": said, "elsewhere": Field(1)}, SMALL)
+    right = corrected(wrong, Locks({"total": said, "elsewhere": Field(1)}), SMALL)
     assert (right.fields["total"].value, right.fields["total"].confidence) == ("120.00", 1.0)
     assert right.fields["total"] == said
     assert [(one.value, one.page, one.source) for one in right.offers["total"]] == [("12.00", 1, "words")]
     assert [issue.code for issue in right.issues] == ["xml_differs"]
     assert list(right.fields) == ["vendor", "subtotal", "tax", "total"]
-    broken = corrected(right, {"tax": Field("1.00", 1.0)}, SMALL)
+    broken = corrected(right, Locks({"tax": Field("1.00", 1.0)}), SMALL)
     assert [issue.code for issue in broken.issues] == ["xml_differs", "rule"]
-    assert corrected(wrong, {}, SMALL) is wrong
+    assert corrected(wrong, Locks(), SMALL) is wrong
+
+
+def test_what_a_person_says_is_not_there_is_not_missing() -> None:
+    """Though its type requires it."""
+    bare = reading(fields={"total": Field("12.00", 0.9)})
+    missing = Issue("missing", "error", "vendor is missing", ("vendor",))
+    gone = Locks({"vendor": Field(None, 1.0, source=PERSON)}, absent=frozenset({"vendor"}))
+    told = corrected(replace(bare, issues=(missing,)), gone, SMALL)
+    assert [issue.fields for issue in told.issues if issue.code == "missing"] == []
+    assert told.fields["vendor"].value is None

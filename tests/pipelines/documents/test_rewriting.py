@@ -78,7 +78,23 @@ def test_outputs_have_what_people_said(url: str, settings: Settings, key: str) -
     row = row_of(settings, found)
     assert (row["total"], str(row["invoice_date"]), row["customer"]) == (Decimal(121), "2026-03-14", None)
     assert (row["reviewed"], set(row["locked"])) == (True, set(output["locked"]))
-    assert rows(url, "SELECT chore FROM documents") == [{"chore": None}]
+    [row] = rows(url, "SELECT chore, result FROM documents")
+    assert row["chore"] is None
+    assert json.loads(row["result"])["read_fields"]["total"]["value"] == "120.00"
+
+
+def test_a_review_that_begins_anew_is_no_review(url: str, settings: Settings) -> None:
+    """The outputs say so; nobody is told."""
+    telling = replace(settings, outbox=webhooks.outbox)
+    ask(url, endpoints.prepare)
+    ask(url, lambda store: endpoints.add(store, "https://example.com/hook", ["document.reviewed"]))
+    key = sent(url, telling, DOUBTFUL, type="invoice")
+    processed(url, telling)
+    for status in ("approved", "pending"):
+        ended(url, key, status)
+        processed(url, telling)
+        assert told(settings, document(url, key))["reviewed"] is (status == "approved")
+    assert len(rows(url, "SELECT event FROM webhook_deliveries")) == 1
 
 
 def test_the_verdict_is_of_what_people_said(url: str, settings: Settings) -> None:
@@ -211,7 +227,7 @@ def test_whoever_says_more_meanwhile_is_heard(url: str, settings: Settings, key:
         eventually(lambda: rows(url, "SELECT chore FROM documents") == [{"chore": None}], within=30)
     found = document(url, key)
     assert (told(settings, found)["fields"]["total"]["value"], slow.puts) == ("122.00", 4)
-    assert (found["fields"]["total"]["value"], found["version"]) == ("122.00", 2)
+    assert (found["fields"]["total"]["value"], found["version"]) == ("122.00", 3)
 
 
 def test_a_review_that_ends_while_the_document_is_read_again_is_written(url: str, settings: Settings, key: str) -> None:
@@ -245,6 +261,9 @@ def test_a_document_that_was_reviewed_and_is_read_again_says_so(url: str, settin
     found = document(url, key)
     assert (told(settings, found)["reviewed"], told(settings, found)["locked"]) == (True, ["total"])
     assert (found["version"], found["review"]["status"]) == (3, "corrected")
+    assert (
+        json.loads(rows(url, "SELECT result FROM documents")[0]["result"])["read_fields"]["total"]["value"] == "120.00"
+    )
     assert len(rows(url, "SELECT n FROM tabellion_attempts WHERE queue = 'reviewed'")) == 1
 
 

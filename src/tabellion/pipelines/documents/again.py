@@ -94,7 +94,8 @@ def _reopened(dialect: Dialect, id: str, actor: str) -> tuple[Statement, Stateme
     change = secrets.token_hex(8)
     back = (
         """UPDATE review_items SET status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL,
-  reason = NULL, change = $2, version = version + 1
+  reason = NULL, escalated_at = NULL, escalated_by = NULL, escalation = NULL, assigned_to = NULL, assigned_at = NULL,
+  change = $2, version = version + 1
 WHERE document_id = $1 AND status NOT IN ('pending', 'in_review')""",
         (id, change),
     )

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tabellion.pipelines.documents.locks import PERSON
-from tabellion.reading.field import Field
+from tabellion.pipelines.documents.locks import PERSON, Locks
 from tabellion.reading.issue import Issue
 from tabellion.reading.offer import beside
 from tabellion.reading.reader import Reading
@@ -68,25 +67,26 @@ def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Dou
     return [_doubt("sampled", f"drawn as one of {rules_.sampling:g} %")] if lot < rules_.sampling else []
 
 
-def corrected(reading: Reading, locked: Mapping[str, Field], doctype: DocumentType) -> Reading:
+def corrected(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
     """The reading with what people said in place of what was read, judged anew."""
-    held = {name: field for name, field in locked.items() if name in doctype}
+    held = {name: field for name, field in locks.fields.items() if name in doctype}
     if not held:
         return reading
     fields = {**reading.fields, **held}
     fields = {one.name: fields[one.name] for one in doctype.fields if one.name in fields}
     values = {name: field.value for name, field in fields.items()}
     return replace(
-        reading, fields=fields, issues=judged(reading.issues, values, doctype, held.keys()),
+        reading, fields=fields, issues=judged(reading.issues, values, doctype, held.keys(), locks.absent),
         offers=beside(reading.offers, fields, reading.fields),
     )  # fmt: skip
 
 
 def judged(
-    issues: Iterable[Issue], values: Mapping[str, Any], doctype: DocumentType, settled: Collection[str]
-) -> tuple[Issue, ...]:
+    issues: Iterable[Issue], values: Mapping[str, Any], doctype: DocumentType, settled: Collection[str],
+    absent: Collection[str] = (),
+) -> tuple[Issue, ...]:  # fmt: skip
     """The issues of a reading, judged anew with these values: the rules speak again, and what was said of fields that
-    people have settled is over."""
+    people have settled is over. One of which they say that the document does not have it is not missing."""
     named = {"", *(rule.name for rule in doctype.rules)}
     kept = [
         issue
@@ -94,7 +94,8 @@ def judged(
         if (issue.code not in rules.CODES or issue.rule not in named)
         and not (issue.fields and {*issue.fields} <= {*settled})
     ]
-    return (*kept, *(_own(one) for one in rules.check(doctype, values)))
+    found = (one for one in rules.check(doctype, values) if one.code != "missing" or not {*one.fields} <= {*absent})
+    return (*kept, *map(_own, found))
 
 
 def _own(issue: Issue) -> Issue:

@@ -121,7 +121,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
                 limits=self.settings.limits,
             )  # fmt: skip
         own, keep = reading, doctype.idempotency.preserve_locked
-        reading = corrected(own, locks.fields, doctype) if keep else own
+        reading = corrected(own, locks, doctype) if keep else own
         doubted = doubts(reading, doctype, asked=job["type"] is not None)
         reasons = review(doubted, doctype, job.text_key)
         told = finish.cleaned(replace(reading, file=job["name"]).told())
@@ -223,6 +223,9 @@ def _found(told: dict[str, Any], own: Reading, reading: Reading) -> finish.Found
     told["candidates"] = {name: some for name, some in offers.items() if name not in told["fields"]}
     if reading is not own:
         told["read_issues"] = finish.cleaned([issue.told() for issue in own.issues])
+        told["read_fields"] = finish.cleaned(
+            {name: one.told() for name, one in own.fields.items() if reading.fields.get(name) != one}
+        )
     return finish.Found(told["fields"], finish.cleaned({name: one.value for name, one in own.fields.items()}), offers)
 
 

@@ -11,7 +11,7 @@ from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
 from tabellion.pipelines.documents.doubts import Doubt
-from tabellion.pipelines.documents.locks import NONE, OPEN, Locks
+from tabellion.pipelines.documents.locks import NONE, Locks
 from tabellion.pipelines.documents.priority import Urgency
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.review.audit import Entry, statement
@@ -111,13 +111,13 @@ def _attach_again(
   WHERE document_id = :id AND locked)""",
             id=id_,
         )
-    if not locks.ended:
-        # Its review may have ended while it was being read: then its outputs do not say so yet.
-        job.also(
-            f"""UPDATE documents SET chore = 'rewrite' WHERE id = :id AND status = 'completed' AND EXISTS (
-  SELECT 1 FROM review_items WHERE document_id = :id AND status NOT IN {OPEN})""",
-            id=id_,
-        )
+    # Its review may have ended since it was put back in line: nobody has been told, and its outputs may not say so.
+    job.also(
+        """UPDATE documents SET chore = 'rewrite', version = version + 1 WHERE id = :id AND status = 'completed' AND (
+  SELECT max(CASE WHEN action = 'reprocessed' THEN 0 ELSE n END) > max(CASE WHEN action = 'reprocessed' THEN n END)
+  FROM audit_log WHERE document_id = :id AND action IN ('reprocessed', 'approved', 'rejected'))""",
+        id=id_,
+    )
     # Those who shared its failure share its success.
     job.also(
         """UPDATE documents SET status = 'queued', chore = 'follow', completed_at = NULL

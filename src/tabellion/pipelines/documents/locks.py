@@ -24,17 +24,8 @@ class Locks:
 
     fields: Mapping[str, Field] = field(default_factory=dict)
     latest: float = 0.0  #: when they last did, in seconds since 1970
-    review: str | None = None  #: the status of its review item
-
-    @property
-    def reviewed(self) -> bool:
-        """Whether a person has said that the document is right."""
-        return self.review in REVIEWED
-
-    @property
-    def ended(self) -> bool:
-        """Whether a person has finished with it, one way or another."""
-        return self.review is not None and self.review not in OPEN
+    reviewed: bool = False  #: whether a person has said that the document is right
+    absent: frozenset[str] = frozenset()  #: fields that the document does not have, as somebody has said
 
 
 NONE = Locks()
@@ -51,7 +42,8 @@ LEFT JOIN extracted_fields AS f ON f.document_id = d.id AND f.locked WHERE d.id 
     )
     said = {row["name"]: locked(row) for row in rows if row["name"] is not None}
     latest = max((row["corrected_at"] or 0.0 for row in rows), default=0.0)
-    return Locks(said, latest, rows[0]["review"] if rows else None)
+    absent = frozenset(row["name"] for row in rows if row["state"] == "absent")
+    return Locks(said, latest, any(row["review"] in REVIEWED for row in rows), absent)
 
 
 def locked(row: Mapping[str, Any]) -> Field:

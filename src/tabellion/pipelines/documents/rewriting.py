@@ -12,7 +12,7 @@ from tabellion.engine.job import Job
 from tabellion.pipelines.documents import finish
 from tabellion.pipelines.documents.doubts import judged
 from tabellion.pipelines.documents.extraction import UNKNOWN, seconds
-from tabellion.pipelines.documents.locks import REVIEWED, locked
+from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, locked
 from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
 from tabellion.pipelines.documents.outputs import write
 from tabellion.pipelines.documents.settings import Settings
@@ -50,15 +50,12 @@ WHERE document_id = $1 ORDER BY place, name""",
         doctype = self._settings.types.get(name) if name is not None else UNKNOWN
         result = _judged(json.loads(job["result"] or "{}"), fields, doctype)
         review = items[0] if items else None
-        row = {
-            "version": job["version"] + 1, "verdict": result["verdict"],
-            "result": json.dumps(result, ensure_ascii=False),
-        }  # fmt: skip
+        row = {"verdict": result["verdict"], "result": json.dumps(result, ensure_ascii=False)}
         document = _document(job, row, result) | {"reviewed": review is not None and review["status"] in REVIEWED}
         if job.lost:
             raise LeaseLost(f"{job}: the claim is gone")
         row |= asdict(await write(self._settings.lake, {**document, "cost": None}, doctype))
-        if self._settings.outbox is not None:
+        if self._settings.outbox is not None and review is not None and review["status"] not in OPEN:
             told = _document(job, row, result) | {"reviewed": document["reviewed"], "review": review}
             text, values = self._settings.outbox("document.reviewed", told, job["webhook"])
             job.also(text, **values)
@@ -72,11 +69,14 @@ def _judged(
     read: Sequence[Mapping[str, Any]] = result.get("read_issues", result.get("issues") or [])
     fields = {row["name"]: _told(row) for row in rows}
     settled = {row["name"] for row in rows if row["locked"] or row["state"] in SETTLED}
+    absent = {row["name"] for row in rows if row["state"] == "absent"}
     values = {name: one["value"] for name, one in fields.items() if name in doctype}
-    issues = judged((_issue(told) for told in read), values, doctype, settled)
+    issues = judged((_issue(told) for told in read), values, doctype, settled, absent)
+    held = {row["name"] for row in rows if row["locked"]}
+    before = {name: one for name, one in result["fields"].items() if name in held and one["source"] != PERSON}
     return result | {
-        "fields": fields, "issues": finish.cleaned([issue.told() for issue in issues]), "read_issues": list(read),
-        "verdict": verdict(issues),
+        "fields": fields, "issues": finish.cleaned([issue.told() for issue in issues]), "verdict": verdict(issues),
+        "read_issues": list(read), "read_fields": before | (result.get("read_fields") or {}),
     }  # fmt: skip
 
 
