@@ -18,6 +18,7 @@ SAME = [
     ("item 123e4567-e89b-12d3-a456-426614174000 is gone", "item 00000000-0000-0000-0000-000000000001 is gone"),
     ("document 01K0ABCDEFGHJKMNPQRSTVWXYZ is gone", "document 01K9ZZZZZZZZZZZZZZZZZZZZZZ is gone"),
     ("object at 0x7f3301 is closed", "object at 0xdeadbeef is closed"),
+    ("request 0000099f was refused", "request 00000924 was refused"),
     ("digest 9f86d081884c7d65 differs", "digest 60303ae22b998861 differs"),
     ("connection to 10.0.0.5:5432 refused", "connection to 192.168.1.1:80 refused"),
     ("late since 2026-01-02T03:04:05Z", "late since 2025-12-31 23:59:59.123+01:00"),

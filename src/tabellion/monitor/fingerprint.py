@@ -23,16 +23,18 @@ _SHOWN = str.maketrans({chr(0xE000 + digit): str(digit) for digit in range(10)})
 _STEPS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)\]]+", re.IGNORECASE), "<url>"),
     (re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"), "<email>"),
-    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<n>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b"), "<time>"),
     (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "<address>"),
     (re.compile(r"\b\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\b"), "<time>"),
     # An apostrophe inside a word opens no quotation: "can't", "l'erreur".
     (re.compile(r"\"[^\"]*\"|(?<!\w)'(?:[^']|'(?=\w))*'(?!\w)|«[^»]*»|“[^”]*”|‘[^’]*’|`[^`]*`"), "<value>"),
     (re.compile(r"(?<![\w<])(?:[A-Za-z]:)?(?:[\\/][\w.@+~-]+){2,}[\\/]?|(?<![\w<])~?/[\w.@+~-]+\.\w+"), "<path>"),
-    (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "<hex>"),
-    # Letters and digits together, ten or more: an id of a row, a hash, a token.
-    (re.compile(r"\b(?=[a-z_-]*\d)(?=[\d_-]*[a-z])[a-z0-9][a-z0-9_-]{9,}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "<n>"),
+    # What names one row or request: letters and digits together, ten or more, or hexadecimal ones, six or more.
+    # It has the same word as a number, for some of them have no letter.
+    (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,}\b", re.IGNORECASE), "<n>"),
+    (re.compile(r"\b(?=[a-z_-]*\d)(?=[\d_-]*[a-z])[a-z0-9][a-z0-9_-]{9,}\b", re.IGNORECASE), "<n>"),
     (re.compile(r"(?<![\w<])[-+]?\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?(?:e[-+]?\d+)?", re.IGNORECASE), "<n>"),
     (re.compile(r"(?<=[A-Za-z_])\d+"), "<n>"),
     (re.compile(r"<n>(?:\s*[,;/x×]\s*<n>)+"), "<n>"),

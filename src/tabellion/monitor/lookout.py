@@ -15,6 +15,7 @@ from tabellion.monitor.overview import Overview
 logger = logging.getLogger("tabellion.monitor")
 EVERY = 1.0  #: seconds between two looks
 SHARE = 4  #: one look may take up one part in so many of the time
+KNOWN = 60.0  #: seconds for which an old picture is better than none
 RESTLESS = ("at",)  #: what changes without anything having happened
 
 
@@ -67,6 +68,11 @@ class Lookout:
             if changes == self._changes:
                 self._last = (began + took + max(self._every * 0.9, took * SHARE), found)
             return found
+
+    def known(self) -> dict[str, Any] | None:
+        """The last picture, where somebody has looked lately; it is not waited for."""
+        fresh = self._last is not None and time.monotonic() < self._last[0] + KNOWN
+        return self._last[1] if fresh and self._last is not None else None
 
     def forget(self, queue: str) -> None:
         """Looks anew at the next question: somebody has just changed this queue."""

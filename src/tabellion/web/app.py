@@ -41,6 +41,7 @@ from tabellion.web.auth import Door
 from tabellion.web.headers import Envelope
 from tabellion.web.limits import Limits
 from tabellion.web.office import Office
+from tabellion.web.pages import dashboard as dashboard_page
 from tabellion.web.pages import documents as documents_page
 from tabellion.web.pages import door, people, static
 from tabellion.web.pages.page import error_page
@@ -72,6 +73,7 @@ MODULES = (
     review_fields,
     people,
     review_numbers,
+    dashboard_page,
 )
 DESCRIPTION = "Documents in, checked data out. Errors are problems (RFC 9457) with a stable `code`."
 

@@ -113,7 +113,10 @@ DOOR_PAGES: Policy = {
 
 REVIEW_PAGES: Policy = {}
 
-MONITOR_PAGES: Policy = {}
+MONITOR_PAGES: Policy = {
+    ("GET", "/dashboard"): Role.VIEWER,
+    ("GET", "/queues/{name}"): Role.VIEWER,
+}
 
 #: What browsers show to people. The OpenAPI document is silent about it.
 PAGES: Policy = {**DOOR_PAGES, **REVIEW_PAGES, **MONITOR_PAGES}

@@ -65,7 +65,7 @@ async def queues(request: Request) -> Response:
 async def show(request: Request, name: Name) -> Response:
     """One of them."""
     office: Office = request.state.office
-    queue = _found(office, name)
+    queue = found(office, name)
     picture = await office.lookout.picture()
     return answer(next(one for one in picture["queues"] if one["name"] == queue.name))
 
@@ -80,7 +80,7 @@ async def rows(
 ) -> Response:
     """Rows with what the register knows of them: in the order of the line, or the last key first."""
     office: Office = request.state.office
-    queue = _found(office, name)
+    queue = found(office, name)
     await _bound(office, queue)
     question = {"queue": name, "state": state}
     key = request.app.state.cursor_key
@@ -100,11 +100,13 @@ async def rows(
 async def errors(request: Request, name: Name) -> Response:
     """One group for each fingerprint: the error without what differs from row to row, as ids, numbers and paths."""
     office: Office = request.state.office
-    queue = _found(office, name)
+    queue = found(office, name)
     await _bound(office, queue)
-    found = await failures.groups(office.store, queue)
-    told = [group | {"first_at": iso(group["first_at"]), "last_at": iso(group["last_at"])} for group in found["groups"]]
-    return answer(found | {"groups": told})
+    told = await failures.groups(office.store, queue)
+    groups = [
+        group | {"first_at": iso(group["first_at"]), "last_at": iso(group["last_at"])} for group in told["groups"]
+    ]
+    return answer(told | {"groups": groups})
 
 
 @router.post(
@@ -114,7 +116,7 @@ async def errors(request: Request, name: Name) -> Response:
 async def pause(request: Request, name: Name) -> Response:
     """No worker claims from it any more; jobs that run go on."""
     office: Office = request.state.office
-    queue = _found(office, name)
+    queue = found(office, name)
     wanted = await parsed(request, Pause, request.app.state.limits, empty=True)
     await controls.pause(office.store, queue, wanted.reason)
     await _record(request, "paused", queue, reason=wanted.reason)
@@ -125,7 +127,7 @@ async def pause(request: Request, name: Name) -> Response:
 async def resume(request: Request, name: Name) -> Response:
     """Workers claim from it again."""
     office: Office = request.state.office
-    queue = _found(office, name)
+    queue = found(office, name)
     await controls.resume(office.store, queue)
     await _record(request, "resumed", queue)
     return answer({"queue": queue.name, "paused": False, "reason": None})
@@ -137,7 +139,7 @@ async def resume(request: Request, name: Name) -> Response:
 async def retry(request: Request, name: Name) -> Response:
     """Failed rows are ready again, with all counters reset; the answer says how many."""
     office: Office = request.state.office
-    queue = _found(office, name)
+    queue = found(office, name)
     wanted = await parsed(request, Retry, request.app.state.limits)
     if (wanted.fingerprint is None) == (wanted.keys is None):
         raise Problem(422, "value_invalid", "say which rows: by fingerprint or by keys", field="/fingerprint",
@@ -152,7 +154,8 @@ async def retry(request: Request, name: Name) -> Response:
     return answer({"queue": queue.name, "retried": count})
 
 
-def _found(office: Office, name: str) -> Queue:
+def found(office: Office, name: str) -> Queue:
+    """The queue of this name, or the problem that there is none."""
     for queue in office.lookout.overview.queues:
         if queue.name == name:
             return queue

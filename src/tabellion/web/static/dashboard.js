@@ -1,0 +1,240 @@
+// The dashboard: queues, workers, gates, spend and the SLA of review, live.
+
+import { badge, byId, el, empty, icon, keys, language, may, money, number, rowKeys, t } from "./base.js";
+import { Bars, put, ring, rounded, spark } from "./charts.js";
+import { aged, count, hindrances, pauseOrResume, queuePath, renew, Rows, short, watch } from "./monitor.js";
+
+const format = (options) => { const made = new Intl.DateTimeFormat(language, options); return (at) => made.format(at); };
+const MINUTE = format({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const UTC_DAY = format({ day: "numeric", month: "short", timeZone: "UTC" });
+const WHOLE_DAY = format({ weekday: "short", day: "numeric", month: "short", timeZone: "UTC" });
+const WEEKDAY = format({ weekday: "short", timeZone: "UTC" });
+const WHOLE_HOUR = format({ weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+let picture = null;
+const sum = (list, pick) => list.reduce((whole, one) => whole + pick(one), 0);
+
+// -- figures -----------------------------------------------------------------------------------------------------
+
+const tiles = Object.fromEntries([...document.querySelectorAll("[data-tile]")].map((tile) => [tile.dataset.tile, tile]));
+
+function figure(name, value, sub, kind = "") {
+  const tile = tiles[name];
+  put(tile.querySelector("strong"), value);
+  put(tile.querySelector(".tile-sub"), sub);
+  tile.className = `card tile ${kind}`;
+}
+
+function figures({ queues, workers, spend, sla, series }) {
+  const alive = workers.filter((one) => one.state === "alive");
+  const slots = sum(alive, (one) => one.slots), failed = sum(queues, (one) => one.failed);
+  const waiting = sum(queues, (one) => one.waiting), done = sum(series.minutes.done, (one) => one);
+  const lost = sum(series.minutes.failed, (one) => one);
+  const plus = (state) => (queues.some((one) => one.more.includes(state)) ? "+" : "");
+  figure("ready", number(sum(queues, (one) => one.ready)) + plus("ready"), waiting ? t("dashboard.tile_waiting", { n: number(waiting) }) : t("dashboard.tile_due"));
+  figure("running", number(sum(queues, (one) => one.running)), alive.length ? t("dashboard.tile_slots", { n: alive.length, count: number(alive.length), slots: number(slots) }) : t("dashboard.tile_no_worker"), alive.length ? "" : "tile-warn");
+  figure("done", number(done), t("dashboard.tile_minute", { n: number(sum(queues, (one) => one.throughput.minute.done)) }));
+  figure("failed", number(failed) + plus("failed"), t("dashboard.tile_failed_hour", { n: number(lost) }), failed ? "tile-bad" : "");
+  figure("spend", money(spend.today, spend.currency), t("dashboard.tile_month", { sum: money(spend.month, spend.currency) }));
+  figure("review", sla ? number(sla.open) : "–", sla ? (sla.overdue ? t("dashboard.tile_overdue", { n: sla.overdue, count: number(sla.overdue) }) : t("dashboard.tile_in_time")) : "", sla?.overdue ? "tile-bad" : "");
+}
+
+// -- throughput --------------------------------------------------------------------------------------------------
+
+const settled = [
+  { key: "done", word: t("dashboard.done"), css: "fill-done" },
+  { key: "failed", word: t("dashboard.failed"), css: "fill-failed" },
+];
+let span = "minutes";
+const throughput = new Bars(byId("throughput"), {
+  title: t("dashboard.throughput"), kinds: settled, axis: MINUTE,
+  whole: (at) => (span === "minutes" ? MINUTE(at) : WHOLE_HOUR(at)), nothing: t("dashboard.nothing_settled"),
+});
+
+function settledNow() {
+  const series = picture.series[span];
+  throughput.update({ since: new Date(series.since), step: series.step, values: series });
+}
+
+for (const button of document.querySelectorAll("[data-span]")) {
+  button.addEventListener("click", () => {
+    span = button.dataset.span;
+    for (const one of document.querySelectorAll("[data-span]")) one.setAttribute("aria-pressed", String(one === button));
+    if (picture) settledNow();
+  });
+}
+
+// -- queues ------------------------------------------------------------------------------------------------------
+
+const queueRows = new Rows(byId("queues"), (queue) => {
+  const name = el("a", { href: queuePath(queue.name) }, queue.name);
+  const cells = Object.fromEntries(["running", "done", "failed", "minute", "hour", "rate"].map((key) => [key, el("td", { class: "right" })]));
+  for (const key of ["minute", "rate"]) cells[key].classList.add("mid-only");
+  const ready = el("span"), waiting = el("span", { class: "muted small block nowrap" }), bar = el("span", { class: "load", "aria-hidden": "true" }, el("i"), el("i"), el("i"));
+  const under = el("span", { class: "muted small block" }), badges = el("span", { class: "row badges" });
+  const oldest = aged(short);
+  const line = spark((series) => t("dashboard.spark", { done: number(sum(series.done, (one) => one)), failed: number(sum(series.failed, (one) => one)) }));
+  const act = may("operator") && el("button", { type: "button", class: "quiet square small-button" }, icon("pause"));
+  const row = el("tr", { "data-row": queue.name },
+    el("td", { class: "queue-name" }, el("div", { class: "row" }, name, badges), under),
+    el("td", { class: "right" }, ready, waiting), cells.running, cells.failed, cells.done,
+    el("td", { class: "right nowrap" }, oldest), el("td", { class: "load-cell wide-only" }, bar),
+    cells.minute, cells.hour, cells.rate, el("td", { class: "spark-cell" }, line), may("operator") ? el("td", { class: "act" }, act) : null);
+  if (act) act.addEventListener("click", () => pauseOrResume(row.queue));
+  row.update = (queue) => {
+    row.queue = queue;
+    put(under, queue.problem ?? [queue.table, queue.model && queue.model !== queue.table ? queue.model : null, queue.limit === null ? null : t("dashboard.limit", { n: number(queue.limit) })].filter(Boolean).join(" · "));
+    under.classList.toggle("text-bad", Boolean(queue.problem));
+    renew(badges, [queue.paused, queue.reason, queue.gate, queue.workers > 0, queue.foreign, queue.problem], () => hindrances(queue));
+    put(ready, count(queue, "ready"));
+    put(waiting, queue.waiting ? t("dashboard.waiting_of", { n: number(queue.waiting) }) : "");
+    for (const state of ["running", "done", "failed"]) put(cells[state], count(queue, state));
+    cells.failed.classList.toggle("text-bad", queue.failed > 0);
+    cells.failed.classList.toggle("strong", queue.failed > 0);
+    put(cells.minute, number(queue.throughput.minute.done));
+    put(cells.hour, number(queue.throughput.hour.done));
+    put(cells.rate, queue.error_rate === null ? "–" : rounded(queue.error_rate));
+    cells.rate.classList.toggle("text-bad", (queue.error_rate ?? 0) >= 0.1);
+    oldest.update(queue.oldest_at);
+    line.update(queue.spark);
+    const most = Math.max(1, queue.ready + queue.running + queue.failed);
+    [queue.ready, queue.running, queue.failed].forEach((value, place) => { bar.children[place].style.width = `${(100 * value) / most}%`; });
+    if (act) {
+      const word = t(queue.paused ? "dashboard.resume_queue" : "dashboard.pause_queue", { queue: queue.name });
+      if (act.title !== word) {
+        act.title = word;
+        act.setAttribute("aria-label", word);
+        act.replaceChildren(icon(queue.paused ? "play" : "pause"));
+      }
+    }
+  };
+  return row;
+});
+
+// -- workers -----------------------------------------------------------------------------------------------------
+
+const KINDS = { alive: ["good", "check"], stopped: ["idle", "minus"], lost: ["bad", "warn"] };
+
+const workerRows = new Rows(byId("workers"), (worker) => {
+  const state = el("td"), busy = el("span"), bar = el("span", { class: "bar", "aria-hidden": "true" }, el("i"));
+  const done = el("td", { class: "right" }), seen = aged((seconds) => (seconds < 10 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) }))), up = aged((seconds) => t("dashboard.up_for", { time: short(seconds) }), { class: "muted small block" });
+  const queues = el("span", { class: "muted small block cut", title: "" });
+  const row = el("tr", {}, el("td", { class: "worker-name" }, el("span", { class: "cut block", title: `${worker.host} · ${worker.pid} · ${worker.version}` }, worker.id), queues), state,
+    el("td", {}, el("div", { class: "slots" }, busy, bar)), done, el("td", { class: "nowrap" }, seen, up));
+  row.update = (worker) => {
+    renew(state, [worker.state, worker.ending], () => badge(...KINDS[worker.state], t(`dashboard.worker_${worker.state}`), worker.ending ?? ""));
+    row.classList.toggle("gone", worker.state !== "alive");
+    put(queues, worker.queues.join(", "));
+    queues.title = worker.queues.join(", ");
+    put(busy, t("dashboard.busy_of", { busy: number(worker.busy), slots: number(worker.slots) }));
+    bar.firstChild.style.width = `${worker.slots ? (100 * worker.busy) / worker.slots : 0}%`;
+    renew(done, [worker.done, worker.failed], () => [number(worker.done), worker.failed ? el("span", { class: "text-bad small block nowrap" }, t("dashboard.n_failed", { n: worker.failed, count: number(worker.failed) })) : null]);
+    seen.update(worker.seen_at);
+    up.update(worker.state === "alive" ? worker.started_at : null);
+    up.hidden = worker.state !== "alive";
+  };
+  return row;
+});
+
+// -- gates -------------------------------------------------------------------------------------------------------
+
+const gateRows = new Rows(byId("gates"), (gate) => {
+  const state = el("td"), why = el("span", { class: "small text-bad block" }), rate = el("td", { class: "right nowrap" }), calls = el("span", { class: "muted small block" });
+  const spent = el("span", { class: "nowrap" }), bar = el("span", { class: "bar", "aria-hidden": "true" }, el("i"));
+  const again = aged((seconds) => (seconds === null ? "" : t("dashboard.reopens", { time: short(Math.max(0, -seconds)) })), { class: "small muted block" });
+  const row = el("tr", {}, el("td", {}, el("span", { class: "strong" }, gate.name), el("span", { class: "muted small block" }, gate.queues.join(", ")), calls, why, again), state, rate,
+    el("td", { class: "right" }, spent, bar));
+  row.update = (gate) => {
+    renew(state, [gate.state, gate.breaker], () => (gate.state === "open"
+      ? badge("good", "check", t("dashboard.open")) : badge("bad", "lock", t(`dashboard.breaker_${gate.breaker === "closed" ? "budget" : gate.breaker}`))));
+    put(why, gate.reason ?? "");
+    again.update(gate.reopens_at);
+    renew(rate, [gate.rate, gate.min_rate, gate.max_rate], () => [t("dashboard.per_second", { n: number(gate.rate, gate.rate < 10 ? 1 : 0) }),
+      el("span", { class: "muted small block" }, t("dashboard.range", { least: number(gate.min_rate, 1), most: number(gate.max_rate, 1) }))]);
+    put(calls, [t("dashboard.n_calls", { n: gate.calls, count: number(gate.calls) }), gate.throttled && t("dashboard.n_throttled", { n: gate.throttled, count: number(gate.throttled) }),
+      gate.failed && t("dashboard.n_failed", { n: gate.failed, count: number(gate.failed) })].filter(Boolean).join(", "));
+    const share = gate.budget ? Math.min(1, gate.spent / gate.budget) : 0;
+    put(spent, gate.budget === null ? money(gate.spent, "USD") : t("dashboard.spent_of", { spent: money(gate.spent, "USD"), budget: money(gate.budget, "USD") }));
+    bar.hidden = gate.budget === null;
+    bar.className = `bar ${share >= 1 ? "bad" : share >= 0.8 ? "warn" : ""}`;
+    bar.firstChild.style.width = `${100 * share}%`;
+  };
+  return row;
+});
+
+// -- spend -------------------------------------------------------------------------------------------------------
+
+const spending = new Bars(byId("spending"), {
+  title: t("dashboard.spend_days"), kinds: [{ key: "cost", word: t("dashboard.cost"), css: "fill-done" }],
+  axis: UTC_DAY, whole: WHOLE_DAY, write: (value) => money(value, "USD"), nothing: t("dashboard.nothing_spent"), integers: false,
+});
+const spendRows = new Rows(byId("spend-by"), () => {
+  const model = el("span", { class: "muted small block" }), name = el("span"), today = el("td", { class: "right nowrap" }), month = el("td", { class: "right nowrap" });
+  const row = el("tr", {}, el("td", {}, name, model), today, month);
+  row.update = (one) => {
+    put(name, one.model ?? one.queue);
+    put(model, one.model ? one.queue : "");
+    put(today, money(one.today, picture.spend.currency));
+    put(month, money(one.month, picture.spend.currency));
+  };
+  return row;
+});
+
+// -- the SLA of review -------------------------------------------------------------------------------------------
+
+const week = new Bars(byId("sla-week"), {
+  title: t("dashboard.sla_week"), axis: WEEKDAY, whole: WHOLE_DAY, nothing: "", room: 42,
+  kinds: [{ key: "kept", word: t("dashboard.sla_kept"), css: "fill-kept" }, { key: "late", word: t("dashboard.sla_late"), css: "fill-failed" }],
+});
+const circle = ring((share) => (share === null ? t("dashboard.sla_none") : t("dashboard.sla_ring", { share: rounded(share) })));
+byId("sla-ring").append(circle);
+const next = aged((seconds) => (seconds === null ? "–" : short(Math.max(0, -seconds))));
+byId("sla-next").append(next);
+
+function promised(sla) {
+  byId("sla-card").hidden = sla === null;
+  if (sla === null) return;
+  circle.update(sla.compliance);
+  put(byId("sla-sentence"), sla.due ? t("dashboard.sla_sentence", { n: sla.due, kept: number(sla.kept), due: number(sla.due) }) : t("dashboard.sla_none"));
+  for (const name of ["open", "in_review", "soon", "overdue"]) put(byId(`sla-${name}`), number(sla[name]));
+  byId("sla-overdue").className = sla.overdue ? "text-bad strong" : "";
+  byId("sla-soon").className = sla.soon ? "text-warn strong" : "";
+  next.update(sla.next_at);
+  week.update({ since: new Date(sla.days[0].at), step: 86400, values: { kept: sla.days.map((one) => one.kept), late: sla.days.map((one) => one.finished - one.kept) } });
+}
+
+// -- together ----------------------------------------------------------------------------------------------------
+
+const nothing = {
+  queues: () => empty("queue", t("dashboard.no_queues"), t("dashboard.no_queues_text")),
+  workers: () => empty("person", t("dashboard.no_workers"), t("dashboard.no_workers_text")),
+  gates: () => empty("lock", t("dashboard.no_gates"), t("dashboard.no_gates_text")),
+};
+
+function listed(name, rows, items, key) {
+  rows.update(items, key);
+  byId(`${name}-table`).hidden = !items.length;
+  renew(byId(`${name}-empty`), !items.length, (none) => (none ? nothing[name]() : []));
+}
+
+watch((told) => {
+  picture = told;
+  document.body.classList.remove("unknown");
+  figures(told);
+  settledNow();
+  listed("queues", queueRows, told.queues, (one) => one.name);
+  listed("workers", workerRows, told.workers, (one) => one.id);
+  listed("gates", gateRows, told.gates, (one) => one.name);
+  put(byId("workers-alive"), number(told.workers.filter((one) => one.state === "alive").length));
+  spending.update({ since: new Date(told.spend.since), step: 86400, values: { cost: told.spend.days } });
+  spendRows.update(told.spend.by, (one) => one.queue);
+  byId("spend-table").hidden = !told.spend.by.length;
+  put(byId("spend-today"), money(told.spend.today, told.spend.currency));
+  put(byId("spend-month"), money(told.spend.month, told.spend.currency));
+  promised(told.sla);
+});
+
+rowKeys(byId("queues"));
+const chosen = () => document.querySelector("#queues tr.here")?.queue ?? null;
+if (may("operator")) keys([{ key: "p", does: t("dashboard.key_pause"), run: () => pauseOrResume(chosen()), when: () => chosen() !== null }]);
+keys([{ key: "h", does: t("dashboard.key_span"), run: () => document.querySelector('[data-span][aria-pressed="false"]').click() }]);

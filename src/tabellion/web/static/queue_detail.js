@@ -1,0 +1,244 @@
+// One queue: its rows by state, its errors by fingerprint, and what an operator may do about them.
+
+import { api, badge, byId, data, el, empty, explain, icon, keys, language, may, money, moment, notice, number, rowKeys, t, toast } from "./base.js";
+import { Bars, put, rounded } from "./charts.js";
+import { aged, count, hindrances, pauseOrResume, renew, retry, Rows, short, watch } from "./monitor.js";
+
+const STATES = ["ready", "waiting", "running", "done", "failed"];
+const PAGE = 50, MOST = 200, CALM = 1500;
+const MINUTE = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const path = `/api/queues/${encodeURIComponent(data.queue)}`;
+const operator = may("operator");
+
+let queue = null, state = null, cursor = null, shown = [], asked = 0, counted = null, timer = 0;
+
+const agoWords = (seconds) => (seconds === null ? "–" : seconds < 5 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) }));
+const inWords = (seconds) => (seconds === null ? "–" : seconds > 0 ? t("dashboard.just_now") : t("queue_detail.due_in", { time: short(-seconds) }));
+const problem = (error) => (error.name === "AbortError" ? null : toast(explain(error), "bad"));
+
+// -- the rows of a state -----------------------------------------------------------------------------------------
+
+/** What each state's table tells of a row: a heading, a class, and how a cell is made and kept up to date. */
+const when = (word, pick, write = agoWords) => ({
+  word, css: "nowrap",
+  make: () => { const made = aged(write); return { node: made, update: (row) => { const at = pick(row); made.update(at); made.title = moment(at); } }; },
+});
+const plain = (word, css, write) => ({
+  word, css, make: () => { const made = el("span"); return { node: made, update: (row) => { const said = write(row); put(made, said); if (css.includes("cut")) made.title = said; } }; },
+});
+const WORKER = plain("queue_detail.worker", "cut narrow wide-only", (row) => row.attempt?.worker ?? row.mirrors.worker ?? "");
+const ATTEMPT = plain("queue_detail.attempt", "right", (row) => number(row.attempt?.attempt ?? (row.mirrors.attempts || null)) || "–");
+const SAID = plain("queue_detail.said", "said", (row) => row.attempt?.note ?? "");
+const ERROR = plain("queue_detail.said", "said", (row) => row.error ?? "");
+const COST = plain("queue_detail.cost", "right nowrap", (row) => (row.attempt?.cost ? money(row.attempt.cost, "USD") : ""));
+const COLUMNS = {
+  ready: [ATTEMPT, ERROR],
+  waiting: [when("queue_detail.due", (row) => row.attempt?.retry_at, inWords), ATTEMPT, ERROR],
+  running: [when("queue_detail.since", (row) => row.attempt?.claimed_at ?? row.mirrors.started_at, short), ATTEMPT, WORKER, SAID],
+  done: [when("queue_detail.when", (row) => row.attempt?.settled_at ?? row.mirrors.finished_at), ATTEMPT, WORKER, COST],
+  failed: [when("queue_detail.when", (row) => row.attempt?.settled_at ?? row.mirrors.finished_at), ATTEMPT, ERROR],
+};
+
+let table = null;
+
+function makeTable() {
+  const columns = COLUMNS[state];
+  byId("rows-head").replaceChildren(el("tr", {}, el("th", { scope: "col" }, t("queue_detail.key")),
+    columns.map(({ word, css }) => el("th", { scope: "col", class: css.replace("said", "") }, t(word))),
+    state === "failed" && operator ? el("th", { scope: "col" }, el("span", { class: "unseen" }, t("dashboard.actions"))) : null));
+  byId("rows").replaceChildren();
+  table = new Rows(byId("rows"), (row) => {
+    const cells = columns.map(({ make, css }) => ({ ...make(), css }));
+    const key = row.url ? el("a", { href: row.url, class: "mono", title: row.key }, row.key) : el("span", { class: "mono", title: row.key }, row.key);
+    const made = el("tr", { "data-row": row.key }, el("td", { class: "key-cell" }, key), cells.map(({ node, css }) => el("td", { class: css }, node)),
+      state === "failed" && operator ? el("td", { class: "act" }, el("button", {
+        type: "button", class: "quiet square small-button", title: t("queue_detail.retry_row", { key: row.key }),
+        "aria-label": t("queue_detail.retry_row", { key: row.key }), onclick: () => again(made),
+      }, icon("again"))) : null);
+    made.retry = () => retry(data.queue, { keys: [row.key] }, 1);
+    made.update = (told) => cells.forEach((cell) => cell.update(told));
+    return made;
+  });
+}
+
+async function again(row) {
+  if (row?.retry && (await row.retry())) await refresh();
+}
+
+/** Asks for the rows again, as many as are shown; what comes too late is not shown. */
+async function refresh() {
+  const mine = (asked += 1), place = state;
+  counted = queue?.[place] ?? null;
+  try {
+    const limit = Math.min(MOST, Math.max(PAGE, shown.length));
+    const [rows, groups] = await Promise.all([
+      api("GET", `${path}/rows?state=${place}&limit=${limit}`),
+      place === "failed" ? api("GET", `${path}/errors`) : null,
+    ]);
+    if (mine !== asked) return;
+    const kept = shown.length > MOST ? shown.slice(MOST) : [];
+    shown = [...rows.data.rows, ...kept];
+    if (!kept.length) cursor = rows.data.next;
+    listed();
+    grouped(groups?.data ?? null);
+  } catch (error) {
+    if (mine === asked) problem(error);
+  }
+}
+
+async function more() {
+  const mine = asked, button = byId("more");
+  button.setAttribute("aria-busy", "true");
+  try {
+    const { data: told } = await api("GET", `${path}/rows?state=${state}&limit=${PAGE}&cursor=${encodeURIComponent(cursor)}`);
+    if (mine !== asked) return;
+    const known = new Set(shown.map((row) => row.key));
+    shown = [...shown, ...told.rows.filter((row) => !known.has(row.key))];
+    cursor = told.next;
+    listed();
+  } catch (error) {
+    problem(error);
+  } finally {
+    button.removeAttribute("aria-busy");
+  }
+}
+
+function listed() {
+  table.update(shown, (row) => row.key);
+  byId("rows-table").hidden = !shown.length;
+  byId("pager").hidden = cursor === null;
+  const drawing = { ready: "queue", waiting: "clock", running: "play", done: "check", failed: "check" }[state];
+  renew(byId("rows-empty"), [state, shown.length > 0], () => (shown.length ? [] : empty(drawing, t(`queue_detail.empty_${state}`), t("queue_detail.empty_text"))));
+}
+
+// -- errors ------------------------------------------------------------------------------------------------------
+
+const groupRows = new Rows(byId("groups"), () => {
+  const many = el("td", { class: "right strong" }), shape = el("span", { class: "shape" }), sample = el("span", { class: "muted small block cut-2" });
+  const last = aged(agoWords), first = aged((seconds) => (seconds === null ? "" : t("queue_detail.first_seen", { ago: agoWords(seconds) })), { class: "muted small block" });
+  const button = operator && el("button", { type: "button", class: "small-button" }, icon("again"), el("span"));
+  const row = el("tr", { "data-row": "" }, many, el("td", { class: "said" }, shape, sample), el("td", { class: "nowrap" }, last, first), operator ? el("td", { class: "act" }, button) : null);
+  row.update = (group) => {
+    row.dataset.row = group.fingerprint;
+    row.retry = () => retry(data.queue, { fingerprint: group.fingerprint }, group.count, group.shape);
+    put(many, number(group.count));
+    put(shape, group.shape || t("queue_detail.no_word"));
+    put(sample, `${t("queue_detail.sample", { key: group.key })}${group.message && group.message !== group.shape ? `: ${group.message}` : ""}`);
+    sample.title = group.message;
+    last.update(group.last_at);
+    first.update(group.count > 1 ? group.first_at : null);
+    if (button) put(button.lastChild, group.count === 1 ? t("queue_detail.retry_one") : t("queue_detail.retry_these", { n: number(group.count) }));
+  };
+  if (button) button.addEventListener("click", () => again(row));
+  return row;
+});
+
+function grouped(told) {
+  byId("groups-card").hidden = !told?.groups.length;
+  if (!told) return;
+  groupRows.update(told.groups, (group) => group.fingerprint);
+  put(byId("groups-some"), told.whole ? "" : t("queue_detail.groups_some", { n: number(told.rows) }));
+}
+
+// -- states ------------------------------------------------------------------------------------------------------
+
+function choose(next, { push = true } = {}) {
+  if (!STATES.includes(next) || next === state) return;
+  state = next;
+  [shown, cursor] = [[], null];
+  for (const tab of document.querySelectorAll("[data-state]")) {
+    const mine = tab.dataset.state === state;
+    tab.setAttribute("aria-selected", String(mine));
+    tab.tabIndex = mine ? 0 : -1;
+  }
+  byId("panel").setAttribute("aria-labelledby", `tab-${state}`);
+  if (push) history.replaceState(null, "", `#${state}`);
+  makeTable();
+  byId("rows-empty").mark = undefined;
+  byId("rows-empty").replaceChildren(...Array.from({ length: 3 }, () => el("div", { class: "ghost-row" }, el("span", { class: "ghost" }))));
+  byId("groups-card").hidden = true;
+  byId("pager").hidden = true;
+  if (queue) about();
+  refresh();
+}
+
+for (const tab of document.querySelectorAll("[data-state]")) {
+  tab.addEventListener("click", () => choose(tab.dataset.state));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const next = event.key === "Home" ? 0 : event.key === "End" ? STATES.length - 1 : step ? (STATES.indexOf(state) + step + STATES.length) % STATES.length : -1;
+    if (next < 0) return;
+    event.preventDefault();
+    choose(STATES[next]);
+    byId(`tab-${state}`).focus();
+  });
+}
+byId("more").addEventListener("click", more);
+
+// -- what is known of the queue ----------------------------------------------------------------------------------
+
+const chart = new Bars(byId("chart"), {
+  title: t("dashboard.throughput"), axis: (at) => MINUTE.format(at), whole: (at) => MINUTE.format(at), nothing: t("dashboard.nothing_settled"),
+  kinds: [{ key: "done", word: t("dashboard.done"), css: "fill-done" }, { key: "failed", word: t("dashboard.failed"), css: "fill-failed" }],
+});
+const oldest = aged(short);
+const pausedFor = aged((seconds) => t("queue_detail.paused_since", { time: short(seconds) }));
+
+function about() {
+  const own = queue.states[state === "waiting" ? "ready" : state];
+  const facts = [queue.table, queue.model, queue.limit, queue.gate, queue.workers, queue.error_rate, own];
+  renew(byId("about"), facts, () => [
+    [t("queue_detail.oldest"), oldest],
+    [t("queue_detail.rate"), queue.error_rate === null ? "–" : rounded(queue.error_rate)],
+    [t("queue_detail.workers"), number(queue.workers)],
+    [t("queue_detail.limit"), queue.limit === null ? t("queue_detail.unlimited") : number(queue.limit)],
+    queue.model && [t("queue_detail.model"), queue.model],
+    queue.gate && [t("queue_detail.gate"), [queue.gate.name, " ", queue.gate.state === "open" ? badge("good", "check", t("dashboard.open")) : badge("bad", "lock", t("dashboard.gate_closed"))]],
+    [t("queue_detail.table"), el("code", {}, queue.table), "below"],
+    [t("queue_detail.state_is"), el("code", {}, own), "below"],
+  ].filter(Boolean).map(([word, said, css]) => [el("dt", { class: css }, word), el("dd", { class: css }, said)]));
+  oldest.update(queue.oldest_at);
+}
+
+function told() {
+  for (const place of STATES) {
+    const tab = byId(`tab-${place}`);
+    put(tab.lastElementChild, place === "waiting" ? number(queue.waiting) : count(queue, place));
+    tab.classList.toggle("some", queue[place] > 0);
+  }
+  renew(byId("badges"), [queue.paused, queue.gate, queue.workers > 0, queue.foreign, queue.problem], () => hindrances(queue));
+  pausedFor.update(queue.paused_at);
+  renew(byId("notices"), [queue.paused_at, queue.reason, queue.problem, queue.gate?.reason], () => [
+    queue.problem && notice("bad", "stop", queue.problem),
+    queue.paused && notice("warn", "pause", pausedFor, queue.reason && [" · ", el("strong", {}, queue.reason)]),
+    queue.gate?.state === "closed" && notice("bad", "lock", t("queue_detail.gate_why", { gate: queue.gate.name, reason: queue.gate.reason ?? "" })),
+  ]);
+  const button = byId("pause");
+  if (button) renew(button, queue.paused, (paused) => [icon(paused ? "play" : "pause"), el("span", {}, t(paused ? "dashboard.resume" : "dashboard.pause")), el("kbd", {}, "p")]);
+  about();
+}
+
+watch((picture) => {
+  const found = picture.queues.find((one) => one.name === data.queue);
+  document.body.classList.remove("unknown");
+  if (!found) return void renew(byId("notices"), "gone", () => notice("bad", "stop", t("queue_detail.gone")));
+  queue = found;
+  if (state === null) choose(STATES.includes(location.hash.slice(1)) ? location.hash.slice(1) : queue.failed ? "failed" : queue.running ? "running" : "ready", { push: false });
+  told();
+  chart.update({ since: new Date(picture.series.minutes.since), step: 60, values: queue.spark });
+  const mark = queue[state];
+  const lively = state === "running" || state === "done";
+  if (counted === null) counted = mark;
+  else if ((mark !== counted || (lively && queue.throughput.minute.done)) && !timer) timer = setTimeout(() => { timer = 0; refresh(); }, CALM);
+});
+
+byId("pause")?.addEventListener("click", () => queue && pauseOrResume(queue));
+rowKeys(byId("panel"));
+keys([{ key: "1", shown: "1 – 5", does: t("queue_detail.key_tab"), run: () => choose(STATES[0]) },
+  ...STATES.slice(1).map((place, number) => ({ key: String(number + 2), run: () => choose(place) }))]);
+if (operator) {
+  keys([
+    { key: "p", does: t("dashboard.key_pause"), run: () => pauseOrResume(queue), when: () => queue !== null },
+    { key: "r", does: t("queue_detail.key_retry"), run: () => again(document.querySelector("#panel tr.here")), when: () => Boolean(document.querySelector("#panel tr.here")?.retry) && state === "failed" },
+  ]);
+}
