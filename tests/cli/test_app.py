@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from tabellion import __version__
 from tabellion.cli.app import COMMANDS, app
 from tabellion.cli.load import WHICH
+from tabellion.engine.errors import ConfigurationError
 from tests.cli.project import Project
 
 JSON_ANYWAY = ("read",)  #: commands that print nothing else
@@ -51,7 +53,8 @@ def test_an_error_is_one_message_and_its_own_code(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
         return done.returncode, done.stderr
 
-    assert code("status") == (3, f"error: {WHICH}\n")
+    missing, said = code("status")
+    assert (missing, said.startswith(f"error: {WHICH}, and there is none at {tmp_path}/")) == (3, True)
     assert code("status", text="quues = 'x'")[0] == 3
     assert code("explain")[0] == 2
     (tmp_path / "queues.py").write_text(
@@ -70,3 +73,47 @@ def test_several_environments_must_be_told_apart(lite: Project) -> None:
     assert result.exit_code == 3
     assert "which environment? Say --environment with one of: prod, dev" in str(result.exception)
     assert lite.run("pause", "invoices", "-e", "prod").exit_code == 0
+
+
+def test_the_data_folder_is_named_before_or_behind_the_command(tmp_path: Path) -> None:
+    """For every command: the database in it is the one that is meant."""
+    data = tmp_path / "here"
+
+    def run(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "tabellion", *words], capture_output=True, text=True, cwd=tmp_path, check=False,
+            env={name: value for name, value in os.environ.items() if "DATABASE_URL" not in name},
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
+
+    assert run("migrate", "--data", str(data))[0] == 0
+    made = run("--data", "here", "keys", "create", "--role", "viewer")
+    assert made[0] == 0
+    for words in (
+        ["keys", "list", "--data=here"],
+        ["--data", str(data), "keys", "list"],
+        ["keys", "--data", "here", "list"],
+    ):
+        assert "viewer" in run(*words)[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here"]
+
+
+COMMANDS_ON_DATABASES = (
+    "keys list", "keys create --role viewer", "webhooks list", "export", "worker", "status", "explain documents 1",
+    "retry documents --all", "pause documents", "gates", "adopt invoices",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMMANDS_ON_DATABASES)
+def test_no_command_makes_a_second_database_by_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """Exit code 3, with the file that is not there and what to do; nothing is made."""
+    for name in ("DATABASE_URL", "TABELLION_DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for before in ([], ["--queues", "documents"]):
+        result = CliRunner().invoke(app, [*before, "--data", str(tmp_path / "typo"), *words.split()])
+        assert isinstance(result.exception, ConfigurationError), result.output
+        assert str(tmp_path / "typo" / "tabellion.db") in str(result.exception)
+        assert "--data" in str(result.exception)
+    assert not list(tmp_path.iterdir())

@@ -37,15 +37,12 @@ def adopt(
 
     from tabellion.cli import output
     from tabellion.cli.load import config_of, environment_named
-    from tabellion.engine.errors import ConfigurationError
     from tabellion.monitor import adoption
 
     config = config_of(context)
     given = {"ready": ready, "running": running, "done": done, "failed": failed}
 
     place = environment_named(config, environment)
-    if place.missing_file():
-        raise ConfigurationError(f"there is no database file {place.missing_file()}: correct the URL")
 
     async def run() -> adoption.Adoption:
         store = place.store()

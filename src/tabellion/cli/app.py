@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from tabellion import __version__
 
@@ -38,8 +39,26 @@ COMMANDS = {
     "fake-model": "tabellion.cli.fake_model",
 }
 
+
+class Commands(TyperGroup):
+    """All commands; `--data` may stand behind one of them as well as before it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts it in front."""
+        end = args.index("--") if "--" in args else len(args)
+        moved: list[str] = []
+        rest: list[str] = []
+        place = 0
+        while place < end:
+            taken = 2 if args[place] == "--data" else 1 if args[place].startswith("--data=") else 0
+            (moved if taken else rest).extend(args[place : min(place + (taken or 1), end)])
+            place += taken or 1
+        return super().parse_args(ctx, [*moved, *rest, *args[end:]])
+
+
 app = typer.Typer(
     name="tabellion",
+    cls=Commands,
     help="Turns the tables you already have into safe work queues.",
     epilog="Start with `tabellion adopt TABLE` on a table of yours, then `tabellion worker`.",
     no_args_is_help=True,
@@ -64,12 +83,16 @@ def options(
     queues: Annotated[
         str | None, typer.Option("--queues", "-q", help="The module or file that declares your queues.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="The data folder; also behind the command. [default: ./tabellion-data]"),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Turns the tables you already have into safe work queues."""
-    context.obj = {"config": config, "queues": queues}
+    context.obj = {"config": config, "queues": queues, "data": data}
 
 
 def _add(name: str, module: str) -> None:

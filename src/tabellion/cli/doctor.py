@@ -43,7 +43,7 @@ def doctor(
     except DeclarationError as error:
         findings += examination.declared(error)
     broken = bool(findings)
-    for place in [environment_named(config, environment)] if environment else config.environments:
+    for place in [environment_named(config, environment, new=True)] if environment else config.environments:
         findings += asyncio.run(examination.examine(place, queues))
     if json:
         output.as_json([asdict(finding) for finding in findings])

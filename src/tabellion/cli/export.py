@@ -54,7 +54,6 @@ def export(
 
     from tabellion.cli import output
     from tabellion.cli.load import config_of, environment_named
-    from tabellion.engine.errors import ConfigurationError
     from tabellion.pipelines.documents import export as exporting
     from tabellion.pipelines.documents.sheets import ToFile, ToStream
 
@@ -68,8 +67,6 @@ def export(
         )
     wanted = _range(since, until, type or [], status or [])
     place = environment_named(config, environment)
-    if place.missing_file():
-        raise ConfigurationError(f"there is no database file {place.missing_file()}: correct the URL")
 
     async def run(target: Any) -> exporting.Exported:
         store = place.store()

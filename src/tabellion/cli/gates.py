@@ -70,12 +70,13 @@ def _money(one: dict[str, Any]) -> str:
 
 
 async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bool) -> list[dict[str, Any]]:
+    from tabellion.cli.load import present
     from tabellion.engine import gate_row
     from tabellion.engine.errors import ConfigurationError
     from tabellion.engine.gate_state import GateSettings
     from tabellion.monitor.gates import picture
 
-    async with config.gates_at.store() as store:
+    async with present(config.gates_at).store() as store:
         known = await gate_row.gates(store, config.gates)
         if name is not None and name not in known:
             there = f"there are {', '.join(map(repr, known))}" if known else "there is none yet"

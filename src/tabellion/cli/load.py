@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,14 +28,16 @@ WHICH = (
 
 def config_of(context: typer.Context) -> Config:
     """The configuration this call runs with."""
-    return configuration.load(context.obj["config"])
+    data = context.obj.get("data")
+    variables = {**os.environ, "TABELLION_DATA": str(data.expanduser().absolute())} if data is not None else None
+    return configuration.load(context.obj["config"], variables)
 
 
 def queues_of(context: typer.Context, config: Config, *, together: bool = True) -> list[Queue]:
     """The queues the user's module declares, in the order it declares them; without one, the document service's."""
     name = context.obj["queues"] or config.queues
-    if name is None and config.environments[0].missing_file():
-        raise ConfigurationError(WHICH)
+    if name is None and (missing := config.environments[0].missing_file()):
+        raise ConfigurationError(f"{WHICH}, and there is none at {_shown(missing)}: name its data folder with --data")
     found = _of_documents(config) if name in (None, DOCUMENTS) else declared(name)
     if together:
         check_together(found)
@@ -63,18 +66,32 @@ def queue_named(queues: Sequence[Queue], name: str) -> Queue:
     raise ConfigurationError(f"there is no queue {name!r}; there are {', '.join(repr(queue.name) for queue in queues)}")
 
 
-def environment_named(config: Config, name: str | None) -> Environment:
-    """The environment that was meant; with several, it must be said."""
+def environment_named(config: Config, name: str | None, *, new: bool = False) -> Environment:
+    """The environment that was meant; with several, it must be said. `new`: its database need not be there yet."""
     if name is None:
         if len(config.environments) == 1:
-            return config.environments[0]
+            return config.environments[0] if new else present(config.environments[0])
         names = ", ".join(environment.name for environment in config.environments)
         raise ConfigurationError(f"which environment? Say --environment with one of: {names}")
     for environment in config.environments:
         if environment.name == name:
-            return environment
+            return environment if new else present(environment)
     names = ", ".join(repr(environment.name) for environment in config.environments)
     raise ConfigurationError(f"there is no environment {name!r}; there are {names}")
+
+
+def present(environment: Environment) -> Environment:
+    """The environment, if its database is there: opening a file that is not would make an empty one, somewhere."""
+    if missing := environment.missing_file():
+        raise ConfigurationError(
+            f"there is no database file {_shown(missing)}: name the data folder that has it with --data, or correct "
+            "the URL; `tabellion up` and `tabellion migrate` make a new one"
+        )
+    return environment
+
+
+def _shown(path: str) -> Path:
+    return Path(path).absolute()
 
 
 def document_pipeline() -> Any:

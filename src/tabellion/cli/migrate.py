@@ -34,7 +34,7 @@ def migrate(
     from tabellion.engine.store import Store
 
     config = config_of(context)
-    chosen = [environment_named(config, environment)] if environment else list(config.environments)
+    chosen = [environment_named(config, environment, new=True)] if environment else list(config.environments)
 
     pipeline = document_pipeline() if is_documents(context, config) else None
 

@@ -36,7 +36,8 @@ def status(
     config = config_of(context)
     queues = queues_of(context, config)
     chosen = [queue_named(queues, queue)] if queue else queues
-    places = [environment_named(config, environment)] if environment else list(config.environments)
+    names = [environment] if environment else [one.name for one in config.environments]
+    places = [environment_named(config, name) for name in names]
     try:
         down = asyncio.run(_run(places, chosen, watch=watch, json=json, with_errors=queue is not None))
     except KeyboardInterrupt:

@@ -55,7 +55,7 @@ def up(
     from tabellion.cli.load import environment_named
 
     config = configured(context, data)
-    place = environment_named(config, environment) if environment else config.environments[0]
+    place = environment_named(config, environment, new=True) if environment else config.environments[0]
     installation = Installation(
         config, place, host=host or config.host, port=config.port if port is None else port, workers=workers,
         consume=consume, deep=deep, demo=demo, until_done=until_done, as_json=json, file=context.obj["config"],
@@ -69,6 +69,7 @@ def configured(context: typer.Context, data: Path | None) -> Config:
     """The configuration, with the data folder that was named in place of its own; children inherit it."""
     from tabellion.cli.load import config_of
 
+    data = data or context.obj["data"]
     if data is not None:
         os.environ["TABELLION_DATA"] = str(data.expanduser().absolute())
     return config_of(context)

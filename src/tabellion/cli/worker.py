@@ -33,7 +33,7 @@ def worker(
         tabellion worker --processes 4 --concurrency 50 --only invoices
     """
     from tabellion.cli import supervisor
-    from tabellion.cli.load import config_of, environment_named, is_documents, queue_named, queues_of
+    from tabellion.cli.load import config_of, environment_named, is_documents, present, queue_named, queues_of
     from tabellion.engine.errors import ConfigurationError
     from tabellion.monitor.log import log_listener
 
@@ -43,7 +43,7 @@ def worker(
     if not chosen:
         first = queues[0].name
         raise ConfigurationError(f"no queue of this module has a handler: decorate a function with @{first}.handler")
-    places = [environment_named(config, name) for name in environment] if environment else list(config.environments)
+    places = [environment_named(config, name, new=True) for name in environment or []] or list(config.environments)
     as_json = json or config.log_json
 
     grace = config.grace if grace is None else grace
@@ -68,6 +68,9 @@ def worker(
         from tabellion.cli import pipeline
 
         pipeline.check_types(config)
+    for place in places:
+        present(place)
+    if is_documents(context, config):
         pipeline.prepare_all(places)
     code = supervisor.supervise(
         places,
