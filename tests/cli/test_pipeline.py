@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tabellion.cli import pipeline
 from tabellion.config import load
+from tabellion.engine.errors import ConfigurationError
 
 CONFIG = """
 data = "{folder}/data"
@@ -40,6 +42,25 @@ def test_every_model_has_a_queue_and_deliveries_have_theirs(tmp_path: Path) -> N
     assert list(queues) == ["documents", "documents_gemini", "followers", "failures", "webhooks"]
     assert queues["documents_gemini"].uses == "google"
     assert all(queue.function is not None for queue in queues.values())
+
+
+def test_the_users_own_queues_can_be_looked_at(tmp_path: Path) -> None:
+    """Beside those of the document service, under other names; without a module there are only those."""
+    (tmp_path / "own.py").write_text(
+        "from tabellion import Queue\nmine = Queue('mine', ready=1, running=2, done=3, failed=4)\n"
+    )
+    (tmp_path / "tabellion.toml").write_text(f'queues = "{tmp_path}/own.py"\n' + CONFIG.format(folder=tmp_path))
+    config = load(tmp_path / "tabellion.toml", {})
+    names = [queue.name for queue in pipeline.watched(config, pipeline.settings_of(config))]
+    assert names[0] == "documents"
+    assert names[-1] == "mine"
+    plain = replace(config, queues="documents")
+    assert "mine" not in {queue.name for queue in pipeline.watched(plain, pipeline.settings_of(config))}
+    (tmp_path / "own.py").write_text(
+        "from tabellion import Queue\nmine = Queue('mine', name='webhooks', ready=1, running=2, done=3, failed=4)\n"
+    )
+    with pytest.raises(ConfigurationError, match="two queues are named 'webhooks'"):
+        pipeline.watched(config, pipeline.settings_of(config))
 
 
 def test_a_model_with_a_key_in_a_variable_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,9 @@ from tests.pipelines.documents.papers import settings_in
 
 
 def test_the_document_service_has_a_queue_for_each_model(tmp_path: Path) -> None:
-    """And those of duplicates, failures and webhooks."""
+    """And those of review, duplicates, failures and webhooks."""
     names = [queue.name for queue in document_queues(settings_in(tmp_path, models={"gemini": "gate"}))]
-    assert names[:2] == ["documents", "documents_gemini"]
+    assert names[:3] == ["documents", "documents_gemini", "review"]
     assert {"followers", "failures", "webhooks"} < set(names)
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
+from tabellion import Queue, Store
+from tabellion.config import Config
 from tabellion.engine import roster
 from tabellion.engine.environment import Environment
 from tabellion.engine.gate_row import GateRow
 from tabellion.engine.gate_state import GateSettings, News
+from tabellion.pipelines.documents.blobs import Blobs
+from tabellion.pipelines.documents.lake import Lake
+from tabellion.web.app import make_app
 from tests.models.bills import bill
 from tests.monitor.test_workers import member
 from tests.web.live import Live, live, problem
@@ -60,6 +66,18 @@ def test_two_servers_tell_the_same(web_any: Live) -> None:
         while not told["queues"][0]["paused"]:
             told = data(next(stream))
         assert told["queues"][0]["reason"] == "lunch"
+
+
+def test_other_queues_can_be_named(tmp_path: Path) -> None:
+    """In place of those of the document service."""
+    blobs, lake = Blobs(tmp_path / "blobs"), Lake(str(tmp_path / "lake"))
+    config = Config(environments=(Environment("prod", f"sqlite:///{tmp_path}/p.db"),), data=tmp_path / "data")
+    mine = Queue("mine", ready=1, running=2, done=3, failed=4)
+    for queues, names in (([mine], {"mine"}), (None, {"documents", "review"}), ([], set())):
+        app = make_app(config, Store(config.environments[0].url), blobs, lake, queues=queues)
+        seen = {queue.name for queue in app.state.door.offices["prod"].lookout.overview.queues}
+        assert names <= seen
+        assert ("mine" in seen) == ("mine" in names)
 
 
 def test_environments_are_watched_apart(tmp_path_factory: pytest.TempPathFactory) -> None:

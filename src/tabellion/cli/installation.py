@@ -80,8 +80,9 @@ class Installation:
                 key_file, key = await adminkey.ensure(store, self.place.name, self.config.data)
                 settings = pipeline.settings_of(self.config, self.place, sandbox)
                 self._app = make_app(
-                    self.config, store, settings.blobs, settings.lake, environment=self.place.name, settings=settings
-                )
+                    self.config, store, settings.blobs, settings.lake, environment=self.place.name, settings=settings,
+                    queues=pipeline.watched(self.config, settings),
+                )  # fmt: skip
                 if not self._asked:
                     await self._together(store, settings, key_file, key, await adminkey.link(store, self.place.name))
             finally:

@@ -73,6 +73,15 @@ def gates_of(config: Config) -> dict[str, GateSettings]:
     return {**strictest, **config.gates}
 
 
+def watched(config: Config, settings: Settings) -> list[Queue]:
+    """Every queue that can be looked at: those of the document service, and those of the user's own module."""
+    from tabellion.cli.load import DOCUMENTS, declared
+    from tabellion.monitor.declared import document_queues, together
+
+    own = declared(config.queues) if config.queues is not None and config.queues != DOCUMENTS else []
+    return together(document_queues(settings), own)
+
+
 def prepare_all(environments: Iterable[Environment]) -> None:
     """The same in every environment that answers; a worker waits for the others, and asks again."""
 

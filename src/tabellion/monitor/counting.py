@@ -9,6 +9,7 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import DeclarationError
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.store import Store
+from tabellion.monitor import states
 from tabellion.monitor.pace import Pace
 
 MOST = 1_000_000  #: rows counted in one state; there may be more
@@ -50,7 +51,7 @@ async def counts(store: Store, queue: Queue, pace: Pace) -> Counts:
 
 async def _count(store: Store, bound: Bound, state: StateName) -> tuple[int, float | None]:
     queue, born = bound.queue, _born(bound) if state == "ready" else None
-    test = sql.holds(queue.states[state], store.dialect)
+    test = states.holds(queue, state, store.dialect)
     if state == "ready" and queue.where:
         test += f" AND (\n{queue.where}\n)"
     rows = await store.database.fetch(

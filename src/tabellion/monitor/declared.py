@@ -6,15 +6,17 @@ from collections.abc import Iterable
 
 from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.queue import Queue
-from tabellion.pipelines.documents.queues import documents_queue, failures_queue, followers_queue
+from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.webhooks import webhooks_queue
+from tabellion.review.queue import review_queue
 
 
 def document_queues(settings: Settings) -> list[Queue]:
-    """Those of the document service: one for each model, duplicates, failures to tell, webhooks."""
-    reading = [documents_queue(settings, model, gate) for model, gate in settings.gates().items()]
-    return [*reading, followers_queue(), failures_queue(), webhooks_queue()]
+    """Those of the document service: one for each model, then review, then what is done beside."""
+    queues = documents_queues(settings)
+    reading = len(settings.gates())
+    return [*queues[:reading], review_queue(), *queues[reading:], webhooks_queue()]
 
 
 def together(*lists: Iterable[Queue]) -> list[Queue]:

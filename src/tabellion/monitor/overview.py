@@ -8,8 +8,9 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.gate_state import GateSettings
-from tabellion.engine.queue import Queue, spoken
+from tabellion.engine.queue import STATES, Queue
 from tabellion.engine.store import Store
+from tabellion.monitor import states
 from tabellion.monitor.counting import Counts, counts
 from tabellion.monitor.gates import gates
 from tabellion.monitor.pace import Pace
@@ -122,7 +123,7 @@ def _queue(queue: Queue, counted: Counts, facts: Facts) -> dict[str, Any]:
         "name": queue.name,
         "table": queue.table,
         "model": model_of(queue),
-        "states": {state: spoken(values) for state, values in queue.states.items()},
+        "states": {state: states.words(queue, state) for state in STATES},
         "ready": counted.ready,
         "waiting": min(facts.waiting.get(queue.name, 0), counted.ready),
         "running": counted.running,

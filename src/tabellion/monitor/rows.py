@@ -12,6 +12,7 @@ from tabellion.engine.moves import native_key
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
+from tabellion.monitor import states
 from tabellion.monitor.fingerprint import fingerprint, message
 
 #: The four states of a queue, and of the ready rows those that are not due yet.
@@ -39,7 +40,7 @@ async def rows(
 
 async def _in_state(store: Store, bound: Bound, place: Any, after: str | None, limit: int) -> list[dict[str, Any]]:
     queue, d, key = bound.queue, store.dialect, sql.column(bound.key.name)
-    tests: list[str] = [sql.holds(queue.states[place], d)]
+    tests: list[str] = [states.holds(queue, place, d)]
     values: list[Any] = []
     order, descending = f"t.{key}", place in ("done", "failed")
     if place == "ready":

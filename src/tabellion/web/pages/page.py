@@ -29,6 +29,8 @@ PLACES = (
     ("/numbers", "base.nav_numbers", "numbers"),
     ("/people", "base.nav_people", "people"),
 )
+#: Where pages belong whose address does not say it.
+BELOW = {"/dashboard": ("/queues",), "/queue": ("/review",)}
 
 
 class Page(Guarded):
@@ -143,12 +145,17 @@ def _me(request: Request, holder: Holder | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def _is_below(path: str, place: str) -> bool:
+    """Whether a page belongs to a place of the header: its address begins with it, or its kind is shown there."""
+    return any(path == one or path.startswith(f"{one}/") for one in (place, *BELOW.get(place, ())))
+
+
 def _nav(request: Request, holder: Holder | None) -> list[dict[str, Any]]:
     if holder is None:
         return []
     path = request.url.path
     return [
-        {"path": place, "word": word, "icon": icon, "here": path == place or path.startswith(f"{place}/")}
+        {"path": place, "word": word, "icon": icon, "here": _is_below(path, place)}
         for place, word, icon in PLACES
         if (role := POLICY.get(("GET", place))) is not None and holder.role >= role
     ]

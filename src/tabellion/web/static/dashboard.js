@@ -2,7 +2,7 @@
 
 import { badge, byId, el, empty, icon, keys, language, may, money, number, rowKeys, t } from "./base.js";
 import { Bars, put, ring, rounded, spark } from "./charts.js";
-import { aged, count, hindrances, pauseOrResume, queuePath, renew, Rows, short, watch } from "./monitor.js";
+import { aged, byPeople, count, hindrances, pauseOrResume, queuePath, renew, Rows, short, watch } from "./monitor.js";
 
 const format = (options) => { const made = new Intl.DateTimeFormat(language, options); return (at) => made.format(at); };
 const MINUTE = format({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -25,7 +25,8 @@ function figure(name, value, sub, kind = "") {
   tile.className = `card tile ${kind}`;
 }
 
-function figures({ queues, workers, spend, sla, series }) {
+function figures({ queues: all, workers, spend, sla, series }) {
+  const queues = all.filter((one) => !byPeople(one));
   const alive = workers.filter((one) => one.state === "alive");
   const slots = sum(alive, (one) => one.slots), failed = sum(queues, (one) => one.failed);
   const waiting = sum(queues, (one) => one.waiting), done = sum(series.minutes.done, (one) => one);
