@@ -7,9 +7,10 @@ import io
 import threading
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx2
 import pytest
@@ -347,10 +348,14 @@ class Library(BaseHTTPRequestHandler):
 
     content = bill("from afar")
 
+    asked: ClassVar[list[str]] = []
+
     def do_GET(self) -> None:
         """Answers by the path."""
+        self.asked.append(self.path)
         answers: dict[str, tuple[int, dict[str, str], bytes]] = {
             "/bill.pdf": (200, {"Content-Type": PDF}, self.content),
+            "/changing": (200, {"Content-Type": PDF}, bill(f"another {len(self.asked)}")),
             "/moved": (302, {"Location": "/bill.pdf"}, b""),
             "/inside": (302, {"Location": "http://169.254.169.254/latest"}, b""),
             "/page": (200, {"Content-Type": "text/html"}, b"<html>"),
@@ -391,6 +396,28 @@ def test_a_document_is_fetched_from_its_url(web: Live, library: str) -> None:
     assert web.get(one["status_url"] + "/file").content == Library.content
     answer = web.ask("POST", URL, json={"url": f"{library}/moved", "name": "mine.pdf", "type": "invoice"})
     assert answer.json()["documents"][0]["name"] == "mine.pdf"
+
+
+def test_the_same_link_again_gives_the_first_answer(web_any: Live, library: str) -> None:
+    """Under one Idempotency-Key it is fetched once, whatever it would give now; another link is a mismatch."""
+    sent = {"Idempotency-Key": "link-1"}
+    body = {"url": f"{library}/changing", "type": "invoice"}
+    before = len(Library.asked)
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(lambda _: web_any.ask("POST", URL, json=body, headers=sent), range(4)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.text for answer in answers}) == 1
+    assert sorted(answer.headers.get("idempotency-replayed", "") for answer in answers) == ["", "true", "true", "true"]
+    assert len(Library.asked) == before + 1
+    for changed in ({"url": f"{library}/bill.pdf"}, {"name": "other.pdf"}, {"type": "receipt"}):
+        problem(web_any.ask("POST", URL, json=body | changed, headers=sent), 409, "idempotency_mismatch")
+    problem(
+        web_any.ask("POST", URL, json={"url": f"{library}/nope"}, headers={"Idempotency-Key": "link-2"}),
+        422,
+        "url_failed",
+    )
+    again = web_any.ask("POST", URL, json={"url": f"{library}/bill.pdf"}, headers={"Idempotency-Key": "link-2"})
+    assert again.status_code == 202
 
 
 @pytest.mark.parametrize(

@@ -56,17 +56,20 @@ class Reservation:
 
 
 @contextlib.asynccontextmanager
-async def reserved(store: Store, owner: str, key: str | None, print_: str) -> AsyncIterator[Reservation]:
+async def reserved(
+    store: Store, owner: str, key: str | None, print_: str, seconds: float = 0.0
+) -> AsyncIterator[Reservation]:
     """Within the block either `answer` is there, or it is ours to work out and to put into `given`.
 
-    An answer is kept when the block ends well; otherwise the key is free again.
+    An answer is kept when the block ends well; otherwise the key is free again. `seconds` is what working it out may
+    take beyond the usual.
     """
     if key is None:
         yield Reservation()
         return
     await tables.prepare(store)
     await _tidy(store)
-    found = await _taken(store, owner, key, print_)
+    found = await _taken(store, owner, key, print_, LEASE + seconds)
     if found is not None:
         yield Reservation(found)
         return
@@ -93,9 +96,9 @@ async def _tidy(store: Store) -> None:
         await store.database.fetch(f"DELETE FROM idempotency_keys WHERE expires_at < {NOW}")
 
 
-async def _taken(store: Store, owner: str, key: str, print_: str) -> Any:
+async def _taken(store: Store, owner: str, key: str, print_: str, held: float) -> Any:
     """None when the key is ours now; else the answer that stands under it."""
-    lease, expiry = (sql.later(repr(seconds), store.dialect) for seconds in (LEASE, KEPT))
+    lease, expiry = (sql.later(repr(seconds), store.dialect) for seconds in (held, KEPT))
     until = asyncio.get_running_loop().time() + PATIENCE
     while True:
         taken, rows = await store.database.transact(

@@ -65,6 +65,7 @@ class Upload:
 
     sinks: list[Sink] = field(default_factory=list)
     said: dict[str, str] = field(default_factory=dict)
+    link: FromUrl | None = None  #: where its file is, if it is still to be fetched
 
     async def settle(self) -> list[Blob]:
         """Gives every file its place."""
@@ -72,10 +73,8 @@ class Upload:
 
 
 @asynccontextmanager
-async def received(
-    request: Request, blobs: Blobs, limits: Limits, rules: Rules, query: dict[str, str]
-) -> AsyncIterator[Upload]:
-    """The request's files, judged; where the block is left by an error nothing of them stays behind."""
+async def received(request: Request, blobs: Blobs, limits: Limits, query: dict[str, str]) -> AsyncIterator[Upload]:
+    """The request's files, judged, or the link to one; nothing stays of them where the block is left by an error."""
     upload = Upload()
     media = media_of(request)
     try:
@@ -86,17 +85,21 @@ async def received(
                               fix=f"send {name} as a field of the form")  # fmt: skip
             await _form(request, blobs, limits, upload)
         elif media == "application/json":
-            await _by_url(request, blobs, limits, rules, upload, query)
+            await _linked(request, limits, upload, query)
         elif media in RAW:
             await _raw(request, blobs, limits, upload, media, query)
         else:
             raise unsupported(media, EXPECTED)
-        for place, sink in enumerate(upload.sinks):
-            judge(sink, f"/file/{place}" if len(upload.sinks) > 1 else "/file", await sink.tail(TAIL))
+        await _judged(upload)
         yield upload
     finally:
         for sink in upload.sinks:
             await sink.discard()
+
+
+async def _judged(upload: Upload) -> None:
+    for place, sink in enumerate(upload.sinks):
+        judge(sink, f"/file/{place}" if len(upload.sinks) > 1 else "/file", await sink.tail(TAIL))
 
 
 async def _form(request: Request, blobs: Blobs, limits: Limits, upload: Upload) -> None:
@@ -166,10 +169,8 @@ async def _raw(
         await _write(sink, chunk, "")
 
 
-async def _by_url(
-    request: Request, blobs: Blobs, limits: Limits, rules: Rules, upload: Upload, query: dict[str, str]
-) -> None:
-    wanted = await parsed(request, FromUrl, limits)
+async def _linked(request: Request, limits: Limits, upload: Upload, query: dict[str, str]) -> None:
+    wanted = upload.link = await parsed(request, FromUrl, limits)
     if query:
         name = next(iter(query))
         raise Problem(422, "value_unknown", "a JSON body says this in a field of its own", field=name,
@@ -177,6 +178,13 @@ async def _by_url(
     upload.said |= {
         name: value for name in ("type", "model", "webhook") if (value := getattr(wanted, name)) is not None
     }
+
+
+async def fetched(upload: Upload, blobs: Blobs, limits: Limits, rules: Rules) -> None:
+    """Fetches the file that the request only names, and judges it."""
+    wanted = upload.link
+    if wanted is None:
+        return
     try:
         async with fetch(
             wanted.url, rules, limit=limits.upload_bytes, deadline=limits.fetch_seconds, media={*RAW, *SILENT}
@@ -196,6 +204,7 @@ async def _by_url(
         if error.code == "url_type":
             raise Problem(415, "type_unsupported", str(error), field="/url", fix="link to the file itself") from None
         raise Problem(422, "url_failed", str(error), field="/url", fix="upload the file itself") from None
+    await _judged(upload)
 
 
 async def _write(sink: Sink, chunk: bytes, field_: str) -> None:

@@ -22,7 +22,7 @@ from tabellion.web.office import Office
 from tabellion.web.openapi import UPLOAD, body_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.uploads import Upload, received
+from tabellion.web.uploads import Upload, fetched, received
 from tabellion.web.validation import Strict, Whole, parsed
 
 router = APIRouter(route_class=Guarded, tags=["documents"])
@@ -108,16 +108,24 @@ async def upload(
     query = {"name": name, "type": type, "model": model, "webhook": webhook}
     said = {one: value for one, value in query.items() if value is not None}
     state = request.app.state
-    async with received(request, office.blobs, state.limits, state.rules, said) as came:
+    async with received(request, office.blobs, state.limits, said) as came:
         _check(office, came)
         await _check_webhook(office, came.said.get("webhook"))
         blobs = await came.settle()
-        parts = ["POST /api/documents", sorted(came.said.items()), [[blob.sha256, blob.name] for blob in blobs]]
+        parts: list[Any] = [
+            "POST /api/documents",
+            sorted(came.said.items()),
+            [[blob.sha256, blob.name] for blob in blobs],
+        ]
+        if came.link is not None:
+            parts.append([came.link.url, came.link.name])
         async with idempotency.reserved(
-            office.store, request.state.holder.id, key, idempotency.fingerprint(parts)
+            office.store, request.state.holder.id, key, idempotency.fingerprint(parts), state.limits.fetch_seconds
         ) as reservation:
             if reservation.answer is not None:
                 return answer(reservation.answer, 202, {REPLAYED: "true"})
+            await fetched(came, office.blobs, state.limits, state.rules)
+            blobs = await came.settle()
             taken: list[dict[str, Any]] = []
             for blob in blobs:
                 taken.append(await _submitted(office, came, blob))
