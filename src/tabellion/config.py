@@ -325,6 +325,7 @@ def model(name: str, config: Config | None = None, desk: Desk | None = None) -> 
     >>> gemini = model("gemini")
     >>> reply = await gemini.call([page, "Read this page."])
     """
+    from tabellion.engine.guard import Rules
     from tabellion.models import catalog  # most commands need no model
     from tabellion.models.gated import Gated
 
@@ -335,4 +336,4 @@ def model(name: str, config: Config | None = None, desk: Desk | None = None) -> 
         settings["prices"] = config.prices
     if name == "local":
         settings.setdefault("types", config.types)
-    return Gated(catalog.make(name, settings), gate=gate, desk=desk)
+    return Gated(catalog.make(name, settings, rules=Rules.of(config.allow)), gate=gate, desk=desk)

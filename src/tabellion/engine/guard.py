@@ -215,5 +215,13 @@ async def _found(target: Target, rules: Rules) -> list[str]:
     return found
 
 
+def is_metadata(host: str) -> bool:
+    """Whether a host, by its name or address, hands out credentials to whoever asks."""
+    try:
+        return _within(ip_address(host), METADATA)
+    except ValueError:
+        return host.lower().removesuffix(".") in METADATA_NAMES
+
+
 def _within(address: Address, networks: Iterable[Network]) -> bool:
     return any(address.version == network.version and address in network for network in networks)

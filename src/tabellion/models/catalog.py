@@ -12,6 +12,8 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from tabellion.engine.errors import ConfigurationError
+from tabellion.engine.guard import Rules
+from tabellion.models.address import check as check_address
 from tabellion.models.base import Model
 
 GROUP = "tabellion.models"  #: the entry point group of models that other packages bring
@@ -66,11 +68,15 @@ def keyed(variables: Mapping[str, str] | None = None) -> list[str]:
     ]
 
 
-def make(name: str, settings: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None) -> Model:
+def make(
+    name: str, settings: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None,
+    rules: Rules | None = None,
+) -> Model:  # fmt: skip
     """The model called `name`: one of ours, one of an installed package, or `package.module:Class`.
 
     `settings` are its arguments (`key`, `base_url`, `model`, `prices`, …). `TABELLION_<NAME>_API_KEY`, `_BASE_URL`
-    and `_MODEL` win over them; the names people already have (`GEMINI_API_KEY`, …) fill what is left open.
+    and `_MODEL` win over them; the names people already have (`GEMINI_API_KEY`, …) fill what is left open. `rules` say
+    which networks are one's own.
     """
     variables = os.environ if variables is None else variables
     entry = MODELS.get(name) or _entry(name)
@@ -94,6 +100,8 @@ def make(name: str, settings: Mapping[str, Any] | None = None, variables: Mappin
         raise ConfigurationError(f"{label}: {error}") from None
     if not all(hasattr(model, part) for part in ("name", "model", "call", "close")):
         raise ConfigurationError(f"{entry.target} is no model: it must have name, model, call() and close()")
+    if isinstance(address := getattr(model, "base_url", None), str):
+        check_address(label, address, rules)
     return model  # type: ignore[no-any-return]
 
 
