@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from dataclasses import replace
 from datetime import datetime
@@ -13,10 +14,12 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tabellion import Store
+from tabellion.engine.controls import cancel
 from tabellion.pipelines.documents import endpoints, webhooks
 from tabellion.pipelines.documents.again import Missing, Underway, delete, reprocess
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.lookup import get
+from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.review import audit
@@ -140,6 +143,95 @@ def test_what_is_refused_leaves_no_trail(url: str, settings: Settings) -> None:
         with pytest.raises(Underway):
             ask(url, lambda store, do=do: do(store, settings, one.id))  # type: ignore[misc]
     assert trail(url, one.id) == []
+
+
+def unreadable(settings: Settings, number: int = 0) -> Path:
+    """Takes a bill's file away: reading it fails for good."""
+    path = put(settings, number).path
+    return path.rename(path.with_suffix(".away"))
+
+
+def test_a_reading_that_fails_takes_nothing_away(url: str, settings: Settings) -> None:
+    """The result, the outputs, their hashes and the duplicates stay as they were; the error says what went wrong."""
+    first, second = submitted(url, settings, 0, 0, type="invoice")
+    processed(url, settings)
+    before, copy = document(url, first.id), document(url, second.id)
+    write_type(settings, "slip")
+    away = unreadable(settings)
+    ask(url, lambda store: reprocess(store, settings, first.id, type="slip"))
+    while_waiting = document(url, first.id)
+    assert (while_waiting["status"], while_waiting["outputs"]) == ("queued", before["outputs"])
+    processed(url, settings)
+    after = document(url, first.id)
+    assert (after["status"], after["error"]["code"]) == ("completed", "file_missing")
+    assert "the reading before" in after["error"]["note"]
+    changed = {"error", "version", "started_at", "completed_at", "attempts"}
+    assert {name for name in before if before[name] != after[name]} <= changed
+    for kind in ("json", "parquet"):
+        data = asyncio.run(settings.lake.get(after["outputs"][kind]))
+        assert hashlib.sha256(data).hexdigest() == after["hashes"][kind]
+    assert document(url, second.id) == copy
+    # Whoever comes with the old question finds the old answer.
+    away.rename(away.with_suffix(""))
+    assert submitted(url, settings, 0, type="invoice")[0].duplicate_of == first.id
+    again(url, settings, first.id)
+    assert (document(url, first.id)["error"], document(url, first.id)["status"]) == (None, "completed")
+
+
+def test_who_came_for_a_reading_that_failed_does_not_get_another_one(url: str, settings: Settings) -> None:
+    """A duplicate of the document as the type that it could not be read as fails; one of what it was follows it."""
+    write_type(settings, "slip")
+    [one] = submitted(url, settings, 0, type="invoice")
+    processed(url, settings)
+    ask(url, lambda store: reprocess(store, settings, one.id, type="slip"))
+    [late] = submitted(url, settings, 0, type="slip")
+    assert late.duplicate_of == one.id
+    unreadable(settings)
+    processed(url, settings)
+    assert (document(url, one.id)["status"], document(url, one.id)["type"]) == ("completed", "invoice")
+    found = document(url, late.id)
+    assert (found["status"], found["duplicate_of"], found["error"]["code"]) == ("failed", None, "file_missing")
+    put(settings, 0)
+    ask(url, lambda store: reprocess(store, settings, one.id))
+    [late] = submitted(url, settings, 0, type="invoice")
+    unreadable(settings)
+    processed(url, settings)
+    found = document(url, late.id)
+    assert (found["status"], found["duplicate_of"]) == ("duplicate", one.id)
+
+
+def test_a_duplicate_that_cannot_be_read_for_itself_stays_one(url: str, settings: Settings) -> None:
+    """It tells what its original tells, and that it could not be read."""
+    first, second = submitted(url, settings, 0, 0, type="invoice")
+    processed(url, settings)
+    unreadable(settings)
+    again(url, settings, second.id)
+    found = document(url, second.id)
+    assert (found["status"], found["duplicate_of"]) == ("duplicate", first.id)
+    assert found["fields"] == document(url, first.id)["fields"]
+    assert found["error"]["code"] == "file_missing"
+
+
+def test_a_failure_of_a_second_reading_is_told(url: str, settings: Settings) -> None:
+    """To whoever listens: that it failed, and that the document stands as it stood."""
+    telling = replace(settings, outbox=webhooks.outbox)
+
+    async def listen(store: Store) -> None:
+        await endpoints.prepare(store)
+        await endpoints.add(store, "https://example.com/hook")
+
+    ask(url, listen)
+    [one] = submitted(url, telling, 0, type="invoice")
+    processed(url, telling)
+    unreadable(telling)
+    ask(url, lambda store: reprocess(store, telling, one.id))
+    ask(url, lambda store: cancel(store, documents_queue(telling), one.id))
+    processed(url, telling)
+    told = rows(url, "SELECT event, body FROM webhook_deliveries ORDER BY created_at")
+    assert [row["event"] for row in told] == ["document.completed", "document.failed"]
+    data = json.loads(told[1]["body"])["data"]
+    assert (data["status"], data["error"]["message"]) == ("completed", "cancelled")
+    assert data["outputs"]["json"] == document(url, one.id)["outputs"]["json"] is not None
 
 
 def test_a_type_may_let_corrections_go(url: str, settings: Settings) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tabellion.engine import sql
@@ -20,6 +21,8 @@ from tabellion.review.audit import Entry, bound, numbered, statement
 from tabellion.review.people import SYSTEM
 
 Statement = tuple[str, Sequence[Any]]
+#: The columns that reading once more changes before it has a result, as they go with the one there is.
+FORMER = ("type", "type_key", "model", "key", "duplicate_of")
 
 
 class Missing(TabellionError):  # noqa: N818 - what it is
@@ -44,6 +47,9 @@ async def reprocess(
 
     What a person corrected stays. A duplicate becomes a document of its own. A review that is finished stays finished
     unless `reopen` says otherwise. Answers that were paid for are remembered: the same question costs nothing.
+
+    Its result, its outputs and their hashes stay until the new reading commits its own. Where that fails for good, it
+    goes back to what it was, and its error says so.
     """
     row = await _found(store, id)
     wanted = type if type is not None else row["type"]
@@ -56,12 +62,11 @@ async def reprocess(
         # A review that has just ended is told first: whoever listens would never hear of it.
         (
             """UPDATE documents SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, type = $2,
-  type_key = $3, model = $4, key = $5, max_attempts = $6, attempts = 0, error = NULL, pages = NULL, done_pages = NULL,
-  json_path = NULL, json_sha256 = NULL, parquet_path = NULL, parquet_sha256 = NULL, started_at = NULL,
-  completed_at = NULL, version = version + 1
+  type_key = $3, model = $4, key = $5, max_attempts = $6, former = $7, attempts = 0, error = NULL, done_pages = 0,
+  started_at = NULL, completed_at = NULL, version = version + 1
 WHERE id = $1 AND status IN ('completed', 'failed', 'duplicate') AND coalesce(chore, '') NOT IN ('rewrite', 'rewriting')
 RETURNING version""",
-            (id, wanted, type_key, chosen, key, attempts),
+            (id, wanted, type_key, chosen, key, attempts, _former(row)),
         ),
         # Its old key would lead others to a result that is not theirs any more; the new one is its own if it is free.
         ("DELETE FROM processed_documents WHERE document_id = $1 AND key <> $2", (id, key)),
@@ -87,6 +92,13 @@ WHERE duplicate_of = $1 AND status = 'failed'""",
         raise Underway()
     await store.database.wake()
     return Submitted(id, "queued")
+
+
+def _former(row: Mapping[str, Any]) -> str | None:
+    """What a document goes back to that has a result, or shares one, and is read once more without success."""
+    if row["former"] is not None or row["status"] not in ("completed", "duplicate"):
+        return row["former"]  # type: ignore[no-any-return]
+    return json.dumps({name: row[name] for name in ("status", *FORMER)})
 
 
 def _reopened(dialect: Dialect, id: str, actor: str) -> tuple[Statement, Statement]:  # noqa: A002
@@ -163,7 +175,8 @@ async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
     rows = []
     if is_id(id):
         rows = await store.database.fetch(
-            f"""SELECT id, status, type, found_type, model, sha256, json_path, parquet_path,
+            f"""SELECT id, status, type, type_key, found_type, model, key, duplicate_of, former, sha256, json_path,
+  parquet_path,
   {sql.epoch("created_at", store.dialect)} AS created_at FROM documents WHERE id = $1""",
             id,
         )

@@ -142,7 +142,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         if self.settings.outbox is not None:
             text, values = self.settings.outbox("document.completed", _document(job, row, told), job["webhook"])
             job.also(text, **values)
-        finish.tell(job, desk.dialect, _entry(job, reading, found), opened=item is not None)
+        finish.tell(job, desk.dialect, _entry(job, told, found), opened=item is not None)
         return row
 
     async def _written(self, job: Job, doctype: DocumentType, document: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +201,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         return {
             "found_type": reading.type, "type_key": doctype.key, "pages": count, "done_pages": count,
             "result": json.dumps(told, ensure_ascii=False), "verdict": told["verdict"],
-            "reasons": json.dumps(finish.cleaned(reasons), ensure_ascii=False), "cost": cost,
+            "reasons": json.dumps(finish.cleaned(reasons), ensure_ascii=False), "cost": cost, "former": None,
         }  # fmt: skip
 
 
@@ -229,9 +229,9 @@ def _found(told: dict[str, Any], own: Reading, reading: Reading) -> finish.Found
     return finish.Found(told["fields"], finish.cleaned({name: one.value for name, one in own.fields.items()}), offers)
 
 
-def _entry(job: Job, reading: Reading, found: finish.Found) -> Entry:
+def _entry(job: Job, told: Mapping[str, Any], found: finish.Found) -> Entry:
     """What the trail says of a reading."""
-    more = {"model": job["model"], "type": reading.type, "verdict": reading.verdict, "version": job["version"]}
+    more = {"model": job["model"], "type": told["type"], "verdict": told["verdict"], "version": job["version"]}
     return Entry("extracted", job.worker, job.text_key, after=dict(found.read), more=more)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from tabellion.engine.desk import Desk
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
+from tabellion.pipelines.documents.again import FORMER
 from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import written
 from tabellion.pipelines.documents.lookup import TIMES, brief, problem
 from tabellion.pipelines.documents.settings import Settings
+
+KEPT = "it was read once more, and this is why that failed; its result and outputs are those of the reading before"
 
 
 class Following:
@@ -23,7 +28,7 @@ class Following:
         """Gives the duplicate its original's fate; one whose original is gone is read itself."""
         desk = _desk(job)
         rows = await desk.fetch(
-            "SELECT id, status, error, attempts FROM documents WHERE id = $1", job["duplicate_of"]
+            "SELECT id, status, error, attempts, former FROM documents WHERE id = $1", job["duplicate_of"]
         )  # fmt: skip
         if not rows:
             return await _orphaned(desk, job)
@@ -31,11 +36,11 @@ class Following:
         if original["status"] == "completed":
             _tell(self._settings, job, "document.duplicate", status="duplicate", error=None)
             return {"status": "duplicate", "error": None}
-        if original["status"] != "failed":
-            return {"chore": "follow", "status": "queued", "completed_at": None}  # it is being read once more
+        if original["status"] != "failed" or original["former"] is not None:
+            # It is being read once more, or goes back to what it was before it was.
+            return {"chore": "follow", "status": "queued", "completed_at": None}
         why = problem(original["error"], original["attempts"]) or {"code": "original_failed", "message": ""}
-        message = f"document {original['id']}, of which this is a duplicate, failed: {why['message']}"
-        error = written(why["code"], message, why.get("attempts", 0), ["followed its original"])
+        error = _followed(original["id"], why)
         _tell(self._settings, job, "document.failed", status="failed", error=error)
         return {"status": "failed", "error": error}
 
@@ -47,9 +52,46 @@ class Telling:
         self._settings = settings
 
     async def tell(self, job: Job) -> dict[str, Any]:
-        """Writes the deliveries."""
-        _tell(self._settings, job, "document.failed", status="failed")
-        return {}
+        """Writes the deliveries; a document that had a result before goes back to it, and says what went wrong."""
+        if job["former"] is None:
+            _tell(self._settings, job, "document.failed", status="failed")
+            return {}
+        back = await _restored(_desk(job), job)
+        _tell(self._settings, job, "document.failed", **back)
+        return back
+
+
+def _followed(original: str, why: Mapping[str, Any]) -> str:
+    message = f"document {original}, of which this is a duplicate, failed: {why['message']}"
+    return written(why["code"], message, why.get("attempts", 0), ["followed its original"])
+
+
+async def _restored(desk: Desk, job: Job) -> dict[str, Any]:
+    """The columns of a document that was read once more without success, as they were before; its error stays."""
+    former = json.loads(job["former"])
+    why = problem(job["error"], job["attempts"]) or {"code": "internal", "message": "", "attempts": job["attempts"]}
+    back: dict[str, Any] = {name: former[name] for name in FORMER}
+    back |= {"status": former["status"], "former": None, "error": json.dumps(why | {"note": KEPT}, ensure_ascii=False)}
+    if former["status"] == "duplicate":
+        rows = await desk.fetch("SELECT status FROM documents WHERE id = $1", former["duplicate_of"])
+        if rows and rows[0]["status"] == "completed":
+            return back | {"chore": "followed"}
+        return back | {"status": "queued", "chore": "follow", "completed_at": None}  # its original's fate has changed
+    # Those who came meanwhile with the question that has no answer do not get the answer to another one.
+    job.also(
+        f"""UPDATE documents SET status = 'failed', chore = NULL, told = NULL, duplicate_of = NULL, error = :error,
+  completed_at = {NOW} WHERE duplicate_of = :id AND key <> :key AND status = 'queued' AND chore = 'follow'""",
+        id=job.text_key, key=back["key"], error=_followed(job.text_key, why),
+    )  # fmt: skip
+    job.also(
+        "DELETE FROM processed_documents WHERE document_id = :id AND key <> :key", id=job.text_key, key=back["key"]
+    )
+    job.also(
+        f"""INSERT INTO processed_documents (key, document_id, created_at) VALUES (:key, :id, {NOW})
+ON CONFLICT (key) DO NOTHING""",
+        id=job.text_key, key=back["key"],
+    )  # fmt: skip
+    return back | {"done_pages": job["pages"]}
 
 
 async def _orphaned(desk: Desk, job: Job) -> dict[str, Any]:

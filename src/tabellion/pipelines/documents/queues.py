@@ -20,10 +20,10 @@ SHORT = 60.0  #: seconds that following and telling may take
 #: How long a document waits for what is not its fault (a model's limits, the lake, a type's file) before it fails.
 DEADLINE = 7 * 86_400.0
 MOST_DEFERRALS = 100_000  #: the deadline ends it long before
-#: A duplicate's turn comes when its original waits for nothing any more, or is not there.
-#: One look-up a duplicate: as a join the planner would gather every document that waits.
-ENDED = """coalesce((SELECT o.status FROM documents AS o WHERE o.id = t.duplicate_of), 'gone')
-  NOT IN ('queued', 'processing')"""
+#: A duplicate's turn comes when its original waits for nothing any more, or is not there. One that failed and goes back
+#: to what it was has not ended. One look-up a duplicate: as a join the planner would gather every document that waits.
+ENDED = """coalesce((SELECT CASE WHEN o.status = 'failed' AND o.former IS NOT NULL THEN 'queued' ELSE o.status END
+  FROM documents AS o WHERE o.id = t.duplicate_of), 'gone') NOT IN ('queued', 'processing')"""
 
 
 def documents_queues(settings: Settings, environments: Mapping[str, Settings] | None = None) -> list[Queue]:

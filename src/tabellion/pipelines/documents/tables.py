@@ -102,6 +102,10 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
         "CREATE INDEX review_items_open ON review_items (priority DESC, id) WHERE status IN ('pending', 'in_review')",
     ),
     review_tables.statements,
+    (
+        # `former` is what a document goes back to when it is read once more and that fails.
+        "ALTER TABLE documents ADD COLUMN former text",
+    ),
 )
 CURRENT = len(VERSIONS)
 TABLES = ("documents", "processed_documents", "extracted_fields", "review_items", *review_tables.TABLES)
