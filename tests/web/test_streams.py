@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tabellion.web import streams
-from tabellion.web.api import events
+from tabellion.web.api import events, overview, review_numbers
+from tabellion.web.policy import POLICY
+from tests.models.bills import bill
 from tests.waiting import eventually
 from tests.web.browser import signed_in
 from tests.web.live import Live, live
 
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
-    """An application that looks often."""
-    monkeypatch.setattr(streams, "AGAIN", 0.05)
-    monkeypatch.setattr(events, "LOOK", 0.05)
-    monkeypatch.setattr(events, "HEARTBEAT", 0.1)
-    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/prod.db"}) as one:
-        yield one
+WATCHED = sorted(path for _, path in POLICY if path.endswith("/events"))
 
 
-def test_who_is_signed_out_hears_no_more(place: Live) -> None:
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """An application that looks often, with a document that nobody reads."""
+    folder = tmp_path_factory.mktemp("streams")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "AGAIN", 0.05)
+        for module in (events, overview, review_numbers):
+            for name, seconds in (("LOOK", 0.05), ("HEARTBEAT", 0.1)):
+                patch.setattr(module, name, seconds)
+        with live(folder, {"prod": f"sqlite:///{folder}/prod.db"}) as one:
+            yield one
+
+
+@pytest.mark.parametrize("path", WATCHED)
+def test_who_is_signed_out_hears_no_more(place: Live, path: str) -> None:
     """The stream of a session that was ended ends soon; until then it goes on."""
+    where = place.url + path.replace("{id}", place.upload(bill(path))["id"])
     anna = signed_in(place, "viewer", name="anna")
-    heard: list[str] = []
-    with place._client.stream("GET", f"{place.url}/api/documents/events", headers=anna.cookie) as stream:
+    with place._client.stream("GET", where, headers=anna.cookie) as stream:
         lines = stream.iter_lines()
+        heard: list[str] = []
         while heard.count(": alive") < 3:
             heard.append(next(lines))
         assert anna.ask("POST", "/sign-out").status_code == 204
@@ -37,14 +45,14 @@ def test_who_is_signed_out_hears_no_more(place: Live) -> None:
     eventually(lambda: not place.app.state.streams._open)
 
 
-def test_a_key_that_is_revoked_hears_no_more(place: Live) -> None:
+@pytest.mark.parametrize("path", WATCHED)
+def test_a_key_that_is_revoked_hears_no_more(place: Live, path: str) -> None:
     """As with a session."""
+    where = place.url + path.replace("{id}", place.upload(bill(f"{path} by key"))["id"])
     key = place.make_key("viewer", "prod")
-    with place._client.stream(
-        "GET", f"{place.url}/api/documents/events", headers={"Authorization": f"Bearer {key}"}
-    ) as stream:
+    with place._client.stream("GET", where, headers={"Authorization": f"Bearer {key}"}) as stream:
         lines = stream.iter_lines()
         assert next(lines) == "retry: 2000"
-        place.sql("UPDATE api_keys SET revoked_at = created_at WHERE name = 'viewer'")
+        place.sql("UPDATE api_keys SET revoked_at = created_at WHERE id = $1", key.split("_")[2])
         for _ in lines:
             pass

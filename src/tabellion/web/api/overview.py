@@ -14,7 +14,9 @@ from tabellion.web import monitor_shapes as shapes
 from tabellion.web.api.documents import answer
 from tabellion.web.api.events import HEARTBEAT, LOOK, MEDIA, STREAM
 from tabellion.web.office import Office
+from tabellion.web.policy import Role
 from tabellion.web.routing import Guarded
+from tabellion.web.streams import while_let_in
 
 router = APIRouter(route_class=Guarded, tags=["monitor"])
 
@@ -53,7 +55,7 @@ async def watch(request: Request) -> Response:
 
     async def told() -> AsyncIterator[str]:
         with streams.counted(request.state.holder.id):
-            async for text in _events(request, office):
+            async for text in while_let_in(request, Role.VIEWER, _events(request, office)):
                 yield text
 
     return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=MEDIA)

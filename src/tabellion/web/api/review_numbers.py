@@ -14,9 +14,11 @@ from tabellion.review import items, numbers
 from tabellion.web import shapes_review
 from tabellion.web.api.documents import Moment, answer
 from tabellion.web.api.events import HEARTBEAT, LOOK, MEDIA, STREAM
+from tabellion.web.policy import Role
 from tabellion.web.problems import Problem
 from tabellion.web.reviewing import Desk, desk_of
 from tabellion.web.routing import Guarded
+from tabellion.web.streams import while_let_in
 
 router = APIRouter(route_class=Guarded, tags=["review"])
 USUAL = 30 * 86_400.0  #: seconds that numbers reach back when nobody says how far
@@ -65,7 +67,7 @@ async def watch(request: Request) -> Response:
 
     async def told() -> AsyncIterator[str]:
         with streams.counted(request.state.holder.id):
-            async for text in _events(request, desk):
+            async for text in while_let_in(request, Role.VIEWER, _events(request, desk)):
                 yield text
 
     return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=MEDIA)
