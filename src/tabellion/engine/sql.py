@@ -94,6 +94,11 @@ def epoch(expression: str, dialect: Dialect) -> str:
     return f"extract(epoch FROM {expression})::float8" if dialect == "postgresql" else expression
 
 
+def moment(mark: str, dialect: Dialect) -> str:
+    """A parameter, in seconds since 1970, as a register time: planners see through it, and not through a clock."""
+    return f"to_timestamp(CAST({mark} AS double precision))" if dialect == "postgresql" else mark
+
+
 def instant(seconds: float, dialect: Dialect) -> str:
     """A fixed time as text, for clocks that a test sets."""
     return f"to_timestamp({seconds!r}::float8)" if dialect == "postgresql" else f"({seconds!r} + 0.0)"

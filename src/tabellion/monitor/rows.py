@@ -10,7 +10,7 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import TabellionError
 from tabellion.engine.moves import native_key
 from tabellion.engine.queue import Queue
-from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.monitor import states
 from tabellion.monitor.fingerprint import fingerprint, message
@@ -61,15 +61,16 @@ ORDER BY {order}{" DESC" if descending else ""} LIMIT {int(limit)}""",
 
 async def _waiting(store: Store, bound: Bound, _: Any, after: str | None, limit: int) -> list[dict[str, Any]]:
     queue, d = bound.queue, store.dialect
-    beyond, values = "", [queue.name]
+    beyond = ""
+    values: list[Any] = [queue.name, await store.now()]
     if after is not None:
         values.append(after)
         beyond = """AND (a.retry_at, a.key) > (SELECT m.retry_at, m.key FROM tabellion_attempts AS m
-  WHERE m.queue = $1 AND m.key = $2 ORDER BY m.n DESC LIMIT 1)"""
+  WHERE m.queue = $1 AND m.key = $3 ORDER BY m.n DESC LIMIT 1)"""
     # CROSS JOIN keeps SQLite from beginning with the table: few wait, many are ready.
     return await store.database.fetch(
         f"""SELECT {_columns(bound)} FROM {register.attempts_by("due", d)} CROSS JOIN {sql.name(queue.table)} AS t
-WHERE a.queue = $1 AND a.retry_at > {NOW} {beyond}
+WHERE a.queue = $1 AND a.retry_at > {sql.moment("$2", d)} {beyond}
   AND t.{sql.column(bound.key.name)} = {native_key(bound, "a.key")} AND {sql.holds(queue.states["ready"], d)}
 ORDER BY a.retry_at, a.key LIMIT {int(limit)}""",
         *values,

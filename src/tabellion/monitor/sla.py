@@ -41,7 +41,6 @@ async def _finished(store: Store) -> list[dict[str, Any]]:
     d = store.dialect
     now = await store.now()
     first = int(now // DAY) - DAYS + 1
-    edge = "to_timestamp(CAST($1 AS double precision))" if d == "postgresql" else "$1"
     day = (
         f"floor({sql.epoch('finished_at', d)} / {DAY})"
         if d == "postgresql"
@@ -49,7 +48,8 @@ async def _finished(store: Store) -> list[dict[str, Any]]:
     )
     rows = await store.database.fetch(
         f"""SELECT {day} AS day, count(*) AS finished, count(CASE WHEN finished_at <= due_at THEN 1 END) AS kept
-FROM review_items WHERE finished_at >= {edge} AND status IN ('approved', 'corrected', 'rejected') GROUP BY {day}""",
+FROM review_items WHERE finished_at >= {sql.moment("$1", d)} AND status IN ('approved', 'corrected', 'rejected')
+GROUP BY {day}""",
         float(first * DAY),
     )
     found = {int(row["day"]): row for row in rows}

@@ -16,6 +16,7 @@ from tabellion.engine.store import Store
 
 JOBS_SHOWN = 200
 ERRORS_SHOWN = 10
+DAY = 86_400.0
 
 
 @dataclass(slots=True)
@@ -95,7 +96,8 @@ async def waiting(store: Store) -> dict[str, int]:
     """How many rows of each queue are not due yet."""
     rows = await store.database.fetch(
         f"""SELECT queue, count(*) AS n FROM {register.attempts_by("due", store.dialect)}
-WHERE retry_at > {NOW} GROUP BY queue"""
+WHERE retry_at > {sql.moment("$1", store.dialect)} GROUP BY queue""",
+        await store.now(),
     )
     return {row["queue"]: int(row["n"]) for row in rows}
 
@@ -103,7 +105,8 @@ WHERE retry_at > {NOW} GROUP BY queue"""
 async def _spent(store: Store) -> dict[str, float]:
     rows = await store.database.fetch(
         f"""SELECT queue, sum(cost) AS cost FROM {register.attempts_by("settled", store.dialect)}
-WHERE cost IS NOT NULL AND settled_at > {sql.later("-86400.0", store.dialect)} GROUP BY queue"""
+WHERE cost IS NOT NULL AND settled_at > {sql.moment("$1", store.dialect)} GROUP BY queue""",
+        await store.now() - DAY,
     )
     return {row["queue"]: float(row["cost"]) for row in rows}
 

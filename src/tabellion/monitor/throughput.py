@@ -115,15 +115,14 @@ class Throughput:
 
     async def _counted(self, since: int, before: int | None, length: int) -> Span:
         d = self._store.dialect
-        edge = "to_timestamp(CAST({} AS double precision))" if d == "postgresql" else "{}"
         number = f"floor({sql.epoch('settled_at', d)} / {length})"
         if d == "sqlite":
             number = f"CAST(settled_at / {length} AS INTEGER)"
-        until = f"AND settled_at < {edge.format('$2')}" if before is not None else ""
+        until = f"AND settled_at < {sql.moment('$2', d)}" if before is not None else ""
         rows = await self._store.database.fetch(
             f"""SELECT queue, {number} AS number, outcome, count(*) AS n, sum(cost) AS cost
 FROM {register.attempts_by("settled", d)}
-WHERE settled_at >= {edge.format("$1")} {until} GROUP BY queue, {number}, outcome""",
+WHERE settled_at >= {sql.moment("$1", d)} {until} GROUP BY queue, {number}, outcome""",
             *([float(since)] if before is None else [float(since), float(before)]),
         )
         found: Span = {}
