@@ -63,7 +63,8 @@ def installed(folder: Path, database: str, model: str, args: argparse.Namespace)
     config.write_text(
         f'[worker]\nconcurrency = {args.concurrency}\n[environments]\nbench = "{database}"\n'
         f'[models.gemini]\nkey = "bench"\nbase_url = "{model}"\n'
-        "[gates.gemini]\nrate = 500\nmax_rate = 1000\n",
+        # One key uploads for a whole company here.
+        "[server]\nrate = 0\n[gates.gemini]\nrate = 500\nmax_rate = 1000\n",
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "tabellion", "--config", str(config), "up", "--port", "0", "--json"]

@@ -47,6 +47,7 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
         "the address that browsers use, e.g. `https://docs.example.com`, where a proxy stands before",
     ),
     "server.upload_bytes": (int, "bytes that one uploaded file may have (100000000)"),
+    "server.rate": ((int, float), "requests a second that one key or person may make; 0: as many as they like (200)"),
     "server.allow": (list, "networks of your own that URLs may lead to, as CIDR, e.g. `10.0.0.0/8`"),
     "log.level": (str, "debug, info, warning or error (info)"),
     "log.json": (bool, "one JSON object per line instead of text (false)"),
@@ -67,6 +68,7 @@ VARIABLES: dict[str, str] = {
     "TABELLION_PORT": "server.port",
     "TABELLION_PUBLIC_URL": "server.public_url",
     "TABELLION_UPLOAD_BYTES": "server.upload_bytes",
+    "TABELLION_RATE": "server.rate",
     "TABELLION_ALLOW": "server.allow",
     "TABELLION_LOG_LEVEL": "log.level",
     "LOG_LEVEL": "log.level",
@@ -101,6 +103,7 @@ class Config:
     port: int = 8080
     public_url: str = ""  #: where browsers find it; empty: where it listens
     upload_bytes: int = 100_000_000
+    rate: float = 200.0  #: requests a second of one key or person
     allow: tuple[str, ...] = ()  #: networks that URLs of users may lead to, as CIDR
 
 
@@ -122,6 +125,8 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
     for key in ("worker.concurrency", "worker.processes", "server.upload_bytes"):
         if settings.get(key, 1) < 1:
             raise ConfigurationError(f"{key}: {settings[key]} must be at least 1")
+    if not settings.get("server.rate", 0) >= 0:
+        raise ConfigurationError(f"server.rate: {settings['server.rate']} must be 0 or more")
     if not 0 <= settings.get("server.port", 0) <= 65535:
         raise ConfigurationError(
             f"server.port: {settings['server.port']} is no port; there are 1 to 65535, 0 picks one"
@@ -147,6 +152,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         port=settings.get("server.port", Config.port),
         public_url=_origin(settings.get("server.public_url", "")),
         upload_bytes=settings.get("server.upload_bytes", Config.upload_bytes),
+        rate=float(settings.get("server.rate", Config.rate)),
         allow=_networks(settings.get("server.allow", [])),
     )
 

@@ -41,6 +41,7 @@ from tabellion.web.auth import Door
 from tabellion.web.headers import Envelope
 from tabellion.web.limits import Limits
 from tabellion.web.office import Office
+from tabellion.web.pace import Pace
 from tabellion.web.pages import dashboard as dashboard_page
 from tabellion.web.pages import documents as documents_page
 from tabellion.web.pages import door, people, static
@@ -101,7 +102,7 @@ def make_app(
         raise ConfigurationError("each environment of the application needs a name of its own")
     if len({office.store.url for office in offices}) < len(offices):
         raise ConfigurationError("two environments of the application are one database: their keys would open both")
-    return _assembled(config, offices, limits or Limits(upload_bytes=config.upload_bytes))
+    return _assembled(config, offices, limits or Limits(upload_bytes=config.upload_bytes, rate=config.rate))
 
 
 def settings_of(config: Config, blobs: Blobs, lake: Lake) -> Settings:
@@ -156,6 +157,7 @@ def _assembled(config: Config, offices: Sequence[Office], limits: Limits) -> Fas
     app.state.rules = Rules.of(config.allow)
     app.state.door = Door({office.name: office for office in offices})
     app.state.streams = Streams(limits)
+    app.state.pace = Pace(limits)
     app.state.pictures = Pictures(config.data / "pictures")
     app.state.cursor_key = cursors.installation_key(config.data)
     app.state.lake_looks = {}

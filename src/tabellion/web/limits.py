@@ -30,6 +30,8 @@ class Limits:
     streams: int = 200  #: event streams in this process
     streams_per_key: int = 20
     fetch_seconds: float = 60.0
+    rate: float = 200.0  #: requests a second of one key or person; 0: as many as they like
+    burst: float = 2.0  #: seconds' worth of them that may come at once
 
     @property
     def request_bytes(self) -> int:

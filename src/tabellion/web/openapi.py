@@ -35,7 +35,7 @@ SAID = {
     507: "The disk is full.",
 }
 ALWAYS = (405, 406, 422, 431, 500, 503, 507)
-WITH_KEY = (401, 403)
+WITH_KEY = (401, 403, 429)
 WITH_BODY = (400, 408, 413, 415)
 CLASHES = {("POST", "/api/documents"), ("POST", "/api/documents/{id}/reprocess"), ("DELETE", "/api/documents/{id}")}
 REVIEWED = "/api/review/items/{id}/"

@@ -71,6 +71,7 @@ CODES: dict[str, str] = {
     "review_gated": "the review item cannot be approved as it is",
     "file_gone": "the document's file is not kept any more",
     "range_unsatisfiable": "the file has no such bytes",
+    "too_many_requests": "one key or person asks more often than it may",
     "too_many_streams": "too many event streams are open",
     "queue_unusable": "the table of a queue is not as the queue is declared",
     "database_unreachable": "the database does not answer",

@@ -34,6 +34,7 @@ class Guarded(APIRoute):
             if role is not None:
                 office, holder = await request.app.state.door.enter(request, role)
                 request.state.office, request.state.holder = office, holder
+                request.app.state.pace.check(holder.id)
             else:
                 csrf.check_visit(request)
             check_accept(request.headers.get("accept", ""), produced)

@@ -1,0 +1,43 @@
+"""How often one key or person may ask: a bucket that fills by the second, and a few at once."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from tabellion.web.limits import Limits
+from tabellion.web.problems import Problem
+
+MOST = 10_000  #: askers that are remembered; who has not asked for long has a full bucket anyway
+
+
+class Pace:
+    """The askers of this process; each process counts its own."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = limits.rate, max(1.0, limits.rate * limits.burst), clock
+        self._left: dict[str, tuple[float, float]] = {}  #: by asker: requests left at a time
+
+    def check(self, holder: str) -> None:
+        """Counts one request; refuses one too many, with when to come again."""
+        if not self._rate:
+            return
+        now = self._clock()
+        left, at = self._left.get(holder, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        if left < 1:
+            seconds = math.ceil((1 - left) / self._rate)
+            raise Problem(
+                429, "too_many_requests", f"more than {self._rate:g} requests a second", limit=self._rate,
+                fix="ask less often, or wait for the end with ?wait= or events", headers={"Retry-After": str(seconds)},
+            )  # fmt: skip
+        if len(self._left) >= MOST and holder not in self._left:
+            self._forget(now)
+        self._left[holder] = (left - 1, now)
+
+    def _forget(self, now: float) -> None:
+        kept = {
+            one: (left, at) for one, (left, at) in self._left.items() if left + (now - at) * self._rate < self._burst
+        }
+        self._left = kept if len(kept) < MOST else {}
