@@ -149,8 +149,10 @@ async def test_an_ending_brings_statements_whatever_it_is(place: Store, outcome:
     await place.end(Settlement(job, outcome, after=after, also=also, guard=asked))
     assert await outcomes(place) == [outcome]
     assert await noted(place) == ([(0, "own")] if outcome == "done" else []) + [(1, outcome)]
-    with pytest.raises(LeaseLost):
-        await place.end(Settlement(job, "failed", error="x", also=also))
+    for again in (outcome, "failed"):
+        with pytest.raises(LeaseLost):
+            await place.end(Settlement(job, again, error="x", also=also))
+    assert len(await noted(place)) == (2 if outcome == "done" else 1)
 
 
 @asynchronous

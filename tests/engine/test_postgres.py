@@ -177,6 +177,25 @@ async def test_moves_may_not_read_tables_whole(pg_store: Store) -> None:
 
 
 @asynchronous
+async def test_a_connection_is_turned_rather_than_made_anew(emptied: Emptied) -> None:
+    """Where no more are allowed, moves and questions take turns on the one there is, each planned in its own way."""
+    store = Store(emptied("postgresql"), connections=1)
+    try:
+        await store.open()
+        database = store.database
+        assert isinstance(database, PostgreSQL)
+        seen = set()
+        for pinned in (True, False, True, False):
+            async with database.connection(pinned=pinned) as connection:
+                seen.add(await connection.fetchval("SELECT pg_backend_pid()"))
+                for setting in ("enable_seqscan", "enable_sort", "enable_bitmapscan"):
+                    assert await connection.fetchval(f"SHOW {setting}") == ("off" if pinned else "on")
+        assert len(seen) == 1
+    finally:
+        await store.close()
+
+
+@asynchronous
 async def test_every_call_has_a_deadline(emptied: Emptied) -> None:
     """A statement that does not come back is given up, and the connection with it; the next call works."""
     store = Store(emptied("postgresql"), deadline=0.3)

@@ -32,6 +32,10 @@ Connection = Any  # asyncpg's connection, or the proxy its pools hand out
 #: A queue's table changes faster than its statistics: left to its guesses, the planner reads and sorts the whole
 #: backlog for one claim. Every move is written to walk an index in order and look rows up by key: only that is allowed.
 _PINNED = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off", "jit": "off"}
+_TURN = {
+    on: "; ".join(f"SET {setting} = {'off' if on else 'on'}" for setting in _PINNED if on or setting != "jit")
+    for on in (True, False)
+}
 _PIN = "; ".join(
     [f"SET LOCAL {setting} = {value}" for setting, value in _PINNED.items()] + ["SET LOCAL lock_timeout = '2s'"]
 )
@@ -89,11 +93,16 @@ class PostgreSQL:
         async with self._free:
             connection: Connection = None
             self._used += 1
-            if not idle and other and self._used + len(other) > self._most:
-                other.pop().terminate()
             try:
                 async with asyncio.timeout(self.deadline):
-                    connection = idle.pop() if idle else await self._connect(pinned)
+                    if idle:
+                        connection = idle.pop()
+                    elif other and self._used + len(other) > self._most:
+                        connection = other.pop()
+                        if not self.pooled:
+                            await connection.execute(_TURN[pinned])  # a new one would take a hundred times as long
+                    else:
+                        connection = await self._connect(pinned)
                     yield connection
             except BaseException as error:
                 sound = isinstance(error, asyncpg.PostgresError) and not isinstance(error, GONE)

@@ -317,7 +317,10 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         if unknown:
             raise ValueRefused(_no_column(unknown[0], bound))
         answer = await self.database.settle(bound, batch)
-        missing = [one for one in batch if one.job.text_key not in answer and not one.expired_only]
+        # What brings statements is ended by others too, in the same words: only the first of them was written.
+        missing = [
+            one for one in batch if one.job.text_key not in answer and not (one.expired_only or one.also or one.guard)
+        ]
         if missing:
             answer |= await self._already(bound, missing)
         return [Verdict(one.job, answer.get(one.job.text_key)) for one in batch]  # type: ignore[arg-type]

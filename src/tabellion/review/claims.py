@@ -51,26 +51,30 @@ async def claim_next(store: Store, person: Person, type: str | None = None, afte
     return None
 
 
-async def claim(store: Store, id: str, person: Person, *, takeover: bool = False) -> None:  # noqa: A002
-    """Claims one item. Who has it keeps it, for longer; `takeover`: an operator takes it from whoever has it."""
+async def claim(store: Store, id: str, person: Person, *, takeover: bool = False) -> bool:  # noqa: A002
+    """Claims one item, and whether that is new: who has it keeps it, for longer.
+
+    `takeover`: an operator takes it from whoever has it.
+    """
     await sweep(store)
     if takeover and not person.operates:
         raise NotAllowed
-    where, values = ("1 = 1", {}) if takeover else _terms(store, person, None)
+    where, values = (_READ.format(type=""), {}) if takeover else _terms(store, person, None)
     terms = Terms(where, values, only=id, early=True, also=lambda job: [_told(store, "claimed", person, job)])
     for tries_left in range(RACES, -1, -1):
         if await store.claim(review_queue(), 1, person.name, terms=terms):
-            return
+            return True
         item = await items.row(store, id)
         if item["holder"] == person.name:
             await renew(store, id, person)
-            return
+            return False
         if item["holder"] is not None and takeover:
             await _taken(store, item, person)
-        elif not tries_left or _refused(item, person):
-            raise _refused(item, person) or Held(item["holder"] or "somebody", item["lease_until"])
-        else:
+        elif refusal := _refused(item, person, takeover=takeover):
+            raise refusal
+        elif tries_left:
             await asyncio.sleep(0.01)  # its row was locked for a moment, or it has just been given back
+    raise Held(item["holder"] or "somebody", item["lease_until"])
 
 
 def _terms(store: Store, person: Person, type: str | None) -> tuple[str, dict[str, Any]]:  # noqa: A002
@@ -84,7 +88,7 @@ def _terms(store: Store, person: Person, type: str | None) -> tuple[str, dict[st
     return f"({mine}){escalated} AND {_READ.format(type=typed)}", values
 
 
-def _refused(item: Mapping[str, Any], person: Person) -> Exception | None:
+def _refused(item: Mapping[str, Any], person: Person, *, takeover: bool) -> Exception | None:
     """Why this person cannot have this item; None: nothing speaks against it."""
     if item["status"] not in OPEN:
         return Closed(item["status"], item["reviewer"])
@@ -94,7 +98,7 @@ def _refused(item: Mapping[str, Any], person: Person) -> Exception | None:
         return Escalated()
     if item["document_status"] != "completed":
         return Underway()
-    theirs = item["assigned_to"] not in (None, person.name)
+    theirs = item["assigned_to"] not in (None, person.name) and not takeover
     if theirs and item["due_at"] >= item["now"] and (item["assigned_at"] or 0) >= item["now"] - KEPT_FOR:
         return Assigned(item["assigned_to"])
     return None
