@@ -49,7 +49,7 @@ def test_no_word_is_left_over() -> None:
         key
         for key in words.WORDS["en"]
         if not re.search(rf"""["'`]{re.escape(key.removesuffix(".one"))}["'`]""", everything)
-        and not key.startswith((*starts, "base.error_", "base.problem_"))
+        and not key.startswith((*starts, "base.error_", "base.problem_", "fields."))
     ]
     assert not unsaid
 
@@ -79,3 +79,16 @@ def test_a_script_gets_the_words_of_its_page_only() -> None:
     """And those of the skeleton."""
     found = words.chosen("fr", ("base", "people"))
     assert {key.partition(".")[0] for key in found} == {"base", "people"}
+
+
+def test_fields_that_come_with_us_have_words() -> None:
+    """Where their type's file gives no title of its own; and no word is for a field that is none."""
+    from tabellion.pipelines.documents.settings import Types
+
+    wanted = set()
+    for one in Types([]).all():
+        wanted.add(f"fields.type.{one.name}")
+        for field in [part for spec in one for part in (spec, *spec.items)]:
+            if field.title == field.name.replace("_", " ").capitalize():
+                wanted.add(f"fields.{field.name}")
+    assert {key for key in words.WORDS["en"] if key.startswith("fields.")} == wanted

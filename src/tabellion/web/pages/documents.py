@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tabellion.pipelines.documents.lookup import STATUSES
 from tabellion.web.api.documents import found
 from tabellion.web.office import Office
-from tabellion.web.pages.page import Page, page
+from tabellion.web.pages.page import Page, page, type_title
 
 router = APIRouter(route_class=Page)
 VERDICTS = ("accept", "warn", "reject")
@@ -28,10 +28,10 @@ async def listing(
     """The list, which its script fills as the address says and keeps up to date."""
     office: Office = request.state.office
     return page(
-        request, "documents.html", statuses=STATUSES, verdicts=VERDICTS, types=_types(office),
+        request, "documents.html", statuses=STATUSES, verdicts=VERDICTS, types=_types(request),
         models=list(office.settings.gates()), limit=request.app.state.limits.upload_bytes,
         chosen={"status": status or "", "type": type or "", "verdict": verdict or "", "q": q or ""},
-        data={"types": _types(office), "upload_bytes": request.app.state.limits.upload_bytes},
+        data={"types": _types(request), "upload_bytes": request.app.state.limits.upload_bytes},
     )  # fmt: skip
 
 
@@ -51,11 +51,12 @@ async def one(request: Request, id: str) -> Response:  # noqa: A002
     return page(
         request, "document.html", also=("documents",), document=document, statuses=STATUSES,
         data={
-            "id": id, "name": document["name"], "fields": fields, "types": _types(office),
+            "id": id, "name": document["name"], "fields": fields, "types": _types(request),
             "models": list(office.settings.gates()),
         },
     )  # fmt: skip
 
 
-def _types(office: Office) -> dict[str, Any]:
-    return {one.name: one.title or one.name for one in office.settings.types.all()}
+def _types(request: Request) -> dict[str, Any]:
+    office: Office = request.state.office
+    return {one.name: type_title(request, one.name, one.title) for one in office.settings.types.all()}

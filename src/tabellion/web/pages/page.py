@@ -63,7 +63,7 @@ def page(request: Request, template: str, *, status: int = 200, also: Iterable[s
     """A template as an answer.
 
     It knows `t` (its words), `static` (addresses of files), `lang`, `theme`, `me`, `nav` and what is given here.
-    Its script finds `data`, and the words of `base`, of the template's own name and of `also`.
+    Its script finds `data`, and the words of `base`, of fields, of the template's own name and of `also`.
     """
     language = language_of(request)
     holder: Holder | None = getattr(request.state, "holder", None)
@@ -74,14 +74,21 @@ def page(request: Request, template: str, *, status: int = 200, also: Iterable[s
     text = _environment().get_template(template).render(
         t=functools.partial(words.say, language), static=static.address, lang=language, theme=theme_of(request),
         languages=words.LANGUAGES, me=me, nav=_nav(request, holder), facts=facts,
-        words=words.chosen(language, ("base", own, *also)), data=context.pop("data", {}), path=request.url.path,
-        **context,
+        words=words.chosen(language, ("base", "fields", own, *also)), path=request.url.path,
+        data=context.pop("data", {}), **context,
     )  # fmt: skip
     headers = {"Content-Security-Policy": PAGE_POLICY, "Content-Language": language, "Vary": "Cookie, Accept-Language"}
     response = Response(text, status, headers, "text/html; charset=utf-8")
     if holder is None and "authorization" not in request.headers:
         csrf.remember(request, response, secret)
     return response
+
+
+def type_title(request: Request, name: str, given: str) -> str:
+    """What a document type is called here: as its file says, in words of ours where it says nothing."""
+    key = f"fields.type.{name}"
+    plain = not given or given == name.replace("_", " ").capitalize()
+    return words.WORDS[language_of(request)].get(key, given or name) if plain else given
 
 
 def error_page(request: Request, problem: Problem) -> Response:

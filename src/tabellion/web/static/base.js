@@ -26,6 +26,12 @@ export function t(key, given = {}) {
 /** The words of a key, or something else where there are none. */
 export const tell = (key, otherwise) => (key in words ? words[key] : otherwise);
 
+/** What a field is called: as its type's file says, in words of ours where it says nothing but the name. */
+export function fieldTitle(name, given) {
+  const plain = capital(name.replaceAll("_", " "));
+  return given && given !== plain && given !== name ? given : tell(`fields.${name}`, plain);
+}
+
 const DATE = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 const RELATIVE = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
@@ -303,7 +309,7 @@ export function formDialog(title, fields, yes, work) {
     const made = dialog(title, form);
     made.querySelector(":scope > .dialog-foot")?.remove();
     made.addEventListener("close", () => settle(result));
-    form.querySelector("input:not([type=hidden]), select, textarea")?.focus();
+    form.querySelector("input:not([type=hidden], .unseen), select, textarea")?.focus();
   });
 }
 
@@ -406,7 +412,7 @@ byId("password-button")?.addEventListener("click", async () => {
   byId("me-menu").open = false;
   const input = (name, kind) => el("input", { name, type: "password", autocomplete: kind, maxlength: 1000 });
   const done = await formDialog(t("base.password"), [
-    el("input", { type: "hidden", name: "username", autocomplete: "username", value: me.name }),
+    el("input", { class: "unseen", name: "username", autocomplete: "username", value: me.name, readonly: true, tabindex: "-1", "aria-hidden": "true" }),
     field(t("base.password_current"), input("current", "current-password"), t("base.password_current_hint")),
     field(t("base.password_new"), input("new", "new-password"), t("base.password_new_hint")),
     field(t("base.password_again"), input("again", "new-password")),

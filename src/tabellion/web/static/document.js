@@ -1,6 +1,6 @@
 // One document: its pages, what was read, what is doubtful, who worked on it, and what may be done with it.
 import {
-  ago, api, byId, bytes, capital, confirm, data, duration, el, empty, events, explain, field, flash, formDialog, icon, keys, may, moment, money, notice, number,
+  ago, api, byId, bytes, capital, confirm, data, duration, el, empty, events, explain, field, fieldTitle, flash, formDialog, icon, keys, may, moment, money, notice, number,
   Problem, t, tell, toast,
 } from "./base.js";
 import { confidence, outcome, progress, review, status, verdict } from "./states.js";
@@ -59,12 +59,7 @@ function zoom() {
 
 const spec = (name) => data.fields[shown?.type]?.[name];
 
-function title(name) {
-  const told = spec(name)?.title;
-  if (told && told !== name) return told;
-  const plain = name.replaceAll("_", " ");
-  return plain[0].toUpperCase() + plain.slice(1);
-}
+const title = (name) => fieldTitle(name, spec(name)?.title);
 
 function value(name, one) {
   if (one.state === "absent") return el("span", { class: "muted" }, t("document.absent"));
@@ -84,7 +79,7 @@ function grid(name, list) {
   const numeric = (key) => list.every((row) => row[key] === null || /^-?[\d.,]+$/.test(String(row[key] ?? "")));
   const cell = (tag, key, text) => el(tag, { class: numeric(key) ? "number" : "" }, text);
   return el("div", { class: "table-wrap" }, el("table", { class: "inner" },
-    el("thead", {}, el("tr", {}, columns.map((key) => cell("th", key, titles[key] && titles[key] !== key ? titles[key] : key.replaceAll("_", " "))))),
+    el("thead", {}, el("tr", {}, columns.map((key) => cell("th", key, fieldTitle(key, titles[key]))))),
     el("tbody", {}, list.map((row) => el("tr", {}, columns.map((key) => cell("td", key, row[key] ?? "")))))));
 }
 
