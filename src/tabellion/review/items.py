@@ -17,6 +17,7 @@ from tabellion.review.people import Person
 from tabellion.review.queue import ENDINGS, NAME, OPEN
 
 MOST = 200  #: items in one list
+DONE = "done"  #: for a list: all that are finished, however
 Row = dict[str, Any]
 
 _COLUMNS = (
@@ -31,7 +32,7 @@ _DOCUMENT = ("name", "pages", "model", "sha256", "verdict", "cost", "type_key")
 class Filters:
     """What a list is narrowed by."""
 
-    status: str = "open"  #: one of the statuses, or open: those that wait or are held
+    status: str = "open"  #: one of the statuses; open: those that wait or are held; done: finished ones
     assigned: str | None = None  #: a name; an empty text: nobody
     type: str | None = None
     reason: str | None = None  #: the code of a doubt
@@ -57,7 +58,7 @@ async def listing(
     """
     given = filters or Filters()
     conditions, values = _conditions(given, store.dialect)
-    closed = given.status in ENDINGS
+    closed = given.status in (DONE, *ENDINGS)
     place = sql.epoch("r.finished_at", store.dialect) if closed else "r.priority"
     if cursor is not None:
         after, last = json.loads(cursor)
@@ -83,7 +84,7 @@ def _conditions(given: Filters, dialect: Dialect) -> tuple[list[str], list[Any]]
         values.append(value)
         return f"${len(values)}"
 
-    wanted = OPEN if given.status == "open" else (given.status,)
+    wanted = OPEN if given.status == "open" else ENDINGS if given.status == DONE else (given.status,)
     found = [f"r.status IN ({', '.join(mark(status) for status in wanted)})"]
     if given.assigned == "":
         found.append("r.assigned_to IS NULL")

@@ -44,7 +44,8 @@ from tabellion.web.office import Office
 from tabellion.web.pace import Pace
 from tabellion.web.pages import dashboard as dashboard_page
 from tabellion.web.pages import documents as documents_page
-from tabellion.web.pages import door, people, static
+from tabellion.web.pages import door, numbers, people, queue, static
+from tabellion.web.pages import review as review_page
 from tabellion.web.pages.page import error_page
 from tabellion.web.pictures import Pictures
 from tabellion.web.problems import Problem
@@ -75,6 +76,9 @@ MODULES = (
     people,
     review_numbers,
     dashboard_page,
+    queue,
+    review_page,
+    numbers,
 )
 DESCRIPTION = "Documents in, checked data out. Errors are problems (RFC 9457) with a stable `code`."
 

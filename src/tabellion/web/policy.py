@@ -111,7 +111,11 @@ DOOR_PAGES: Policy = {
     ("GET", "/people"): Role.ADMIN,
 }
 
-REVIEW_PAGES: Policy = {}
+REVIEW_PAGES: Policy = {
+    ("GET", "/queue"): Role.VIEWER,
+    ("GET", "/review/{id}"): Role.VIEWER,
+    ("GET", "/numbers"): Role.OPERATOR,
+}
 
 MONITOR_PAGES: Policy = {
     ("GET", "/dashboard"): Role.VIEWER,

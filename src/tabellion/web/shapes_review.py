@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tabellion.review.queue import STATUSES
 
 Status = Literal["pending", "in_review", "approved", "corrected", "rejected"]
-Asked = Literal["open", "pending", "in_review", "approved", "corrected", "rejected"]
+Asked = Literal["open", "done", "pending", "in_review", "approved", "corrected", "rejected"]
 FieldState = Literal["auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent"]
 assert set(STATUSES) == set(Status.__args__)  # type: ignore[attr-defined]  # noqa: S101
 

@@ -33,12 +33,14 @@ async def shown(desk: Desk, id: str, status: int = 200) -> Response:  # noqa: A0
 async def listing(
     request: Request,
     status: Annotated[
-        shapes_review.Asked, Query(description="Only those that stand there; open: not finished.")
+        shapes_review.Asked, Query(description="Only those that stand there; open: not finished; done: finished.")
     ] = "open",
     assigned: Annotated[Name | None, Query(description="Only those of `me`, of `none`, or of this person.")] = None,
     type: Annotated[Name | None, Query(description="Only documents of this type.")] = None,  # noqa: A002
     reason: Annotated[Name | None, Query(description="Only those with a doubt of this code.")] = None,
     q: Annotated[str | None, Query(min_length=1, max_length=200, description="Only with this in their names.")] = None,
+    overdue: Annotated[bool, Query(description="Only those that should be finished by now.")] = False,
+    escalated: Annotated[bool, Query(description="Only those that wait for an operator.")] = False,
     cursor: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
     limit: Annotated[Whole, Query(ge=1, le=items.MOST, description="Items on one page.")] = 50,
 ) -> Response:
@@ -47,8 +49,11 @@ async def listing(
     await claims.sweep(desk.store)
     await priority.refresh(desk.store)
     named = {NOBODY: "", ME: desk.person.name}.get(assigned or "", assigned)
-    filters = Filters(status, named if assigned else None, type, reason, q)
-    question = {"review": status, "assigned": named, "type": type, "reason": reason, "q": q}
+    filters = Filters(status, named if assigned else None, type, reason, q, overdue, escalated)
+    question = {
+        "review": status, "assigned": named, "type": type, "reason": reason, "q": q, "overdue": overdue or None,
+        "escalated": escalated or None,
+    }  # fmt: skip
     key = request.app.state.cursor_key
     start = cursors.place(key, desk.office.name, question, cursor) if cursor is not None else None
     rows, following = await items.listing(desk.store, filters, start, limit)

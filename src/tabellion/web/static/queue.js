@@ -1,0 +1,231 @@
+// The review queue: what waits, in which order and why; kept up to date by the server's news.
+
+import { api, badge, byId, el, empty, events, explain, icon, keys, me, moment, relative, rowKeys, t, tell, toast } from "./base.js";
+import { countdown, span, urgency } from "./span.js";
+
+const PARTS = ["confidence", "proximity", "complexity", "value"];
+const CHIPS = 3;
+const VIEWS = {
+  open: { status: "open" },
+  mine: { status: "open", assigned: "me" },
+  none: { status: "open", assigned: "none" },
+  escalated: { status: "open", escalated: "true" },
+  overdue: { status: "open", overdue: "true" },
+  done: { status: "done" },
+};
+const COUNTED = { open: ({ pending, in_review }) => pending + in_review, mine: ({ mine }) => mine, escalated: ({ escalated }) => escalated, overdue: ({ overdue }) => overdue };
+const ENDED = { approved: ["good", "check"], corrected: ["human", "pencil"], rejected: ["bad", "cross"] };
+
+const rows = byId("rows");
+const why = byId("why");
+let view = "open";
+let items = [];
+let next = null;
+let asked = 0;
+let timer = 0;
+let skew = 0;
+
+// Asking.
+
+const question = (cursor) => {
+  const given = { ...VIEWS[view], type: byId("type").value, reason: byId("reason").value, q: byId("q").value.trim(), limit: "50", cursor };
+  return new URLSearchParams(Object.entries(given).filter(([, value]) => value));
+};
+
+async function load({ more = false } = {}) {
+  const ours = ++asked;
+  try {
+    const { data } = await api("GET", `/api/review/items?${question(more ? next : null)}`);
+    if (ours !== asked) return;
+    items = more ? [...items, ...data.items] : data.items;
+    next = data.next;
+    const known = data.items.find((item) => typeof item.sla_left === "number" && item.due_at);
+    if (known) skew = Date.parse(known.due_at) - 1000 * known.sla_left - Date.now();
+    counted(data.counts);
+    show();
+  } catch (error) {
+    if (ours === asked) toast(explain(error), "bad");
+  }
+}
+
+const soon = (pause = 300) => {
+  clearTimeout(timer);
+  timer = setTimeout(load, pause);
+};
+
+function counted(counts) {
+  for (const button of document.querySelectorAll("[data-view]")) {
+    const count = COUNTED[button.dataset.view]?.(counts);
+    button.querySelector("b").textContent = count ?? "";
+    button.classList.toggle("alarm", button.dataset.view === "overdue" && count > 0);
+  }
+  byId("done-today").hidden = !counts.done_today;
+  byId("done-today").replaceChildren(icon("check"), t("queue.done_today", { n: counts.done_today }));
+}
+
+// Showing. Rows that are there already stay, so that the one in hand keeps the focus.
+
+function show() {
+  const before = new Map([...rows.querySelectorAll("tr[data-row]")].map((row) => [row.dataset.row, row]));
+  const focused = document.activeElement?.closest?.("tr[data-row]")?.dataset.row;
+  const made = items.map((item) => {
+    const sign = JSON.stringify(item, (key, value) => (key === "sla_left" ? undefined : value));
+    const old = before.get(item.id);
+    if (old && old.dataset.sign === sign) return old;
+    const row = line(item);
+    row.dataset.sign = sign;
+    if (old?.classList.contains("here")) row.classList.add("here");
+    return row;
+  });
+  const same = made.length === rows.children.length && made.every((row, at) => row === rows.children[at]);
+  if (!same) {
+    rows.replaceChildren(...made);
+    if (focused) rows.querySelector(`tr[data-row="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
+  }
+  byId("due-head").textContent = t(view === "done" ? "queue.ended" : "queue.due");
+  byId("pager").hidden = !next;
+  const filtered = view !== "open" || byId("type").value || byId("reason").value || byId("q").value;
+  const clear = el("button", { type: "button", onclick: cleared }, t("queue.clear"));
+  byId("none").hidden = items.length > 0;
+  byId("none").replaceChildren(filtered ? empty("search", t("queue.empty_filtered"), t("queue.empty_filtered_note"), clear) : empty("check", t("queue.empty"), t("queue.empty_note")));
+  tick();
+}
+
+function line(item) {
+  const link = el("a", { href: item.url, class: "name" }, item.name);
+  const under = [item.type, t("queue.pages", { n: item.pages ?? 1 }), relative((Date.parse(item.created_at) - Date.now() - skew) / 1000)];
+  return el("tr", { "data-row": item.id },
+    el("td", { class: "document" }, link, el("div", { class: "muted small" }, under.filter(Boolean).join(" · "))),
+    el("td", {}, score(item)),
+    el("td", {}, reasons(item)),
+    el("td", { class: "nowrap" }, due(item)),
+    el("td", {}, who(item)));
+}
+
+const share = (part) => (part ? part.points ?? part.value * part.weight : 0);
+
+function score(item) {
+  const most = Math.max(...items.map((one) => one.priority), 0.2); // the longest bar is the most urgent one's
+  const bars = PARTS.map((name) => el("i", { class: `part-${name}`, style: { width: `${(100 * share(item.parts?.[name])) / most}%` } }));
+  return el("button", { type: "button", class: "score quiet", title: t("queue.why_here"), "aria-label": `${t("queue.priority")} ${points(item.priority)}. ${t("queue.why_here")}`, "aria-haspopup": "dialog", onclick: (event) => explained(item, event.currentTarget) },
+    el("b", {}, points(item.priority)), el("span", { class: "parts" }, bars));
+}
+
+const points = (value) => Math.round(100 * value);
+
+function reasons(item) {
+  const shown = item.reasons.slice(0, CHIPS).map((reason) => {
+    const of = reason.fields?.length ? ` ${reason.fields.slice(0, 2).join(", ")}` : "";
+    return el("span", { class: `chip reason-${reason.code}`, title: reason.message }, el("b", {}, tell(`queue.reason.${reason.code}`, reason.code)), of);
+  });
+  const rest = item.reasons.slice(CHIPS);
+  if (rest.length) shown.push(el("span", { class: "chip", title: rest.map((reason) => reason.message).join("\n") }, t("queue.more", { n: rest.length })));
+  if (item.escalated) shown.unshift(el("span", { class: "chip escalated", title: t("queue.escalated", { who: item.escalated.by, why: item.escalated.why }) }, icon("warn"), t("queue.view.escalated")));
+  return el("div", { class: "chips" }, shown);
+}
+
+function due(item) {
+  if (item.finished_at) return el("span", { class: "muted" }, moment(item.finished_at));
+  if (item.postponed_until && Date.parse(item.postponed_until) > Date.now() + skew) return el("span", { class: "badge idle" }, icon("pause"), t("queue.postponed", { when: relative((Date.parse(item.postponed_until) - Date.now() - skew) / 1000) }));
+  return el("span", { class: "badge", "data-due": item.due_at, title: moment(item.due_at) }, icon("clock"), el("span"));
+}
+
+function who(item) {
+  if (ENDED[item.status]) {
+    const [kind, drawing] = ENDED[item.status];
+    return el("div", {}, badge(kind, drawing, t(`queue.status.${item.status}`), item.reason), " ", el("span", { class: "muted" }, item.reviewer || ""));
+  }
+  if (item.holder) {
+    const mine = item.holder === me.name;
+    return el("div", {}, badge(mine ? "info" : "human", "person", mine ? t("queue.you_hold") : t("queue.holds", { who: item.holder })), el("div", { class: "muted small", "data-lease": item.lease_until }));
+  }
+  return el("span", { class: item.assigned_to ? "" : "muted" }, item.assigned_to === me.name ? t("queue.you") : item.assigned_to || t("queue.nobody"));
+}
+
+function tick() {
+  const now = Date.now() + skew;
+  for (const node of rows.querySelectorAll("[data-due]")) {
+    const left = (Date.parse(node.dataset.due) - now) / 1000;
+    node.className = `badge ${{ bad: "bad", warn: "warn", calm: "idle" }[urgency(left)]}`;
+    said(node.lastChild, left < 0 ? t("queue.late", { time: span(left) }) : t("queue.in", { time: span(left) }));
+  }
+  for (const node of rows.querySelectorAll("[data-lease]")) said(node, t("queue.lease", { time: countdown((Date.parse(node.dataset.lease) - now) / 1000) }));
+}
+
+const said = (node, text) => {
+  if (node.textContent !== text) node.textContent = text;
+};
+
+// Why is this first?
+
+function explained(item, button) {
+  const lines = PARTS.map((name) => {
+    const part = item.parts?.[name] || { value: 0, weight: 0, points: 0 };
+    return [
+      el("dt", {}, el("i", { class: `dot part-${name}` }), t(`queue.part.${name}`), el("small", { class: "muted" }, t("queue.part_note", { weight: `${Math.round(100 * part.weight)} %`, value: part.value.toFixed(2) }))),
+      el("dd", {}, el("span", { class: "bar" }, el("i", { class: `part-${name}`, style: { width: `${Math.min(100, (100 * share(part)) / (part.weight || 1))}%` } })), el("b", {}, (100 * share(part)).toFixed(1))),
+    ];
+  });
+  const place = items.indexOf(item) + 1;
+  why.replaceChildren(
+    el("h2", {}, place > 1 ? t("queue.why_place", { place }) : t("queue.why_first")),
+    el("dl", {}, lines, el("dt", { class: "all" }, item.name), el("dd", { class: "all" }, el("b", {}, t("queue.points", { points: (100 * item.priority).toFixed(1) })))),
+  );
+  why.showPopover();
+  const edge = button.getBoundingClientRect();
+  const { width, height } = why.getBoundingClientRect();
+  why.style.left = `${Math.max(8, Math.min(edge.left, innerWidth - width - 8))}px`;
+  why.style.top = `${edge.bottom + 6 + height > innerHeight ? Math.max(8, edge.top - height - 6) : edge.bottom + 6}px`;
+}
+
+// Doing.
+
+async function claim() {
+  const button = byId("claim");
+  if (!button || button.getAttribute("aria-busy")) return;
+  button.setAttribute("aria-busy", "true");
+  try {
+    const type = byId("type").value;
+    const { status, data } = await api("POST", "/api/review/claim", type ? { type } : {});
+    if (status === 200 && data) return void location.assign(data.url || `/review/${encodeURIComponent(data.id)}`);
+    toast(t("queue.none_free"), "warn");
+  } catch (error) {
+    toast(explain(error), "bad");
+  }
+  button.removeAttribute("aria-busy");
+}
+
+function choose(name) {
+  view = name;
+  for (const button of document.querySelectorAll("[data-view]")) button.setAttribute("aria-pressed", String(button.dataset.view === name));
+  load();
+}
+
+function cleared() {
+  for (const id of ["type", "reason", "q"]) byId(id).value = "";
+  choose("open");
+}
+
+byId("claim")?.addEventListener("click", claim);
+byId("more").addEventListener("click", () => load({ more: true }));
+byId("q").addEventListener("input", () => soon(200));
+for (const id of ["type", "reason"]) byId(id).addEventListener("change", () => load());
+for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => choose(button.dataset.view));
+
+rowKeys(rows);
+keys([
+  { key: "c", does: t("queue.key_claim"), run: claim },
+  { key: "w", does: t("queue.key_why"), run: () => rows.querySelector("tr.here .score, tr .score")?.click() },
+  { key: "/", does: t("queue.key_search"), run: () => byId("q").focus() },
+  { key: "1", shown: "1…6", does: t("queue.key_views"), run: () => choose("open") },
+  ...Object.keys(VIEWS).slice(1).map((name, at) => ({ key: String(at + 2), run: () => choose(name) })),
+]);
+byId("q").addEventListener("keydown", (event) => event.key === "Escape" && event.target.blur());
+setInterval(tick, 1000);
+load();
+events("/api/review/events", {
+  review: (told) => {
+    if (told?.counts) counted(told.counts);
+    soon();
+  },
+});

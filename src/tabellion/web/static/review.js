@@ -1,0 +1,365 @@
+// The review screen: one document at a time, everything about it wired together.
+
+import { byId, data, keys, may, me, t, toast } from "./base.js";
+import { ACTS } from "./review_acts.js";
+import { Bar } from "./review_bar.js";
+import { Check } from "./review_check.js";
+import { Drafts } from "./review_draft.js";
+import { Form } from "./review_fields.js";
+import { Filling } from "./review_filling.js";
+import { Find } from "./review_find.js";
+import { History } from "./review_history.js";
+import { isTable, Item, same, textOf } from "./review_item.js";
+import { listen, sheet } from "./review_keys.js";
+import { Lease } from "./review_lease.js";
+import { get, isAway, Knock, post, putDraft } from "./review_net.js";
+import { Pages } from "./review_page.js";
+import { Ahead } from "./review_prefetch.js";
+import { Rail } from "./review_rail.js";
+import { Reasons } from "./review_reasons.js";
+import { filled } from "./review_table.js";
+import { Verbs } from "./review_verbs.js";
+import { Words } from "./review_words.js";
+
+class Desk {
+  constructor() {
+    this.pages = new Pages(byId("zone"));
+    this.form = new Form(byId("fields"));
+    this.reasons = new Reasons(byId("reasons"));
+    this.rail = new Rail(byId("rail"));
+    this.find = new Find(byId("findbar"), this.pages);
+    this.history = new History(byId("drawer"));
+    this.bar = new Bar();
+    this.verbs = new Verbs(this);
+    this.filling = new Filling(this);
+    this.drafts = new Drafts(me.name, putDraft);
+    this.ahead = new Ahead(byId("zone"), me.name);
+    this.lease = new Lease({ renew: () => this.renew(), tick: () => this.bar.tick(), lost: () => this.loseClaim(null) });
+    this.check = new Check({ came: (...told) => this.checked(...told), failed: (error) => isAway(error) && this.knock.begin() });
+    this.knock = new Knock({ away: () => this.reach(false), back: () => this.reach(true) });
+    this.marks = "";
+    this.connect();
+  }
+
+  connect() {
+    const { form, pages, rail } = this;
+    form.addEventListener("focus", ({ detail }) => this.focused(detail.name));
+    form.addEventListener("typed", ({ detail }) => this.typed(detail));
+    form.addEventListener("take", ({ detail }) => this.filling.taken(detail.which));
+    this.reasons.addEventListener("go", ({ detail }) => form.focusRow(detail.name));
+    pages.addEventListener("box", ({ detail }) => detail.name && form.focusRow(detail.name));
+    pages.addEventListener("drawn", ({ detail }) => this.filling.drawn(detail));
+    pages.addEventListener("word", ({ detail }) => this.filling.word(detail));
+    pages.addEventListener("page", ({ detail }) => rail.here(detail.page));
+    pages.addEventListener("zoom", ({ detail }) => (byId("zoom").textContent = `${Math.round(100 * detail.zoom)} %`));
+    rail.addEventListener("page", ({ detail }) => pages.turnTo(detail.page));
+    this.find.addEventListener("take", ({ detail }) => this.filling.fill(detail));
+    this.find.addEventListener("closed", () => form.focusRow(form.current || this.item.names[0]));
+    document.addEventListener("click", (event) => {
+      const verb = event.target.closest?.("[data-verb]")?.dataset.verb;
+      if (verb) this.run(verb);
+    });
+    addEventListener("popstate", ({ state }) => (state?.item ? this.load(state.item) : location.reload()));
+    addEventListener("pagehide", () => this.drafts.flush());
+    addEventListener("online", () => this.bar.offline && this.knock.begin());
+    listen(this);
+    keys(sheet());
+  }
+
+  // Opening.
+
+  async load(id) {
+    try {
+      this.open(await get(id));
+    } catch (error) {
+      if (!isAway(error)) throw error;
+      this.knock.begin();
+      setTimeout(() => this.load(id), 2000);
+    }
+  }
+
+  open(whole, { push = false, item = new Item(whole) } = {}) {
+    this.check.stop();
+    this.find.close();
+    byId("desk").hidden = false;
+    byId("nothing").hidden = true;
+    this.item = item;
+    this.marks = "";
+    this.before = null;
+    this.lost = null;
+    this.savedAt = null;
+    this.words = new Words(whole.document.id);
+    this.lease.clock(whole);
+    this.lease.begin();
+    this.lease.hold(whole.claim?.mine ? whole.claim.until : null);
+    if (this.mine && !item.dirty) this.recall();
+    if (push) history.pushState({ item: item.id }, "", `/review/${encodeURIComponent(item.id)}`);
+    else history.replaceState({ item: item.id }, "", `/review/${encodeURIComponent(item.id)}`);
+    document.title = `${whole.name} · tabellion`;
+    this.pages.show(whole.document.id, whole.document.pages || []);
+    this.rail.show(whole.document.id, whole.document.pages || [], whole.previous);
+    this.form.show(item, () => this.mine || Boolean(this.lost));
+    this.reasons.show(item);
+    this.bar.show(this);
+    this.mark();
+    item.onchange ||= ({ detail }) => this.changed(item, detail.names);
+    item.addEventListener("change", item.onchange);
+    this.form.focusRow(item.next(null) || item.names[0]);
+    if (this.history.open) this.history.toggle(true, item.id);
+    if (item.dirty) this.check.soon(item);
+    if (this.mine) this.lookAhead();
+  }
+
+  get mine() {
+    return Boolean(this.item?.whole.claim?.mine) && !this.lost;
+  }
+
+  // Mine, or about to be.
+  get ours() {
+    return this.mine || Boolean(this.lost?.coming);
+  }
+
+  // What was typed before: from this browser, or from the server when it was another one.
+  recall() {
+    const draft = this.drafts.find(this.item.whole);
+    if (!draft || !Object.keys(draft.edits || {}).length) return;
+    this.item.restore(draft);
+    toast(t("review.draft_back", { n: this.item.edits.size }), "", 4);
+    if (this.item.conflicts().length) this.verbs.run(() => this.verbs.merge());
+  }
+
+  lookAhead() {
+    const current = this.item.id;
+    const look = () => this.item?.id === current && this.ahead.look(current).then((whole) => this.item?.id === current && this.rail.coming(whole), () => this.rail.coming(null));
+    (window.requestIdleCallback || setTimeout)(look);
+  }
+
+  nothing() {
+    this.item = null;
+    this.lease.hold(null);
+    byId("desk").hidden = true;
+    byId("nothing").hidden = false;
+    history.pushState({}, "", "/queue");
+    document.title = `${t("review.nothing_waits")} · tabellion`;
+    byId("nothing").querySelector("button, a").focus();
+  }
+
+  async refresh() {
+    const edits = this.item.draft();
+    const whole = await get(this.item.id);
+    this.open(whole);
+    if (!this.mine && Object.keys(edits.edits).length) this.drafts.store(whole.id, { ...edits, at: new Date().toISOString() });
+  }
+
+  // The claim.
+
+  // The item that is shown is this person's now; nothing moves on the screen.
+  claimed(whole) {
+    const { item } = this;
+    if (!same(item.names, whole.fields.map((field) => field.name))) return this.open(whole);
+    this.lost = null;
+    this.lease.clock(whole);
+    this.lease.begin();
+    this.lease.hold(whole.claim?.mine ? whole.claim.until : null);
+    item.accept(whole);
+    if (!item.dirty) this.recall();
+    else if (item.conflicts().length) this.verbs.run(() => this.verbs.merge());
+    this.form.update(item.names);
+    this.bar.show(this);
+    if (this.history.open) this.history.load();
+    this.lookAhead();
+  }
+
+  // The next document is shown before the server has said yes to this one, so that nobody waits for it.
+  foresee() {
+    const { whole } = this.ahead;
+    if (!whole || whole.id === this.item.id || this.check.pending || this.item.broken.length) return false;
+    this.open(whole, { push: true });
+    this.lost = { coming: true };
+    this.form.update(this.item.names);
+    this.bar.update();
+    return true;
+  }
+
+  async renew() {
+    try {
+      return (await post(this.item.id, "renew")).until;
+    } catch (error) {
+      if (isAway(error)) this.knock.begin();
+      else if (this.mine) await this.loseClaim(error.problem?.holder ?? null);
+      return null;
+    }
+  }
+
+  async loseClaim(holder) {
+    if (!this.mine) return;
+    this.lost = { holder };
+    this.lease.hold(null);
+    this.drafts.waiting = null;
+    this.drafts.keep(this.item, { here: true });
+    this.bar.update();
+    this.form.update(this.item.names);
+    try {
+      const whole = await get(this.item.id);
+      if (!["pending", "in_review"].includes(whole.status)) return void this.open(whole);
+      if (whole.claim?.mine) return void this.claimed(whole);
+      this.item.whole.claim = whole.claim;
+      this.lost.holder = whole.claim?.holder ?? null;
+      this.bar.update();
+    } catch (error) {
+      if (isAway(error)) this.knock.begin();
+    }
+  }
+
+  async reach(there) {
+    this.bar.offline = !there;
+    if (this.item) this.bar.banner();
+    if (!there || !this.item) return;
+    toast(t("review.back"), "good", 2.5);
+    this.pages.reload();
+    if (this.lease.until !== null) await this.lease.ask();
+    await this.drafts.flush();
+    this.check.soon(this.item);
+  }
+
+  // Changes.
+
+  changed(item, names) {
+    if (item !== this.item) return;
+    this.form.update(names);
+    if (this.mine || this.lost) this.drafts.keep(item, { here: !this.mine });
+    this.check.soon(item);
+    this.later();
+  }
+
+  // What is drawn anew once a frame at most, after the key press has been answered.
+  later() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = null;
+      if (!this.item) return;
+      this.reasons.update();
+      this.bar.update();
+      this.mark();
+    });
+  }
+
+  mark() {
+    const { item } = this;
+    const marks = item.names.map((name) => ({ name, place: item.place(name), state: item.state(name) })).filter((one) => one.place).map(({ name, place, state }) => ({ name, state: `state-${state}`, page: place.page, box: place.box, label: item.fields.get(name).label || name }));
+    const sign = JSON.stringify([item.id, marks]);
+    if (sign === this.marks) return;
+    this.marks = sign;
+    this.pages.draw(marks);
+  }
+
+  checked(item, told, sent) {
+    if (item !== this.item) return;
+    item.issues = told.issues;
+    for (const [name, verdict] of Object.entries(told.fields || {})) if (same(sent[name], item.value(name))) item.checked[name] = verdict;
+    for (const name of item.edits.keys()) if (name !== this.form.current) this.settleText(name);
+    this.form.update(item.names);
+    this.later();
+  }
+
+  typed({ name, value, cell }) {
+    if (!this.mine && !this.lost) return;
+    this.item.type(name, value, cell || "text");
+  }
+
+  focused(name) {
+    if (this.before && this.before !== name) this.settleText(this.before);
+    this.before = name;
+    this.pages.focus(name, this.item.place(name));
+    this.reasons.about(name);
+  }
+
+  // Once a field is left, what was typed is shown as it is understood: 14.1.26 becomes 2026-01-14.
+  settleText(name = this.form.current) {
+    const edit = this.item?.edits.get(name);
+    if (edit?.action === "correct" && Array.isArray(edit.value) && filled(edit.value).length < edit.value.length) return this.item.type(name, filled(edit.value));
+    const verdict = this.item?.checked[name];
+    if (edit?.action !== "correct" || !verdict || verdict.error || same(verdict.value, edit.value) || verdict.value === null) return;
+    const field = this.item.fields.get(name);
+    if (!isTable(field) && typeof verdict.value === "object") return;
+    edit.value = isTable(field) ? verdict.value : textOf(verdict.value);
+    const last = this.item.past.findLast((entry) => entry.name === name);
+    if (last?.after) last.after = { ...last.after, value: edit.value };
+    this.form.update([name]);
+    this.drafts.keep(this.item, { here: !this.mine });
+  }
+
+  editable() {
+    if (this.mine || this.lost) return true;
+    if (may("reviewer")) toast(t("review.claim_first"), "warn", 2.5);
+    return false;
+  }
+
+  // Verbs by name: from keys, buttons and banners.
+
+  key(verb, event) {
+    const on = event.target;
+    const button = on.closest?.("button, a, summary, [role=button]");
+    if (verb === "confirm" && (button || on.matches?.("input[type=search]") || (on.matches?.("textarea") && event.shiftKey))) return false;
+    if (verb === "nextField" || verb === "previousField") {
+      const inside = on.closest?.(".slot");
+      if (!inside || on.closest(".cells")) return false;
+      return this.form.step(verb === "nextField" ? 1 : -1);
+    }
+    if (!this.item && !["claim", "escape"].includes(verb)) return false;
+    return this.run(verb);
+  }
+
+  run(verb) {
+    if (verb in ACTS) return ACTS[verb](this);
+    const guarded = { save: 1, approve: 1, reject: 1, postpone: 1, release: 1 };
+    if (guarded[verb] && !this.mine) return void this.editable();
+    return void this.verbs[verb]?.();
+  }
+
+  confirm() {
+    const name = this.form.current;
+    if (!name) return this.form.focusRow(this.item.next(null) || this.item.names[0]);
+    if (!this.editable()) return;
+    this.settleText(name);
+    if (!this.item.confirm(name)) {
+      this.form.flash(name);
+      return;
+    }
+    const next = this.item.next(name);
+    if (next) this.form.focusRow(next);
+    else byId("approve").focus();
+  }
+
+  change(work) {
+    const name = this.form.current;
+    if (!name || !this.editable()) return;
+    work(name);
+  }
+
+  back(step) {
+    if (!this.editable()) return;
+    const name = step === "undo" ? this.item.undo() : this.item.redo();
+    if (name) this.form.focusRow(name);
+  }
+
+  edit() {
+    if (this.form.current && this.editable()) this.form.edit(this.form.current);
+  }
+
+  escape() {
+    if (!byId("findbar").hidden) return this.find.close();
+    if (this.history.open) return void this.history.toggle(false);
+    const inside = document.activeElement?.closest?.(".slot");
+    if (inside && document.activeElement !== inside) return inside.focus();
+    return this.leave();
+  }
+
+  async leave() {
+    if (this.item && (this.mine || this.lost)) await this.drafts.flush();
+    location.assign("/queue");
+  }
+}
+
+const desk = new Desk();
+desk.load(data.item);

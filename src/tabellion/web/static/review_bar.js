@@ -1,0 +1,113 @@
+// The head and the foot of the screen: whose it is, how long yet, which verbs there are now, and what must be said at once.
+
+import { el, me, moment, t, tell } from "./base.js";
+import { icon } from "./review_icons.js";
+import { countdown, span, urgency } from "./span.js";
+
+const $ = (id) => document.getElementById(id);
+
+// A rejection is a code, and maybe words after it.
+export const because = (reason) => {
+  const [code, ...rest] = reason.split(": ");
+  return [tell(`review.because.${code}`, code), ...rest].filter(Boolean).join(": ");
+};
+
+export class Bar {
+  constructor() {
+    this.offline = false;
+    this.note = "";
+  }
+
+  show(desk) {
+    this.desk = desk;
+    const { whole } = desk.item;
+    $("doc-name").textContent = whole.name;
+    $("doc-name").title = whole.name;
+    $("doc-type").textContent = whole.type || whole.document.type || "";
+    const place = whole.position;
+    $("doc-place").hidden = !place?.place;
+    $("doc-place").textContent = place?.place ? t("review.place", { place: place.place, of: place.of }) : "";
+    $("doc-today").textContent = t("review.today", { n: whole.today ?? 0 });
+    $("file-link").href = `/api/documents/${encodeURIComponent(whole.document.id)}/file`;
+    $("instructions").hidden = !whole.instructions;
+    $("instructions-text").textContent = whole.instructions || "";
+    this.update();
+  }
+
+  update() {
+    const { desk } = this;
+    const { whole } = desk.item;
+    const open = whole.status === "pending" || whole.status === "in_review";
+    const mine = desk.ours;
+    for (const node of document.querySelectorAll("[data-when]")) {
+      const when = node.dataset.when;
+      const shown = { mine: mine, open: open && !mine && me.level >= 2, closed: !open && me.level >= 3, operator: open && me.level >= 3 }[when];
+      node.hidden = !shown;
+    }
+    const left = desk.item.names.filter((name) => desk.item.unresolved(name)).length;
+    const broken = desk.item.broken.length;
+    $("left").textContent = left ? t("review.left", { n: left }) : broken ? t("review.left_broken", { n: broken }) : t("review.left_none");
+    $("left").className = left || broken ? "left" : "left none";
+    $("approve").classList.toggle("ready", !left && !broken);
+    $("undo").disabled = !desk.item.past.length || !mine;
+    $("redo").disabled = !desk.item.future.length || !mine;
+    this.saved();
+    this.banner();
+    this.tick();
+  }
+
+  saved() {
+    const { desk } = this;
+    const text = !desk.ours && !desk.lost ? "" : desk.saving ? t("review.saving") : desk.item.dirty ? t("review.draft_kept", { n: desk.item.edits.size }) : desk.savedAt ? t("review.saved") : "";
+    if ($("saved").textContent !== text) $("saved").textContent = text;
+  }
+
+  // Once a second.
+  tick() {
+    const { desk } = this;
+    if (!desk?.item) return;
+    const { whole } = desk.item;
+    const open = whole.status === "pending" || whole.status === "in_review";
+    const left = (Date.parse(whole.due_at) - desk.lease.now()) / 1000;
+    const due = $("due");
+    due.hidden = !open || !whole.due_at;
+    due.className = `fact ${urgency(left)}`;
+    due.title = moment(whole.due_at);
+    const said = left < 0 ? t("review.overdue", { time: span(left) }) : t("review.due", { time: span(left) });
+    if ($("due-text").textContent !== said) $("due-text").textContent = said;
+    const claim = desk.mine ? { holder: me.name, left: desk.lease.left } : whole.claim ? { holder: whole.claim.holder, left: (Date.parse(whole.claim.until) - desk.lease.now()) / 1000 } : null;
+    const holder = $("holder");
+    holder.hidden = !open;
+    holder.className = `fact ${desk.mine ? (claim.left < 60 ? "warn" : "mine") : ""}`;
+    const who = desk.lost?.coming ? "…" : !claim ? t("review.free") : desk.mine ? t("review.yours", { time: countdown(claim.left) }) : t("review.theirs_for", { who: claim.holder, time: countdown(claim.left) });
+    if ($("holder-text").textContent !== who) $("holder-text").textContent = who;
+  }
+
+  // One thing at a time, the gravest first.
+  banner() {
+    const { desk } = this;
+    const { whole } = desk.item;
+    const closed = !["pending", "in_review"].includes(whole.status);
+    const button = (id, words, key, primary = true) => {
+      const made = el("button", { type: "button", class: primary ? "primary" : "" }, words, el("kbd", {}, key));
+      made.addEventListener("click", () => desk.run(id));
+      return made;
+    };
+    let told = null;
+    if (this.offline) told = ["warn", t("review.offline"), []];
+    else if (desk.lost?.coming) told = null;
+    else if (desk.lost && !closed) told = ["bad", desk.lost.holder ? t("review.lost_to", { who: desk.lost.holder }) : t("review.lost"), [button("claim", t("review.claim_again"), "c")]];
+    else if (closed) told = ["calm", t(`review.closed.${whole.status}`, { who: whole.reviewer || "", when: whole.finished_at ? moment(whole.finished_at) : "", why: because(whole.reason || "") }), me.level >= 3 ? [button("reopen", t("review.reopen"), "o", false)] : []];
+    else if (whole.claim && !desk.mine) told = ["warn", t("review.held_by", { who: whole.claim.holder }), me.level >= 3 ? [button("takeover", t("review.take_over"), "c", false)] : []];
+    else if (!desk.mine) told = ["calm", whole.escalated ? t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }) : t("review.not_claimed"), me.level >= 2 ? [button("claim", t("review.claim"), "c")] : []];
+    else if (desk.lease.idle > 420) told = ["warn", t("review.still_there"), []];
+    else if (whole.escalated) told = ["calm", t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }), []];
+    const sign = told ? `${told[0]}|${told[1]}|${told[2].length}` : "";
+    if (sign === this.note) return;
+    this.note = sign;
+    const banner = $("banner");
+    banner.hidden = !told;
+    banner.className = told ? `banner ${told[0]}` : "banner";
+    banner.replaceChildren(...(told ? [icon({ calm: "needs_look", warn: "clock", bad: "rule_failed" }[told[0]]), el("span", {}, told[1]), ...told[2]] : []));
+  }
+}

@@ -1,0 +1,49 @@
+// The rules while somebody types: asked of the server after a short pause, never waited for.
+
+import { api } from "./base.js";
+
+const PAUSE = 220; // milliseconds
+
+export class Check {
+  constructor({ came, failed }) {
+    this.came = came;
+    this.failed = failed;
+    this.timer = null;
+    this.asking = null;
+  }
+
+  // Whether the last word about what was typed is still to come.
+  get pending() {
+    return this.timer !== null || this.asking !== null;
+  }
+
+  soon(item) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.now(item), PAUSE);
+  }
+
+  stop() {
+    clearTimeout(this.timer);
+    this.timer = null;
+    this.asking?.abort();
+    this.asking = null;
+  }
+
+  async now(item) {
+    clearTimeout(this.timer);
+    this.timer = null;
+    this.asking?.abort();
+    const asking = new AbortController();
+    this.asking = asking;
+    const fields = {};
+    for (const [name, edit] of item.edits) if (edit.action !== "confirm") fields[name] = item.value(name);
+    try {
+      const { data } = await api("POST", `/api/review/items/${encodeURIComponent(item.id)}/check`, { fields }, { signal: asking.signal });
+      if (this.asking === asking) this.came(item, data, fields);
+    } catch (error) {
+      if (error.name !== "AbortError") this.failed(error);
+    } finally {
+      if (this.asking === asking) this.asking = null;
+    }
+  }
+}

@@ -1,0 +1,77 @@
+// What is told about the field in hand: why it is in doubt, what else it could be, what people and models said before.
+
+import { el, moment, t } from "./base.js";
+import { isEmpty, isTable, same, textOf } from "./review_item.js";
+
+const MOST = 9;
+
+const shown = (value) => {
+  if (isEmpty(value)) return t("review.nothing");
+  return Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value);
+};
+
+export const candidatesOf = (field) => (field.candidates || []).slice(0, MOST);
+
+export const detailOf = (item, field, editable) => {
+  const parts = [];
+  const { name } = field;
+  const error = item.error(name);
+  if (error) parts.push(el("p", { class: "wrong", role: "alert" }, error));
+  // Seen above, among the reasons; heard here.
+  for (const issue of item.failing(name)) parts.push(el("p", { class: "unseen" }, issue.message));
+  if (item.missing(name) && !error) parts.push(el("p", { class: "wrong" }, t("review.missing")));
+  const read = item.checked[name]?.value;
+  if (!error && item.edits.get(name)?.action === "correct" && !isTable(field) && !isEmpty(read) && textOf(read) !== textOf(item.value(name)))
+    parts.push(el("p", { class: "reads" }, t("review.reads_as"), " ", el("b", {}, textOf(read))));
+  if (field.three_way) parts.push(threeWay(item, field, editable));
+  if (candidatesOf(field).length) parts.push(candidates(item, field, editable));
+  parts.push(evidence(item, field));
+  if (editable) parts.push(verbs(item, field));
+  return parts;
+};
+
+const candidates = (item, field, editable) =>
+  el(
+    "div",
+    { class: "candidates", role: "group", "aria-label": t("review.candidates") },
+    ...candidatesOf(field).map((candidate, at) => {
+      const chosen = same(textOf(candidate.value), textOf(item.value(field.name)));
+      const where = [candidate.from, candidate.page && t("review.on_page", { n: candidate.page })].filter(Boolean).join(" · ");
+      const made = el("button", { type: "button", tabindex: "-1", "data-take": `candidate:${at}`, class: chosen ? "candidate chosen" : "candidate" }, el("kbd", {}, String(at + 1)), el("span", { class: "what" }, shown(candidate.value)), el("span", { class: "where" }, where));
+      made.disabled = !editable;
+      return made;
+    }),
+  );
+
+const threeWay = (item, field, editable) => {
+  const rows = [
+    ["human", t("review.human"), field.three_way.human],
+    ["old_model", t("review.old_model"), field.three_way.old_model],
+    ["new_model", t("review.new_model"), field.three_way.new_model],
+  ].map(([which, label, value]) => {
+    const take = el("button", { type: "button", tabindex: "-1", class: "small", "data-take": `three:${which}` }, which === "human" ? t("review.keep") : t("review.take"));
+    take.disabled = !editable;
+    const now = same(textOf(value), textOf(item.value(field.name)));
+    return el("tr", { class: now ? "now" : "" }, el("th", { scope: "row" }, label), el("td", {}, shown(value)), el("td", {}, take));
+  });
+  return el("table", { class: "threeway" }, el("caption", {}, t("review.three_way")), el("tbody", {}, ...rows));
+};
+
+const evidence = (item, field) => {
+  const line = el("p", { class: "evidence" });
+  const edit = item.edits.get(field.name);
+  const place = item.place(field.name);
+  if (edit) line.append(el("span", {}, t(`review.now.${edit.action}`)));
+  else if (field.corrected_by) line.append(el("span", {}, t("review.said_by", { who: field.corrected_by, when: field.corrected_at ? moment(field.corrected_at) : "" })));
+  if (place?.quote && textOf(place.quote) !== textOf(item.value(field.name))) line.append(el("q", {}, place.quote.length > 90 ? `${place.quote.slice(0, 90)}…` : place.quote));
+  if (!edit && !field.corrected_by) for (const reason of field.reasons || []) line.append(el("span", { class: "chip" }, reason));
+  if (!place && !isEmpty(item.value(field.name))) line.append(el("span", { class: "chip" }, t("review.no_place")));
+  return line;
+};
+
+const verbs = (item, field) => {
+  const key = (name, words) => el("span", {}, el("kbd", {}, name), words);
+  const all = [key("Enter", t("review.confirm")), key("e", t("review.edit")), key("x", t("review.key.absent")), key("l", t(item.locked(field.name) ? "review.unlock" : "review.lock"))];
+  if (isTable(field)) all.push(key("Alt+Ins", t("review.row_add")));
+  return el("p", { class: "verbs" }, ...all);
+};

@@ -1,0 +1,85 @@
+// Drafts: what was typed is in this browser at once and on the server a moment later; neither is lost with the other.
+
+const PAUSE = 900; // milliseconds without typing before the server is told
+const KEPT = 14 * 24 * 3600 * 1000; // how long an orphaned draft stays in the browser
+const START = "tabellion.draft.";
+
+export class Drafts {
+  constructor(person, put) {
+    this.start = `${START}${person}.`;
+    this.put = put;
+    this.timer = null;
+    this.sweep();
+  }
+
+  // Browsers may refuse storage (private windows, quotas); the server's copy is then the only one.
+  store(id, body) {
+    try {
+      if (body) localStorage.setItem(this.start + id, JSON.stringify(body));
+      else localStorage.removeItem(this.start + id);
+    } catch {
+      return;
+    }
+  }
+
+  local(id) {
+    try {
+      return JSON.parse(localStorage.getItem(this.start + id));
+    } catch {
+      return null;
+    }
+  }
+
+  // `here`: in this browser only, since the server takes drafts from holders alone.
+  keep(item, { here = false } = {}) {
+    const body = { ...item.draft(), at: new Date().toISOString() };
+    this.store(item.id, item.dirty ? body : null);
+    if (here) return;
+    this.waiting = { id: item.id, body };
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.flush(), PAUSE);
+  }
+
+  // Tells the server now; when it does not listen, the draft waits for the next occasion.
+  async flush() {
+    clearTimeout(this.timer);
+    const told = this.waiting;
+    if (!told) return true;
+    this.waiting = null;
+    try {
+      await this.put(told.id, told.body);
+      return true;
+    } catch {
+      this.waiting ||= told;
+      return false;
+    }
+  }
+
+  // The newer of the two copies.
+  find(whole) {
+    const here = this.local(whole.id);
+    const there = whole.draft?.edits ? whole.draft : null;
+    if (!here || !there) return here || there;
+    return (here.at || "") >= (there.at || "") ? here : there;
+  }
+
+  forget(id) {
+    this.store(id, null);
+    if (this.waiting?.id === id) {
+      this.waiting = null;
+      clearTimeout(this.timer);
+    }
+  }
+
+  sweep() {
+    try {
+      for (const key of Object.keys(localStorage)) {
+        if (!key.startsWith(START)) continue;
+        const at = Date.parse(JSON.parse(localStorage.getItem(key))?.at);
+        if (!(Date.now() - at < KEPT)) localStorage.removeItem(key);
+      }
+    } catch {
+      return;
+    }
+  }
+}

@@ -1,0 +1,229 @@
+// The form: one row a field, its state, its value, and for the field in hand why it is so and what else it could be.
+
+import { el, t } from "./base.js";
+import { detailOf } from "./review_detail.js";
+import { icon } from "./review_icons.js";
+import { isEmpty, isTable, sure, textOf } from "./review_item.js";
+import { Grid, numberOf } from "./review_table.js";
+
+const LONG = 46; // characters from which on a value gets two lines
+const NUMERIC = new Set(["money", "number", "percent"]);
+
+export class Form extends EventTarget {
+  constructor(root) {
+    super();
+    this.root = root;
+    this.rows = new Map();
+    this.current = null;
+    root.addEventListener("focusin", (event) => this.focused(event));
+    root.addEventListener("click", (event) => this.clicked(event));
+  }
+
+  tell(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+
+  show(item, editable) {
+    this.item = item;
+    this.editable = editable;
+    this.current = null;
+    this.rows = new Map(item.names.map((name) => [name, this.row(item.fields.get(name))]));
+    this.root.replaceChildren(...[...this.rows.values()].map((row) => row.node));
+    this.update(item.names);
+  }
+
+  row(field) {
+    const id = `field-${field.name}`;
+    const row = { field, state: el("span", { class: "state" }), sure: el("span", { class: "sure" }), detail: el("div", { class: "detail", hidden: "" }) };
+    const label = el("label", { for: id, title: field.help || field.name }, field.label || field.name);
+    if (field.required) label.append(el("abbr", { class: "required", title: t("review.required"), "aria-label": t("review.required") }, "*"));
+    row.lock = el("span", { class: "lockmark" });
+    label.append(row.lock);
+    const entry = isTable(field) ? this.grid(row, id) : this.input(row, id);
+    row.node = el("div", { class: isTable(field) ? "slot broad" : "slot", role: "group", tabindex: "-1", "data-name": field.name }, row.state, label, entry, row.sure, row.detail);
+    return row;
+  }
+
+  input(row, id) {
+    const { field } = row;
+    const options = field.kind === "bool" ? ["true", "false"] : field.values;
+    const long = field.kind === "address" || textOf(field.value).length > LONG;
+    if (options?.length && (field.kind === "bool" || field.kind === "choice" || field.kind === "enum")) {
+      const value = textOf(field.value);
+      const all = ["", ...options, ...(value && !options.includes(value) ? [value] : [])];
+      row.input = el("select", { id }, ...all.map((one) => el("option", { value: one }, one)));
+    } else {
+      row.input = el(long ? "textarea" : "input", { id, autocomplete: "off", spellcheck: "false", class: NUMERIC.has(field.kind) ? "number" : "text" });
+      if (long) row.input.rows = 2;
+      if (NUMERIC.has(field.kind)) row.input.inputMode = "decimal";
+      row.input.addEventListener("focus", () => row.pointed || row.input.select());
+      row.input.addEventListener("pointerdown", () => (row.pointed = true));
+      row.input.addEventListener("blur", () => (row.pointed = false));
+    }
+    row.input.addEventListener("input", () => this.tell("typed", { name: field.name, value: row.input.value }));
+    return el("div", { class: "entry" }, row.input);
+  }
+
+  grid(row, id) {
+    const name = row.field.name;
+    row.grid = new Grid(row.field, {
+      id,
+      value: () => this.item.value(name),
+      change: (rows, cell) => this.tell("typed", { name, value: rows, cell }),
+      editable: () => this.editable(),
+    });
+    return el("div", { class: "entry" }, row.grid.node);
+  }
+
+  // What has changed about these fields; nothing is built anew, so that a key press costs next to nothing.
+  update(names) {
+    const editable = this.editable();
+    for (const name of names) {
+      const row = this.rows.get(name);
+      if (!row) continue;
+      row.field = this.item.fields.get(name);
+      const state = this.item.state(name);
+      row.node.dataset.state = state;
+      row.node.classList.toggle("unresolved", this.item.unresolved(name));
+      row.node.classList.toggle("bad", Boolean(this.item.error(name)));
+      row.node.classList.toggle("missing", this.item.missing(name));
+      row.node.classList.toggle("changed", this.item.edits.has(name));
+      const drawn = state === "auto" && isEmpty(this.item.value(name)) ? "empty" : state;
+      if (row.shown !== drawn) {
+        row.shown = drawn;
+        row.state.replaceChildren(icon(drawn, t(`review.state.${drawn}`)));
+        row.state.title = t(`review.state.${drawn}`);
+      }
+      this.surely(row);
+      const locked = this.item.locked(name);
+      if (row.locked !== locked) {
+        row.locked = locked;
+        row.lock.replaceChildren(...(locked ? [icon("lock", t("review.locked"))] : []));
+      }
+      if (row.grid) row.grid.fill();
+      else this.value(row, editable);
+    }
+    for (const row of this.rows.values()) if (row.grid) row.grid.sum(this.sums(row.field.name));
+    if (this.current && names.includes(this.current)) this.explain(this.current);
+  }
+
+  value({ input, field }, editable) {
+    const text = textOf(this.item.value(field.name));
+    const absent = this.item.state(field.name) === "absent";
+    if (input.value !== text) input.value = text;
+    if (input.matches("select")) input.disabled = !editable;
+    else {
+      input.readOnly = !editable;
+      input.placeholder = absent ? t("review.state.absent") : field.required ? t("review.required") : "";
+    }
+    input.setAttribute("aria-invalid", String(Boolean(this.item.error(field.name) || this.item.missing(field.name))));
+    if (field.required) input.setAttribute("aria-required", "true");
+  }
+
+  surely(row) {
+    const { field } = row;
+    const edited = this.item.edits.get(field.name);
+    const person = edited?.action === "correct" || (!edited && field.manually_corrected);
+    const told = person ? "person" : typeof field.confidence === "number" && field.value !== null ? field.confidence : null;
+    if (row.told === told) return;
+    row.told = told;
+    if (told === "person") row.sure.replaceChildren(icon("person", t("review.by_person")));
+    else if (told === null) row.sure.replaceChildren("–");
+    else {
+      const bar = el("i");
+      bar.style.width = `${100 * told}%`;
+      row.sure.replaceChildren(el("span", {}, sure(told).slice(0, -2)), el("span", { class: told < (field.threshold ?? 0) ? "meter low" : "meter" }, bar));
+    }
+    row.sure.title = typeof told === "number" ? t("review.sure", { sure: sure(told), wanted: sure(field.threshold ?? 0) }) : "";
+  }
+
+  // What the sum of a grid may be compared with: amounts of the document that are not in lists.
+  sums() {
+    const found = [];
+    for (const [name, field] of this.item.fields) {
+      const number = field.kind === "money" ? numberOf(this.item.value(name)) : null;
+      if (number !== null) found.push({ name, label: field.label || name, number });
+    }
+    return found;
+  }
+
+  // Focus. A row has it while keys are commands; its input while keys are text.
+
+  focused(event) {
+    const name = event.target.closest(".slot")?.dataset.name;
+    if (!name) return;
+    const editing = event.target !== this.rows.get(name)?.node;
+    this.root.classList.toggle("editing", editing);
+    this.describe(name);
+    if (name === this.current) return;
+    const before = this.rows.get(this.current);
+    if (before) {
+      before.node.classList.remove("current");
+      before.detail.hidden = true;
+      before.detail.replaceChildren();
+    }
+    this.current = name;
+    this.rows.get(name).node.classList.add("current");
+    this.explain(name);
+    this.rows.get(name).node.scrollIntoView({ block: "nearest" });
+    this.tell("focus", { name });
+  }
+
+  // Read out when the row is focused: everything that the eye sees in it.
+  describe(name) {
+    const { node, field } = this.rows.get(name);
+    const parts = [field.label || name, textOf(isTable(field) ? null : this.item.value(name)) || null, t(`review.state.${this.item.state(name)}`)];
+    if (this.item.missing(name)) parts.push(t("review.required"));
+    node.setAttribute("aria-label", parts.filter(Boolean).join(", "));
+  }
+
+  explain(name) {
+    const row = this.rows.get(name);
+    row.detail.hidden = false;
+    row.detail.replaceChildren(...detailOf(this.item, row.field, this.editable()));
+  }
+
+  clicked(event) {
+    const taken = event.target.closest("[data-take]");
+    if (taken) {
+      this.tell("take", { name: this.current, which: taken.dataset.take });
+      return;
+    }
+    const row = event.target.closest(".slot");
+    if (row && !event.target.closest("input, select, textarea, button, label, a")) row.focus();
+  }
+
+  focusRow(name) {
+    this.rows.get(name)?.node.focus({ preventScroll: true });
+  }
+
+  // Into the input. A table without rows gets one, unless somebody only passes by.
+  edit(name, { passing = false } = {}) {
+    const row = this.rows.get(name);
+    if (!row) return;
+    if (!row.grid) row.input.focus({ preventScroll: true });
+    else if (!row.grid.focus() && (passing || !this.editable())) row.grid.pass();
+    else if (!row.grid.rows.length) row.grid.insert(0);
+  }
+
+  // Says no without words: the row shakes, and its sentence is there already.
+  flash(name) {
+    const { node } = this.rows.get(name);
+    node.classList.remove("no");
+    requestAnimationFrame(() => node.classList.add("no"));
+    this.explain(name);
+  }
+
+  walk(by) {
+    const at = this.item.names.indexOf(this.current);
+    this.focusRow(this.item.names[Math.min(Math.max(at + by, 0), this.item.names.length - 1)]);
+  }
+
+  // The next field's input from here; past the last one the browser goes on as it would.
+  step(by) {
+    const name = this.item.names[this.item.names.indexOf(this.current) + by];
+    if (!name) return false;
+    this.edit(name, { passing: true });
+    return true;
+  }
+}

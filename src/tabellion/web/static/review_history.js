@@ -1,0 +1,48 @@
+// The timeline of a document: who or what said which value when, the newest first.
+
+import { api, el, moment, t } from "./base.js";
+import { icon } from "./review_icons.js";
+import { isEmpty, same, textOf } from "./review_item.js";
+
+const told = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
+
+const entry = ({ at, actor, action, field, before, after, reason }) => {
+  const changed = !same(before, after) && Boolean(field);
+  return el(
+    "li",
+    { class: `entry-${action}` },
+    el("div", { class: "what" }, el("b", {}, t(`review.did.${action}`)), ...(field ? [" ", el("code", {}, field)] : [])),
+    ...(changed ? [el("div", { class: "values" }, el("del", {}, told(before)), " → ", el("ins", {}, told(after)))] : []),
+    ...(field && !changed && !isEmpty(after) ? [el("div", { class: "values" }, el("ins", {}, told(after)))] : []),
+    ...(reason ? [el("div", { class: "reason" }, reason)] : []),
+    el("div", { class: "muted" }, `${actor || ""} · ${moment(at)}`),
+  );
+};
+
+export class History {
+  constructor(drawer) {
+    this.drawer = drawer;
+    this.list = el("ol", { class: "timeline" });
+    const close = el("button", { type: "button", class: "quiet square", "aria-label": t("review.close") }, icon("close"));
+    close.addEventListener("click", () => this.toggle(false));
+    drawer.replaceChildren(el("div", { class: "drawerhead" }, el("h2", {}, t("review.history")), el("kbd", {}, "t"), close), this.list);
+  }
+
+  get open() {
+    return !this.drawer.hidden;
+  }
+
+  async toggle(on, id = this.id) {
+    this.id = id;
+    this.drawer.hidden = !on;
+    if (on) await this.load();
+  }
+
+  async load() {
+    const asked = this.id;
+    const { data } = await api("GET", `/api/review/items/${encodeURIComponent(asked)}/history`);
+    if (asked !== this.id) return;
+    const entries = [...data.entries].sort((a, b) => b.n - a.n);
+    this.list.replaceChildren(...(entries.length ? entries.map(entry) : [el("li", { class: "muted" }, t("review.history_empty"))]));
+  }
+}

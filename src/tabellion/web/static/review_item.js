@@ -1,0 +1,284 @@
+// One review item: what the server says, what the person has changed since, and the way back (undo, redo).
+
+const DECIDED = new Set(["confirmed", "corrected", "absent"]);
+const STATE_OF = { correct: "corrected", confirm: "confirmed", absent: "absent" };
+const BURST = 800; // milliseconds: letters typed without a longer pause are undone together
+
+export const isTable = (field) => field.kind === "list" || field.kind === "table";
+export const isEmpty = (value) => value === null || value === undefined || value === "" || (Array.isArray(value) && !value.length);
+export const same = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null);
+
+// A confidence as people read it; never rounded up, since 0.799 is not the 0.8 that was wanted.
+export const sure = (share) => (typeof share === "number" ? `${Math.floor(100 * share + 1e-6)} %` : null);
+
+// The field of a path such as line_items[2].amount.
+export const fieldOf = (path) => path.split("[")[0].split(".")[0];
+export const fieldsOf = (issue) => [...new Set((issue.fields || []).map(fieldOf))];
+
+// A change without the note of what it was made on.
+const bare = (edit) => {
+  if (!edit) return null;
+  const { was, ...rest } = edit;
+  return rest;
+};
+
+export const textOf = (value) => {
+  if (value === null || value === undefined) return "";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+};
+
+export class Item extends EventTarget {
+  constructor(whole) {
+    super();
+    this.edits = new Map();
+    this.past = [];
+    this.future = [];
+    this.accept(whole);
+  }
+
+  // What the server says now; the person's changes stay on top of it.
+  accept(whole) {
+    this.whole = whole;
+    this.id = whole.id;
+    this.version = whole.version;
+    this.fields = new Map(whole.fields.map((field) => [field.name, field]));
+    this.names = [...this.fields.keys()];
+    this.issues = whole.issues || [];
+    this.checked = {};
+    for (const name of [...this.edits.keys()]) if (!this.fields.has(name)) this.edits.delete(name);
+    this.tell(this.names);
+  }
+
+  tell(names) {
+    this.dispatchEvent(new CustomEvent("change", { detail: { names } }));
+  }
+
+  get dirty() {
+    return this.edits.size > 0;
+  }
+
+  value(name) {
+    const edit = this.edits.get(name);
+    if (edit?.action === "absent") return null;
+    return edit && "value" in edit ? edit.value : this.fields.get(name).value;
+  }
+
+  // Where the value stands on the pages: as the person drew it, else as it was read.
+  place(name) {
+    const edit = this.edits.get(name);
+    if (edit?.action === "absent") return null;
+    const from = edit?.box ? edit : this.fields.get(name);
+    return from.box && from.page ? { page: from.page, box: from.box, quote: from.quote } : null;
+  }
+
+  error(name) {
+    return this.checked[name]?.error || null;
+  }
+
+  failing(name) {
+    return this.issues.filter((issue) => issue.code !== "missing" && fieldsOf(issue).includes(name));
+  }
+
+  state(name) {
+    const action = this.edits.get(name)?.action;
+    if (STATE_OF[action]) return STATE_OF[action];
+    const field = this.fields.get(name);
+    if (!action && DECIDED.has(field.state)) return field.state;
+    return this.undecided(field);
+  }
+
+  undecided(field) {
+    const wrong = this.failing(field.name);
+    if (wrong.some((issue) => issue.severity === "error")) return "rule_failed";
+    const unsure = isEmpty(field.value)
+      ? field.required
+      : typeof field.confidence === "number" && field.confidence < (field.threshold ?? 0);
+    const told = field.state === "needs_look" || (field.reasons || []).includes("ungrounded");
+    return unsure || told || wrong.length ? "needs_look" : "auto";
+  }
+
+  missing(name) {
+    return this.fields.get(name).required && isEmpty(this.value(name)) && this.state(name) !== "absent";
+  }
+
+  unresolved(name) {
+    const state = this.state(name);
+    return Boolean(this.error(name)) || this.missing(name) || state === "needs_look" || state === "rule_failed";
+  }
+
+  get broken() {
+    return this.issues.filter((issue) => issue.code !== "missing" && issue.severity === "error");
+  }
+
+  // What still wants a decision: what is unsure first, then what breaks a rule; from the one after `name` on, round and round.
+  next(name) {
+    const at = this.names.indexOf(name);
+    const around = [...this.names.slice(at + 1), ...this.names.slice(0, at + 1)].filter((one) => one !== name && this.unresolved(one));
+    return around.find((one) => this.state(one) !== "rule_failed") || around[0] || null;
+  }
+
+  locked(name) {
+    const action = this.edits.get(name)?.action;
+    if (action === "unlock") return false;
+    return action === "correct" || action === "absent" || Boolean(this.fields.get(name).locked);
+  }
+
+  // `edit` is null for "as the server has it". `cell` tells one typed place from another, so that bursts do not mix.
+  change(name, edit, { cell = null } = {}) {
+    const before = bare(this.edits.get(name));
+    if (same(before, edit)) return;
+    const now = Date.now();
+    const last = this.past.at(-1);
+    if (cell && last?.cell === cell && last.name === name && now - last.at < BURST) {
+      last.after = edit;
+      last.at = now;
+    } else {
+      this.past.push({ name, before, after: edit, cell, at: now });
+    }
+    this.future = [];
+    this.put(name, edit);
+  }
+
+  put(name, edit) {
+    const field = this.fields.get(name);
+    if (edit) this.edits.set(name, { ...edit, was: edit.was ?? { value: field.value, state: field.state } });
+    else this.edits.delete(name);
+    delete this.checked[name];
+    this.tell([name]);
+  }
+
+  type(name, value, cell = "text") {
+    const field = this.fields.get(name);
+    const before = this.edits.get(name);
+    const spot = before?.box ? { page: before.page, box: before.box, quote: before.quote } : {};
+    const unchanged = isTable(field) ? same(value, field.value || []) : same(value, textOf(field.value));
+    if (unchanged && !before?.box) this.change(name, null, { cell });
+    else if (isEmpty(value)) this.change(name, { action: "absent" }, { cell });
+    else this.change(name, { action: "correct", value, ...spot }, { cell });
+  }
+
+  // Takes a value with its place: a candidate, words from the page, one of three readings.
+  take(name, { value, page, box, quote }) {
+    const edit = { action: "correct", value };
+    if (page && box) Object.assign(edit, { page, box, quote: quote ?? null });
+    this.change(name, edit);
+  }
+
+  // True when the field is settled: what is typed is a decision already, and nothing confirms an empty required field.
+  confirm(name) {
+    if (this.error(name)) return false;
+    const action = this.edits.get(name)?.action;
+    if (STATE_OF[action]) return true;
+    if (isEmpty(this.value(name))) {
+      if (this.fields.get(name).required) return this.state(name) === "absent";
+      if (this.state(name) === "needs_look") this.change(name, { action: "absent" });
+      return true;
+    }
+    if (action || !DECIDED.has(this.fields.get(name).state)) this.change(name, { action: "confirm" });
+    return true;
+  }
+
+  absent(name) {
+    const gone = this.state(name) === "absent";
+    if (gone && this.edits.get(name)?.action === "absent") this.change(name, null);
+    else if (gone) this.change(name, { action: "unlock", value: this.fields.get(name).value });
+    else this.change(name, { action: "absent" });
+  }
+
+  toggleLock(name) {
+    const field = this.fields.get(name);
+    if (this.locked(name)) this.change(name, field.locked ? { action: "unlock", value: field.three_way?.new_model ?? field.value } : null);
+    else if (!isEmpty(this.value(name))) {
+      // Said again with its place, the same value is a person's word and no longer a reading.
+      const { page = null, box = null, quote = null } = this.place(name) || {};
+      this.change(name, { action: "correct", value: isTable(field) ? this.value(name) : textOf(this.value(name)), ...(page ? { page, box, quote } : {}) });
+    }
+  }
+
+  undo() {
+    return this.step(this.past, this.future, "before");
+  }
+
+  redo() {
+    return this.step(this.future, this.past, "after");
+  }
+
+  step(from, to, side) {
+    const entry = from.pop();
+    if (!entry) return null;
+    to.push({ ...entry, cell: null });
+    this.put(entry.name, entry[side]);
+    return entry.name;
+  }
+
+  // The body of PATCH; what cannot be read as its kind stays behind, in the draft.
+  changes() {
+    const fields = {};
+    for (const [name, edit] of this.edits) {
+      if (this.error(name)) continue;
+      const sent = bare(edit);
+      if (sent.action !== "correct") delete sent.value;
+      fields[name] = sent;
+    }
+    return fields;
+  }
+
+  // The server has taken what was `sent`. The way back now starts from there: undoing a saved change is a change again,
+  // and what was typed while it was on its way stays.
+  saved(whole, sent) {
+    const inverse = new Map();
+    for (const name of Object.keys(sent)) {
+      const { value, state } = this.fields.get(name);
+      const back = DECIDED.has(state) ? { action: state === "absent" ? "absent" : "correct", value } : { action: "unlock", value };
+      const now = bare(this.edits.get(name));
+      inverse.set(name, { saved: now, back });
+      if (now && now.action === sent[name].action && (now.action !== "correct" || same(now.value, sent[name].value))) this.edits.delete(name);
+    }
+    const moved = (name, edit) => {
+      const known = inverse.get(name);
+      if (!known) return edit;
+      if (!edit) return known.back;
+      return same(edit, known.saved) ? null : edit;
+    };
+    for (const stack of [this.past, this.future])
+      for (const entry of stack) {
+        entry.before = moved(entry.name, entry.before);
+        entry.after = moved(entry.name, entry.after);
+      }
+    for (const name of this.edits.keys()) if (inverse.has(name)) this.edits.get(name).was = null;
+    this.accept(whole);
+    for (const name of inverse.keys()) if (this.edits.has(name)) this.keepMine(name);
+  }
+
+  // Fields that somebody else has changed since this person did.
+  conflicts() {
+    const found = [];
+    for (const [name, edit] of this.edits) {
+      const field = this.fields.get(name);
+      if (!same(edit.was?.value, field.value)) found.push({ name, mine: this.value(name), theirs: field.value, field });
+    }
+    return found;
+  }
+
+  keepMine(name) {
+    const edit = this.edits.get(name);
+    const field = this.fields.get(name);
+    if (edit) this.put(name, { ...edit, was: { value: field.value, state: field.state } });
+  }
+
+  keepTheirs(name) {
+    this.change(name, null);
+  }
+
+  draft() {
+    const fields = {};
+    for (const name of this.edits.keys()) fields[name] = textOf(this.value(name));
+    return { fields, edits: Object.fromEntries(this.edits), version: this.version };
+  }
+
+  restore(draft) {
+    for (const [name, edit] of Object.entries(draft?.edits || {}))
+      if (this.fields.has(name) && edit && typeof edit === "object") this.edits.set(name, edit);
+    this.tell(this.names);
+  }
+}

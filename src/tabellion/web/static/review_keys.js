@@ -1,0 +1,105 @@
+// The key map. Letters are commands only while no input has the focus; the rest works everywhere.
+
+import { t } from "./base.js";
+
+const SEQUENCE = 1500; // milliseconds between the two keys of a pair
+
+// [keys, verb, whether it also works while typing]
+export const MAP = [
+  ["Enter", "confirm", true],
+  ["Ctrl+Enter", "approve", true],
+  ["Tab", "nextField", true],
+  ["Shift+Tab", "previousField", true],
+  ["Ctrl+s", "save", true],
+  ["Alt+ArrowDown", "nextRule", true],
+  ["Alt+ArrowUp", "previousRule", true],
+  ["Ctrl+z", "undo", true],
+  ["Ctrl+Shift+z", "redo", true],
+  ["Ctrl+y", "redo", true],
+  ["Escape", "escape", true],
+  ["Alt+r", "reject", true],
+  ["e", "edit"],
+  ["F2", "edit", true],
+  ["x", "absent"],
+  ["l", "lock"],
+  ["p", "postpone"],
+  ["u", "release"],
+  ["g e", "escalate"],
+  ["g a", "assign"],
+  ["c", "claim"],
+  ["h", "highlights"],
+  ["H", "words"],
+  ["+", "zoomIn"],
+  ["=", "zoomIn"],
+  ["-", "zoomOut"],
+  ["0", "zoomFit"],
+  ["[", "pageBack"],
+  ["]", "pageOn"],
+  ["r", "rotate"],
+  ["s", "select"],
+  ["/", "find"],
+  ["t", "history"],
+  ["o", "reopen"],
+  ["j", "downField"],
+  ["k", "upField"],
+  ["ArrowDown", "downField"],
+  ["ArrowUp", "upField"],
+];
+
+const SHOWN = { ArrowDown: "↓", ArrowUp: "↑", Escape: "Esc", "-": "−" };
+const spoken = (keys) => (keys === "+" ? keys : keys.split("+").map((part) => SHOWN[part] || (keys.includes("+") && part.length === 1 ? part.toUpperCase() : part)).join("+"));
+
+// For the sheet that `?` opens: each verb once, by the first of its keys.
+export const sheet = () => {
+  const seen = new Set();
+  const lines = MAP.filter(([, verb]) => !seen.has(verb) && seen.add(verb)).map(([keys, verb]) => ({ key: spoken(keys), does: t(`review.key.${verb}`) }));
+  lines.splice(3, 0, { key: "1…9", does: t("review.key.candidate") });
+  return [
+    ...lines,
+    { key: "Alt+Ins", does: t("review.key.row_add") },
+    { key: "Alt+Del", does: t("review.key.row_delete") },
+    { key: t("review.key.drag_how"), does: t("review.key.drag") },
+    { key: t("review.key.word_how"), does: t("review.key.word") },
+  ];
+};
+
+const isTyping = (node) => node.matches?.("input:not([type=radio]):not([type=checkbox]):not([type=button]), textarea, select, [contenteditable]");
+
+const named = (event) => {
+  const graph = event.getModifierState?.("AltGraph"); // how many keyboards write [ and ]
+  const ctrl = (event.ctrlKey || event.metaKey) && !graph;
+  const alt = event.altKey && !graph;
+  let key = event.key;
+  if (alt && /^Key[A-Z]$/.test(event.code)) key = event.code.slice(3).toLowerCase();
+  if (ctrl && key.length === 1) key = key.toLowerCase();
+  const shift = event.shiftKey && (key.length > 1 || ctrl);
+  return `${ctrl ? "Ctrl+" : ""}${alt ? "Alt+" : ""}${shift ? "Shift+" : ""}${key}`;
+};
+
+const BOUND = new Map(MAP.map(([keys, verb, typing]) => [keys, { verb, typing: Boolean(typing) }]));
+const FIRSTS = new Set(MAP.filter(([keys]) => keys.includes(" ")).map(([keys]) => keys.split(" ")[0]));
+
+export const listen = (desk) => {
+  let first = null;
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
+    const typing = isTyping(event.target);
+    const name = named(event);
+    const pair = first && Date.now() - first.at < SEQUENCE ? `${first.key} ${name}` : null;
+    first = null;
+    let found = pair && !typing ? BOUND.get(pair) : null;
+    if (!found) found = BOUND.get(name);
+    if (!found && !typing && FIRSTS.has(name)) {
+      first = { key: name, at: Date.now() };
+      event.preventDefault();
+      return;
+    }
+    if (found && (found.typing || !typing)) {
+      if (desk.key(found.verb, event) !== false) event.preventDefault();
+      return;
+    }
+    // Where digits are written with Shift, the key itself still counts.
+    const digit = /^[1-9]$/.test(event.key) ? event.key : /^Digit[1-9]$/.test(event.code) && event.key.length === 1 ? event.code.at(-1) : null;
+    if (digit && !typing && !event.ctrlKey && !event.altKey && !event.metaKey && desk.filling.candidate(Number(digit) - 1)) event.preventDefault();
+  });
+};

@@ -1,0 +1,48 @@
+// The way to the server: every call to a review item, and what to think of the ones that fail.
+
+import { api, Problem } from "./base.js";
+
+const AGAIN = [1000, 2000, 3000, 5000]; // milliseconds between knocks while the server is away
+const AWAY = new Set([502, 503, 504]);
+
+export const isAway = (error) => !(error instanceof Problem) || AWAY.has(error.status);
+
+const path = (id, verb = "") => `/api/review/items/${encodeURIComponent(id)}${verb}`;
+
+export const get = async (id) => (await api("GET", path(id))).data;
+export const post = async (id, verb, body = {}, options = {}) => (await api("POST", path(id, `/${verb}`), body, options)).data;
+export const patch = async (id, version, fields) => (await api("PATCH", path(id, "/fields"), { fields }, { ifMatch: `"${version}"` })).data;
+export const putDraft = (id, body) => api("PUT", path(id, "/draft"), body);
+export const claimNext = async () => (await api("POST", "/api/review/claim", {})).data;
+
+// Knocks until somebody opens.
+export class Knock {
+  constructor({ away, back }) {
+    this.away = away;
+    this.back = back;
+    this.tries = 0;
+    this.timer = null;
+  }
+
+  begin() {
+    if (this.timer !== null) return;
+    this.tries = 0;
+    this.away();
+    this.again();
+  }
+
+  again() {
+    this.timer = setTimeout(async () => {
+      try {
+        const answer = await fetch("/healthz", { cache: "no-store" });
+        if (!answer.ok) throw new Error(String(answer.status));
+      } catch {
+        this.tries += 1;
+        this.again();
+        return;
+      }
+      this.timer = null;
+      this.back();
+    }, AGAIN[Math.min(this.tries, AGAIN.length - 1)]);
+  }
+}

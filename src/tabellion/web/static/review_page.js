@@ -1,0 +1,351 @@
+// The page zone: pictures of the pages, boxes over them, zoom, and boxes that the person draws.
+
+import { el, t } from "./base.js";
+
+const STEPS = [450, 600, 900, 1200, 1400, 1600, 2000, 2500, 3000]; // widths that the server draws
+const PAPER = [595, 842];
+const GAP = 14;
+const READABLE = [15, 46]; // pixels: a line of text this high on the screen needs no other zoom
+const WANTED = 21;
+const LEAST = 0.3;
+const MOST = 6;
+const SLIP = 5; // pixels: a drag shorter than this was a click
+const SVG = "http://www.w3.org/2000/svg";
+
+const clamp = (value, least, most) => Math.min(Math.max(value, least), most);
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+export class Pages extends EventTarget {
+  constructor(zone) {
+    super();
+    this.zone = zone;
+    this.strip = el("div", { class: "strip" });
+    zone.replaceChildren(this.strip);
+    this.leaves = [];
+    this.zoom = 1;
+    this.byHand = false;
+    this.selecting = false;
+    new ResizeObserver(() => this.resized()).observe(zone);
+    zone.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    zone.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    this.seen = new IntersectionObserver((entries) => this.came(entries), { root: zone, rootMargin: "600px" });
+    this.listenToDrags();
+  }
+
+  tell(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+
+  show(documentId, pages) {
+    this.seen.disconnect();
+    this.documentId = documentId;
+    this.zoom = 1;
+    this.byHand = false;
+    this.turn = new Map();
+    this.current = null;
+    this.hits = [];
+    this.wordBoxes = null;
+    this.leaves = (pages.length ? pages : [{ number: 1 }]).map((page) => this.leaf(page));
+    this.strip.replaceChildren(...this.leaves.map((leaf) => leaf.node));
+    this.layout();
+    this.zone.scrollTo(0, 0);
+    for (const leaf of this.leaves) this.seen.observe(leaf.node);
+    this.page = this.leaves[0].number;
+    this.tell("page", { page: this.page });
+  }
+
+  leaf(page) {
+    const image = el("img", { alt: t("review.page_picture", { n: page.number }), draggable: "false" });
+    const boxes = el("div", { class: "boxes", "aria-hidden": "true" });
+    const paper = el("div", { class: "paper loading" }, image, boxes);
+    const node = el("div", { class: "leaf", "data-page": page.number }, paper);
+    return { number: page.number, size: page.size || PAPER, node, paper, image, boxes, width: 0, near: false };
+  }
+
+  // Sizes. The widest page fills the zone at zoom 1.
+
+  get fit() {
+    const widest = Math.max(...this.leaves.map((leaf) => this.sizeOf(leaf)[0]));
+    return Math.max(this.zone.clientWidth - 2 * GAP, 120) / widest;
+  }
+
+  sizeOf(leaf) {
+    const [width, height] = leaf.size;
+    return (this.turn?.get(leaf.number) || 0) % 180 ? [height, width] : [width, height];
+  }
+
+  layout() {
+    const scale = this.fit * this.zoom;
+    for (const leaf of this.leaves) {
+      const [width, height] = leaf.size.map((side) => side * scale);
+      const [outerWidth, outerHeight] = this.sizeOf(leaf).map((side) => side * scale);
+      const turn = this.turn.get(leaf.number) || 0;
+      Object.assign(leaf.node.style, { width: `${outerWidth}px`, height: `${outerHeight}px` });
+      Object.assign(leaf.paper.style, {
+        width: `${width}px`,
+        height: `${height}px`,
+        transform: turn ? `translate(${(outerWidth - width) / 2}px, ${(outerHeight - height) / 2}px) rotate(${turn}deg)` : "",
+      });
+      if (leaf.near) this.sharpen(leaf);
+    }
+    this.tell("zoom", { zoom: this.zoom });
+  }
+
+  resized() {
+    if (!this.leaves.length || this.zone.clientWidth === this.lastWidth) return;
+    this.lastWidth = this.zone.clientWidth;
+    this.layout();
+    if (this.current) this.bring(this.current, { smooth: false });
+  }
+
+  // Pictures: a leaf that comes near gets one that is as wide as it is shown, and a sharper one when it is zoomed.
+
+  came(entries) {
+    for (const entry of entries) {
+      const leaf = this.leaves.find((one) => one.node === entry.target);
+      if (!leaf) continue;
+      leaf.near = entry.isIntersecting;
+      if (leaf.near) this.sharpen(leaf);
+    }
+  }
+
+  sharpen(leaf) {
+    const wanted = widthFor(leaf.size[0] * this.fit * this.zoom);
+    if (wanted <= leaf.width || wanted <= leaf.asked) return;
+    leaf.asked = wanted;
+    const picture = new Image();
+    picture.onload = () => {
+      if (wanted < leaf.width) return;
+      leaf.width = wanted;
+      leaf.image.src = picture.src;
+      leaf.paper.classList.remove("loading", "broken");
+      this.settleSize(leaf, picture);
+    };
+    picture.onerror = () => {
+      leaf.asked = 0;
+      if (!leaf.width) leaf.paper.classList.replace("loading", "broken");
+    };
+    picture.src = pictureUrl(this.documentId, leaf.number, wanted);
+  }
+
+  // The picture is the truth about the page's shape; sizes are of the page before it was turned upright.
+  settleSize(leaf, picture) {
+    const [width, height] = leaf.size;
+    const shape = picture.naturalHeight / picture.naturalWidth;
+    if (Math.abs(shape - height / width) < 0.01) return;
+    leaf.size = [width, width * shape];
+    this.layout();
+  }
+
+  reload() {
+    for (const leaf of this.leaves) if (leaf.near && !leaf.width) this.sharpen(leaf);
+  }
+
+  // Boxes.
+
+  draw(marks) {
+    for (const leaf of this.leaves) {
+      const made = marks.filter((mark) => mark.page === leaf.number).map((mark) => {
+        const box = el("div", { class: `box ${mark.state}`, "data-name": mark.name }, el("span", { class: "tag" }, mark.label));
+        placed(box, mark.box);
+        box.classList.toggle("current", mark.name === this.current?.name);
+        return box;
+      });
+      const kept = [...leaf.boxes.querySelectorAll(".hit, .words, .rubber")];
+      leaf.boxes.replaceChildren(...made, ...kept);
+    }
+  }
+
+  // Shows where a field stands: scrolled to, and zoomed to when its text is too small to read or too large to see.
+  focus(name, place) {
+    for (const box of this.strip.querySelectorAll(".box.current")) box.classList.remove("current");
+    this.current = place ? { name, ...place } : null;
+    if (!place) return;
+    this.strip.querySelector(`.leaf[data-page="${place.page}"] .box[data-name="${CSS.escape(name)}"]`)?.classList.add("current");
+    this.bring(this.current);
+  }
+
+  bring({ page, box, quote }, { smooth = true } = {}) {
+    const leaf = this.leaves.find((one) => one.number === page);
+    if (!leaf) return;
+    if (!this.byHand) smooth = !this.zoomTo(leaf, box, quote) && smooth;
+    const spot = this.spot(leaf, box);
+    const { clientWidth, clientHeight } = this.zone;
+    const top = spot.top + spot.height / 2 - clientHeight * (spot.height > clientHeight * 0.8 ? 0.5 : 0.42);
+    const left = spot.width > clientWidth * 0.9 ? spot.left - GAP : spot.left + spot.width / 2 - clientWidth / 2;
+    this.zone.scrollTo({ top, left, behavior: smooth && !calm() ? "smooth" : "instant" });
+  }
+
+  zoomTo(leaf, box, quote) {
+    const lines = Math.max(1, (quote || "").split("\n").length);
+    const line = ((box[3] - box[1]) * leaf.size[1] * this.fit) / (lines > 4 ? Math.max(lines / 4, 4) : lines);
+    const widest = (0.94 * this.zone.clientWidth) / ((box[2] - box[0]) * leaf.size[0] * this.fit);
+    const now = line * this.zoom;
+    if (now >= READABLE[0] && now <= READABLE[1] && this.zoom <= widest) return false;
+    const zoom = clamp(Math.min(WANTED / line, widest), Math.min(1, widest), 2.4);
+    if (Math.abs(zoom - this.zoom) < 0.02) return false;
+    this.zoom = zoom;
+    this.layout();
+    return true;
+  }
+
+  // Where a box of a page stands in the strip, turned as the page is.
+  spot(leaf, [x0, y0, x1, y1]) {
+    const turn = (this.turn.get(leaf.number) || 0) % 360;
+    const corners = [[x0, y0], [x1, y1]].map(([x, y]) => ({ 0: [x, y], 90: [1 - y, x], 180: [1 - x, 1 - y], 270: [y, 1 - x] })[turn]);
+    const [a, b] = [Math.min(corners[0][0], corners[1][0]), Math.min(corners[0][1], corners[1][1])];
+    const [c, d] = [Math.max(corners[0][0], corners[1][0]), Math.max(corners[0][1], corners[1][1])];
+    const { offsetLeft, offsetTop, offsetWidth, offsetHeight } = leaf.node;
+    return { left: offsetLeft + a * offsetWidth, top: offsetTop + b * offsetHeight, width: (c - a) * offsetWidth, height: (d - b) * offsetHeight };
+  }
+
+  mark(hits, at) {
+    this.hits = hits;
+    for (const leaf of this.leaves) {
+      leaf.boxes.querySelectorAll(".hit").forEach((node) => node.remove());
+      hits.forEach((hit, place) => {
+        if (hit.page !== leaf.number) return;
+        const node = el("div", { class: place === at ? "hit now" : "hit" });
+        placed(node, hit.box);
+        leaf.boxes.append(node);
+      });
+    }
+    if (hits[at]) this.bring(hits[at], { smooth: false });
+  }
+
+  // All words of a page as one shape: thousands of nodes would slow every key press.
+  outline(page, words) {
+    const leaf = this.leaves.find((one) => one.number === page);
+    const path = document.createElementNS(SVG, "path");
+    path.setAttribute("d", words.map(([, a, b, c, d]) => `M${a} ${b}H${c}V${d}H${a}Z`).join(""));
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("class", "words");
+    svg.setAttribute("viewBox", "0 0 1 1");
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.append(path);
+    leaf.boxes.querySelectorAll(".words").forEach((node) => node.remove());
+    leaf.boxes.append(svg);
+  }
+
+  unoutline() {
+    this.strip.querySelectorAll(".words").forEach((node) => node.remove());
+  }
+
+  // Zoom, pages, turning.
+
+  zoomBy(factor, around = null) {
+    const { clientWidth, clientHeight, scrollLeft, scrollTop } = this.zone;
+    const at = around || [clientWidth / 2, clientHeight / 2];
+    const [x, y] = [(scrollLeft + at[0]) / this.zone.scrollWidth, (scrollTop + at[1]) / this.zone.scrollHeight];
+    this.zoom = clamp(this.zoom * factor, LEAST, MOST);
+    this.byHand = true;
+    this.layout();
+    this.zone.scrollTo({ left: x * this.zone.scrollWidth - at[0], top: y * this.zone.scrollHeight - at[1], behavior: "instant" });
+  }
+
+  // The whole page across; from here on the zoom follows the fields again.
+  fitPage() {
+    this.zoom = 1;
+    this.byHand = false;
+    this.layout();
+    this.turnTo(this.page);
+  }
+
+  wheel(event) {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    const edge = this.zone.getBoundingClientRect();
+    this.zoomBy(event.deltaY < 0 ? 1.15 : 1 / 1.15, [event.clientX - edge.left, event.clientY - edge.top]);
+  }
+
+  turnTo(number) {
+    const leaf = this.leaves.find((one) => one.number === number);
+    if (leaf) this.zone.scrollTo({ top: leaf.node.offsetTop - GAP, behavior: "instant" });
+  }
+
+  pageBy(step) {
+    const at = this.leaves.findIndex((leaf) => leaf.number === this.page);
+    this.turnTo(this.leaves[clamp(at + step, 0, this.leaves.length - 1)].number);
+  }
+
+  rotate() {
+    this.turn.set(this.page, ((this.turn.get(this.page) || 0) + 90) % 360);
+    this.layout();
+    this.turnTo(this.page);
+  }
+
+  scrolled() {
+    const middle = this.zone.scrollTop + this.zone.clientHeight * 0.4;
+    const leaf = this.leaves.findLast((one) => one.node.offsetTop <= middle) || this.leaves[0];
+    if (!leaf || leaf.number === this.page) return;
+    this.page = leaf.number;
+    this.tell("page", { page: this.page });
+  }
+
+  // Drawing: with mouse or pen anywhere on a page; with a finger only while selecting, since fingers scroll.
+
+  listenToDrags() {
+    let drag = null;
+    this.strip.addEventListener("pointerdown", (event) => {
+      const leaf = this.leaves.find((one) => one.node.contains(event.target));
+      if (!leaf || event.button !== 0 || (event.pointerType === "touch" && !this.selecting)) return;
+      drag = { leaf, from: this.point(leaf, event), x: event.clientX, y: event.clientY, target: event.target };
+      this.strip.setPointerCapture(event.pointerId);
+      event.preventDefault(); // the field that is being filled keeps the focus
+    });
+    this.strip.addEventListener("pointermove", (event) => {
+      if (!drag || Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < SLIP) return;
+      drag.rubber ||= drag.leaf.boxes.appendChild(el("div", { class: "rubber" }));
+      placed(drag.rubber, between(drag.from, this.point(drag.leaf, event)));
+    });
+    const ended = (event) => {
+      if (!drag) return;
+      const { leaf, from, rubber, target } = drag;
+      drag = null;
+      rubber?.remove();
+      if (event.type === "pointercancel") return;
+      const to = this.point(leaf, event);
+      if (rubber) this.tell("drawn", { page: leaf.number, box: between(from, to) });
+      else if (event.ctrlKey || event.metaKey) this.tell("word", { page: leaf.number, x: to[0], y: to[1], add: event.shiftKey });
+      else this.tell("box", { name: target.closest(".box")?.dataset.name || null });
+    };
+    this.strip.addEventListener("pointerup", ended);
+    this.strip.addEventListener("pointercancel", ended);
+    this.strip.addEventListener("click", (event) => {
+      // A finger that does not select does not draw either; it may still tap a box.
+      if (event.pointerType === "touch" && !this.selecting)
+        this.tell("box", { name: event.target.closest(".box")?.dataset.name || null });
+    });
+  }
+
+  select(on) {
+    this.selecting = on;
+    this.zone.classList.toggle("selecting", on);
+  }
+
+  // A place on the screen as shares of the page, whichever way it is turned.
+  point(leaf, event) {
+    const edge = leaf.node.getBoundingClientRect();
+    const x = clamp((event.clientX - edge.left) / edge.width, 0, 1);
+    const y = clamp((event.clientY - edge.top) / edge.height, 0, 1);
+    return { 0: [x, y], 90: [y, 1 - x], 180: [1 - x, 1 - y], 270: [1 - y, x] }[(this.turn.get(leaf.number) || 0) % 360];
+  }
+}
+
+const between = ([a, b], [c, d]) => [Math.min(a, c), Math.min(b, d), Math.max(a, c), Math.max(b, d)];
+
+const placed = (node, [x0, y0, x1, y1]) =>
+  Object.assign(node.style, {
+    left: `${100 * x0}%`,
+    top: `${100 * y0}%`,
+    width: `${100 * (x1 - x0)}%`,
+    height: `${100 * (y1 - y0)}%`,
+  });
+
+export const widthFor = (pixels) => {
+  const wanted = pixels * Math.min(devicePixelRatio || 1, 2);
+  return STEPS.find((step) => step >= wanted * 0.95) || STEPS.at(-1);
+};
+
+export const pictureUrl = (documentId, page, width) =>
+  `/api/documents/${encodeURIComponent(documentId)}/pages/${page}.png?width=${width}`;

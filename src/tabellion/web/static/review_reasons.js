@@ -1,0 +1,100 @@
+// Why the document is here and what is wrong with it now, as sentences; each leads to its fields.
+
+import { el, t } from "./base.js";
+import { icon } from "./review_icons.js";
+import { fieldsOf, sure } from "./review_item.js";
+
+const NOTES = new Set(["sampled", "always"]); // why somebody looks although nothing is in doubt
+const ICONS = { error: "rule_failed", warning: "needs_look" };
+
+export class Reasons extends EventTarget {
+  constructor(root) {
+    super();
+    this.root = root;
+    this.at = null;
+    root.addEventListener("click", (event) => {
+      const line = event.target.closest("button[data-fields]");
+      if (line) this.go({ key: line.dataset.key, name: line.dataset.fields.split(" ")[0] });
+    });
+  }
+
+  show(item) {
+    this.item = item;
+    this.at = null;
+    this.name = null;
+    this.told = "";
+    this.update();
+  }
+
+  label(name) {
+    return this.item.fields.get(name)?.label || name;
+  }
+
+  // In the order of urgency: broken rules, empty fields that are required, doubts, and what is settled by now.
+  entries() {
+    const { item } = this;
+    const issues = item.issues.filter((issue) => issue.code !== "missing");
+    const found = issues.map((issue) => ({ kind: ICONS[issue.severity] || "needs_look", text: issue.message, fields: fieldsOf(issue) }));
+    for (const name of item.names.filter((one) => item.missing(one)))
+      found.push({ kind: "rule_failed", text: t("review.reason.missing", { field: this.label(name) }), fields: [name] });
+    const open = new Set(issues.map((issue) => fieldsOf(issue).sort().join()));
+    for (const reason of item.whole.reasons || []) {
+      const fields = fieldsOf(reason).filter((name) => item.fields.has(name));
+      const settled = reason.code === "issue" ? !open.has(fieldsOf(reason).sort().join()) : fields.length > 0 && !fields.some((name) => item.unresolved(name));
+      if (settled) found.push({ kind: "confirmed", text: this.sentence(reason), fields, settled });
+      else if (NOTES.has(reason.code)) found.push({ kind: "file", text: this.sentence(reason), fields: [], note: true });
+      else if (reason.code !== "issue" && reason.code !== "missing") found.push({ kind: "needs_look", text: this.sentence(reason), fields });
+    }
+    return found.map((entry, at) => ({ ...entry, key: String(at) }));
+  }
+
+  sentence(reason) {
+    const field = reason.fields?.length ? this.label(reason.fields[0]) : "";
+    const facts = { field, page: reason.page, confidence: sure(reason.confidence), threshold: sure(reason.threshold) };
+    const known = { low_confidence: facts.confidence && facts.threshold, missing: field, ungrounded: field, page_poor: facts.page, always: true, sampled: true }[reason.code];
+    return known ? t(`review.reason.${reason.code}`, facts) : reason.message;
+  }
+
+  update() {
+    const entries = this.entries();
+    const told = JSON.stringify([entries, this.name]);
+    if (told === this.told) return;
+    this.told = told;
+    this.stops = entries.filter((entry) => entry.kind === "rule_failed" || (entry.kind === "needs_look" && entry.fields.length > 1)).flatMap((entry) => entry.fields.filter((name) => this.item.fields.has(name)).map((name) => ({ key: entry.key, name })));
+    const open = entries.filter((entry) => !entry.settled && !entry.note).length;
+    this.root.replaceChildren(
+      el("h2", {}, t("review.why"), el("span", { class: open ? "count" : "count none" }, String(open)), ...(this.stops.length ? [el("kbd", {}, "Alt+↓"), el("kbd", {}, "Alt+↑")] : [])),
+      el("ul", {}, ...entries.map((entry) => this.line(entry))),
+    );
+    this.root.hidden = !entries.length;
+  }
+
+  line({ kind, text, fields, settled, note, key }) {
+    const state = note ? null : settled ? t("review.settled") : t(`review.state.${kind}`);
+    const known = fields.filter((name) => this.item.fields.has(name));
+    const parts = [icon(kind, state), el("span", {}, text)];
+    const line = known.length ? el("button", { type: "button", class: "quiet", tabindex: "-1", "data-key": key, "data-fields": known.join(" ") }, ...parts) : el("div", { class: "plain" }, ...parts);
+    return el("li", { class: `${kind}${settled ? " settled" : ""}${!settled && fields.includes(this.name) ? " now" : ""}` }, line);
+  }
+
+  // The field in hand: what is said about it stands out.
+  about(name) {
+    this.name = name;
+    this.update();
+    this.root.querySelector("li.now")?.scrollIntoView({ block: "nearest" });
+  }
+
+  // From one field of a broken rule to the next, then on to the next rule, round and round.
+  cycle(by) {
+    if (!this.stops?.length) return null;
+    const at = this.stops.findIndex((stop) => stop.key === this.at?.key && stop.name === this.at?.name);
+    const next = at < 0 ? (by > 0 ? 0 : this.stops.length - 1) : (at + by + this.stops.length) % this.stops.length;
+    this.go(this.stops[next]);
+    return this.stops[next].name;
+  }
+
+  go(stop) {
+    this.at = stop;
+    this.dispatchEvent(new CustomEvent("go", { detail: { name: stop.name } }));
+  }
+}

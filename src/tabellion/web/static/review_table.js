@@ -1,0 +1,199 @@
+// The grid of a field that is a list: arrow keys, rows in and out, paste from a spreadsheet, the sum beside what it should be.
+
+import { el, t } from "./base.js";
+import { icon } from "./review_icons.js";
+
+const NUMERIC = new Set(["money", "number", "percent"]);
+const EXPECTED = ["subtotal", "total"]; // what rows are thought to add up to where they add up to nothing
+const CLOSE = 0.05; // how far a sum may be from a field and still be called the same, as the shipped rules have it
+
+// A number as people write it: 1,234.50, 1.234,50 and 1 234,50 are the same.
+export const numberOf = (text) => {
+  let digits = String(text ?? "").replace(/[^\d.,+-]/g, "");
+  if (!/\d/.test(digits)) return null;
+  const comma = digits.lastIndexOf(",");
+  const point = digits.lastIndexOf(".");
+  if (comma > point && (point >= 0 || digits.length - comma <= 3 || digits.indexOf(",") === comma))
+    digits = digits.replaceAll(".", "").replace(",", ".");
+  else digits = digits.replaceAll(",", "");
+  const found = Number(digits);
+  return Number.isFinite(found) ? found : null;
+};
+
+export const columnsOf = (field) =>
+  field.columns?.length
+    ? field.columns
+    : [...new Set((Array.isArray(field.value) ? field.value : []).flatMap((row) => Object.keys(row)))].map((name) => ({ name, label: name, kind: "text" }));
+
+const isBlank = (row) => Object.values(row).every((value) => value === null || value === undefined || value === "");
+
+// Rows that somebody began and left empty are none.
+export const filled = (rows) => rows.filter((row) => !isBlank(row));
+
+// The column whose sum means something: the one called amount, else the last of money.
+const summed = (columns) => columns.find((one) => one.name === "amount" && NUMERIC.has(one.kind)) || columns.findLast((one) => one.kind === "money");
+
+export class Grid {
+  constructor(field, { id, value, change, editable }) {
+    this.field = field;
+    this.columns = columnsOf(field);
+    this.value = value;
+    this.change = change;
+    this.editable = editable;
+    this.body = el("tbody");
+    this.foot = el("tfoot");
+    const heads = this.columns.map((column) => el("th", { scope: "col", class: NUMERIC.has(column.kind) ? "number" : "text" }, column.label));
+    const table = el("table", { class: "cells", id, "aria-label": field.label }, el("thead", {}, el("tr", {}, ...heads, el("th", { class: "rowverbs" }))), this.body, this.foot);
+    this.node = el("div", { class: "gridframe" }, table);
+    table.addEventListener("keydown", (event) => this.key(event));
+    table.addEventListener("paste", (event) => this.paste(event));
+    table.addEventListener("input", (event) => this.typed(event));
+    table.addEventListener("focusin", (event) => event.target.matches("input") && event.target.select());
+    this.fill();
+  }
+
+  get rows() {
+    const value = this.value();
+    return Array.isArray(value) ? value : [];
+  }
+
+  // Puts the rows in; inputs that already show the right text are left alone, so that typing keeps its caret.
+  fill() {
+    const rows = this.rows;
+    while (this.body.rows.length > rows.length) this.body.deleteRow(-1);
+    rows.forEach((row, at) => {
+      const line = this.body.rows[at] || this.body.appendChild(this.line(at));
+      this.columns.forEach((column, place) => {
+        const cell = line.cells[place].firstChild;
+        const text = row[column.name] === null || row[column.name] === undefined ? "" : String(row[column.name]);
+        if (cell.value !== text) cell.value = text;
+        cell.readOnly = !this.editable();
+      });
+      line.querySelector("button").hidden = !this.editable();
+    });
+    this.node.classList.toggle("vacant", !rows.length);
+  }
+
+  line(at) {
+    const line = el("tr");
+    for (const column of this.columns) {
+      const label = t("review.cell", { column: column.label, n: at + 1 });
+      const cell = el("input", { class: NUMERIC.has(column.kind) ? "number" : "text", "aria-label": label, autocomplete: "off", spellcheck: "false" });
+      cell.dataset.column = column.name;
+      line.append(el("td", {}, cell));
+    }
+    const remove = el("button", { type: "button", class: "quiet", tabindex: "-1", title: `${t("review.row_delete")} (Alt+Del)`, "aria-label": t("review.row_delete") }, icon("close"));
+    remove.addEventListener("click", () => this.remove(this.indexOf(remove)));
+    line.append(el("td", { class: "rowverbs" }, remove));
+    return line;
+  }
+
+  // The sum under the table, and the field it should be.
+  sum(others) {
+    const column = summed(this.columns);
+    const add = el("button", { type: "button", class: "quiet", tabindex: "-1" }, icon("plus"), t("review.row_add"), el("kbd", {}, "Alt+Ins"));
+    add.addEventListener("click", () => this.insert(this.rows.length));
+    add.hidden = !this.editable();
+    const cells = [el("td", { colspan: this.columns.length + 1 }, el("div", { class: "sumline" }, add))];
+    if (column && this.rows.length) {
+      const total = this.rows.reduce((sum, row) => sum + (numberOf(row[column.name]) || 0), 0);
+      const told = total.toFixed(2);
+      const equal = others.find((other) => Math.abs(other.number - total) <= CLOSE);
+      const usual = others.filter(({ name }) => (this.field.name.startsWith("tax") ? name === "tax" : EXPECTED.includes(name)));
+      const near = equal || [...(usual.length ? usual : others)].sort((a, b) => Math.abs(a.number - total) - Math.abs(b.number - total))[0];
+      const verdict = equal
+        ? el("span", { class: "fits" }, icon("auto"), t("review.sum_is", { field: equal.label }))
+        : near && el("span", { class: "differs" }, icon("rule_failed"), t("review.sum_differs", { field: near.label, value: near.number.toFixed(2), by: (total - near.number).toFixed(2) }));
+      cells[0].firstChild.append(el("span", { class: "sum" }, t("review.sum", { sum: told })), ...(verdict ? [verdict] : []));
+    }
+    this.foot.replaceChildren(el("tr", {}, ...cells));
+    this.foot.hidden = !this.editable() && !this.rows.length;
+  }
+
+  indexOf(node) {
+    return node.closest("tr").sectionRowIndex;
+  }
+
+  cell(row, column) {
+    return this.body.rows[row]?.cells[column]?.firstChild || null;
+  }
+
+  focus(row = 0, column = 0) {
+    const cell = this.cell(row, column);
+    if (cell) cell.focus();
+    return Boolean(cell);
+  }
+
+  // On the button for a first row; the table itself where nothing may be added.
+  pass() {
+    const add = this.foot.querySelector("button");
+    if (add && !add.hidden) add.focus();
+    else this.node.closest(".slot")?.focus();
+  }
+
+  typed(event) {
+    const row = this.indexOf(event.target);
+    const column = event.target.dataset.column;
+    const rows = this.rows.map((one, at) => (at === row ? { ...one, [column]: event.target.value || null } : one));
+    this.change(rows, `${row}/${column}`);
+  }
+
+  insert(at) {
+    if (!this.editable()) return;
+    const empty = Object.fromEntries(this.columns.map((column) => [column.name, null]));
+    this.change([...this.rows.slice(0, at), empty, ...this.rows.slice(at)], null);
+    this.fill();
+    this.focus(at, 0);
+  }
+
+  remove(at) {
+    if (!this.editable() || !this.rows.length) return;
+    this.change(this.rows.filter((_, place) => place !== at), null);
+    this.fill();
+    this.focus(Math.min(at, this.rows.length - 1), 0);
+  }
+
+  key(event) {
+    const cell = event.target;
+    if (!cell.matches("input")) return;
+    const [row, column] = [this.indexOf(cell), cell.parentNode.cellIndex];
+    if (event.altKey && (event.key === "Insert" || event.key === "Delete")) {
+      event.preventDefault();
+      event.stopPropagation();
+      if (event.key === "Insert") this.insert(row + 1);
+      else this.remove(row);
+      return;
+    }
+    if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const all = cell.selectionStart === 0 && cell.selectionEnd === cell.value.length;
+    const target = {
+      ArrowUp: () => this.cell(row - 1, column),
+      ArrowDown: () => this.cell(row + 1, column),
+      ArrowLeft: () => (all || cell.selectionEnd === 0 ? this.cell(row, column - 1) : null),
+      ArrowRight: () => (all || cell.selectionStart === cell.value.length ? this.cell(row, column + 1) : null),
+    }[event.key]?.();
+    if (!target?.matches("input")) return;
+    event.preventDefault();
+    target.focus();
+  }
+
+  // Cells copied in a spreadsheet come as lines and tabs; they go in from this cell on, with new rows below as needed.
+  paste(event) {
+    const cell = event.target;
+    const text = event.clipboardData?.getData("text/plain").replace(/\r\n?/g, "\n").replace(/\n$/, "") || "";
+    if (!cell.matches("input") || !this.editable() || !/[\t\n]/.test(text)) return;
+    event.preventDefault();
+    const [row, column] = [this.indexOf(cell), cell.parentNode.cellIndex];
+    const rows = this.rows.map((one) => ({ ...one }));
+    text.split("\n").forEach((line, down) => {
+      rows[row + down] ||= Object.fromEntries(this.columns.map((one) => [one.name, null]));
+      line.split("\t").forEach((value, across) => {
+        const name = this.columns[column + across]?.name;
+        if (name) rows[row + down][name] = value.trim() || null;
+      });
+    });
+    this.change(rows, null);
+    this.fill();
+    this.focus(row, column);
+  }
+}

@@ -1,0 +1,239 @@
+// What a person can do with a document as a whole: claim, save, approve, reject, postpone, release, escalate, assign.
+
+import { explain, may, me, t, tell, toast } from "./base.js";
+import { ask, settle } from "./review_dialogs.js";
+import { fieldsOf } from "./review_item.js";
+import { claimNext, get, isAway, patch, post } from "./review_net.js";
+
+const HOURS = [1, 4, 24, 72, 168];
+const STANDS = new Set(["item_closed", "item_held", "item_assigned", "item_escalated", "document_running"]); // the item stands elsewhere
+const WORDED = new Set(["other"]); // reasons that say nothing without words
+
+export class Verbs {
+  constructor(desk) {
+    this.desk = desk;
+    this.busy = false;
+  }
+
+  // One verb at a time; what goes wrong is told once, in the same way for all.
+  async run(work) {
+    if (this.busy) return false;
+    this.busy = true;
+    document.body.classList.add("busy");
+    try {
+      return await work();
+    } catch (error) {
+      await this.failed(error);
+      return false;
+    } finally {
+      this.busy = false;
+      document.body.classList.remove("busy");
+    }
+  }
+
+  async failed(error) {
+    const { desk } = this;
+    if (isAway(error)) {
+      desk.knock.begin();
+      toast(t("review.not_sent"), "warn");
+      return;
+    }
+    const { problem, code } = error;
+    if (code === "not_held") await desk.loseClaim(problem.holder ?? null);
+    else if (code === "version_conflict") await this.merge(problem.current?.fields || {});
+    else if (code === "review_gated") this.gated(problem);
+    else {
+      toast(explain(error), STANDS.has(code) || code === "value_invalid" ? "warn" : "bad");
+      const named = /^\/fields\/([^/]+)/.exec(problem.field || "")?.[1];
+      if (named) desk.form.focusRow(named);
+      // What was typed stays in sight while there is hope of claiming it again.
+      if (STANDS.has(code) && !(desk.lost && code !== "item_closed")) await desk.refresh();
+    }
+  }
+
+  gated({ missing = [], failing = [] }) {
+    const { desk } = this;
+    const names = [...missing, ...failing.flatMap(fieldsOf)].filter((name) => desk.item.fields.has(name));
+    const lacking = missing.map((name) => desk.item.fields.get(name)?.label || name).join(", ");
+    const said = failing.map((one) => one.message);
+    if (lacking) said.unshift(t("review.gate_missing", { fields: lacking }));
+    if (failing.length) said.push(t("review.gate_failing"));
+    toast(said.join(" ") || t("review.gate"), "warn", 9);
+    if (names.length) desk.form.focusRow(names[0]);
+  }
+
+  // Somebody else saved meanwhile: what does not touch is kept, what does is asked.
+  async merge(by = {}) {
+    const { desk } = this;
+    const whole = await get(desk.item.id);
+    desk.item.accept(whole);
+    const conflicts = desk.item.conflicts();
+    if (conflicts.length) {
+      const mine = await settle(conflicts, by);
+      if (!mine) return false;
+      for (const [name, own] of mine) {
+        if (own) desk.item.keepMine(name);
+        else desk.item.keepTheirs(name);
+      }
+    }
+    toast(t("review.merged"), "");
+    desk.check.soon(desk.item);
+    return true;
+  }
+
+  claim = () =>
+    this.run(async () => {
+      const { desk } = this;
+      if (!desk.item) return this.opened(await claimNext());
+      if (desk.mine && !desk.lost) return true;
+      const held = desk.item.whole.claim && !desk.item.whole.claim.mine;
+      if (held && may("operator")) return this.takeOver();
+      desk.claimed(await post(desk.item.id, "claim"));
+      return true;
+    });
+
+  takeover = () => this.run(() => this.takeOver());
+
+  async takeOver() {
+    const { desk } = this;
+    const sure = await ask({ title: t("review.take_over"), note: t("review.take_over_note", { who: desk.item.whole.claim?.holder || "" }), verb: t("review.take_over") });
+    if (!sure) return false;
+    desk.claimed(await post(desk.item.id, "claim", { takeover: true }));
+    return true;
+  }
+
+  // What is decided goes to the server; what cannot be read stays in the draft.
+  async store(item = this.desk.item) {
+    const { desk } = this;
+    const sent = item.changes();
+    if (!Object.keys(sent).length) return true;
+    desk.saving = true;
+    desk.bar.saved();
+    try {
+      const whole = await patch(item.id, item.version, sent);
+      item.saved(whole, sent);
+      if (desk.item === item) {
+        desk.savedAt = Date.now();
+        desk.drafts.keep(item);
+      }
+    } finally {
+      desk.saving = false;
+      desk.bar.saved();
+    }
+    return true;
+  }
+
+  save = () =>
+    this.run(async () => {
+      await this.store();
+      await this.desk.drafts.flush();
+      const left = this.desk.item.edits.size;
+      toast(left ? t("review.saved_but", { n: left }) : t("review.saved"), left ? "warn" : "good", 2);
+      return true;
+    });
+
+  approve = () =>
+    this.run(async () => {
+      const { desk } = this;
+      const { item } = desk;
+      desk.settleText();
+      const open = item.names.find((name) => item.missing(name) || item.error(name));
+      if (open) {
+        toast(item.error(open) || t("review.gate_missing", { fields: item.fields.get(open).label || open }), "warn");
+        desk.form.focusRow(open);
+        return false;
+      }
+      const { seconds, keystrokes } = desk.lease;
+      const ahead = desk.foresee();
+      try {
+        await this.store(item);
+        const body = { seconds, keystrokes, next: true };
+        const { next } = await post(item.id, "approve", body, { ifMatch: `"${item.version}"` });
+        return this.onward(next, t("review.approved", { name: item.whole.name }), item);
+      } catch (error) {
+        if (ahead) desk.open(item.whole, { item });
+        throw error;
+      }
+    });
+
+  reject = () =>
+    this.run(async () => {
+      const { desk } = this;
+      const { item } = desk;
+      const choices = (item.whole.reject_reasons || []).map(({ code, text }) => ({ value: code, label: tell(`review.because.${code}`, text), words: WORDED.has(code) }));
+      const said = await ask({ title: t("review.reject"), note: t("review.reject_note"), choices, words: { label: t("review.words"), required: !choices.length }, verb: t("review.reject"), danger: true });
+      if (!said) return false;
+      const { seconds, keystrokes } = desk.lease;
+      const body = { code: said.choice || "other", ...(said.text ? { reason: said.text } : {}), seconds, keystrokes, next: true };
+      const { next } = await post(item.id, "reject", body);
+      return this.onward(next, t("review.rejected", { name: item.whole.name }));
+    });
+
+  postpone = () =>
+    this.run(async () => {
+      const choices = HOURS.map((hours) => ({ value: 3600 * hours, label: hours < 24 ? t("review.in_hours", { n: hours }) : t("review.in_days", { n: hours / 24 }) }));
+      const said = await ask({ title: t("review.postpone"), note: t("review.postpone_note"), choices, words: { label: t("review.words") }, verb: t("review.postpone") });
+      if (!said) return false;
+      await this.store();
+      const body = { seconds: said.choice, ...(said.text ? { reason: said.text } : {}) };
+      await post(this.desk.item.id, "postpone", body);
+      return this.onward(await claimNext(), t("review.postponed"));
+    });
+
+  escalate = () =>
+    this.run(async () => {
+      const said = await ask({ title: t("review.escalate"), note: t("review.escalate_note"), words: { label: t("review.why_escalate"), required: true }, verb: t("review.escalate") });
+      if (!said) return false;
+      if (this.desk.mine) await this.store();
+      await post(this.desk.item.id, "escalate", { reason: said.text });
+      return this.onward(await claimNext(), t("review.escalated"));
+    });
+
+  release = () =>
+    this.run(async () => {
+      const { desk } = this;
+      await this.store();
+      await post(desk.item.id, "release");
+      desk.drafts.forget(desk.item.id);
+      toast(t("review.released"), "good");
+      await desk.refresh();
+      return true;
+    });
+
+  assign = () =>
+    this.run(async () => {
+      const { desk } = this;
+      const said = await ask({ title: t("review.assign"), note: t("review.assign_note"), words: { label: t("review.assign_to"), required: true, line: true }, verb: t("review.assign") });
+      if (!said) return false;
+      if (desk.mine) await this.store();
+      const to = said.text.toLowerCase();
+      await post(desk.item.id, "assign", { to: to === "-" ? null : to, reason: t("review.assign_reason", { who: me.name }) });
+      toast(t("review.assigned", { who: to }), "good");
+      await desk.refresh();
+      return true;
+    });
+
+  reopen = () =>
+    this.run(async () => {
+      const said = await ask({ title: t("review.reopen"), note: t("review.reopen_note"), words: { label: t("review.why_reopen"), required: true }, verb: t("review.reopen") });
+      if (!said) return false;
+      await post(this.desk.item.id, "reopen", { reason: said.text });
+      await this.desk.refresh();
+      return true;
+    });
+
+  onward(next, words, item = this.desk.item) {
+    this.desk.drafts.forget(item.id);
+    toast(words, "good", 2.5);
+    return this.opened(next);
+  }
+
+  opened(whole) {
+    const { desk } = this;
+    const foreseen = desk.lost?.coming;
+    if (!whole) desk.nothing();
+    else if (foreseen && whole.id === desk.item.id) desk.claimed(whole);
+    else desk.open(whole, { push: !foreseen });
+    return true;
+  }
+}

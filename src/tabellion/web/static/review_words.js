@@ -1,0 +1,92 @@
+// The words of a document's pages: fetched once, found by place, found by text.
+
+import { api } from "./base.js";
+
+const LONGEST = 2000; // characters of a quote that are kept
+const LINE = 0.5; // share of a word's height that must overlap for two words to stand on one line
+
+const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+
+export const union = (boxes) => [
+  Math.min(...boxes.map((box) => box[0])),
+  Math.min(...boxes.map((box) => box[1])),
+  Math.max(...boxes.map((box) => box[2])),
+  Math.max(...boxes.map((box) => box[3])),
+];
+
+// Words in reading order, one array a line.
+const linesOf = (words) => {
+  const lines = [];
+  for (const word of [...words].sort((a, b) => a[2] + a[4] - (b[2] + b[4]))) {
+    const line = lines.find(({ top, bottom }) => {
+      const overlap = Math.min(bottom, word[4]) - Math.max(top, word[2]);
+      return overlap > LINE * Math.min(bottom - top, word[4] - word[2]);
+    });
+    if (line) line.words.push(word);
+    else lines.push({ top: word[2], bottom: word[4], words: [word] });
+  }
+  return lines.map((line) => line.words.sort((a, b) => a[1] - b[1]));
+};
+
+export class Words {
+  constructor(documentId) {
+    this.documentId = documentId;
+    this.pages = new Map();
+  }
+
+  async of(page) {
+    if (!this.pages.has(page)) {
+      const asked = api("GET", `/api/documents/${encodeURIComponent(this.documentId)}/pages/${page}/words`).then(
+        ({ data }) => data.words || [],
+      );
+      this.pages.set(page, asked);
+      asked.catch(() => this.pages.delete(page));
+    }
+    return this.pages.get(page);
+  }
+
+  // What stands in a box that somebody drew: a word belongs to it when its middle does.
+  async within(page, [x0, y0, x1, y1]) {
+    const words = (await this.of(page)).filter(([, a, b, c, d]) => {
+      const x = (a + c) / 2;
+      const y = (b + d) / 2;
+      return x >= x0 && x <= x1 && y >= y0 && y <= y1;
+    });
+    return this.told(page, words);
+  }
+
+  async at(page, x, y) {
+    const words = (await this.of(page)).filter(([, a, b, c, d]) => x >= a && x <= c && y >= b && y <= d);
+    return this.told(page, words.slice(0, 1));
+  }
+
+  told(page, words) {
+    if (!words.length) return null;
+    const lines = linesOf(words).map((line) => line.map((word) => word[0]).join(" "));
+    return { page, box: union(words.map((word) => word.slice(1))), quote: lines.join("\n").slice(0, LONGEST), value: lines.join(" ") };
+  }
+
+  // Every place where the text stands, whatever its accents and capitals; it may run over several words of a page.
+  async find(text, pages) {
+    const wanted = plain(text).replace(/\s+/g, " ").trim();
+    if (!wanted) return [];
+    const found = [];
+    for (const page of pages) {
+      const words = linesOf(await this.of(page).catch(() => [])).flat();
+      const starts = [];
+      let all = "";
+      for (const word of words) {
+        starts.push(all.length);
+        all += `${plain(word[0])} `;
+      }
+      for (let at = all.indexOf(wanted); at >= 0; at = all.indexOf(wanted, at + wanted.length)) {
+        const hit = words.filter((word, place) => {
+          const end = starts[place + 1] - 1 || all.length;
+          return starts[place] < at + wanted.length && end > at;
+        });
+        if (hit.length) found.push(this.told(page, hit));
+      }
+    }
+    return found;
+  }
+}
