@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 from tabellion import Queue
 from tests.cli.project import Project
 
@@ -16,6 +18,18 @@ def test_the_doctor_names_the_missing_index_and_its_fix_works(project: Project) 
     assert project.sql(_tables(project)) == [{"n": 0}]
     project.sql(index["fix"].replace("CONCURRENTLY ", ""))
     assert not [one for one in project.json("doctor") if "no index leads" in one["what"]]
+
+
+def test_the_doctor_finds_the_indexes_of_the_document_service(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It made them itself: one serves the queues of all models."""
+    monkeypatch.setenv("GEMINI_API_KEY", "canary")
+    (project.folder / "tabellion.toml").write_text(f'[environments]\nprod = "{project.url}"\n')
+    assert project.run("migrate").exit_code == 0
+    findings = project.json("doctor")
+    assert {"prod: documents", "prod: documents_gemini", "prod: webhooks"} <= {one["where"] for one in findings}
+    assert not [one for one in findings if "no index leads" in one["what"]]
 
 
 def _tables(project: Project) -> str:

@@ -261,3 +261,24 @@ async def test_an_index_that_serves_is_recognised(store: Store, ddl: str, serves
     queue = await tasks(store)
     await run(store, ddl)
     assert (await store.bind(queue)).has_index() is serves
+
+
+@pytest.mark.parametrize(
+    ("ddl", "serves"),
+    [
+        ("CREATE INDEX i ON tasks (id) WHERE status = 'new' AND kind = 'pdf'", True),
+        ("CREATE INDEX i ON tasks (kind, id) WHERE status = 'new'", True),
+        ("CREATE INDEX i ON tasks (kind, status, id)", True),
+        ("CREATE INDEX i ON tasks (id) WHERE status = 'new'", False),
+        ("CREATE INDEX i ON tasks (kind, id) WHERE status = 'done'", False),
+        ("CREATE INDEX i ON tasks (kind, id)", False),
+        ("CREATE INDEX i ON tasks (id, kind) WHERE status = 'new'", False),
+        ("CREATE INDEX i ON tasks (status, kind, id) WHERE result IS NULL", False),
+    ],
+)
+@asynchronous
+async def test_an_index_may_serve_partly_by_its_condition(store: Store, ddl: str, serves: bool) -> None:
+    """What it does not say stands in its first columns: one index for the queues of many kinds."""
+    queue = await tasks(store, ready={"status": "new", "kind": "pdf"}, running="busy")
+    await run(store, ddl)
+    assert (await store.bind(queue)).has_index() is serves

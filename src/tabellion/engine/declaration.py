@@ -51,16 +51,14 @@ class Bound:
 
     def has_index(self) -> bool:
         """Whether an index leads straight to the ready rows, in the line's order."""
-        states = set(self.queue.states["ready"])
-        first = self.order[0][0]
+        ready, first = self.queue.states["ready"], self.order[0][0]
         for index in self.table.indexes:
-            partial = index.condition is not None and all(
-                _says(index.condition, column, value) for column, value in self.queue.states["ready"].items()
-            )
-            lead = index.columns[: len(states)]
-            if partial and index.columns[:1] == (first,):
-                return True
-            if index.condition is None and set(lead) == states and index.columns[len(lead) : len(lead) + 1] == (first,):
+            said = {column for column, value in ready.items() if _says(index.condition or "", column, value)}
+            # What its condition does not say must stand before the line's order; a condition that says nothing of the
+            # ready rows is about others.
+            lead = len(ready) - len(said)
+            covered = said | set(index.columns[:lead]) == set(ready) and (said or index.condition is None)
+            if covered and index.columns[lead : lead + 1] == (first,):
                 return True
         return False
 

@@ -40,7 +40,7 @@ _STATEMENTS = (
     *(f"ALTER TABLE review_items ADD COLUMN {column}" for column in _ITEM_COLUMNS),
     *(f"ALTER TABLE extracted_fields ADD COLUMN {column}" for column in _FIELD_COLUMNS),
     "UPDATE extracted_fields SET state = 'corrected', manually_corrected = TRUE WHERE locked",
-    "CREATE INDEX documents_unwritten ON documents (id) WHERE chore = 'rewrite'",
+    "CREATE INDEX documents_unwritten ON documents (id) WHERE status = 'completed' AND chore = 'rewrite'",
     "CREATE INDEX review_items_ready ON review_items (priority DESC, id) WHERE status = 'pending'",
     "CREATE INDEX review_items_assigned ON review_items (assigned_to, status) WHERE assigned_to IS NOT NULL",
     "CREATE INDEX review_items_finished ON review_items (finished_at, id) WHERE finished_at IS NOT NULL",
