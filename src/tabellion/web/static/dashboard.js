@@ -2,7 +2,7 @@
 
 import { badge, byId, el, empty, icon, keys, language, may, money, number, rowKeys, t } from "./base.js";
 import { Bars, put, ring, rounded, spark } from "./charts.js";
-import { aged, byPeople, count, hindrances, pauseOrResume, queuePath, renew, Rows, short, watch } from "./monitor.js";
+import { aged, breakable, byPeople, count, hindrances, pauseOrResume, queuePath, renew, Rows, short, watch } from "./monitor.js";
 
 const format = (options) => { const made = new Intl.DateTimeFormat(language, options); return (at) => made.format(at); };
 const MINUTE = format({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -32,7 +32,8 @@ function figures({ queues: all, workers, spend, sla, series }) {
   const waiting = sum(queues, (one) => one.waiting), done = sum(series.minutes.done, (one) => one);
   const lost = sum(series.minutes.failed, (one) => one);
   const plus = (state) => (queues.some((one) => one.more.includes(state)) ? "+" : "");
-  figure("ready", number(sum(queues, (one) => one.ready)) + plus("ready"), waiting ? t("dashboard.tile_waiting", { n: number(waiting) }) : t("dashboard.tile_due"));
+  const ready = sum(queues, (one) => one.ready);
+  figure("ready", number(ready) + plus("ready"), waiting ? t("dashboard.tile_waiting", { n: number(waiting) }) : t(ready ? "dashboard.tile_due" : "dashboard.tile_nothing"));
   figure("running", number(sum(queues, (one) => one.running)), alive.length ? t("dashboard.tile_slots", { n: alive.length, count: number(alive.length), slots: number(slots) }) : t("dashboard.tile_no_worker"), alive.length ? "" : "tile-warn");
   figure("done", number(done), t("dashboard.tile_minute", { n: number(sum(queues, (one) => one.throughput.minute.done)) }));
   figure("failed", number(failed) + plus("failed"), t("dashboard.tile_failed_hour", { n: number(lost) }), failed ? "tile-bad" : "");
@@ -68,7 +69,7 @@ for (const button of document.querySelectorAll("[data-span]")) {
 // -- queues ------------------------------------------------------------------------------------------------------
 
 const queueRows = new Rows(byId("queues"), (queue) => {
-  const name = el("a", { href: queuePath(queue.name) }, queue.name);
+  const name = el("a", { href: queuePath(queue.name) }, breakable(queue.name));
   const cells = Object.fromEntries(["running", "done", "failed", "minute", "hour", "rate"].map((key) => [key, el("td", { class: "right" })]));
   for (const key of ["minute", "rate"]) cells[key].classList.add("mid-only");
   const ready = el("span"), waiting = el("span", { class: "muted small block nowrap" }), bar = el("span", { class: "load", "aria-hidden": "true" }, el("i"), el("i"), el("i"));

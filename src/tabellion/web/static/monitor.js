@@ -116,7 +116,7 @@ export function renew(host, told, make) {
 export const count = (queue, state) => `${number(queue[state])}${queue.more.includes(state) ? "+" : ""}`;
 
 /** How long ago, short: "4 s", "3 min". */
-export const short = (seconds) => (seconds === null ? "–" : duration(Math.max(0, seconds)));
+export const short = (seconds) => (seconds === null ? "–" : duration(Math.max(1, Math.floor(seconds))));
 
 /** Whether people work it: they are counted apart, and no worker is missed. */
 export const byPeople = (queue) => queue.table === "review_items";
@@ -169,6 +169,9 @@ export async function retry(queue, wanted, n, shape) {
     return false;
   }
 }
+
+/** A name that may be broken after its underscores, and not within its words. */
+export const breakable = (name) => name.split(/(?<=_)/).flatMap((part, place) => (place ? [el("wbr"), part] : [part]));
 
 /** The link to a queue's page. */
 export const queuePath = (name) => `/queues/${encodeURIComponent(name)}`;
