@@ -238,8 +238,10 @@ def judge(sink: Sink, pointer: str, tail: bytes) -> None:
         other = other if first in NOISE else first
     if other is not None:
         # A file that is two things is read as the one here and as the other elsewhere.
-        raise Problem(415, "type_mismatch", f"it is {kind.name} that is also {other}", field=pointer, declared=found,
-                      detected=other, fix="save the document as a file of its own")  # fmt: skip
+        raise Problem(
+            415, "type_mismatch", f"it is a {kind.name} file that is also {other}", field=pointer, declared=found,
+            detected=other, fix="save the document as a file of its own",
+        )  # fmt: skip
     sink.media = found
 
 
