@@ -109,13 +109,13 @@ def test_a_claim_is_of_one(url: str) -> None:
 
     async def story(store: Store, clock: Clock) -> None:
         item = await put(store)
-        await claims.claim(store, item, ANNA)
+        assert await claims.claim(store, item, ANNA)
         with pytest.raises(errors.Held) as held:
             await claims.claim(store, item, BEN)
         assert held.value.holder == "anna"
         assert held.value.until == pytest.approx(clock() + 300)
         clock.advance(200)
-        await claims.claim(store, item, ANNA)
+        assert not await claims.claim(store, item, ANNA)
         assert await claims.renew(store, item, ANNA) == pytest.approx(clock() + 300)
         assert await trail(store, item) == [("claimed", "anna")]
         with pytest.raises(errors.NotHeld) as not_held:
@@ -233,11 +233,23 @@ def test_a_takeover_is_an_operators(url: str) -> None:
             await claims.claim(store, item, BEN, takeover=True)
         with pytest.raises(errors.Held):
             await claims.claim(store, item, CLEO)
-        await claims.claim(store, item, CLEO, takeover=True)
+        assert await claims.claim(store, item, CLEO, takeover=True)
         with pytest.raises(errors.NotHeld) as lost:
             await claims.release(store, item, ANNA)
         assert lost.value.holder == "cleo"
         assert await trail(store, item) == [("claimed", "anna"), ("released", "cleo"), ("claimed", "cleo")]
+        await claims.release(store, item, CLEO)
+        await put_user(store, "anna")
+        await claims.assign(store, item, CLEO, "anna", "hers")
+        await claims.escalate(store, item, CLEO, "odd")
+        assert await claims.claim(store, item, CLEO, takeover=True)
+        await claims.release(store, item, CLEO)
+        await store.database.fetch("UPDATE documents SET status = 'queued'")
+        with pytest.raises(errors.Underway):
+            await claims.claim(store, item, CLEO, takeover=True)
+        await store.database.fetch("UPDATE review_items SET status = 'approved'")
+        with pytest.raises(errors.Closed):
+            await claims.claim(store, item, CLEO, takeover=True)
 
     ask(url, go)
 

@@ -84,8 +84,9 @@ def _conditions(given: Filters, dialect: Dialect) -> tuple[list[str], list[Any]]
         values.append(value)
         return f"${len(values)}"
 
+    # Written out, for SQLite uses an index of open items only where it sees that they are meant.
     wanted = OPEN if given.status == "open" else ENDINGS if given.status == DONE else (given.status,)
-    found = [f"r.status IN ({', '.join(mark(status) for status in wanted)})"]
+    found = [f"r.status IN ({', '.join(sql.literal(status, dialect) for status in wanted)})"]
     if given.assigned == "":
         found.append("r.assigned_to IS NULL")
     elif given.assigned is not None:

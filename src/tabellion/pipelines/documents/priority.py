@@ -9,8 +9,8 @@ from decimal import Decimal
 from tabellion.reading.reader import Reading
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
+from tabellion.review.priority import COMPLEXITY, CONFIDENCE, PROXIMITY, VALUE
 
-CONFIDENCE, PROXIMITY, COMPLEXITY, VALUE = 0.4, 0.3, 0.2, 0.1
 MANY_PAGES, MANY_ROWS, MANY_ISSUES = 20, 50, 5  #: from so many on, a document is as complex as it gets
 LARGEST = 1_000_000  #: an amount from which on the value makes no difference
 AMOUNTS = ("total", "amount", "price")  #: the fields that say what a document is worth, the likeliest first
