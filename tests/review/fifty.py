@@ -168,7 +168,7 @@ class Reviewer:
         while not await over():
             item = await self.take()
             if item is None:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.05)
                 continue
             await self.review(item)
 
