@@ -25,7 +25,10 @@ MOST = 100  #: attempts; the newest
 MEDIA = {"json": "application/json", "parquet": "application/vnd.apache.parquet"}
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 OUTPUT: dict[int | str, dict[str, Any]] = {
-    200: {"content": dict.fromkeys(MEDIA.values(), BINARY), "description": "The file."},
+    200: {
+        "content": {MEDIA["json"]: {"schema": {"type": "object"}}, MEDIA["parquet"]: BINARY},
+        "description": "The file.",
+    },
     304: {"description": "It is the one that If-None-Match names."},
 }
 
