@@ -31,7 +31,7 @@ REJECTIONS = {
 #: Whoever writes outputs is told to write the document's anew, and begins again if it is at it; one that is being read
 #: will be written anyway.
 REWRITE = """UPDATE documents SET chore = 'rewrite', version = version + 1
-WHERE id = :document AND status = 'completed'"""
+WHERE id = :document AND status = 'completed' AND coalesce(chore, 'rewrite') IN ('rewrite', 'rewriting', 'unwritten')"""
 
 
 async def approve(

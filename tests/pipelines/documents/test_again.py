@@ -105,6 +105,17 @@ def test_what_a_person_confirmed_stays_so_while_it_says_the_same(url: str, setti
     assert (found["tax"]["state"], found["tax"]["value"]) == (None, "20.00")
 
 
+def test_a_review_that_somebody_opened_again_stays_open(url: str, settings: Settings) -> None:
+    """Though the machine has no doubts any more: a person asked."""
+    key = sent(url, settings, DOUBTFUL, type="invoice")
+    processed(url, settings)
+    ended(url, key)
+    processed(url, settings)
+    write_type(settings, "anything", "processing: {review: never}\n")
+    again(url, settings, key, type="anything", reopen=True)
+    assert rows(url, "SELECT status FROM review_items") == [{"status": "pending"}]
+
+
 def test_whoever_has_an_item_open_notices_that_its_fields_are_others(url: str, settings: Settings) -> None:
     """Its version grows, though nobody doubts the document any more."""
     key = sent(url, settings, DOUBTFUL, type="invoice")

@@ -24,6 +24,7 @@ from tabellion.pipelines.documents import endpoints, webhooks
 from tabellion.pipelines.documents.again import Underway, delete, reprocess
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.export import export
+from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.sheets import ToFile
@@ -281,6 +282,29 @@ def test_a_kill_loses_nothing(url: str, settings: Settings, key: str, tmp_path: 
         eventually(lambda: rows(url, "SELECT chore FROM documents") == [{"chore": None}], within=30)
     found = document(url, key)
     assert (told(settings, found)["fields"]["total"]["value"], row_of(settings, found)["total"]) == ("121.00", 121)
+
+
+def test_a_lake_that_is_out_is_waited_for(url: str, settings: Settings, key: str) -> None:
+    """However often it takes: no attempt is spent, and what people said is written in the end."""
+    said(url, key, "total", "121.00")
+    ended(url, key)
+
+    class Out:
+        """A lake that takes nothing at first."""
+
+        puts = 0
+
+        async def put(self, path: str, data: bytes) -> str:
+            self.puts += 1
+            if self.puts <= 12:
+                raise LakeError("out")
+            return await settings.lake.put(path, data)
+
+    out = replace(settings, lake=Out(), retry_base=0.005)  # type: ignore[arg-type]
+    with working(make_worker(url, *documents_queues(out))):
+        eventually(lambda: rows(url, "SELECT chore FROM documents") == [{"chore": None}], within=30)
+    found = document(url, key)
+    assert told(settings, found)["fields"]["total"]["value"] == "121.00"
 
 
 def test_a_type_that_is_gone_leaves_the_outputs_as_they_were(url: str, settings: Settings) -> None:

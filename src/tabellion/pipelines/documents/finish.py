@@ -11,7 +11,7 @@ from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
 from tabellion.pipelines.documents.doubts import Doubt
-from tabellion.pipelines.documents.locks import NONE, Locks
+from tabellion.pipelines.documents.locks import NONE, OPEN, Locks
 from tabellion.pipelines.documents.priority import Urgency
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.review.audit import Entry, statement
@@ -98,11 +98,14 @@ def _attach_again(
             f"UPDATE extracted_fields SET read_value = 'null', candidates = NULL WHERE {others}", id=id_, names=names
         )
     if review is None:
-        # Nobody has begun with it, and nobody need. Whoever has begun must see that fields are others now.
-        job.also("DELETE FROM review_items WHERE document_id = :id AND status = 'pending'", id=id_)
+        # Nobody has begun with it, and nobody need. Whoever has begun must see that fields are others now; and what
+        # somebody has opened again is not theirs to be lost.
         job.also(
-            "UPDATE review_items SET version = version + 1 WHERE document_id = :id AND status = 'in_review'", id=id_
+            """DELETE FROM review_items WHERE document_id = :id AND status = 'pending' AND NOT EXISTS (
+  SELECT 1 FROM audit_log AS a WHERE a.item_id = review_items.id AND a.action NOT IN ('created', 'assigned'))""",
+            id=id_,
         )
+        job.also(f"UPDATE review_items SET version = version + 1 WHERE document_id = :id AND status IN {OPEN}", id=id_)
     if keep_locked:
         newest = f"coalesce(max({sql.epoch('corrected_at', dialect)}), 0)"
         job.also(

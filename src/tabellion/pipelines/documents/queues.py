@@ -91,5 +91,5 @@ def reviewed_queue(settings: Settings) -> Queue:
     return Queue(
         "documents", name="reviewed", order="id", ready={"status": "completed", "chore": "rewrite"},
         running={"chore": "rewriting"}, done={"chore": None}, failed={"chore": "unwritten"}, lease=settings.lease,
-        retry_base=settings.retry_base, timeout=SHORT,
+        retry_base=settings.retry_base, timeout=SHORT, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
     )  # fmt: skip

@@ -12,6 +12,9 @@ from tabellion.engine.job import Job
 from tabellion.pipelines.documents import finish
 from tabellion.pipelines.documents.doubts import judged
 from tabellion.pipelines.documents.extraction import UNKNOWN, seconds
+from tabellion.pipelines.documents.failure import Postponed
+from tabellion.pipelines.documents.files import Unwritable
+from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, locked
 from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
 from tabellion.pipelines.documents.outputs import write
@@ -19,6 +22,7 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.reading.issue import Issue
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.rules import verdict
+from tabellion.reading.types.yamlnode import TypeFileError
 
 #: States of a field that a person has looked at: nothing that was said of it before is asked of anybody again.
 SETTLED = ("confirmed", "corrected", "absent")
@@ -31,6 +35,16 @@ class Rewriting:
         self._settings = settings
 
     async def rewrite(self, job: Job) -> dict[str, Any]:
+        """Writes the outputs of this row's document; while they cannot be written, it waits at no attempt."""
+        base = self._settings.retry_base
+        try:
+            return await self._rewritten(job)
+        except TypeFileError as error:
+            raise Postponed("configuration", error, job, base) from error
+        except (LakeError, Unwritable) as error:
+            raise Postponed("outputs_failed", error, job, base) from error
+
+    async def _rewritten(self, job: Job) -> dict[str, Any]:
         """Writes JSON and Parquet from what the tables say now; their hashes commit with the row.
 
         They lie where they lay before. A kill leaves files that the next try writes again: they depend on nothing but

@@ -69,12 +69,6 @@ def status_url(id: str) -> str:  # noqa: A002
     return f"/api/documents/{id}"
 
 
-def actor(request: Request) -> str:
-    """Who asks, as the trail calls them: a person by name, a key as `key:NAME`."""
-    holder = request.state.holder
-    return str(holder.name) if holder.id.startswith("user:") else f"key:{holder.name}"
-
-
 def _missing() -> Problem:
     return Problem(404, "not_found", "there is no such document", field="id")
 
@@ -270,7 +264,7 @@ async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
     try:
         one = await again.reprocess(
             office.store, office.settings, id, type=wanted.type, model=wanted.model, reopen=wanted.reopen,
-            actor=actor(request),
+            actor=request.state.holder.actor,
         )  # fmt: skip
     except again.Missing:
         raise _missing() from None
@@ -289,7 +283,7 @@ async def delete(request: Request, id: str) -> Response:  # noqa: A002
     office: Office = request.state.office
     document = await found(office, id)
     try:
-        await again.delete(office.store, office.settings, id, actor=actor(request))
+        await again.delete(office.store, office.settings, id, actor=request.state.holder.actor)
     except again.Missing:
         raise _missing() from None
     except again.Underway as error:
