@@ -130,9 +130,11 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
 def test_what_stands_behind_the_end_is_seen() -> None:
     """An archive by its last record, a page by its letters; noise and what is embedded are neither."""
     record = b"PK\5\6" + bytes(16) + b"\3\0abc"
-    assert second(Kind.PDF, b"%%EOF" + record) == "a ZIP archive"
-    assert second(Kind.PNG, b"word/document.xml" + record) == "a Word document (DOCX)"
-    assert second(Kind.PDF, record + b" endstream\n%%EOF\n") is None
-    assert second(Kind.PDF, b"%%EOF\n<HTML>") == "an HTML page"
-    assert second(Kind.PDF, b"%%EOF\n-- sent by a mailer") is None
-    assert second(Kind.GIF, b"<html></html>") is None
+    assert second(Kind.PDF, b"%PDF-1.7", b"%%EOF" + record) == "a ZIP archive"
+    assert second(Kind.PNG, b"\x89PNG", b"word/document.xml" + record) == "a Word document (DOCX)"
+    assert second(Kind.PDF, b"%PDF-1.7", record + b" endstream\n%%EOF\n") is None
+    assert second(Kind.PDF, b"%PDF-1.7", b"%%EOF\n<HTML>") == "an HTML page"
+    assert second(Kind.PDF, b"%PDF-1.7", b"%%EOF\n-- sent by a mailer") is None
+    assert second(Kind.GIF, b"GIF89a", b"<html></html>") is None
+    assert second(Kind.PDF, b"#!/bin/sh\n%PDF-1.7", b"%%EOF") == "a script"
+    assert second(Kind.PDF, b"\r\nsome mailer's line\n%PDF-1.7", b"%%EOF") is None

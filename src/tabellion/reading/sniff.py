@@ -106,8 +106,12 @@ def named(head: bytes) -> str:
     return _text(head)
 
 
-def second(kind: Kind, tail: bytes) -> str | None:
-    """What else a file is by its last bytes, with its article: programs that look there take it for that."""
+def second(kind: Kind, head: bytes, tail: bytes) -> str | None:
+    """What else a file is by its first and last bytes, with its article: programs that look there take it for that."""
+    if kind is Kind.PDF and not head.lstrip(b"\xef\xbb\xbf \t\r\n\x00").startswith(b"%PDF-"):
+        first = named(head[: head.find(b"%PDF-")])
+        if first not in NOISE:
+            return first
     record = tail.rfind(b"PK\5\6")
     if record >= 0 and len(tail) - record - 22 == int.from_bytes(tail[record + 20 : record + 22], "little"):
         return next((name for mark, name in ZIPPED if mark in tail), "a ZIP archive")

@@ -14,7 +14,7 @@ from tabellion.engine.fetching import FetchFailed, fetch, file_name
 from tabellion.engine.guard import Blocked, Rules
 from tabellion.pipelines.documents.blobs import Blobs, Sink, TooLarge
 from tabellion.reading.errors import Unreadable
-from tabellion.reading.sniff import ENDINGS, NOISE, TAIL, Kind, named, second, sniff
+from tabellion.reading.sniff import ENDINGS, TAIL, Kind, second, sniff
 from tabellion.web.limits import Limits, chunks, too_large
 from tabellion.web.multipart import End, Part, boundary_of, events
 from tabellion.web.names import escaped
@@ -232,10 +232,7 @@ def judge(sink: Sink, pointer: str, tail: bytes) -> None:
             415, "type_mismatch", f"it is declared as {other}, and it is {found}", field=pointer, declared=other,
             detected=found, fix="correct its name and content type, or send the file that was meant",
         )  # fmt: skip
-    other = second(kind, tail)
-    if kind is Kind.PDF and not sink.head.lstrip(b"\xef\xbb\xbf \t\r\n\x00").startswith(b"%PDF-"):
-        first = named(sink.head[: sink.head.find(b"%PDF-")])
-        other = other if first in NOISE else first
+    other = second(kind, sink.head, tail)
     if other is not None:
         # A file that is two things is read as the one here and as the other elsewhere.
         raise Problem(

@@ -44,17 +44,18 @@ def test_what_is_no_document_is_not_taken(sqlite_url: str, settings: Settings, t
     """Each with a code of its own, without waiting for a pipe, and nothing of it is kept."""
     (tmp_path / "empty.pdf").touch()
     (tmp_path / "text.pdf").write_text("words")
+    (tmp_path / "two.pdf").write_bytes(paper() + b"\n<html></html>")
     (tmp_path / "link.pdf").symlink_to(tmp_path / "text.pdf")
     (tmp_path / "large.pdf").write_bytes(paper() * 3)
     os.mkfifo(tmp_path / "pipe.pdf")
     codes = {}
-    for name in ("empty.pdf", "text.pdf", "link.pdf", "large.pdf", "pipe.pdf", "none.pdf", ""):
+    for name in ("empty.pdf", "text.pdf", "two.pdf", "link.pdf", "large.pdf", "pipe.pdf", "none.pdf", ""):
         with pytest.raises(NotTaken) as caught:
             taken(sqlite_url, settings, tmp_path / name, limit=len(paper()) * 2)
         codes[name] = caught.value.code
     assert codes == {
-        "empty.pdf": "empty_file", "text.pdf": "type_unsupported", "link.pdf": "not_a_file", "large.pdf": "too_large",
-        "pipe.pdf": "not_a_file", "none.pdf": "file_missing", "": "not_a_file",
+        "empty.pdf": "empty_file", "text.pdf": "type_unsupported", "two.pdf": "type_mismatch", "link.pdf": "not_a_file",
+        "large.pdf": "too_large", "pipe.pdf": "not_a_file", "none.pdf": "file_missing", "": "not_a_file",
     }  # fmt: skip
     assert not [path for path in settings.blobs.root.rglob("*") if path.is_file()]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from tabellion.engine.errors import TabellionError
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import files
-from tabellion.pipelines.documents.blobs import BATCH, Blob, Blobs, TooLarge
+from tabellion.pipelines.documents.blobs import BATCH, Blob, Blobs, Sink, TooLarge
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, submit
 from tabellion.reading.errors import Unreadable
-from tabellion.reading.sniff import ENDINGS, Kind, sniff
+from tabellion.reading.sniff import ENDINGS, TAIL, Kind, second, sniff
 
 MEDIA = {kind: "application/pdf" if kind is Kind.PDF else f"image/{kind}" for kind in Kind}
 TRIES = 3  #: of a file whose content goes while it comes
@@ -63,23 +63,26 @@ async def _copied(blobs: Blobs, source: Path | bytes, name: str | None, limit: i
     if isinstance(source, bytes):
         async with blobs.receive(limit, name=name or "") as sink:
             await sink.write(source)
-            sink.media = _media(sink.head)
+            sink.media = await _media(sink)
         return sink.blob
     handle = await files.in_thread(_opened, source)
     try:
         async with blobs.receive(limit, name=name or source.name) as sink:
             while chunk := await files.in_thread(os.read, handle, BATCH):
                 await sink.write(chunk)
-            sink.media = _media(sink.head)
+            sink.media = await _media(sink)
         return sink.blob
     finally:
         os.close(handle)
 
 
-def _media(head: bytes) -> str:
-    if not head:
+async def _media(sink: Sink) -> str:
+    if not sink.head:
         raise Unreadable("empty_file")
-    return MEDIA[sniff(head)]
+    kind = sniff(sink.head)
+    if (other := second(kind, sink.head, await sink.tail(TAIL))) is not None:
+        raise NotTaken("type_mismatch", f"it is a {kind.name} file that is also {other}")
+    return MEDIA[kind]
 
 
 def _opened(path: Path) -> int:
