@@ -13,7 +13,7 @@ import pytest
 from tabellion.engine.errors import Full
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents.files import NoSpace, Unwritable
-from tabellion.web.headers import _last_resort
+from tabellion.web.headers import last_resort
 from tests.models.bills import bill
 from tests.pipelines.documents.test_blobs import small_disk
 from tests.web.live import Live, live, problem
@@ -129,7 +129,7 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, caplog: pytest.LogCaptureFi
 )
 def test_whatever_has_no_room_is_507(error: Exception) -> None:
     """Whichever part of the service finds out."""
-    told = _last_resort(error, "id")
+    told = last_resort(error, "id")
     assert (told.status, told.code) == (507, "no_space")
     assert "/srv" not in str(told.told("id"))
 

@@ -87,7 +87,7 @@ class Envelope:
         except _Told:
             pass
         except Exception as error:
-            problem = _last_resort(error, request_id)
+            problem = last_resort(error, request_id)
             if status:
                 raise  # the answer has begun: the server cuts the connection, which is all that is left to say
             await problem.response(request_id)(scope, body.receive, enveloped)
@@ -141,7 +141,8 @@ def _check_size(scope: Scope) -> None:
         raise Problem(431, "headers_too_large", limit=HEADER_BYTES, got=size)
 
 
-def _last_resort(error: Exception, request_id: str) -> Problem:
+def last_resort(error: Exception, request_id: str) -> Problem:
+    """What is told of an error that nobody caught; the log has the rest."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, Full | Unwritable) or (isinstance(error, OSError) and error.errno in NO_ROOM):

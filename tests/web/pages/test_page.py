@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tabellion.engine.errors import Unreachable
+from tabellion.pipelines.documents import lookup
 from tabellion.web.pages import words
 from tabellion.web.policy import OPEN, PAGES, ROLES
 from tests.models.bills import bill
@@ -140,3 +142,27 @@ def test_a_page_knows_its_person(place: Live, admin: Browser) -> None:
     by_key = facts(place.get("/people").text)
     assert by_key["csrf"] == ""
     assert "set-cookie" not in place.get("/people").headers
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [(RuntimeError("secret of the house"), 500, "Something went wrong"), (Unreachable("db.internal"), 503, "database")],
+)
+def test_what_goes_wrong_inside_is_a_page_without_details(
+    place: Live, admin: Browser, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, said: str
+) -> None:
+    """People see what to do and the request's id; programs get the problem as ever."""
+
+    async def explode(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(lookup, "get", explode)
+    answer = admin.get(f"/documents/{'0' * 26}", headers={"X-Request-Id": "find-me"})
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert said in answer.text
+    assert "find-me" in answer.text
+    assert str(error) not in answer.text
+    assert (answer.headers.get("retry-after") == "5") == (status == 503)
+    told = place.get(f"/documents/{'0' * 26}")
+    assert (told.status_code, told.headers["content-type"]) == (status, "application/problem+json")

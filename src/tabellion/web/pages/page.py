@@ -12,7 +12,7 @@ from fastapi import Request, Response
 from starlette.responses import RedirectResponse
 
 from tabellion.web import cookies, csrf
-from tabellion.web.headers import PAGE_POLICY
+from tabellion.web.headers import PAGE_POLICY, last_resort
 from tabellion.web.keys import Holder
 from tabellion.web.pages import static, words
 from tabellion.web.policy import POLICY, Role
@@ -49,12 +49,11 @@ class Page(Guarded):
         async def handle(request: Request) -> Response:
             try:
                 return await answer(request)
-            except Problem as problem:
+            except Exception as error:
                 if "authorization" in request.headers or request.method != "GET":
                     raise
-                if problem.status == 401:
-                    return to_sign_in(request)
-                return error_page(request, problem)
+                problem = last_resort(error, request.state.request_id)
+                return to_sign_in(request) if problem.status == 401 else error_page(request, problem)
 
         return handle
 
@@ -95,10 +94,12 @@ def error_page(request: Request, problem: Problem) -> Response:
     """What went wrong, for people."""
     known = f"base.error_{problem.code}" in words.WORDS[words.DEFAULT]
     key = f"base.error_{problem.code}" if known else "base.error_other"
-    return page(
+    response = page(
         request, "error.html", status=problem.status, problem=problem, sentence=key, known=known,
         request_id=request.state.request_id,
     )  # fmt: skip
+    response.headers.update(problem.headers)
+    return response
 
 
 def to_sign_in(request: Request) -> Response:
