@@ -13,11 +13,11 @@ from tests.working import drain
 
 
 def test_queues_go_together(settings: Settings) -> None:
-    """One for each model behind its own gate, and the three that look after the rest."""
+    """One for each model behind its own gate, and the four that look after the rest."""
     rich = replace(settings, models={"gemini": "gemini", "my.models:Own": "own"})
     assert {queue.name: queue.uses for queue in documents_queues(rich)} == {
         "documents": None, "documents_gemini": "gemini", "documents_my_models_Own": "own", "followers": None,
-        "failures": None, "reviewed": None,
+        "failures": None, "reviewed": None, "superseded": None,
     }  # fmt: skip
 
 

@@ -21,8 +21,11 @@ from tabellion.review.audit import Entry, bound, numbered, statement
 from tabellion.review.people import SYSTEM
 
 Statement = tuple[str, Sequence[Any]]
+Row = Mapping[str, Any]
 #: The columns that reading once more changes before it has a result, as they go with the one there is.
 FORMER = ("type", "type_key", "model", "key", "duplicate_of")
+_FIELDS = """name, place, value, confidence, page, box, quote, source, reasons, locked, corrected_by, corrected_at,
+  state, manually_corrected, read_value, old_value, candidates"""
 
 
 class Missing(TabellionError):  # noqa: N818 - what it is
@@ -45,8 +48,9 @@ async def reprocess(
 ) -> Submitted:
     """Queues a document that has ended once more, as another type or with another model if asked.
 
-    What a person corrected stays. A duplicate becomes a document of its own. A review that is finished stays finished
-    unless `reopen` says otherwise. Answers that were paid for are remembered: the same question costs nothing.
+    What a person corrected stays. A review that is finished stays finished unless `reopen` says otherwise. Answers that
+    were paid for are remembered: the same question costs nothing. A duplicate becomes a document of its own. Duplicates
+    follow, but not to another type or model: then the oldest is read in its stead, and the others follow that.
 
     Its result, its outputs and their hashes stay until the new reading commits its own. Where that fails for good, it
     goes back to what it was, and its error says so.
@@ -58,6 +62,8 @@ async def reprocess(
     type_key = doctype.key if doctype else settings.types.key(None)
     key = key_of(row["sha256"], wanted, type_key, chosen)
     attempts = (doctype.processing.retries if doctype else 3) + 1
+    moved = (wanted, chosen) != (row["type"], row["model"])
+    heir = await _heir(store, id, "AND status <> 'failed'") if moved else None
     statements: list[Statement] = [
         # A review that has just ended is told first: whoever listens would never hear of it.
         (
@@ -68,6 +74,7 @@ WHERE id = $1 AND status IN ('completed', 'failed', 'duplicate') AND coalesce(ch
 RETURNING version""",
             (id, wanted, type_key, chosen, key, attempts, _former(row)),
         ),
+        *(_left(row, heir) if moved else []),
         # Its old key would lead others to a result that is not theirs any more; the new one is its own if it is free.
         ("DELETE FROM processed_documents WHERE document_id = $1 AND key <> $2", (id, key)),
         (
@@ -82,7 +89,7 @@ WHERE duplicate_of = $1 AND status = 'failed'""",
             (id,),
         ),
     ]
-    told = {"type": wanted, "model": chosen, **({"reopen": True} if reopen else {})}
+    told = {"type": wanted, "model": chosen, **({"reopen": True} if reopen else {}), **_named(heir)}
     entries: list[Statement] = [bound(store.dialect, Entry("reprocessed", actor, id, more=told))]
     if reopen:
         back, trail = _reopened(store.dialect, id, actor)
@@ -94,7 +101,39 @@ WHERE duplicate_of = $1 AND status = 'failed'""",
     return Submitted(id, "queued")
 
 
-def _former(row: Mapping[str, Any]) -> str | None:
+def _left(row: Row, heir: Row | None) -> list[Statement]:
+    """Gives the place of a document that goes elsewhere to the oldest of its duplicates, with what people corrected.
+    Those that failed with it have nothing to do with what it will be."""
+    left: list[Statement] = []
+    if heir is not None:
+        inherited = (
+            f"""INSERT INTO extracted_fields (document_id, {_FIELDS})
+SELECT CAST($2 AS text), {_FIELDS} FROM extracted_fields WHERE document_id = $1 AND locked
+ON CONFLICT (document_id, name) DO NOTHING""",
+            (row["id"], heir["id"]),
+        )
+        left = [*_succeeded(row["id"], heir["id"], _former(heir)), inherited]
+    detached = "UPDATE documents SET duplicate_of = NULL WHERE duplicate_of = $1 AND status = 'failed'"
+    return [*left, (detached, (row["id"],))]
+
+
+def _succeeded(id: str, heir: str, former: str | None = None) -> list[Statement]:  # noqa: A002
+    return [
+        (
+            """UPDATE documents SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, error = NULL,
+  completed_at = NULL, former = $2, version = version + 1 WHERE id = $1""",
+            (heir, former),
+        ),
+        ("UPDATE documents SET duplicate_of = $2 WHERE duplicate_of = $1 AND status <> 'failed'", (id, heir)),
+        ("UPDATE processed_documents SET document_id = $2 WHERE document_id = $1", (id, heir)),
+    ]
+
+
+def _named(heir: Row | None) -> dict[str, str]:
+    return {"heir": heir["id"]} if heir is not None else {}
+
+
+def _former(row: Row) -> str | None:
     """What a document goes back to that has a result, or shares one, and is read once more without success."""
     if row["former"] is not None or row["status"] not in ("completed", "duplicate"):
         return row["former"]  # type: ignore[no-any-return]
@@ -140,15 +179,10 @@ RETURNING id""",
     ]
     if heir is not None:
         statements += [
-            (
-                """UPDATE documents SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL,
-  error = NULL, completed_at = NULL, version = version + 1 WHERE id = $1""",
-                (heir,),
-            ),
-            ("UPDATE documents SET duplicate_of = $2 WHERE duplicate_of = $1", (id, heir)),
-            ("UPDATE processed_documents SET document_id = $2 WHERE document_id = $1", (id, heir)),
-            ("UPDATE extracted_fields SET document_id = $2 WHERE document_id = $1 AND locked", (id, heir)),
-            ("UPDATE tabellion_memos SET row_key = $2 WHERE row_key = $1", (id, heir)),
+            *_succeeded(id, heir["id"]),
+            ("UPDATE documents SET duplicate_of = $2 WHERE duplicate_of = $1", (id, heir["id"])),
+            ("UPDATE extracted_fields SET document_id = $2 WHERE document_id = $1 AND locked", (id, heir["id"])),
+            ("UPDATE tabellion_memos SET row_key = $2 WHERE row_key = $1", (id, heir["id"])),
         ]
     statements += [
         ("DELETE FROM processed_documents WHERE document_id = $1", (id,)),
@@ -158,7 +192,7 @@ RETURNING id""",
     ]
     if await store.table("webhook_deliveries") is not None:
         statements.append(("DELETE FROM webhook_deliveries WHERE document_id = $1", (id,)))
-    told = {"sha256": row["sha256"], **({"heir": heir} if heir is not None else {})}
+    told = {"sha256": row["sha256"], **_named(heir)}
     statements.append(bound(store.dialect, Entry("deleted", actor, id, more=told)))
     if not await store.database.transact(statements, guarded=True):
         raise Underway()
@@ -187,9 +221,14 @@ async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
     return rows[0]
 
 
-async def _heir(store: Store, id: str) -> str | None:  # noqa: A002
-    rows = await store.database.fetch("SELECT min(id) AS id FROM documents WHERE duplicate_of = $1", id)
-    return rows[0]["id"]  # type: ignore[no-any-return]
+async def _heir(store: Store, id: str, condition: str = "") -> dict[str, Any] | None:  # noqa: A002
+    """The oldest of its duplicates."""
+    rows = await store.database.fetch(
+        f"""SELECT id, status, former, {", ".join(FORMER)} FROM documents WHERE duplicate_of = $1 {condition}
+ORDER BY id LIMIT 1""",
+        id,
+    )
+    return rows[0] if rows else None
 
 
 async def _forget(settings: Settings, row: dict[str, Any]) -> None:

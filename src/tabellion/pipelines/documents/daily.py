@@ -92,6 +92,12 @@ def is_daily(path: str, root: str) -> bool:
     return bool(re.fullmatch(rf"{start}/\d{{4}}/\d\d/\d\d/\d{{6,}}-[a-z0-9_]+-[0-9a-f]{{8}}\.parquet", path))
 
 
+def root_of(path: str) -> str | None:
+    """The root of the file of a day; None where it is none."""
+    root = path[: path.rfind(f"{FOLDER}/")].rstrip("/") if f"{FOLDER}/" in path else None
+    return root if root is not None and is_daily(path, root) else None
+
+
 def number_of(path: str) -> int:
     """The number of a file of a day; 0 for any other."""
     start = path.rpartition("/")[2].partition("-")[0]

@@ -17,7 +17,7 @@ from tabellion.engine.errors import ConfigurationError, LeaseLost, Permanent, Ra
 from tabellion.engine.job import Job, storable
 from tabellion.models.base import Model
 from tabellion.models.extract import extract
-from tabellion.pipelines.documents import finish
+from tabellion.pipelines.documents import finish, superseded
 from tabellion.pipelines.documents.doubts import corrected, doubts, review, verdict
 from tabellion.pipelines.documents.failure import Failed, Postponed
 from tabellion.pipelines.documents.files import Unwritable
@@ -132,6 +132,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         row = self._row(job, reading, doctype, told, reasons or doubted)
         document = _document(job, row, told) | {"reviewed": locks.reviewed}
         row |= await self._written(job, doctype, document)
+        superseded.note(job, row)
         item = None
         if reasons:
             created_at = seconds(job["created_at"])

@@ -28,9 +28,9 @@ class Following:
         """Gives the duplicate its original's fate; one whose original is gone is read itself."""
         desk = _desk(job)
         rows = await desk.fetch(
-            "SELECT id, status, error, attempts, former FROM documents WHERE id = $1", job["duplicate_of"]
+            "SELECT id, status, type, model, error, attempts, former FROM documents WHERE id = $1", job["duplicate_of"]
         )  # fmt: skip
-        if not rows:
+        if not rows or (rows[0]["status"] == "completed" and not _alike(rows[0], job.values)):
             return await _orphaned(desk, job)
         original = rows[0]
         if original["status"] == "completed":
@@ -53,12 +53,21 @@ class Telling:
 
     async def tell(self, job: Job) -> dict[str, Any]:
         """Writes the deliveries; a document that had a result before goes back to it, and says what went wrong."""
-        if job["former"] is None:
-            _tell(self._settings, job, "document.failed", status="failed")
-            return {}
-        back = await _restored(_desk(job), job)
-        _tell(self._settings, job, "document.failed", **back)
-        return back
+        back = await _restored(_desk(job), job) if job["former"] is not None else {}
+        if not back:
+            # Whoever shared what it said before shares that too.
+            job.also(
+                """UPDATE documents SET status = 'queued', chore = 'follow', completed_at = NULL
+WHERE duplicate_of = :id AND status = 'duplicate'""",
+                id=job.text_key,
+            )
+        _tell(self._settings, job, "document.failed", **({"status": "failed"} | back))
+        return {"former": None} | back
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether the same was asked of two documents: the version of a type is not."""
+    return bool((one["type"], one["model"]) == (other["type"], other["model"]))
 
 
 def _followed(original: str, why: Mapping[str, Any]) -> str:
@@ -67,16 +76,26 @@ def _followed(original: str, why: Mapping[str, Any]) -> str:
 
 
 async def _restored(desk: Desk, job: Job) -> dict[str, Any]:
-    """The columns of a document that was read once more without success, as they were before; its error stays."""
+    """The columns of a document that was read once more without success, as they were before; its error stays.
+
+    None of a duplicate whose original is not any more what it was a duplicate of.
+    """
     former = json.loads(job["former"])
     why = problem(job["error"], job["attempts"]) or {"code": "internal", "message": "", "attempts": job["attempts"]}
     back: dict[str, Any] = {name: former[name] for name in FORMER}
     back |= {"status": former["status"], "former": None, "error": json.dumps(why | {"note": KEPT}, ensure_ascii=False)}
     if former["status"] == "duplicate":
-        rows = await desk.fetch("SELECT status FROM documents WHERE id = $1", former["duplicate_of"])
-        if rows and rows[0]["status"] == "completed":
+        original = former["duplicate_of"]
+        rows = await desk.fetch("SELECT status, type, model, former FROM documents WHERE id = $1", original)
+        unsettled = bool(rows) and rows[0]["former"] is not None  # read once more itself, or about to go back too
+        was = json.loads(rows[0]["former"]) if unsettled else rows[0] if rows else {"type": "", "model": ""}
+        if not _alike(was, former) or (rows[0]["status"] == "failed" and not unsettled):
+            return {}
+        for table, column in (("documents", "duplicate_of"), ("processed_documents", "document_id")):
+            job.also(f"UPDATE {table} SET {column} = :new WHERE {column} = :old", new=original, old=job.text_key)
+        if rows[0]["status"] == "completed":
             return back | {"chore": "followed"}
-        return back | {"status": "queued", "chore": "follow", "completed_at": None}  # its original's fate has changed
+        return back | {"status": "queued", "chore": "follow", "completed_at": None}
     # Those who came meanwhile with the question that has no answer do not get the answer to another one.
     job.also(
         f"""UPDATE documents SET status = 'failed', chore = NULL, told = NULL, duplicate_of = NULL, error = :error,

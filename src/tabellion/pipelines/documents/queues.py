@@ -13,6 +13,7 @@ from tabellion.pipelines.documents.extraction import Extraction
 from tabellion.pipelines.documents.fate import Following, Telling
 from tabellion.pipelines.documents.rewriting import Rewriting
 from tabellion.pipelines.documents.settings import LOCAL, Settings
+from tabellion.pipelines.documents.superseded import Removing, superseded_queue
 
 #: Documents that are read here keep processors busy: more at once would only wait in memory.
 AT_ONCE = 4 * (os.cpu_count() or 1)
@@ -32,15 +33,18 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
     `environments` are settings of those that keep their files elsewhere: each database needs folders of its own, for a
     file is deleted when no document of *its* database has it.
     """
-    usual, rewriting = Extraction(settings), Rewriting(settings)
-    own = {name: (Extraction(one), Rewriting(one)) for name, one in (environments or {}).items()}
+    usual = (Extraction(settings), Rewriting(settings), Removing(settings))
+    own = {name: (Extraction(one), Rewriting(one), Removing(one)) for name, one in (environments or {}).items()}
     following, telling = Following(settings), Telling(settings)
 
     async def read(job: Job) -> dict[str, Any]:
-        return await own.get(job.environment, (usual, rewriting))[0].read(job)
+        return await own.get(job.environment, usual)[0].read(job)
 
     async def rewrite(job: Job) -> dict[str, Any]:
-        return await own.get(job.environment, (usual, rewriting))[1].rewrite(job)
+        return await own.get(job.environment, usual)[1].rewrite(job)
+
+    async def remove(job: Job) -> dict[str, Any]:
+        return await own.get(job.environment, usual)[2].remove(job)
 
     queues = [documents_queue(settings, model, gate) for model, gate in settings.gates().items()]
     for queue in queues:
@@ -49,7 +53,9 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
     followers.handler(following.follow)
     failures.handler(telling.tell)
     reviewed.handler(rewrite)
-    return [*queues, followers, failures, reviewed]
+    superseded = superseded_queue(settings)
+    superseded.handler(remove)
+    return [*queues, followers, failures, reviewed, superseded]
 
 
 def queue_name(model: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tabellion.engine.errors import LeaseLost
 from tabellion.engine.job import Job
-from tabellion.pipelines.documents import finish
+from tabellion.pipelines.documents import finish, superseded
 from tabellion.pipelines.documents.doubts import judged
 from tabellion.pipelines.documents.extraction import UNKNOWN, seconds
 from tabellion.pipelines.documents.failure import Postponed
@@ -69,6 +69,7 @@ WHERE document_id = $1 ORDER BY place, name""",
         if job.lost:
             raise LeaseLost(f"{job}: the claim is gone")
         row |= asdict(await write(self._settings.lake, {**document, "cost": None}, doctype))
+        superseded.note(job, row)
         if self._settings.outbox is not None and review is not None and review["status"] not in OPEN:
             told = _document(job, row, result) | {"reviewed": document["reviewed"], "review": review}
             text, values = self._settings.outbox("document.reviewed", told, job["webhook"])

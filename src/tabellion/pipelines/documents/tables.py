@@ -105,10 +105,23 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
     (
         # `former` is what a document goes back to when it is read once more and that fails.
         "ALTER TABLE documents ADD COLUMN former text",
+        # Files of the lake that were a document's outputs until it was read once more; `created_at` is the document's.
+        """CREATE TABLE superseded_outputs (
+  id text PRIMARY KEY,
+  document_id text NOT NULL,
+  path text NOT NULL,
+  sha256 text,
+  status text NOT NULL DEFAULT 'waiting',
+  error text,
+  created_at TIME NOT NULL
+)""",
+        "CREATE INDEX superseded_outputs_waiting ON superseded_outputs (id) WHERE status = 'waiting'",
     ),
 )
 CURRENT = len(VERSIONS)
-TABLES = ("documents", "processed_documents", "extracted_fields", "review_items", *review_tables.TABLES)
+TABLES = (
+    "documents", "processed_documents", "extracted_fields", "review_items", "superseded_outputs", *review_tables.TABLES,
+)  # fmt: skip
 VERSION_TABLE = "CREATE TABLE IF NOT EXISTS documents_schema (version integer PRIMARY KEY, applied_at TIME NOT NULL)"
 WORDS: dict[Dialect, dict[str, str]] = {
     "postgresql": {"TIME": "timestamptz", "FLAG": "boolean", "NUMBER": "double precision"},

@@ -1,0 +1,89 @@
+"""Outputs that a newer reading has put elsewhere: noted when it commits, then removed by a queue of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tabellion.engine.desk import Desk
+from tabellion.engine.errors import Permanent
+from tabellion.engine.job import Job
+from tabellion.engine.queue import Queue
+from tabellion.pipelines.documents import daily, files
+from tabellion.pipelines.documents.compact import forget, templates_of
+from tabellion.pipelines.documents.failure import Postponed
+from tabellion.pipelines.documents.lake import LakeError
+from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.submit import new_id
+
+PATHS = {"json_path": "json_sha256", "parquet_path": "parquet_sha256"}
+PATIENCE = 7 * 86_400.0  #: seconds that a lake may be away
+AT_ONCE = 4  #: removals in one worker: they wait for whoever puts files of a day together
+
+
+def note(job: Job, made: Mapping[str, Any]) -> None:
+    """Has the outputs removed that a document has now and will not have any more, once its new ones have committed."""
+    kept = {made[name] for name in PATHS}
+    for path, sha256 in ((job[name], job[hash_]) for name, hash_ in PATHS.items()):
+        if path is None or path in kept:
+            continue
+        job.also(
+            """INSERT INTO superseded_outputs (id, document_id, path, sha256, created_at)
+SELECT CAST(:id AS text), d.id, CAST(:path AS text), CAST(:sha256 AS text), d.created_at
+FROM documents AS d WHERE d.id = :document""",
+            id=new_id(), path=path, sha256=sha256, document=job.text_key,
+        )  # fmt: skip
+
+
+def superseded_queue(settings: Settings) -> Queue:
+    """Outputs that are nobody's any more."""
+    return Queue(
+        "superseded_outputs", name="superseded", order="id", ready="waiting", running="removing", done="removed",
+        failed="left", error="error", lease=settings.lease, retry_base=settings.retry_base, concurrency=AT_ONCE,
+        deadline=PATIENCE, max_deferrals=int(PATIENCE),
+    )  # fmt: skip
+
+
+class Removing:
+    """The handler of superseded outputs."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def remove(self, job: Job) -> dict[str, Any]:
+        """Removes the file, if it still is what the document had, and its row from files of days that the document is
+        not written to any more. The note goes with the end."""
+        desk = job.desk
+        assert desk is not None  # noqa: S101 - every worker gives its jobs one
+        try:
+            await self._removed(desk, job)
+        except (LakeError, files.Unwritable) as error:
+            raise Postponed("outputs_failed", error, job, self._settings.retry_base) from error
+        except ValueError as error:
+            raise Permanent(str(error)) from error
+        job.also("DELETE FROM superseded_outputs WHERE id = :id", id=job.text_key)
+        return {}
+
+    async def _removed(self, desk: Desk, job: Job) -> None:
+        rows = await desk.fetch("SELECT json_path, parquet_path FROM documents WHERE id = $1", job["document_id"])
+        current = {row[name] for row in rows for name in PATHS}
+        lake, path = self._settings.lake, str(job["path"])
+        if path in current:
+            return  # it was read again since, and is back
+        root = daily.root_of(path)
+        if root is None and job["sha256"] is not None:
+            async with lake.locked():
+                await lake.delete_exact(path, job["sha256"])
+        templates = templates_of(one.output.parquet for one in await files.in_thread(self._settings.types.all))
+        left = [
+            one
+            for one in templates
+            if (one.root == root if root is not None else one.match(path) is not None)
+            and not any(there is not None and _below(there, one.root) for there in current)
+        ]
+        if left:
+            await forget(lake, job["created_at"], [job["document_id"]], left)
+
+
+def _below(path: str, root: str) -> bool:
+    return path.startswith(f"{root}/") or not root
