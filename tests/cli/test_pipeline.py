@@ -39,7 +39,9 @@ def test_every_model_has_a_queue_and_deliveries_have_theirs(tmp_path: Path) -> N
     """Behind the gate that the configuration names."""
     (tmp_path / "tabellion.toml").write_text(CONFIG.format(folder=tmp_path))
     queues = {queue.name: queue for queue in pipeline.queues_of(load(tmp_path / "tabellion.toml", {}))}
-    assert list(queues) == ["documents", "documents_gemini", "followers", "failures", "webhooks"]
+    assert list(queues) == [
+        "documents", "documents_gemini", "followers", "failures", "reviewed", "superseded", "webhooks",
+    ]  # fmt: skip
     assert queues["documents_gemini"].uses == "google"
     assert all(queue.function is not None for queue in queues.values())
 
