@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from tabellion import Job, Queue, Store
-from tabellion.engine.errors import Busy, Forbidden, NotMigrated, StoreError, Unreachable, ValueRefused
+from tabellion.engine.errors import Busy, Forbidden, Full, NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.engine.postgres import PostgreSQL
 from tabellion.engine.postgres_errors import explained
 from tabellion.engine.settlement import Settlement
@@ -284,7 +284,7 @@ async def test_concurrent_calls_share_few_connections(emptied: Emptied) -> None:
         (asyncpg.ReadOnlySQLTransactionError("x"), Unreachable),
         (asyncpg.SerializationError("x"), Busy),
         (asyncpg.DeadlockDetectedError("x"), Busy),
-        (asyncpg.DiskFullError("x"), Unreachable),
+        (asyncpg.DiskFullError("x"), Full),
         (asyncpg.LockNotAvailableError("x"), Busy),
         (asyncpg.InterfaceError("x"), Unreachable),
         (asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress"), Unreachable),
