@@ -53,6 +53,8 @@ async def test_many_watchers_are_told_by_one_look(store: Store) -> None:
         await settle(store, queue)
         for watch in (one, other):
             told = await watch.next(10)
+            while told is not None and told["queues"][0]["done"] == 0:
+                told = await watch.next(10)  # the claim was news already
             assert told is not None
             assert told["queues"][0]["done"] == 1
         async with lookout.watch() as late:

@@ -109,6 +109,12 @@ def _known(web: Live, folder: Path) -> None:
         if path.startswith("/api/review/items/{id}"):
             item = web.store("prod", lambda store: put(store, {"vendor": "x", "total": "1.00"}, type="receipt"))
             lines += ["[[operations]]", f'include-name = "{method} {path}"', f'parameters = {{ "path.id" = "{item}" }}']
+        if "{name}" in path and path.startswith("/api/queues/"):
+            lines += [
+                "[[operations]]",
+                f'include-name = "{method} {path}"',
+                'parameters = { "path.name" = "webhooks" }',
+            ]
     (folder / "schemathesis.toml").write_text("\n".join(lines))
 
 
