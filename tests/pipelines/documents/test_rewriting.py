@@ -252,6 +252,22 @@ def test_a_review_that_ends_while_the_document_is_read_again_is_written(url: str
     assert rows(url, "SELECT chore FROM documents") == [{"chore": None}]
 
 
+@pytest.mark.parametrize("status", ["rejected", "approved"])
+def test_a_review_that_ends_before_a_second_reading_fails_is_written(
+    url: str, settings: Settings, key: str, status: str
+) -> None:
+    """The document goes back to what it was, and its outputs say how its review ended."""
+    before = document(url, key)["version"]
+    ask(url, lambda store: reprocess(store, settings, key))
+    ended(url, key, status)
+    settings.blobs.path(document(url, key)["sha256"]).unlink()
+    processed(url, settings)
+    found = document(url, key)
+    assert (found["status"], found["error"]["code"], found["version"]) == ("completed", "file_missing", before + 2)
+    assert told(settings, found)["reviewed"] is (status == "approved")
+    assert rows(url, "SELECT chore FROM documents") == [{"chore": None}]
+
+
 def test_a_document_that_was_reviewed_and_is_read_again_says_so(url: str, settings: Settings, key: str) -> None:
     """In its outputs, without being written twice."""
     said(url, key, "total", "121.00")

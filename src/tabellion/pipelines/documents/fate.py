@@ -12,6 +12,7 @@ from tabellion.engine.sql import NOW
 from tabellion.pipelines.documents.again import FORMER
 from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import written
+from tabellion.pipelines.documents.finish import overtaken
 from tabellion.pipelines.documents.lookup import TIMES, brief, problem
 from tabellion.pipelines.documents.settings import Settings
 
@@ -110,6 +111,7 @@ async def _restored(desk: Desk, job: Job) -> dict[str, Any]:
 ON CONFLICT (key) DO NOTHING""",
         id=job.text_key, key=back["key"],
     )  # fmt: skip
+    overtaken(job, "approved", "rejected", "reopened")
     return back | {"done_pages": job["pages"]}
 
 

@@ -114,17 +114,22 @@ def _attach_again(
   WHERE document_id = :id AND locked)""",
             id=id_,
         )
-    # Its review may have ended since it was put back in line: nobody has been told, and its outputs may not say so.
-    job.also(
-        """UPDATE documents SET chore = 'rewrite', version = version + 1 WHERE id = :id AND status = 'completed' AND (
-  SELECT max(CASE WHEN action = 'reprocessed' THEN 0 ELSE n END) > max(CASE WHEN action = 'reprocessed' THEN n END)
-  FROM audit_log WHERE document_id = :id AND action IN ('reprocessed', 'approved', 'rejected'))""",
-        id=id_,
-    )
+    overtaken(job, "approved", "rejected")
     # Those who shared its failure share its success.
     job.also(
         """UPDATE documents SET status = 'queued', chore = 'follow', completed_at = NULL
 WHERE duplicate_of = :id AND status = 'failed'""",
+        id=job.text_key,
+    )
+
+
+def overtaken(job: Job, *actions: str) -> None:
+    """Attaches that outputs are written again if one of these was done to a document since it was put back in line: its
+    outputs may not say so, and nobody has been told."""
+    job.also(
+        f"""UPDATE documents SET chore = 'rewrite', version = version + 1 WHERE id = :id AND status = 'completed' AND (
+  SELECT max(CASE WHEN action = 'reprocessed' THEN 0 ELSE n END) > max(CASE WHEN action = 'reprocessed' THEN n END)
+  FROM audit_log WHERE document_id = :id AND action IN {("reprocessed", *actions)})""",
         id=job.text_key,
     )
 
