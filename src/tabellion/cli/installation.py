@@ -14,6 +14,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from tabellion.engine.worker import Worker
 from tabellion.monitor.log import log_listener, printable
 from tabellion.pipelines.documents.consume import Consumer, endings
 from tabellion.pipelines.documents.intake import take_in
+from tabellion.pipelines.documents.sweeping import sweep
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from tabellion.web.sessions import Ticket
 
 LOCK = ".up.lock"
-SWEEP = 3600.0  # seconds between two looks for files that nobody finished
+SWEEP = 3600.0  # seconds between two looks for what is left behind
 FORCED = 130  #: the exit code after a second Ctrl-C
 GOODBYE = 15.0  #: seconds beyond the grace time before worker processes are killed
 LOOK = 0.3  #: seconds between two looks at whether everything is done
@@ -124,7 +126,7 @@ class Installation:
             serve(self._app, self.host, self.port, started=hear, signals=False),
             self._crew.run(),
             self._watched(store, settings),
-            self._swept(settings),
+            self._swept(store, settings),
             self._shown(store, settings, started),
         ]
         tasks = [asyncio.create_task(work) for work in works]
@@ -140,11 +142,12 @@ class Installation:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
 
-    async def _swept(self, settings: Settings) -> None:
-        """Removes what killed processes left half written, now and every hour."""
+    async def _swept(self, store: Store, settings: Settings) -> None:
+        """Removes what is left behind, now and every hour; what it cannot do now it can do later."""
+        began = time.time()
         while not self._stopping.is_set():
-            await settings.blobs.sweep_temps()
-            await settings.lake.sweep_temps()
+            with contextlib.suppress(TabellionError, OSError):
+                await sweep(store, settings, began)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SWEEP):
                     await self._stopping.wait()

@@ -15,16 +15,29 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine.controls import cancel
-from tabellion.pipelines.documents import endpoints, webhooks
+from tabellion.pipelines.documents import endpoints, intake, webhooks
 from tabellion.pipelines.documents.again import Missing, Underway, delete, reprocess
+from tabellion.pipelines.documents.blobs import Blobs
 from tabellion.pipelines.documents.compact import compact, templates_of
+from tabellion.pipelines.documents.intake import take_in
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.submit import new_id
+from tabellion.pipelines.documents.submit import new_id, submit
 from tabellion.review import audit
 from tests.models.bills import bill
-from tests.pipelines.documents.papers import document, ended, processed, put, rows, said, sent, submitted, write_type
+from tests.pipelines.documents.papers import (
+    document,
+    ended,
+    paper,
+    processed,
+    put,
+    rows,
+    said,
+    sent,
+    submitted,
+    write_type,
+)
 from tests.working import ask
 
 DOUBTFUL = bill("Acme Tools Ltd", "12 High Street")
@@ -485,6 +498,56 @@ def test_deleting_reaches_the_files_of_a_day(url: str, settings: Settings) -> No
     ]
     assert set(found) == {other.id}
     assert len(found) == 2
+
+
+def test_a_file_that_comes_while_it_is_deleted_is_not_lost(
+    url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever deletes asks once more when the file is out of reach: one that was acknowledged meanwhile has it back."""
+    [one] = submitted(url, settings, 0, type="invoice")
+    processed(url, settings)
+    asked, remove = asyncio.Event(), Blobs.remove
+
+    async def late(blobs: Blobs, sha256: str, **how: Any) -> bool:
+        asked.set()
+        await acknowledged.wait()
+        return await remove(blobs, sha256, **how)
+
+    monkeypatch.setattr(Blobs, "remove", late)
+    acknowledged = asyncio.Event()
+
+    async def go(store: Store) -> str:
+        deleting = asyncio.create_task(delete(store, settings, one.id))
+        await asked.wait()
+        second = await take_in(store, settings, paper(0), name="again.pdf", type="invoice")
+        acknowledged.set()
+        await deleting
+        return second.id
+
+    key = ask(url, go)
+    processed(url, settings)
+    assert document(url, key)["status"] == "completed"
+    assert settings.blobs.has(document(url, key)["sha256"])
+
+
+def test_a_file_that_goes_before_its_row_comes_is_sent_again(
+    url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody was told that it was taken: it is copied once more, and kept."""
+    [one] = submitted(url, settings, 0, type="invoice")
+    submits = 0
+
+    async def slow(store: Store, settings: Settings, content: Any, **how: Any) -> Any:
+        nonlocal submits
+        submits += 1
+        if submits == 1:
+            await delete(store, settings, one.id)
+        return await submit(store, settings, content, **how)
+
+    monkeypatch.setattr(intake, "submit", slow)
+    second = ask(url, lambda store: take_in(store, settings, paper(0), name="again.pdf", type="invoice"))
+    assert (submits, settings.blobs.has(put(settings, 0).sha256)) == (2, True)
+    assert [row["id"] for row in rows(url, "SELECT id FROM documents")] == [second.id]
 
 
 def test_a_file_that_another_document_has_stays(url: str, settings: Settings) -> None:

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -276,6 +277,76 @@ def test_a_blob_is_removed_unless_it_came_again(tmp_path: Path) -> None:
         assert await blobs.remove(sha256)
         assert not blobs.has(sha256)
         assert not await blobs.remove(sha256)
+
+    asyncio.run(run())
+
+
+def test_a_blob_that_turns_out_to_be_needed_is_put_back(tmp_path: Path) -> None:
+    """It is out of reach while that is asked; what cannot be asked leaves it where it was."""
+
+    async def run() -> None:
+        blobs = Blobs(tmp_path / "blobs")
+
+        async def come() -> Blob:
+            async with blobs.receive() as sink:
+                await sink.write(b"1")
+            return sink.blob
+
+        async def gone(answer: bool) -> bool:
+            assert not blobs.has(sha256)
+            return answer
+
+        async def broken() -> bool:
+            raise OSError(errno.EIO, "no answer")
+
+        sha256 = (await come()).sha256
+        assert not await blobs.remove(sha256, needed=lambda: gone(True))
+        assert blobs.path(sha256).read_bytes() == b"1"
+        with pytest.raises(OSError, match="no answer"):
+            await blobs.remove(sha256, needed=broken)
+        assert blobs.has(sha256)
+
+        async def came_again() -> bool:
+            await come()
+            return False
+
+        assert await blobs.remove(sha256, needed=came_again)
+        assert blobs.has(sha256)
+        assert await blobs.remove(sha256, needed=lambda: gone(False))
+        assert everything(tmp_path / "blobs") == []
+
+    asyncio.run(run())
+
+
+def test_what_was_set_aside_by_somebody_who_died_is_put_back(tmp_path: Path) -> None:
+    """He never knew whether it was needed."""
+
+    async def run() -> None:
+        blobs = Blobs(tmp_path / "blobs")
+        async with blobs.receive() as sink:
+            await sink.write(b"1")
+        blobs._set_aside(sink.blob.path, 0.0)
+        assert await blobs.recover() == 0
+        assert (await blobs.recover(older=0), blobs.has(sink.blob.sha256)) == (1, True)
+        assert everything(tmp_path / "blobs") == [sink.blob.path]
+
+    asyncio.run(run())
+
+
+def test_what_came_between_two_times_is_known(tmp_path: Path) -> None:
+    """By when its content came last."""
+
+    async def run() -> None:
+        blobs = Blobs(tmp_path / "blobs")
+        made = {}
+        for number in range(3):
+            async with blobs.receive() as sink:
+                await sink.write(f"{number}".encode())
+            os.utime(sink.blob.path, (number, number))
+            made[number] = sink.blob.sha256
+        assert sorted(await blobs.came(0, 9)) == sorted(made.values())
+        assert await blobs.came(1, 1.5) == [made[1]]
+        assert await blobs.came(time.time() + 60, time.time() + 90) == []
 
     asyncio.run(run())
 

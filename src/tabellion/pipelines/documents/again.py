@@ -199,9 +199,13 @@ RETURNING id""",
     if heir is not None:
         await store.database.wake()
     await _forget(settings, row)
-    left = await store.database.fetch("SELECT 1 AS one FROM documents WHERE sha256 = $1 LIMIT 1", row["sha256"])
-    if not left:
-        await settings.blobs.remove(row["sha256"])
+    if not await has_documents(store, row["sha256"]):
+        await settings.blobs.remove(row["sha256"], needed=lambda: has_documents(store, row["sha256"]))
+
+
+async def has_documents(store: Store, sha256: str) -> bool:
+    """Whether any document has this content."""
+    return bool(await store.database.fetch("SELECT 1 AS one FROM documents WHERE sha256 = $1 LIMIT 1", sha256))
 
 
 async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002

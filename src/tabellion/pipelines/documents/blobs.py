@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+import secrets
 import threading
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +18,9 @@ from tabellion.engine.errors import TabellionError
 from tabellion.pipelines.documents import files
 from tabellion.pipelines.documents.words import Words
 
+ASIDE = ".aside"  #: where a content is until it is known whether it is needed
+RECOVERY = 600.0  #: seconds after which whoever set one aside must be dead
+Needed = Callable[[], Awaitable[bool]]  #: whether a document has this content
 BATCH = 1 << 20  #: bytes of one file that are kept in memory before the disk is bothered
 MOST_HELD = 64 << 20  #: bytes of all files together: beyond them every write goes to the disk at once
 HEAD = 4096  #: bytes from the start that are kept for whoever must say what the file is
@@ -211,24 +217,86 @@ class Blobs:
         """Whether this content is there."""
         return self.path(sha256).is_file()
 
-    async def remove(self, sha256: str, *, older: float = 0.0) -> bool:
+    async def remove(self, sha256: str, *, older: float = 0.0, needed: Needed | None = None) -> bool:
         """Removes a content and its words, if it came last so many seconds ago; whether it did.
 
-        Whoever removes what no document needs any more says how old it must be: the same content may have come again
-        a moment ago, its document not yet being written.
+        The same content may come again at any moment. So it is first taken out of everybody's reach, and only then
+        `needed` is asked whether a document has it: whoever wrote one before gets it back, and whoever writes one later
+        looks whether it is there, and finds that it must be sent again.
         """
-        return await files.in_thread(self._remove, self.path(sha256), older)
+        path = self.path(sha256)
+        aside = await files.in_thread(self._set_aside, path, older)
+        if aside is None:
+            return False
+        wanted = True
+        try:
+            wanted = needed is not None and await needed()
+        finally:
+            await files.in_thread(self._put_back if wanted else self._drop, aside, path)
+        return not wanted
+
+    async def recover(self, older: float = RECOVERY) -> int:
+        """Puts back what somebody set aside who died before he knew whether it was needed; how many."""
+        return await files.in_thread(self._recover, older)
+
+    async def came(self, since: float, until: float) -> list[str]:
+        """The contents that came last between two times, in seconds since 1970."""
+        return await files.in_thread(self._came, since, until)
 
     async def sweep_temps(self, older: float = files.STALE) -> list[Path]:
         """Removes what uploads left that were cut off by a crash."""
         return await files.in_thread(files.sweep_temps, self.root, older, deep=False)
 
-    def _remove(self, path: Path, older: float) -> bool:
-        try:
-            if older and time.time() - path.stat().st_mtime < older:
-                return False
-        except FileNotFoundError:
-            return False
-        removed = files.remove(path)
-        self.words.forget(path)  # after the file: whoever writes words looks afterwards whether it is there
-        return removed
+    def _set_aside(self, path: Path, older: float) -> Path | None:
+        """Takes a file out of reach, under a name that is nobody else's; None where it is not there or too new."""
+        aside = self.root / ASIDE / f"{path.name}.{secrets.token_hex(4)}"
+        with files.explained(path):
+            try:
+                if older and time.time() - path.stat().st_mtime < older:
+                    return None
+                files.make_folder(aside.parent, self.root)
+                path.rename(aside)
+            except FileNotFoundError:
+                return None
+            if older and time.time() - aside.stat().st_mtime < older:  # it came again a moment ago
+                self._put_back(aside, path)
+                return None
+        return aside
+
+    def _put_back(self, aside: Path, path: Path) -> None:
+        with files.explained(path):
+            files.make_folder(path.parent, self.root)
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, path)
+            files.sync_folder(path.parent)
+            aside.unlink(missing_ok=True)
+
+    def _drop(self, aside: Path, path: Path) -> None:
+        files.remove(aside)
+        files.sync_folder(path.parent)
+        if not path.exists():
+            self.words.forget(path)
+
+    def _recover(self, older: float) -> int:
+        found = 0
+        with contextlib.suppress(FileNotFoundError):
+            for aside in (self.root / ASIDE).iterdir():
+                sha256 = aside.name.partition(".")[0]
+                # Its content's age says nothing here: a rename is a change of the file, not of what is in it.
+                if _SHA256.fullmatch(sha256) and aside.stat().st_ctime <= time.time() - older:
+                    self._put_back(aside, self.path(sha256))
+                    found += 1
+        return found
+
+    def _came(self, since: float, until: float) -> list[str]:
+        found = []
+        for folder, below, names in os.walk(self.root):
+            # A folder that nothing was named in since has nothing new; those above are not touched by that.
+            below[:] = [name for name in below if not name.startswith(".")]
+            if names and os.stat(folder).st_mtime < since:
+                continue
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    if _SHA256.fullmatch(name) and since <= os.stat(os.path.join(folder, name)).st_mtime <= until:
+                        found.append(name)
+        return found

@@ -39,7 +39,7 @@ from tabellion.review.audit import Entry
 
 #: What a document is of that is none of the types there are: it has text and no fields, and a person looks.
 UNKNOWN = DocumentType(name="unknown", version="1", fields=())
-PAUSE = 1.0  #: seconds that a document holds its place, in an outage, before it goes back
+PAUSE = 1.0  #: seconds that a document holds its place, in an outage, before it goes back; or waits for its file
 READERS = 2  #: threads for each child that reads: one waits for its child while another one's result is taken in
 
 
@@ -166,7 +166,12 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         tried.append("read here")
         try:
             work = functools.partial(self._local, job["sha256"], job["type"], watch)
-            reading = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            loop = asyncio.get_running_loop()
+            reading = await loop.run_in_executor(self._threads, work)
+            if reading.error is not None and reading.error["code"] == "file_missing":
+                # Whoever deletes the last document but this one looks for this one with the file set aside.
+                await asyncio.sleep(PAUSE)
+                reading = await loop.run_in_executor(self._threads, work)
         finally:
             watch.end()
         if reading.error is not None:

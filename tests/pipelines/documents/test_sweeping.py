@@ -1,0 +1,70 @@
+"""What is left behind goes; what somebody may need stays."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from tabellion import Store
+from tabellion.pipelines.documents import endpoints
+from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.sweeping import DELIVERED, GRACE, sweep
+from tests.pipelines.documents.papers import put, rows, submitted
+from tests.working import ask
+
+
+def swept(url: str, settings: Settings, since: float = 0.0) -> dict[str, int]:
+    """One look."""
+    return ask(url, lambda store: sweep(store, settings, since))
+
+
+def test_a_content_without_a_document_goes_after_a_while(url: str, settings: Settings) -> None:
+    """An upload that was refused late left it; one that is under way keeps it, and a document does."""
+    submitted(url, settings, 0)
+    known, refused, coming = (put(settings, number) for number in range(3))
+    long_ago = time.time() - GRACE - 60
+    for blob in (known, refused):
+        os.utime(blob.path, (long_ago, long_ago))
+    assert swept(url, settings) == {"halves": 0, "contents": 1, "deliveries": 0}
+    assert [blob.path.exists() for blob in (known, refused, coming)] == [True, False, True]
+    assert swept(url, settings)["contents"] == 0
+
+
+def test_what_was_there_before_the_service_is_left(url: str, settings: Settings) -> None:
+    """A folder of uploads with another database beside it is not emptied."""
+    blob = put(settings, 0)
+    long_ago = time.time() - GRACE - 60
+    os.utime(blob.path, (long_ago, long_ago))
+    ask(url, lambda store: submitted_nothing(store))
+    assert swept(url, settings, since=time.time())["contents"] == 0
+    assert blob.path.exists()
+
+
+async def submitted_nothing(store: Store) -> None:
+    """The tables, and nothing in them."""
+    from tabellion.pipelines.documents import tables
+
+    await tables.prepare(store)
+
+
+def test_deliveries_are_kept_for_a_while(url: str, settings: Settings) -> None:
+    """Those that were made go after a month; those that were not stay until somebody sends or removes them."""
+
+    async def listen(store: Store) -> None:
+        await submitted_nothing(store)
+        await endpoints.prepare(store)
+
+    ask(url, listen)
+    now = "0.0 + $4" if url.startswith("sqlite") else "to_timestamp(CAST($4 AS double precision))"
+    for number in range(1203):
+        status, age = ("failed", 2) if number == 0 else ("pending", 2) if number == 1 else ("delivered", 2)
+        age = 0 if number == 2 else age
+        rows(
+            url,
+            f"""INSERT INTO webhook_deliveries (id, endpoint_id, document_id, event, body, status, finished_at)
+VALUES ($1, 'e', 'd', $2, 'b', $3, {now}) RETURNING id""",
+            f"{number:04}", "document.completed", status, time.time() - age * DELIVERED,
+        )  # fmt: skip
+    assert swept(url, settings)["deliveries"] == 1200
+    left = rows(url, "SELECT id FROM webhook_deliveries ORDER BY id")
+    assert [row["id"] for row in left] == ["0000", "0001", "0002"]
