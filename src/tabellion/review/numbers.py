@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
-from tabellion.engine import sql
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.review.items import iso
@@ -56,8 +55,8 @@ WHERE {_within(store.dialect)} AND r.status IN ('approved', 'corrected') GROUP B
 
 
 def _within(dialect: Dialect) -> str:
-    finished = sql.epoch("r.finished_at", dialect)
-    return f"{finished} >= CAST($1 AS double precision) AND {finished} < CAST($2 AS double precision)"
+    first, last = ("to_timestamp($1::float8)", "to_timestamp($2::float8)") if dialect == "postgresql" else ("$1", "$2")
+    return f"r.finished_at >= {first} AND r.finished_at < {last}"
 
 
 def _summed(ended: Sequence[Row], judged: Sequence[Row]) -> dict[str, Any]:

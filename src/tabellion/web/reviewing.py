@@ -43,17 +43,12 @@ class Desk:
         return self.office.settings.types.get
 
 
-def person_of(holder: Holder) -> Person:
-    """Who acts: a user by name, a key as `key:NAME`, so that nobody can be taken for somebody else."""
-    name = holder.name if holder.id.startswith("user:") else f"key:{holder.name or holder.id}"
-    return Person(name, int(holder.role))
-
-
 async def desk_of(request: Request) -> Desk:
     """The asker's desk, the tables being there."""
     office: Office = request.state.office
     await tables.prepare(office.store)
-    return Desk(office, person_of(request.state.holder))
+    holder: Holder = request.state.holder
+    return Desk(office, Person(holder.actor, int(holder.role)))
 
 
 async def item_desk(request: Request, id: str) -> Desk:  # noqa: A002
