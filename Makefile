@@ -26,7 +26,7 @@ first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows,
 	@$(BIN)/python examples/first_run.py
 
 PARALLEL ?= 2
-test: $(READY) ## Check and test everything, on real databases
+test: $(READY) browser ## Check and test everything, on real databases and in a real browser
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile
 
@@ -35,6 +35,9 @@ check: $(READY) ## Format, lint, types, import layers, docs
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -q --no-header tests/test_layout.py tests/test_docs.py
+
+browser: $(READY) ## Find or install the Chromium that the browser tests need, or say why they will be skipped
+	@$(BIN)/python -m tests.browser.chromium
 
 format: $(READY) ## Format the code
 	@$(BIN)/ruff format --quiet .
@@ -67,6 +70,12 @@ bench-service: $(READY) ## Measure the document service: uploads, a model of thr
 bench-reading: $(READY) ## Measure reading: cold start, documents and scanned pages a second, memory of a long PDF
 	@$(BIN)/python -m bench.reading
 
+bench-pages: $(READY) browser ## Measure the pages in a real browser: time to the first paint, key press to the next field
+	@$(BIN)/python -m bench.pages
+
+screenshots: $(READY) browser ## Take the pictures of every page in docs/images anew
+	@$(BIN)/python -m tests.screenshots
+
 eval: $(READY) ## Measure how well documents are read: make eval DATA=folder-of-labelled-sets
 	@test -n "$(DATA)" || { echo "which documents? make eval DATA=folder-of-labelled-sets (docs/accuracy.md says what is in it)"; exit 2; }
 	@$(BIN)/python -m bench.accuracy $(DATA) $(if $(WRITE),--write docs/accuracy.md)
@@ -91,4 +100,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test check format chaos chaos-documents bench bench-gates bench-reading bench-service eval calibrate lock clean
+.PHONY: help setup run first-run test check browser format chaos chaos-documents bench bench-gates bench-pages bench-reading bench-service eval calibrate lock screenshots clean

@@ -63,3 +63,11 @@ def any_url(request: pytest.FixtureRequest) -> Iterator[str]:
     else:
         with pooler(str(request.getfixturevalue("pg_url"))) as pooled:
             yield pooled
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tells of skipped browser tests at the end, where people look, and not among the dots."""
+    skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", []))
+    said = {str(why[2]) for why in skipped if isinstance(why, tuple)}
+    if sentence := next((one for one in said if "browser tests are skipped" in one), None):
+        terminalreporter.write_line(sentence.removeprefix("Skipped: "), yellow=True)

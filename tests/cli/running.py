@@ -78,7 +78,8 @@ class Service:
             connection.request(method, path, body, given)
             response = connection.getresponse()
             content = response.read()
-            return response.status, json.loads(content) if "json" in response.headers["content-type"] else content
+            told = "json" in response.headers.get("content-type", "")  # which an answer without content does not have
+            return response.status, json.loads(content) if told else content
         finally:
             connection.close()
 

@@ -1,0 +1,86 @@
+"""Finds a real Chromium for the browser tests, installs one where it may, and says plainly when there is none."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+HOW = "install it with `apt-get install chromium`, or name its program in TABELLION_CHROMIUM"
+#: Nothing of the browser's own leaves this machine, and no name but loopback's means anything to it.
+ARGUMENTS = (
+    "--disable-background-networking", "--disable-component-update", "--disable-gpu", "--disable-quic",
+    "--disable-sync", "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+)  # fmt: skip
+
+
+@functools.cache
+def find() -> str | None:
+    """The program to start, if there is one that starts."""
+    named = os.environ.get("TABELLION_CHROMIUM")
+    found = [named] if named else [path for name in NAMES if (path := shutil.which(name))]
+    return next((path for path in found if _answers(path)), None)
+
+
+def why_not() -> str | None:
+    """Why the browser tests are skipped and how not to, in one sentence; None when they run."""
+    if find():
+        return None
+    if named := os.environ.get("TABELLION_CHROMIUM"):
+        return f"The browser tests are skipped: TABELLION_CHROMIUM names {named}, which does not start."
+    return f"The browser tests are skipped: no Chromium is on this machine; {HOW}."
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """A browser for the length of a block. Until its end this thread has a running loop: no `asyncio.run` in it."""
+    from playwright.sync_api import sync_playwright
+
+    arguments = [*ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else [*ARGUMENTS]  # its sandbox refuses root
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find(), args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def install() -> bool:
+    """Installs Chromium where that is ours to do, quietly; whether there is one now."""
+    if find() is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
+        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"]
+        variables = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        for step in (command, ["apt-get", "update", "-qq"], command):
+            try:
+                done = subprocess.run(step, env=variables, timeout=600, check=False, **quiet)  # type: ignore[call-overload]
+            except (OSError, subprocess.TimeoutExpired):
+                break
+            if step is command and done.returncode == 0:
+                break
+        find.cache_clear()
+    return find() is not None
+
+
+def _answers(program: str) -> bool:
+    """Whether it is a browser and not a stub that asks for something else to be installed."""
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return said.returncode == 0 and bool(said.stdout.strip())
+
+
+if __name__ == "__main__":
+    install()
+    if sentence := why_not():
+        print(sentence, file=sys.stderr)

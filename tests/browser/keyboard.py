@@ -1,0 +1,47 @@
+"""A person without a mouse: goes everywhere with Tab, and whatever a pointer does fails the test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.browser.watch import until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+MOST = 120  #: stops on a page; more, and nobody would get there
+NO_POINTER = """for (const type of ["pointerdown", "mousedown", "touchstart"])
+    addEventListener(type, () => console.error("a pointer was used"), true);"""
+
+
+class Keyboard:
+    """The keyboard, before one page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        page.context.add_init_script(NO_POINTER)
+
+    def press(self, *keys: str) -> None:
+        """Presses keys, one after the other."""
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def type(self, text: str) -> None:
+        """Types a text."""
+        self.page.keyboard.type(text)
+
+    def to(self, selector: str) -> None:
+        """Goes on with Tab until something of this kind has the focus."""
+        for _ in range(MOST):
+            if self.on(selector):
+                return
+            self.page.keyboard.press("Tab")
+        raise AssertionError(f"no Tab leads to {selector} on {self.page.url}")
+
+    def on(self, selector: str) -> bool:
+        """Whether something of this kind has the focus."""
+        return bool(self.page.evaluate("selector => Boolean(document.activeElement?.matches(selector))", selector))
+
+    def awaits(self, selector: str) -> None:
+        """Waits until something of this kind has the focus."""
+        until(self.page, lambda: self.on(selector))
