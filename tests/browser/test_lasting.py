@@ -1,0 +1,102 @@
+"""What people have typed outlasts the server, the claim and the browser; and any server process will do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Response, expect
+
+from tests.browser.site import Site, opened
+from tests.browser.watch import until
+from tests.servers import free_port
+
+TYPED = "Typed & kept Ltd"
+
+
+def is_kept(answer: Response) -> bool:
+    """Whether the server has taken a draft."""
+    return answer.url.endswith("/draft") and answer.ok
+
+
+def test_a_draft_outlasts_the_server(chromium: Browser, tmp_path: Path) -> None:
+    """The server is killed and started again: the page goes on by itself, and another browser has the draft too."""
+    data, port = tmp_path / "data", str(free_port())
+    with opened(data, "--port", port) as site:
+        item = site.doubtful()
+        with site.visitor(chromium) as visitor:
+            visitor.watch.cut = True
+            page = visitor.review(item)
+            with page.expect_response(is_kept):
+                page.locator("#field-customer").fill(TYPED)
+            site.service.kill()
+            page.locator("#field-vendor").fill(f"{TYPED} too")  # nobody hears of this one yet
+            expect(page.locator("#banner")).to_be_visible(timeout=20_000)
+            with opened(data, "--port", port) as again:
+                again.states = site.states
+                with page.expect_response(is_kept):
+                    again.service.said("started")
+                expect(page.locator("#banner")).to_be_hidden()
+                expect(page.locator("#field-customer")).to_have_value(TYPED)
+                with again.visitor(chromium) as elsewhere:
+                    other = elsewhere.review(item, claim=False)
+                    expect(other.locator("#field-customer")).to_have_value(TYPED)
+                    expect(other.locator("#field-vendor")).to_have_value(f"{TYPED} too")
+                with page.expect_response(lambda answer: answer.url.endswith("/fields") and answer.ok):
+                    page.keyboard.press("Control+s")
+
+
+def test_a_claim_lost_while_typing_costs_nothing(site: Site, chromium: Browser) -> None:
+    """Somebody takes over: the screen says who, keeps what was typed, and has it back with the claim."""
+    site.person("anna", "reviewer")
+    item = site.doubtful()
+    site.api("POST", f"/api/review/items/{item['id']}/assign", {"to": None, "reason": "for anybody"})
+    with site.visitor(chromium, "anna") as anna, site.visitor(chromium) as boss:
+        page = anna.review(item)
+        page.locator("#field-customer").fill(TYPED)
+        anna.watch.expect(409)
+        theirs = boss.open(f"/review/{item['id']}")
+        theirs.keyboard.press("c")
+        theirs.get_by_role("dialog").wait_for()
+        theirs.keyboard.press("Enter")
+        expect(theirs.locator("#approve")).to_be_visible()
+
+        page.locator("#field-customer").press("Control+s")
+        expect(page.locator("#banner")).to_contain_text("admin")
+        expect(page.locator("#field-customer")).to_have_value(TYPED)
+        assert TYPED not in str(boss.whole(item)["fields"])
+
+        theirs.keyboard.press("u")
+        until(theirs, lambda: boss.whole(item)["claim"] is None)
+        page.reload()
+        anna.watch.settle(page)
+        page.keyboard.press("c")
+        expect(page.locator("#approve")).to_be_visible()
+        expect(page.locator("#field-customer")).to_have_value(TYPED)
+
+
+@pytest.mark.timeout(180)
+def test_any_server_process_will_do(chromium: Browser, tmp_path: Path, pg_url: str) -> None:
+    """Two processes on one database: signed in at one, a person goes on at the other, and the claim is the same."""
+    shared = {"DATABASE_URL": pg_url}
+    with opened(tmp_path / "one", **shared) as one:
+        item = one.doubtful()
+        (tmp_path / "two").mkdir()
+        (tmp_path / "two" / "blobs").symlink_to(tmp_path / "one" / "blobs")
+        with opened(tmp_path / "two", "--workers", "0", **shared) as two:
+            two.service.said("started")
+            with one.visitor(chromium) as visitor:
+                page = visitor.review(item)
+                page.locator("#field-customer").fill(TYPED)
+                page.keyboard.press("Control+s")
+                until(page, lambda: TYPED in str(visitor.whole(item)["fields"]))
+            two.states = one.states
+            with two.visitor(chromium) as visitor:
+                page = visitor.review(item, claim=False)
+                expect(page.locator("#approve")).to_be_visible()  # still theirs
+                expect(page.locator("#field-customer")).to_have_value(TYPED)
+                total = page.locator("#field-total")
+                total.fill(f"{float(total.input_value()) - 10:.2f}")
+                total.press("Control+Enter")
+                until(page, lambda: visitor.whole(item)["status"] == "corrected")
+            assert one.api("GET", f"/api/review/items/{item['id']}")["status"] == "corrected"

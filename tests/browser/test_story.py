@@ -1,0 +1,129 @@
+"""The whole story in a browser: a document comes in, a person corrects it by keyboard, and what they said holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, expect
+
+from tabellion.pipelines.documents.paper import Paper
+from tests.browser.keyboard import Keyboard
+from tests.browser.site import WRONG, Site, opened, sample
+from tests.browser.watch import until
+
+RIGHT = "1189.88"  #: what the parts of the total make; another sum is printed
+
+
+def field(name: str) -> str:
+    """A field's row on the review screen; its input is in it."""
+    return f"#fields [data-name={name}]"
+
+
+def written(site: Site, document: str, *, reviewed: bool | None = None) -> dict[str, Any]:
+    """What was written down for others: the document's JSON output; nothing while it does not say `reviewed`."""
+    path = site.api("GET", f"/api/documents/{document}")["outputs"]["json"]
+    output = json.loads((site.service.data / path).read_text())
+    return output if reviewed is None or output["reviewed"] == reviewed else {}
+
+
+def exported(site: Site, folder: Path) -> dict[str, Any]:
+    """The only document, as `tabellion export` has it."""
+    done = site.commanded("export", "--out", str(folder / "all.jsonl"))
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads((folder / "all.jsonl").read_text()))
+
+
+def actions(site: Site, document: str) -> list[str]:
+    """What has happened to the document."""
+    return [one["action"] for one in site.api("GET", f"/api/documents/{document}/history")["entries"]]
+
+
+def test_from_upload_to_approval_by_keyboard_alone(chromium: Browser, tmp_path: Path, url: str) -> None:
+    """Uploaded, read, claimed, corrected, approved; the output has the person's value, and reading again leaves it."""
+    with opened(tmp_path / "data", DATABASE_URL=url) as site, site.visitor(chromium) as visitor:
+        page, keyboard = visitor.page, Keyboard(visitor.page)
+        (tmp_path / WRONG).write_bytes(sample(WRONG).content)
+        page.on("filechooser", lambda chooser: chooser.set_files(tmp_path / WRONG))
+        visitor.open("/documents")
+        keyboard.to("#upload")
+        keyboard.press("Enter")
+        rows = page.locator("#rows tr[data-row]")
+        expect(rows).to_contain_text(["completed"], ignore_case=True, timeout=30_000)  # told by the server, unasked
+        document = str(rows.get_attribute("data-row"))
+
+        keyboard.to("nav a[href='/queue']")
+        keyboard.press("Enter")
+        page.wait_for_url("**/queue")
+        expect(page.locator("#rows tr[data-row]")).to_have_count(1)
+        keyboard.press("c")
+
+        page.wait_for_url("**/review/*")
+        for name in ("subtotal", "tax"):
+            keyboard.awaits(field(name))
+            keyboard.press("Enter")  # as it was read
+        keyboard.awaits(field("total"))
+        keyboard.press("e")
+        keyboard.awaits("#field-total")
+        keyboard.type(RIGHT)
+        expect(page.locator("#reasons").get_by_role("img", name="settled")).to_be_visible()  # judged as it is typed
+        keyboard.press("Enter")
+        keyboard.awaits("#approve")
+        keyboard.press("Control+Enter")
+        expect(page.locator("#nothing")).to_be_visible()
+
+        output = until(page, lambda: written(site, document, reviewed=True))  # written again by a worker
+        total = output["fields"]["total"]
+        assert (total["value"], total["locked"], total["source"]) == (RIGHT, True, "person")
+        assert (output["locked"], output["issues"]) == (["total"], [])
+        assert exported(site, tmp_path)["fields"]["total"]["value"] == RIGHT
+
+        visitor.open(f"/documents/{document}")
+        keyboard.to("#again")
+        keyboard.press("Enter")
+        page.get_by_role("dialog").wait_for()
+        keyboard.to("dialog [type=submit]")
+        keyboard.press("Enter")
+        until(page, lambda: "reprocessed" in actions(site, document))
+        site.ended(document)
+        assert written(site, document)["fields"]["total"] == total
+        expect(page.locator("[data-field=total]")).to_contain_text(RIGHT)
+
+        item = site.api("GET", f"/api/review/items?status=done&q={WRONG}")["items"][0]
+        page = visitor.review(item, claim=False)
+        keyboard.to("#field-total")
+        expect(page.locator("#field-total")).to_have_value(RIGHT)
+        expect(page.locator(f"{field('total')} .lockmark svg")).to_be_visible()
+        assert site.commanded("audit", "verify").returncode == 0
+
+
+def test_a_reading_that_changes_its_mind_is_shown_beside_the_person(chromium: Browser, tmp_path: Path) -> None:
+    """What the person said stands; what was read then and what is read now can be seen, and taken."""
+    types, paper = tmp_path / "types", Paper()
+    types.mkdir()
+    letter = (
+        'name: letter\nversion: "{0}"\nfields:\n  code: {{type: text, labels: [{1}]}}\nprocessing: {{review: always}}\n'
+    )
+    (types / "letter.yaml").write_text(letter.format(1, "Our sign"))
+    paper.text(56, 80, "Our sign: A-100", 12)
+    paper.text(56, 110, "Your sign: B-200", 12)
+    with opened(tmp_path / "data", TABELLION_TYPES=str(types)) as site, site.visitor(chromium) as visitor:
+        document = site.upload(paper.written(), "letter.pdf", type="letter")
+        item = site.item(document)
+        page = visitor.review(item)
+        page.locator("#field-code").fill("C-300")
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("#nothing")).to_be_visible()
+        (types / "letter.yaml").write_text(letter.format(2, "Your sign"))
+        site.api("POST", f"/api/documents/{document}/reprocess", {})
+        site.ended(document)
+
+        site.api("POST", f"/api/review/items/{item['id']}/reopen", {"reason": "it is read otherwise now"})
+        page = visitor.review(item)
+        expect(page.locator("#field-code")).to_have_value("C-300")
+        page.locator(field("code")).focus()
+        rows = page.locator(f"{field('code')} .threeway tr")
+        expect(rows).to_contain_text(["C-300", "A-100", "B-200"])
+        rows.nth(2).get_by_role("button").click()
+        expect(page.locator("#field-code")).to_have_value("B-200")
