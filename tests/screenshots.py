@@ -1,0 +1,172 @@
+"""Pictures of every page for the docs: python -m tests.screenshots [folder]
+
+Taken in a real Chromium from a real installation with sample documents, always the same ones, and three people at work
+on them. Times differ from one run to the next, and with them a few numbers; all else stays as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from PIL import Image
+
+from tabellion.pipelines.documents import bills
+from tabellion.pipelines.documents.samples import samples
+from tests.browser.chromium import launched, why_not
+from tests.browser.site import ADMIN, WRONG, Site, Visitor, opened
+from tests.working import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+COLOURS = 256
+MOST = 200_000  #: bytes of one picture
+SIZE = {"width": 1280, "height": 800}
+TABLET = {"width": 1024, "height": 768}
+WRONG_ONES = 16
+REVIEWED = 8
+PEOPLE = {"anna": "reviewer", "marc": "reviewer", "olga": "operator"}
+
+
+def main() -> None:
+    """Takes all of them."""
+    if sentence := why_not():
+        raise SystemExit(sentence.replace("The browser tests are skipped", "No pictures are taken"))
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as data, opened(Path(data) / "data") as site, launched() as browser:
+        furnish(site, browser)
+        for name, page in scenes(site, browser):
+            picture(page, folder / f"{name}.png")
+
+
+def furnish(site: Site, browser: Browser) -> None:
+    """Documents, people, and some work done."""
+    with contextlib.ExitStack() as stack:
+        for name, role in PEOPLE.items():
+            site.person(name, role, available=True)
+        people = {name: stack.enter_context(site.visitor(browser, name)) for name in (ADMIN, *PEOPLE)}
+        papers = {one.name: one.content for one in samples() if one.ending != "refused"} | dict(wrong())
+        made = {name: str(site.service.upload(content, quote(name))["id"]) for name, content in papers.items()}
+        site.documents = {name: site.ended(document) for name, document in made.items()}
+        waiting = site.api("GET", "/api/review/items?status=open&limit=100")["items"]
+        shown = next(one for one in waiting if one["name"] == WRONG)
+        site.api("POST", f"/api/review/items/{shown['id']}/assign", {"to": ADMIN, "reason": "to be shown"})
+        others = [one for one in waiting if one is not shown]
+        for place, item in enumerate(others[:REVIEWED]):
+            finish(people[item["assigned_to"]], item, turned_down=place == 3)
+        held, raised = others[REVIEWED], others[REVIEWED + 2]
+        claimed(people[held["assigned_to"]], held)
+        claimed(people[raised["assigned_to"]], raised)
+        act(people[raised["assigned_to"]], f"/api/review/items/{raised['id']}/escalate", {"reason": "Which do we pay?"})
+
+
+def wrong() -> Iterator[tuple[str, bytes]]:
+    """Invoices whose totals are not the sums of their parts."""
+    chance = random.Random(2026)
+    for number in range(WRONG_ONES):
+        bill = bills.invent(("en", "fr", "de", "qc")[number % 4], chance)
+        slip = Decimal(chance.choice((1, 9, 10, 90, -10, 100)))
+        name = f"{bill.vendor[0].split()[0].lower()}-{bill.number}.pdf"
+        yield name, bills.invoice(replace(bill, slip=slip), number % 3).written()
+
+
+def act(person: Visitor, path: str, body: Any = None, method: str = "POST", **headers: str) -> Any:
+    """A request of somebody who is signed in."""
+    request = person.page.context.request
+    token = request.get("/api/me").json()["csrf"]
+    answer = request.fetch(path, method=method, data=body or {}, headers={"X-CSRF-Token": token, **headers})
+    return answer.json() if answer.ok and answer.status != 204 else None
+
+
+def claimed(person: Visitor, item: dict[str, Any]) -> dict[str, Any] | None:
+    """The whole item, in somebody's hands."""
+    told = act(person, f"/api/review/items/{item['id']}/claim")
+    return dict(told) if told else None
+
+
+def finish(person: Visitor, item: dict[str, Any], *, turned_down: bool) -> None:
+    """Looks at an item, makes its total what its parts make, and approves it; or turns it down."""
+    whole = claimed(person, item)
+    assert whole, item
+    path, spent = f"/api/review/items/{item['id']}", {"seconds": 9 + len(item["name"]), "keystrokes": len(item["name"])}
+    if turned_down:
+        act(person, f"{path}/reject", {"code": "contradictory", **spent})
+        return
+    fields = {one["name"]: one for one in whole["fields"]}
+    doubted = [name for one in whole["reasons"] for name in one["fields"] if name in fields]
+    changes: dict[str, Any] = {name: {"action": "confirm"} for name in doubted if fields[name]["value"]}
+    if "total" in doubted:
+        parts = Decimal(fields["subtotal"]["value"]) + Decimal(fields["tax"]["value"])
+        changes["total"] = {"action": "correct", "value": str(parts)}
+    saved = act(person, f"{path}/fields", {"fields": changes}, "PATCH", **{"If-Match": f'"{whole["version"]}"'})
+    assert saved, item
+    assert act(person, f"{path}/approve", spent, **{"If-Match": f'"{saved["version"]}"'}), item
+
+
+def scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
+    """Every page, as it is to be shown."""
+    document = site.documents[WRONG]
+    with site.stranger(browser, viewport=SIZE) as stranger:
+        yield "sign-in", stranger.open("/sign-in")
+    with at(site, browser) as visitor:
+        yield "queue", visitor.open("/queue")
+        page = visitor.review(site.item(document))
+        page.locator("#field-total").press("End")
+        visitor.watch.settle(page)
+        yield "review", page
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        yield "keys", page
+        page.keyboard.press("Escape")
+        page.keyboard.press("u")
+        yield "documents", visitor.open("/documents")
+        yield "document", visitor.open(f"/documents/{document}")
+        page = visitor.open("/dashboard")
+        page.locator(".live-up").wait_for()
+        yield "dashboard", page
+        page = visitor.open("/queues/documents")
+        page.locator("#tab-failed").click()
+        page.locator("#groups tr").first.wait_for()
+        visitor.watch.settle(page)
+        yield "errors", page
+        yield "numbers", visitor.open("/numbers")
+        yield "people", visitor.open("/people")
+    with at(site, browser, color_scheme="dark") as visitor:
+        yield "review-dark", visitor.review(site.item(document))
+        yield "dashboard-dark", visitor.open("/dashboard")
+    with at(site, browser, locale="fr-FR", viewport=TABLET) as visitor:
+        yield "review-tablet-french", visitor.review(site.item(document), claim=False)
+
+
+@contextlib.contextmanager
+def at(site: Site, browser: Browser, **options: Any) -> Iterator[Visitor]:
+    """The admin at the pages, with a look of its own."""
+    with site.visitor(browser, ADMIN, **({"viewport": SIZE} | options)) as visitor:
+        yield visitor
+
+
+def picture(page: Page, path: Path) -> None:
+    """Writes what the page shows, with few enough colours to be small."""
+    page.wait_for_function("[...document.images].every(one => one.complete)")
+    taken = Image.open(io.BytesIO(page.screenshot(animations="disabled", caret="hide"))).convert("RGB")
+    for colours in (COLOURS, COLOURS // 2, COLOURS // 4):
+        few = taken.quantize(colours, Image.Quantize.MEDIANCUT, kmeans=2, dither=Image.Dither.NONE)
+        few.save(path, optimize=True)
+        if path.stat().st_size < MOST:
+            break
+    print(f"{path.name:28} {path.stat().st_size / 1000:4.0f} kB")
+
+
+if __name__ == "__main__":
+    main()
