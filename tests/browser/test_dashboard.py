@@ -1,0 +1,269 @@
+"""The dashboard and a queue's page in a real browser: live, by keyboard, and still there when the server is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tabellion import Queue, Store
+from tabellion.engine import roster
+from tabellion.engine.gate_row import GateRow
+from tabellion.engine.gate_state import GateSettings, News
+from tabellion.engine.roster import Member
+from tabellion.engine.settlement import Settlement
+from tabellion.review import audit
+from tests.browser import axe, poison
+from tests.browser.watch import Watch, until
+from tests.web.browser import signed_in
+from tests.web.live import Live
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+PAINTING = Queue("paintings", ready="new", running="drying", done="done", failed="torn", order="id", error="error")
+TABLE = "CREATE TABLE paintings (id integer PRIMARY KEY, status text NOT NULL, created_at REAL, error text)"
+ROWS = 40
+WIDE, TABLET = {"width": 1280, "height": 800}, {"width": 834, "height": 1112}
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+class Gallery:
+    """An application that watches a queue of paintings; what needs a loop of its own runs in another thread."""
+
+    def __init__(self, live: Live, thread: ThreadPoolExecutor, browser: Browser) -> None:
+        self.live, self._thread, self._browser = live, thread, browser
+
+    def apart(self, work: Callable[[], Any]) -> Any:
+        """Does it in the other thread: the browser has the loop of this one."""
+        return self._thread.submit(work).result(60)
+
+    def store(self, question: Callable[[Store], Awaitable[Any]]) -> Any:
+        """Asks the database directly."""
+        return self.apart(lambda: self.live.store("prod", question))
+
+    def settle(self, *errors: str | None) -> None:
+        """Ends the next paintings: well, or with an error."""
+
+        async def work(store: Store) -> None:
+            jobs = await store.claim(PAINTING, len(errors), "w1")
+            for job, error in zip(jobs, errors, strict=True):
+                done = Settlement(job, "done") if error is None else Settlement(job, "failed", error=error)
+                await store.settle([done])
+
+        self.store(work)
+
+    @contextmanager
+    def visit(self, path: str, role: str = "operator", *, cut: bool = False, **options: Any) -> Iterator[Page]:
+        """A page as somebody with this role sees it; what no page may do fails at the end. `cut`: the server goes."""
+        ticket = self.apart(lambda: signed_in(self.live, role)).ticket
+        given = {"viewport": WIDE, "locale": "en-GB", "timezone_id": "UTC", "reduced_motion": "reduce"} | options
+        with self._browser.new_context(base_url=self.live.url, **given) as context:
+            context.add_cookies([{"name": "tabellion", "value": str(ticket), "url": self.live.url}])
+            watch, trap = Watch(context, self.live.url), poison.Trap(context)
+            watch.cut = cut
+            page = context.new_page()
+            page.goto(path)
+            page.locator("#live.live-up").wait_for()
+            yield page
+            trap.check(page)
+            watch.check()
+
+
+@pytest.fixture
+def gallery(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
+    """Forty new paintings, and nobody who works on them."""
+    folder = tmp_path_factory.mktemp("gallery")
+    with ThreadPoolExecutor(1) as thread:
+        live = Live(folder, {"prod": f"sqlite:///{folder}/prod.db"})
+        thread.submit(live.start).result(60)
+        one = Gallery(live, thread, chromium)
+        live.app.state.door.offices["prod"].lookout.overview.queues.insert(0, PAINTING)
+
+        async def fill(store: Store) -> None:
+            await store.database.fetch(TABLE)
+            await store.add_many(PAINTING, [{"id": number} for number in range(1, ROWS + 1)])
+
+        one.store(fill)
+        try:
+            yield one
+        finally:
+            thread.submit(live.stop).result(60)
+
+
+def cell(page: Page, name: str, place: int) -> str:
+    """What stands in a column of a queue's row."""
+    return page.locator(f'#queues tr[data-row="{name}"] td').nth(place).inner_text()
+
+
+def tile(page: Page, name: str) -> str:
+    """One of the figures at the top."""
+    return page.locator(f'[data-tile="{name}"] strong').inner_text()
+
+
+def test_the_figures_follow_the_database(gallery: Gallery) -> None:
+    """Without a reload, and in place: the row, the place one reads at and the chosen row stay what they are."""
+    with gallery.visit("/dashboard") as page:
+        until(page, lambda: tile(page, "ready") == str(ROWS))
+        page.keyboard.press("j")
+        page.evaluate("window.mark = 1; document.querySelector('#queues tr').mark = 1; scrollTo(0, 200)")
+        gallery.settle(None, None, None, "HTTP 503")
+        until(page, lambda: (tile(page, "done"), tile(page, "failed")) == ("3", "1"))
+        assert (cell(page, "paintings", 1), cell(page, "paintings", 3)) == (str(ROWS - 4), "1")
+        assert page.locator("#throughput .fill-done[height]:not([height='0'])").count() == 1
+        assert page.evaluate("window.mark + document.querySelector('#queues tr').mark") == 2
+        assert page.evaluate("scrollY") == 200
+        assert page.locator("#queues tr.here").get_attribute("data-row") == "paintings"
+
+
+def test_workers_gates_and_money_are_shown(gallery: Gallery) -> None:
+    """Who lives and who is lost; what is closed and why; what was spent and what may be."""
+
+    async def work(store: Store) -> None:
+        for name in ("alive", "lost"):
+            await roster.enlist(store, Member(name, "host", 1, f"b{name}", "0.1", "paintings", 8, busy=2))
+        await store.database.fetch("UPDATE tabellion_workers SET seen_at = seen_at - 60 WHERE id = 'lost'")
+        await GateRow(store, "gemini", GateSettings()).turn(News(refused="no such key", spent=1.25), 0)
+        [job] = await store.claim(PAINTING, 1, "w1")
+        job.cost = 0.75
+        await store.finish(job)
+
+    gallery.store(work)
+    with gallery.visit("/dashboard", "viewer") as page:
+        until(page, lambda: page.locator("#workers tr").count() == 2)
+        assert [row.locator(".badge").inner_text() for row in page.locator("#workers tr").all()] == ["alive", "lost"]
+        assert "no such key" in page.locator("#gates").inner_text()
+        assert tile(page, "spend") == "$0.75"
+        assert page.locator("#spend-by tr").count() == 1
+        assert page.locator("#sla-sentence").inner_text() == "Nothing was due in the last seven days"
+        assert page.locator("#queues button").count() == 0, "a viewer may not act"
+
+
+def test_a_queue_is_paused_and_resumed_by_keyboard(gallery: Gallery) -> None:
+    """j chooses, p asks why, Enter does it; p again resumes; Enter opens the queue; ? tells it all."""
+    with gallery.visit("/dashboard") as page:
+        until(page, lambda: page.locator("#queues tr").count() > 1)
+        page.keyboard.press("?")
+        assert "Pause or resume the queue" in page.locator("dialog").inner_text()
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        page.keyboard.press("p")
+        page.keyboard.type("varnish is late")
+        page.keyboard.press("Enter")
+        badge = page.locator('#queues tr[data-row="paintings"] .badge.warn')
+        badge.wait_for()
+        assert badge.get_attribute("title") == "varnish is late"
+        assert gallery.store(lambda store: store.claim(PAINTING, 1, "w1")) == []
+        page.keyboard.press("p")
+        badge.wait_for(state="detached")
+        assert len(gallery.store(lambda store: store.claim(PAINTING, 1, "w1"))) == 1
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/queues/paintings*")
+
+
+def test_a_group_of_errors_is_tried_again_by_keyboard(gallery: Gallery) -> None:
+    """One group for one trouble; r asks, Enter does it, and the page shows what is left."""
+    gallery.settle(*[f"torn at {number} cm" for number in range(7)], "HTTP 500", "HTTP 500")
+    with gallery.visit("/queues/paintings") as page:
+        until(page, lambda: page.locator("#groups tr").count() == 2)
+        assert page.locator("#rows tr").count() == 9, "what has failed is what one comes for"
+        first = page.locator("#groups tr").first
+        assert "torn at <n> cm" in first.inner_text()
+        assert first.locator("button").inner_text() == "Retry these 7"
+        page.keyboard.press("j")
+        page.keyboard.press("r")
+        assert "Try these 7 rows again?" in page.locator("dialog").inner_text()
+        page.keyboard.press("Enter")
+        until(page, lambda: page.locator("#rows tr").count() == 2)
+        until(page, lambda: page.locator("#tab-failed strong").inner_text() == "2")
+        assert page.locator("#toasts").inner_text().strip() == "7 rows are ready again"
+        [row] = gallery.apart(lambda: gallery.live.sql("SELECT n, at, body FROM audit_log WHERE action = 'retried'"))
+        told = audit.told(row)
+        assert (told["actor"], told["more"]["queue"], told["more"]["rows"]) == ("operator", "paintings", 7)
+        page.locator("#rows button").first.click()
+        until(page, lambda: page.locator("#rows tr").count() == 1)
+
+
+def test_rows_of_every_state_are_there(gallery: Gallery) -> None:
+    """By number key, by arrow key and by address; many of them come page by page."""
+    gallery.settle(*[None] * 5)
+    gallery.store(lambda store: store.claim(PAINTING, 2, "w1"))
+    gallery.store(lambda store: store.add_many(PAINTING, [{"id": number} for number in range(100, 160)]))
+    with gallery.visit("/queues/paintings#done") as page:
+        until(page, lambda: page.locator("#rows tr").count() == 5)
+        page.keyboard.press("3")
+        until(page, lambda: page.locator("#rows tr").count() == 2)
+        page.locator("#tab-running").focus()
+        page.keyboard.press("ArrowRight")
+        assert page.locator("#tab-done").get_attribute("aria-selected") == "true"
+        page.keyboard.press("2")
+        page.locator("#rows-empty h2").wait_for()
+        assert page.locator("#rows-empty h2").inner_text() == "Nothing waits for its time"
+        page.keyboard.press("1")
+        until(page, lambda: page.locator("#rows tr").count() == 50)
+        page.locator("#more").click()
+        until(page, lambda: page.locator("#rows tr").count() == ROWS - 7 + 60)
+        assert page.locator("#pager").is_hidden()
+        keys = page.locator("#rows .key-cell").all_inner_texts()
+        assert len(set(keys)) == len(keys)
+
+
+def test_texts_of_strangers_are_text(gallery: Gallery) -> None:
+    """Errors, notes, reasons, workers' names and what a gate says: none of it becomes a part of the page."""
+    bad = poison.EVERYTHING
+
+    async def work(store: Store) -> None:
+        await roster.enlist(store, Member(bad, bad, 1, bad, bad, bad, 8))
+        await GateRow(store, bad, GateSettings()).turn(News(refused=bad), 0)
+        jobs = await store.claim(PAINTING, 2, bad)
+        jobs[0].note(bad)
+        await store.renew(jobs)
+        await store.settle([Settlement(jobs[1], "failed", error=json.dumps({"code": "x", "message": bad}))])
+
+    gallery.store(work)
+    gallery.live.ask("POST", "/api/queues/paintings/pause", json={"reason": bad})
+    for path in ("/dashboard", "/queues/paintings#failed", "/queues/paintings#running"):
+        with gallery.visit(path) as page:
+            until(page, lambda page=page: poison.IMAGE in page.evaluate(poison.SHOWN))  # type: ignore[misc]
+
+
+def test_what_was_seen_stays_when_the_server_goes(gallery: Gallery) -> None:
+    """A banner says of when the figures are, and that they are not live."""
+    with gallery.visit("/dashboard", cut=True) as page:
+        until(page, lambda: tile(page, "ready") == str(ROWS))
+        assert page.locator("#stale").is_hidden()
+        gallery.apart(gallery.live.stop)
+        page.locator("#stale").wait_for()
+        assert "The connection is lost" in page.locator("#stale").inner_text()
+        assert page.locator("#live").inner_text() == "Not live"
+        assert tile(page, "ready") == str(ROWS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"viewport": TABLET, "color_scheme": "dark", "locale": "fr-FR"}, {"viewport": {"width": 1024, "height": 768}}],
+    ids=["wide", "tablet, dark, French", "tablet, across"],
+)
+def test_it_can_be_used_by_everybody(gallery: Gallery, options: dict[str, Any]) -> None:
+    """Nothing is cut off at its side, axe finds no grave fault, and each chart has a name and a table beside it."""
+    gallery.settle(None, None, "HTTP 500")
+    for path in ("/dashboard", "/queues/paintings#failed"):
+        with gallery.visit(path, **options) as page:
+            until(page, lambda page=page: page.locator("tr[data-row]").count() > 0)  # type: ignore[misc]
+            assert page.evaluate(OVERFLOW) <= 0, path
+            try:
+                assert axe.findings(page) == []
+            except axe.UnavailableError as error:
+                pytest.skip(str(error))
+            for chart in page.locator("svg.chart-svg").all():
+                assert chart.locator("title").text_content()
+                assert chart.locator("desc").text_content()
+            page.locator(".chart-more summary").first.click()
+            assert page.locator(".chart-table tbody tr").count() == 60
+            if options.get("locale") == "fr-FR":
+                assert page.locator("html").get_attribute("lang") == "fr"
+                assert "En direct" in page.locator("#live").inner_text()
