@@ -100,6 +100,9 @@ function days(count) {
 for (const button of document.querySelectorAll("[data-days]")) button.addEventListener("click", () => days(Number(button.dataset.days)));
 for (const id of ["since", "until"])
   byId(id).addEventListener("change", () => {
+    // A range that ends before it begins is meant as that one day.
+    const other = byId(id === "since" ? "until" : "since");
+    if (byId("since").value > byId("until").value && byId(id).value && other.value) other.value = byId(id).value;
     for (const button of document.querySelectorAll("[data-days]")) button.setAttribute("aria-pressed", "false");
     load();
   });

@@ -92,10 +92,10 @@ function show() {
 }
 
 function line(item) {
-  const link = el("a", { href: item.url, class: "name" }, item.name);
+  const link = el("a", { href: item.url, class: "title" }, item.name);
   const under = [item.type, t("queue.pages", { n: item.pages ?? 1 }), relative((Date.parse(item.created_at) - Date.now() - skew) / 1000)];
   return el("tr", { "data-row": item.id },
-    el("td", { class: "document" }, link, el("div", { class: "muted small" }, under.filter(Boolean).join(" · "))),
+    el("td", { class: "what" }, link, el("div", { class: "muted small" }, under.filter(Boolean).join(" · "))),
     el("td", {}, score(item)),
     el("td", {}, reasons(item)),
     el("td", { class: "nowrap" }, due(item)),
@@ -116,12 +116,12 @@ const points = (value) => Math.round(100 * value);
 function reasons(item) {
   const shown = item.reasons.slice(0, CHIPS).map((reason) => {
     const of = reason.fields?.length ? ` ${reason.fields.slice(0, 2).join(", ")}` : "";
-    return el("span", { class: `chip reason-${reason.code}`, title: reason.message }, el("b", {}, tell(`queue.reason.${reason.code}`, reason.code)), of);
+    return el("span", { class: `cause reason-${reason.code}`, title: reason.message }, el("b", {}, tell(`queue.reason.${reason.code}`, reason.code)), of);
   });
   const rest = item.reasons.slice(CHIPS);
-  if (rest.length) shown.push(el("span", { class: "chip", title: rest.map((reason) => reason.message).join("\n") }, t("queue.more", { n: rest.length })));
-  if (item.escalated) shown.unshift(el("span", { class: "chip escalated", title: t("queue.escalated", { who: item.escalated.by, why: item.escalated.why }) }, icon("warn"), t("queue.view.escalated")));
-  return el("div", { class: "chips" }, shown);
+  if (rest.length) shown.push(el("span", { class: "cause", title: rest.map((reason) => reason.message).join("\n") }, t("queue.more", { n: rest.length })));
+  if (item.escalated) shown.unshift(el("span", { class: "cause escalated", title: t("queue.escalated", { who: item.escalated.by, why: item.escalated.why }) }, icon("warn"), t("queue.view.escalated")));
+  return el("div", { class: "causes" }, shown);
 }
 
 function due(item) {

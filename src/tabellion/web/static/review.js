@@ -21,6 +21,9 @@ import { filled } from "./review_table.js";
 import { Verbs } from "./review_verbs.js";
 import { Words } from "./review_words.js";
 
+const FOR_HOLDERS = new Set(["save", "approve", "reject", "postpone", "release"]);
+const FOR_OPERATORS = new Set(["assign", "reopen", "takeover"]);
+
 class Desk {
   constructor() {
     this.pages = new Pages(byId("zone"));
@@ -312,8 +315,8 @@ class Desk {
 
   run(verb) {
     if (verb in ACTS) return ACTS[verb](this);
-    const guarded = { save: 1, approve: 1, reject: 1, postpone: 1, release: 1 };
-    if (guarded[verb] && !this.mine) return void this.editable();
+    if (!may(FOR_OPERATORS.has(verb) ? "operator" : "reviewer")) return undefined;
+    if (FOR_HOLDERS.has(verb) && !this.mine) return void this.editable();
     return void this.verbs[verb]?.();
   }
 

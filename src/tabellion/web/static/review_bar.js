@@ -99,7 +99,7 @@ export class Bar {
     else if (desk.lost && !closed) told = ["bad", desk.lost.holder ? t("review.lost_to", { who: desk.lost.holder }) : t("review.lost"), [button("claim", t("review.claim_again"), "c")]];
     else if (closed) told = ["calm", t(`review.closed.${whole.status}`, { who: whole.reviewer || "", when: whole.finished_at ? moment(whole.finished_at) : "", why: because(whole.reason || "") }), me.level >= 3 ? [button("reopen", t("review.reopen"), "o", false)] : []];
     else if (whole.claim && !desk.mine) told = ["warn", t("review.held_by", { who: whole.claim.holder }), me.level >= 3 ? [button("takeover", t("review.take_over"), "c", false)] : []];
-    else if (!desk.mine) told = ["calm", whole.escalated ? t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }) : t("review.not_claimed"), me.level >= 2 ? [button("claim", t("review.claim"), "c")] : []];
+    else if (!desk.mine) told = ["calm", whole.escalated ? t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }) : whole.assigned_to && whole.assigned_to !== me.name ? t("review.assigned_banner", { who: whole.assigned_to }) : t("review.not_claimed"), me.level >= 2 ? [button("claim", t("review.claim"), "c")] : []];
     else if (desk.lease.idle > 420) told = ["warn", t("review.still_there"), []];
     else if (whole.escalated) told = ["calm", t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }), []];
     const sign = told ? `${told[0]}|${told[1]}|${told[2].length}` : "";

@@ -64,8 +64,8 @@ const evidence = (item, field) => {
   if (edit) line.append(el("span", {}, t(`review.now.${edit.action}`)));
   else if (field.corrected_by) line.append(el("span", {}, t("review.said_by", { who: field.corrected_by, when: field.corrected_at ? moment(field.corrected_at) : "" })));
   if (place?.quote && textOf(place.quote) !== textOf(item.value(field.name))) line.append(el("q", {}, place.quote.length > 90 ? `${place.quote.slice(0, 90)}…` : place.quote));
-  if (!edit && !field.corrected_by) for (const reason of field.reasons || []) line.append(el("span", { class: "chip" }, reason));
-  if (!place && !isEmpty(item.value(field.name))) line.append(el("span", { class: "chip" }, t("review.no_place")));
+  if (!edit && !field.corrected_by) for (const reason of field.reasons || []) line.append(el("span", { class: "mark" }, reason));
+  if (!place && !isEmpty(item.value(field.name))) line.append(el("span", { class: "mark" }, t("review.no_place")));
   return line;
 };
 

@@ -22,7 +22,7 @@ const entry = ({ at, actor, action, field, before, after, reason }) => {
 export class History {
   constructor(drawer) {
     this.drawer = drawer;
-    this.list = el("ol", { class: "timeline" });
+    this.list = el("ol", { class: "trail" });
     const close = el("button", { type: "button", class: "quiet square", "aria-label": t("review.close") }, icon("close"));
     close.addEventListener("click", () => this.toggle(false));
     drawer.replaceChildren(el("div", { class: "drawerhead" }, el("h2", {}, t("review.history")), el("kbd", {}, "t"), close), this.list);

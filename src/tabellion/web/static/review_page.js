@@ -57,8 +57,8 @@ export class Pages extends EventTarget {
   leaf(page) {
     const image = el("img", { alt: t("review.page_picture", { n: page.number }), draggable: "false" });
     const boxes = el("div", { class: "boxes", "aria-hidden": "true" });
-    const paper = el("div", { class: "paper loading" }, image, boxes);
-    const node = el("div", { class: "leaf", "data-page": page.number }, paper);
+    const paper = el("div", { class: "print loading" }, image, boxes);
+    const node = el("div", { class: "sheet", "data-page": page.number }, paper);
     return { number: page.number, size: page.size || PAPER, node, paper, image, boxes, width: 0, near: false };
   }
 
@@ -161,7 +161,7 @@ export class Pages extends EventTarget {
     for (const box of this.strip.querySelectorAll(".box.current")) box.classList.remove("current");
     this.current = place ? { name, ...place } : null;
     if (!place) return;
-    this.strip.querySelector(`.leaf[data-page="${place.page}"] .box[data-name="${CSS.escape(name)}"]`)?.classList.add("current");
+    this.strip.querySelector(`.sheet[data-page="${place.page}"] .box[data-name="${CSS.escape(name)}"]`)?.classList.add("current");
     this.bring(this.current);
   }
 

@@ -86,9 +86,11 @@ export class Verbs {
       const { desk } = this;
       if (!desk.item) return this.opened(await claimNext());
       if (desk.mine && !desk.lost) return true;
-      const held = desk.item.whole.claim && !desk.item.whole.claim.mine;
-      if (held && may("operator")) return this.takeOver();
-      desk.claimed(await post(desk.item.id, "claim"));
+      const { claim, assigned_to: owner } = desk.item.whole;
+      if (claim && !claim.mine && may("operator")) return this.takeOver();
+      // An operator may help somebody who has not begun; whoever has begun is asked about first.
+      const helps = owner && owner !== me.name && may("operator");
+      desk.claimed(await post(desk.item.id, "claim", helps ? { takeover: true } : {}));
       return true;
     });
 
