@@ -55,6 +55,11 @@ chaos-documents: $(READY) ## Kill the document service again and again: make cha
 	@TABELLION_CHAOS_DOCUMENTS=$(DOCUMENTS) TABELLION_CHAOS_KILLS=$(DEATHS) TABELLION_CHAOS_SEED=$(SEED) \
 		$(BIN)/python -m pytest -q -k killed_again tests/flows/test_service.py
 
+REVIEWERS ?= 50
+ITEMS ?= 2000
+chaos-review: $(READY) ## Let many reviewers loose on one queue, kill some, and check what they leave: make chaos-review REVIEWERS=50 ITEMS=2000
+	@$(BIN)/python -m tests.review.fifty --reviewers $(REVIEWERS) --items $(ITEMS)
+
 bench: $(READY) .venv-bench/.ready ## Measure us and the peers side by side
 	@.venv-bench/bin/python -m bench.compare
 
@@ -100,4 +105,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test check browser format chaos chaos-documents bench bench-gates bench-pages bench-reading bench-service eval calibrate lock screenshots clean
+.PHONY: help setup run first-run test check browser format chaos chaos-documents chaos-review bench bench-gates bench-pages bench-reading bench-service eval calibrate lock screenshots clean
