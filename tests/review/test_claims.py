@@ -259,7 +259,7 @@ def test_the_line_goes_on_behind_an_item(url: str) -> None:
 
     async def go(store: Store) -> Any:
         made = [await put(store, priority=0.9 - number / 10, confidence=0.0) for number in range(3)]
-        priority._looked[store] = 1e18  # the priorities stay as they were put
+        priority._next[store] = 1e18  # the priorities stay as they were put
         seen = []
         at: str | None = None
         for _ in range(4):

@@ -19,6 +19,7 @@ from tabellion.review.queue import ENDINGS, NAME, OPEN
 MOST = 200  #: items in one list
 DONE = "done"  #: for a list: all that are finished, however
 Row = dict[str, Any]
+_OPEN = "r.status IN ('pending', 'in_review')"
 
 _COLUMNS = (
     "id", "document_id", "status", "priority", "confidence", "proximity", "complexity", "value", "reasons", "version",
@@ -113,35 +114,49 @@ def _conditions(given: Filters, dialect: Dialect) -> tuple[list[str], list[Any]]
 
 async def counts(store: Store, person: Person) -> dict[str, int]:
     """How many items there are of each kind, for whoever asks."""
-    day = (
-        f"date_trunc('day', {NOW} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'"
-        if store.dialect == "postgresql"
-        else f"(unixepoch(date({NOW}, 'unixepoch')))"
-    )
+    kinds = {
+        "pending": "r.status = 'pending'",
+        "in_review": "r.status = 'in_review'",
+        "overdue": f"{_OPEN} AND r.due_at < {NOW}",
+        "escalated": f"{_OPEN} AND r.escalated_at IS NOT NULL",
+        "done_today": f"r.finished_at >= {_midnight(store.dialect)}",
+        "assigned": f"{_OPEN} AND r.assigned_to = $1",
+        "held": "r.status = 'in_review' AND r.reviewer = $1 AND (r.assigned_to IS NULL OR r.assigned_to <> $1)",
+    }
+    # Each by an index of its own: a count of all kinds at once would read every item that waits.
+    parts = [f"(SELECT count(*) FROM review_items AS r WHERE {kind}) AS {name}" for name, kind in kinds.items()]
+    [row] = await store.database.fetch(f"SELECT {', '.join(parts)}", person.name)
+    found = {name: int(count) for name, count in row.items()}
+    return found | {"mine": found.pop("assigned") + found.pop("held")}
+
+
+async def finished_today(store: Store, person: Person) -> int:
+    """How many items this person has finished today, by UTC."""
     [found] = await store.database.fetch(
-        f"""SELECT count(*) FILTER (WHERE r.status = 'pending') AS pending,
-  count(*) FILTER (WHERE r.status = 'in_review') AS in_review,
-  count(*) FILTER (WHERE r.assigned_to = $1 OR r.reviewer = $1) AS mine,
-  count(*) FILTER (WHERE r.due_at < {NOW}) AS overdue,
-  count(*) FILTER (WHERE r.escalated_at IS NOT NULL) AS escalated,
-  (SELECT count(*) FROM review_items AS f WHERE f.finished_at >= {day}) AS done_today,
-  (SELECT count(*) FROM review_items AS f WHERE f.finished_at >= {day} AND f.reviewer = $1) AS own_today
-FROM review_items AS r WHERE r.status IN ('pending', 'in_review')""",
+        f"""SELECT count(*) AS n FROM review_items AS r
+WHERE r.finished_at >= {_midnight(store.dialect)} AND r.reviewer = $1""",
         person.name,
     )
-    return {name: int(count) for name, count in found.items()}
+    return int(found["n"])
+
+
+def _midnight(dialect: Dialect) -> str:
+    if dialect == "postgresql":
+        return f"date_trunc('day', {NOW} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'"
+    return f"unixepoch(date({NOW}, 'unixepoch'))"
 
 
 async def position(store: Store, item: Mapping[str, Any]) -> dict[str, int | None]:
     """The item's place in the line, and how long that is; a finished one has none."""
+    mark = "CAST($1 AS double precision)" if store.dialect == "postgresql" else "$1"
     [found] = await store.database.fetch(
-        """SELECT count(*) AS whole,
-  count(*) FILTER (WHERE r.priority > CAST($1 AS double precision)
-    OR (r.priority = CAST($1 AS double precision) AND r.id <= $2)) AS place
-FROM review_items AS r WHERE r.status IN ('pending', 'in_review')""",
+        f"""SELECT (SELECT count(*) FROM review_items AS r WHERE {_OPEN}) AS whole,
+  (SELECT count(*) FROM review_items AS r WHERE {_OPEN} AND r.priority > {mark}) AS before,
+  (SELECT count(*) FROM review_items AS r WHERE {_OPEN} AND r.priority = {mark} AND r.id <= $2) AS beside""",
         float(item["priority"]), item["id"],
     )  # fmt: skip
-    return {"place": int(found["place"]) if item["status"] in OPEN else None, "of": int(found["whole"])}
+    place = int(found["before"]) + int(found["beside"])
+    return {"place": place if item["status"] in OPEN else None, "of": int(found["whole"])}
 
 
 def selected(dialect: Dialect) -> str:

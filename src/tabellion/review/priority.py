@@ -15,7 +15,7 @@ CONFIDENCE, PROXIMITY, COMPLEXITY, VALUE = 0.4, 0.3, 0.2, 0.1
 EVERY = 30.0  #: seconds between two looks at the deadlines
 STEP = 0.005  #: nearness moves in steps of this size, so that a look writes few rows however long the queue is
 
-_looked: weakref.WeakKeyDictionary[Store, float] = weakref.WeakKeyDictionary()
+_next: weakref.WeakKeyDictionary[Store, float] = weakref.WeakKeyDictionary()
 
 
 def parts(row: Mapping[str, Any]) -> dict[str, dict[str, float]]:
@@ -32,10 +32,12 @@ def parts(row: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 async def refresh(store: Store, *, at_once: bool = False) -> None:
     """Brings the nearness of deadlines up to date in one statement, if nobody did here for a while."""
     now = time.monotonic()
-    if not at_once and now - _looked.get(store, -EVERY) < EVERY:
+    if not at_once and now < _next.get(store, 0.0):
         return
-    _looked[store] = now
+    _next[store] = now + EVERY
     await store.database.fetch(statement(store.dialect))
+    # However long the queue is, looking at it takes a hundredth of the time.
+    _next[store] = max(_next[store], now + 100 * (time.monotonic() - now))
 
 
 def statement(dialect: sql.Dialect) -> str:

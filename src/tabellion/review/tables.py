@@ -44,6 +44,10 @@ _STATEMENTS = (
     "CREATE INDEX review_items_ready ON review_items (priority DESC, id) WHERE status = 'pending'",
     "CREATE INDEX review_items_assigned ON review_items (assigned_to, status) WHERE assigned_to IS NOT NULL",
     "CREATE INDEX review_items_finished ON review_items (finished_at, id) WHERE finished_at IS NOT NULL",
+    # Whoever looks at the queue is told how many there are of each kind, however many wait.
+    "CREATE INDEX review_items_due ON review_items (due_at) WHERE status IN ('pending', 'in_review')",
+    "CREATE INDEX review_items_escalated ON review_items (escalated_at) WHERE escalated_at IS NOT NULL",
+    "CREATE INDEX review_items_held ON review_items (reviewer) WHERE status = 'in_review'",
     """CREATE TABLE users (
   id text PRIMARY KEY,
   name text NOT NULL UNIQUE,

@@ -32,7 +32,7 @@ async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, 
         "fields": fields.told(doctype, found, judged, read.get("candidates")),
         "draft": _draft(item, person), "claim": _claim(item, person), "instructions": None,
         "reject_reasons": [{"code": code, "text": text} for code, text in REJECTIONS.items()],
-        "position": await items.position(store, item), "today": (await items.counts(store, person))["own_today"],
+        "position": await items.position(store, item), "today": await items.finished_today(store, person),
         "previous": await _previous(store, person, id),
     }  # fmt: skip
 

@@ -59,7 +59,6 @@ async def listing(
     rows, following = await items.listing(desk.store, filters, start, limit)
     onward = cursors.made(key, desk.office.name, question, following) if following else None
     counts = await items.counts(desk.store, desk.person)
-    counts.pop("own_today")
     return answer({"items": [items.told(row) for row in rows], "next": onward, "counts": counts})
 
 

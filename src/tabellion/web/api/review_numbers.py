@@ -82,7 +82,6 @@ async def _events(request: Request, desk: Desk) -> AsyncIterator[str]:
             if n != seen:
                 seen, spoke = n, time.monotonic()
                 counts = await items.counts(desk.store, desk.person)
-                counts.pop("own_today")
                 yield f"id: {n}\nevent: review\ndata: {json_text({'counts': counts})}\n\n"
             elif time.monotonic() - spoke > HEARTBEAT:
                 spoke = time.monotonic()
