@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from tabellion.cli import pipeline
 from tabellion.cli.app import COMMANDS, app
 from tabellion.cli.compact import compact
+from tabellion.config import load
 from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.outputs import write
 from tests.cli.project import Project
+from tests.owner import owning
 from tests.pipelines.documents.results import LEASE, document, lease
+from tests.pipelines.documents.rows import insert
 
 if "compact" not in COMMANDS:
     app.command("compact")(compact)
@@ -73,6 +81,50 @@ def test_another_lake_may_be_named(lite: Project, tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout) == (
         0, "there is nothing to put together: no day before today has Parquet files\n",
     )  # fmt: skip
+
+
+def test_every_environment_is_put_together_and_told_where_its_rows_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_url: str, pg_url: str
+) -> None:
+    """Each in its own folder of the lake and its own database, for which the small files go."""
+    monkeypatch.setenv("TABELLION_LAKE", str(tmp_path / "lakes"))
+    (tmp_path / "tabellion.toml").write_text(f'[environments]\nprod = "{sqlite_url}"\ndev = "{pg_url}"\n')
+    config = load(tmp_path / "tabellion.toml", dict(os.environ))
+    places = {place.name: pipeline.settings_of(config, place) for place in config.environments}
+    for name, url in (("prod", sqlite_url), ("dev", pg_url)):
+        insert(url, {"id": "01"})
+        made = asyncio.run(write(places[name].lake, document("01"), lease()))
+        with owning(url, create=False) as owner:
+            owner("UPDATE documents SET parquet_path = $1, parquet_sha256 = $2", made.parquet_path, made.parquet_sha256)
+    run = CliRunner().invoke(
+        app, ["--config", str(tmp_path / "tabellion.toml"), "compact", "--remove", "--grace", "0", "--json"]
+    )
+    assert run.exit_code == 0, run.output
+    assert [(one["environment"], one["removed"]) for one in json.loads(run.stdout)] == [("prod", 1), ("dev", 1)]
+    for name, url in (("prod", sqlite_url), ("dev", pg_url)):
+        with owning(url, create=False) as owner:
+            [row] = owner("SELECT parquet_path, parquet_sha256 FROM documents")
+        assert "/daily/" in row["parquet_path"]
+        data = asyncio.run(places[name].lake.get(row["parquet_path"]))
+        assert hashlib.sha256(data).hexdigest() == row["parquet_sha256"]
+
+
+def test_an_environment_that_does_not_answer_keeps_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_url: str
+) -> None:
+    """It is said, with exit code 6, and the others are done."""
+    monkeypatch.setenv("TABELLION_LAKE", str(tmp_path / "lakes"))
+    away = "postgresql://127.0.0.1:1/nowhere"
+    (tmp_path / "tabellion.toml").write_text(f'[environments]\nprod = "{away}"\ndev = "{sqlite_url}"\n')
+    config = load(tmp_path / "tabellion.toml", dict(os.environ))
+    lakes = [pipeline.settings_of(config, place).lake for place in config.environments]
+    for one in lakes:
+        asyncio.run(write(one, document("01"), lease()))
+    words = ["--config", str(tmp_path / "tabellion.toml"), "compact", "--remove", "--grace", "0"]
+    run = CliRunner().invoke(app, words)
+    assert (run.exit_code, "error: " in run.stderr, "dev" in run.stdout) == (6, True, True)
+    small = ["/daily/" not in entry.path for one in lakes for entry in asyncio.run(one.list("parquet"))]
+    assert small.count(True) == 1
 
 
 def test_what_is_no_day_is_usage(lite: Project) -> None:

@@ -71,7 +71,7 @@ def export(
     async def run(target: Any) -> exporting.Exported:
         store = place.store()
         try:
-            with _Progress() as progress:
+            with output.Bar("exporting") as progress:
                 return await exporting.export(
                     store, chosen, target, types=_types(config.types), range=wanted, progress=progress  # type: ignore[arg-type]
                 )  # fmt: skip
@@ -145,31 +145,3 @@ def _mute() -> None:
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-class _Progress:
-    """A bar on standard error where a person watches; nothing elsewhere."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-            self._task = self._bar.add_task("exporting", total=None)
-
-    def __enter__(self) -> _Progress:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, done: int, count: int) -> None:
-        """So many of so many are written."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=count)

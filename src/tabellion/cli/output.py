@@ -64,3 +64,36 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else printable(str(value))
+
+
+class Bar:
+    """How far something is, on standard error where a person watches; nothing elsewhere."""
+
+    def __init__(self, what: str) -> None:
+        self._bar: Any = None
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
+            self._task = self._bar.add_task(what, total=None)
+
+    def __enter__(self) -> Bar:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, done: int, count: int) -> None:
+        """So many of so many are done."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=count)
+
+    def name(self, what: str) -> None:
+        """Another thing is being done."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=what, completed=0, total=None)

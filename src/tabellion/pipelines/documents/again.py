@@ -14,7 +14,9 @@ from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.compact import forget, templates_of
+from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.outputs import paths
+from tabellion.pipelines.documents.pointing import Point, pointing
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
 from tabellion.review.audit import Entry, bound, numbered, statement
@@ -198,7 +200,7 @@ RETURNING id""",
         raise Underway()
     if heir is not None:
         await store.database.wake()
-    await _forget(settings, row)
+    await _forget(settings, row, pointing(store.database.fetch, store.dialect))
     if not await has_documents(store, row["sha256"]):
         await settings.blobs.remove(row["sha256"], needed=lambda: has_documents(store, row["sha256"]))
 
@@ -235,12 +237,13 @@ ORDER BY id LIMIT 1""",
     return rows[0] if rows else None
 
 
-async def _forget(settings: Settings, row: dict[str, Any]) -> None:
+async def _forget(settings: Settings, row: dict[str, Any], point: Point) -> None:
     """Deletes its outputs from where they are, or may be: an attempt that died after writing them left no word."""
     types = await asyncio.to_thread(settings.types.all)
     found = {row["json_path"], row["parquet_path"]}
     for doctype in types:
         found.update(paths(doctype, row["id"], row["created_at"], sha256=row["sha256"]))
-    await settings.lake.delete(*sorted(path for path in found if path))
+    # The file of a day is everybody's: it is written anew without this one.
+    await settings.lake.delete(*sorted(path for path in found if path and root_of(path) is None))
     templates = templates_of(doctype.output.parquet for doctype in types)
-    await forget(settings.lake, row["created_at"], [row["id"]], templates)
+    await forget(settings.lake, row["created_at"], [row["id"]], templates, point)

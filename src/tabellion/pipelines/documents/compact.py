@@ -22,6 +22,7 @@ from tabellion.pipelines.documents import daily, files
 from tabellion.pipelines.documents.columns import moment
 from tabellion.pipelines.documents.daily import DayFile, Row, Template
 from tabellion.pipelines.documents.lake import Absent, Entry, Lake, LakeError, Present
+from tabellion.pipelines.documents.pointing import Moved, Point
 from tabellion.reading.types.doctype import Output
 
 GRACE = 600.0  #: seconds that a file stays whose rows another one has: no query lists files for so long
@@ -84,15 +85,17 @@ async def compact(
     remove: bool = False,
     grace: float = GRACE,
     progress: Progress | None = None,
+    point: Point | None = None,
 ) -> Compacted:
     """Brings the files of a day up to date with its small files; done again, or after a crash, it changes nothing more.
 
     With `remove`, small files go whose rows the files of the day have had for `grace` seconds, each compared first.
+    `point` points documents elsewhere before a file goes; without it some may be left that point at what is gone.
     """
     done = Compacted(day)
     async with lake.locked():
         for root, some in _roots(templates or templates_of(())).items():
-            one = _Day(lake, root, some, day, progress)
+            one = _Day(lake, root, some, day, progress, point)
             done.add(await _persistently(one.compact))
             if remove:
                 done.add(await one.remove(grace))
@@ -100,12 +103,14 @@ async def compact(
     return done
 
 
-async def forget(lake: Lake, created_at: Any, ids: Iterable[str], templates: Sequence[Template] = ()) -> int:
+async def forget(
+    lake: Lake, created_at: Any, ids: Iterable[str], templates: Sequence[Template] = (), point: Point | None = None
+) -> int:
     """Takes deleted documents out of the small files and out of those of their day; how many rows these had."""
     gone, day, rows = set(ids), moment(created_at).date(), 0
     async with lake.locked():
         for root, some in _roots(templates or templates_of(())).items():
-            one = _Day(lake, root, some, day, None)
+            one = _Day(lake, root, some, day, None, point)
             # A removal that was cut off may have brought one back.
             await lake.delete(*(small.entry.path for small in await one.small() if small.id in gone))
             rows += await _persistently(lambda one=one: one.forget(gone))  # type: ignore[misc]
@@ -139,9 +144,11 @@ class _Day:
     """One day below one root."""
 
     def __init__(
-        self, lake: Lake, root: str, templates: Sequence[Template], day: date, progress: Progress | None
-    ) -> None:
+        self, lake: Lake, root: str, templates: Sequence[Template], day: date, progress: Progress | None,
+        point: Point | None,
+    ) -> None:  # fmt: skip
         self.lake, self.root, self.templates, self.day, self.progress = lake, root, templates, day, progress
+        self._point, self._hashes = point, dict[str, str]()
 
     async def small(self) -> list[_Small]:
         """The small files of the day, by id."""
@@ -293,37 +300,50 @@ class _Day:
         if not small or not settled:
             done.kept = len(small)
             return done
-        digests = await files.in_thread(_digests, await self._old(there), settled)
+        known = await files.in_thread(daily.digests, await self._old(there), settled)
         async for found in self._read(small, Compacted(self.day)):
-            same = await files.in_thread(
-                lambda found: [digests.get(row.id) == row.digest for row, _, _ in found], found
-            )
-            for (_, path, sha256), fits in zip(found, same, strict=True):
-                if fits and await self.lake.delete_exact(path, sha256):
+            fitting = set(await files.in_thread(_same, found, known))
+            await self._pointed([(row.id, path, known[row.id][1]) for row, path, _ in found if path in fitting])
+            for _, path, sha256 in found:
+                if path in fitting and await self.lake.delete_exact(path, sha256):
                     done.removed += 1
                 else:
                     done.kept += 1
         return done
+
+    async def _pointed(self, moved: Sequence[tuple[str, str, str]]) -> None:
+        """Points documents, by id, from a file that goes to the file of the day that has their rows."""
+        if self._point is None or not moved:
+            return
+        for path in {new for _, _, new in moved} - self._hashes.keys():
+            self._hashes[path] = hashlib.sha256(await self.lake.get(path)).hexdigest()
+        await self._point([Moved(id_, old, new, self._hashes[new]) for id_, old, new in moved])
 
     async def clean(self, grace: float) -> None:
         """Removes files of the day of which every row is newer in another one, if these have been there for a while."""
         there = await self.dailies()
         if set(there) <= set((await self._manifest()).get("files", [])):
             return
-        needed = await files.in_thread(_files, await self._old(there))
+        newest = await files.in_thread(daily.places, await self._old(there))
+        needed = set(newest.values())
         if all(time.time() - there[path].modified_at >= grace for path in needed):
-            await self.lake.delete(*(path for path in there if path not in needed))
+            for path in sorted(there.keys() - needed):
+                ids = await files.in_thread(daily.ids_of, await self.lake.get(path), path)
+                await self._pointed([(id_, path, newest[id_]) for id_ in ids])
+                await self.lake.delete(path)
 
     async def forget(self, ids: set[str]) -> int:
         """Writes files of the day anew without these, and removes the old ones; how many rows there were of them."""
         there = await self.dailies()
         made: dict[tuple[str, str], DayFile] = {}
         try:
-            known = await files.in_thread(_files_with, [(path, await self.lake.get(path)) for path in there], ids)
+            known = await files.in_thread(daily.files_with, [(path, await self.lake.get(path)) for path in there], ids)
             if not known:
                 return 0
-            gone = await files.in_thread(self._without, await self._old(there), set(known), ids, made)
-            await self._put(made, there, Compacted(self.day))
+            moved: list[tuple[str, str, tuple[str, str]]] = []
+            gone = await files.in_thread(self._without, await self._old(there), set(known), ids, made, moved)
+            current = dict(zip(sorted(made), await self._put(made, there, Compacted(self.day)), strict=True))
+            await self._pointed([(id_, old, current[kind]) for id_, old, kind in moved])
             await self.lake.delete(*known)
         finally:
             for one in made.values():
@@ -331,7 +351,8 @@ class _Day:
         return gone
 
     def _without(
-        self, rows: Iterator[Row], known: set[str], ids: set[str], made: dict[tuple[str, str], DayFile]
+        self, rows: Iterator[Row], known: set[str], ids: set[str], made: dict[tuple[str, str], DayFile],
+        moved: list[tuple[str, str, tuple[str, str]]],
     ) -> int:  # fmt: skip
         gone = 0
         for row in rows:
@@ -339,20 +360,13 @@ class _Day:
                 gone += 1
             elif row.file in known:
                 self._add(row, made)
+                moved.append((row.id, row.file, (row.kind, row.shape)))
         return gone
 
 
-def _files(rows: Iterator[Row]) -> set[str]:
-    return {row.file for row in rows}
-
-
-def _files_with(dailies: Sequence[tuple[str, bytes]], ids: set[str]) -> list[str]:
-    """Which of the files have rows of these."""
-    return [path for path, data in dailies if any(row.id in ids for row in daily.rows_of(data, path))]
-
-
-def _digests(rows: Iterator[Row], settled: set[str]) -> dict[str, bytes]:
-    return {row.id: row.digest for row in rows if row.file in settled}
+def _same(found: Sequence[tuple[Row, str, str]], known: dict[str, tuple[bytes, str]]) -> list[str]:
+    """The small files that say what the file of the day says."""
+    return [path for row, path, _ in found if known.get(row.id, (b"", ""))[0] == row.digest]
 
 
 def _rows(some: Sequence[_Small], data: Sequence[bytes], strange: list[str]) -> list[tuple[Row, str, str]]:

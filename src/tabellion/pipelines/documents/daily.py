@@ -164,6 +164,26 @@ def newest(streams: Iterable[Iterator[Row]]) -> Iterator[Row]:
             yield row
 
 
+def places(rows: Iterable[Row]) -> dict[str, str]:
+    """The file that has each document's row."""
+    return {row.id: row.file for row in rows}
+
+
+def digests(rows: Iterable[Row], settled: set[str]) -> dict[str, tuple[bytes, str]]:
+    """What each document's row says, and the file it is in, where that is one of these."""
+    return {row.id: (row.digest, row.file) for row in rows if row.file in settled}
+
+
+def ids_of(data: bytes, path: str) -> list[str]:
+    """The documents whose rows are in a file."""
+    return [row.id for row in rows_of(data, path)]
+
+
+def files_with(found: Iterable[tuple[str, bytes]], ids: set[str]) -> list[str]:
+    """Which of the files have rows of these."""
+    return [path for path, data in found if not ids.isdisjoint(ids_of(data, path))]
+
+
 class DayFile:
     """One file of a day being written, beside the lake until it is whole."""
 

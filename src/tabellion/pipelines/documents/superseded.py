@@ -13,6 +13,7 @@ from tabellion.pipelines.documents import daily, files
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.failure import Postponed
 from tabellion.pipelines.documents.lake import LakeError
+from tabellion.pipelines.documents.pointing import pointing
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import new_id
 
@@ -82,7 +83,7 @@ class Removing:
             and not any(there is not None and _below(there, one.root) for there in current)
         ]
         if left:
-            await forget(lake, job["created_at"], [job["document_id"]], left)
+            await forget(lake, job["created_at"], [job["document_id"]], left, pointing(desk.fetch, desk.dialect))
 
 
 def _below(path: str, root: str) -> bool:
