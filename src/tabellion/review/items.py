@@ -143,7 +143,7 @@ WHERE r.finished_at >= {_midnight(store.dialect)} AND r.reviewer = $1""",
 def _midnight(dialect: Dialect) -> str:
     if dialect == "postgresql":
         return f"date_trunc('day', {NOW} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'"
-    return f"unixepoch(date({NOW}, 'unixepoch'))"
+    return f"CAST(strftime('%s', date({NOW}, 'unixepoch')) AS REAL)"
 
 
 async def position(store: Store, item: Mapping[str, Any]) -> dict[str, int | None]:
