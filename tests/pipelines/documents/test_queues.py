@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 from tabellion import Environment, Worker
+from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
-from tests.pipelines.documents.papers import document, settings_in, submitted
-from tests.working import drain
+from tests.pipelines.documents.papers import document, rows, settings_in, submitted, write_type
+from tests.waiting import eventually
+from tests.working import Gauge, drain, make_worker, working
 
 
 def test_queues_go_together(settings: Settings) -> None:
@@ -30,3 +33,43 @@ def test_environments_keep_their_files_apart(sqlite_url: str, pg_url: str, tmp_p
     assert (document(sqlite_url, one.id)["status"], document(pg_url, two.id)["status"]) == ("completed",) * 2
     for settings, key in ((prod, one.id), (dev, two.id)):
         assert [path.stem for path in Path(settings.lake.url).rglob("*.json")] == [key]
+
+
+class Counted:
+    """A lake that counts what is written to it at the same time, by the first folder."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake, self.gauge = lake, Gauge()
+
+    async def put(self, path: str, data: bytes) -> str:
+        """Takes its time."""
+        with self.gauge.running(path.partition("/")[0]):
+            await asyncio.sleep(0.1)
+            return await self._lake.put(path, data)
+
+
+def test_a_type_may_say_how_many_are_read_at_once(url: str, settings: Settings) -> None:
+    """In all workers together, while documents of other types go on; each is read once."""
+    write_type(settings, "slip", 'processing: {concurrency: 2}\noutput: {json: "slips/{id}.json", parquet: null}\n')
+    write_type(settings, "note", 'output: {json: "notes/{id}.json", parquet: null}\n')
+    made = [one for kind in ("slip", "note") for one in submitted(url, settings, *range(6), type=kind)]
+    counted = Counted(settings.lake)
+    slow = replace(settings, lake=counted, concurrency=4)  # type: ignore[arg-type]
+    queues = {queue.name: queue.limit for queue in documents_queues(slow)}
+    assert (queues["documents"], queues["documents_type_slip"]) == (None, 2)
+    with working(*(make_worker(url, *documents_queues(slow), id=f"w{number}") for number in range(2))):
+        eventually(lambda: all(document(url, one.id)["status"] == "completed" for one in made))
+    assert counted.gauge.most["slips"] <= 2 < counted.gauge.most["notes"]
+    attempts = rows(url, "SELECT queue, count(*) AS n FROM tabellion_attempts GROUP BY queue ORDER BY queue")
+    assert attempts == [{"queue": "documents", "n": 6}, {"queue": "documents_type_slip", "n": 6}]
+
+
+def test_a_type_may_say_how_long_to_wait_for_the_next_try(url: str, settings: Settings) -> None:
+    """Where it says nothing, the settings do."""
+    write_type(settings, "slip", "processing: {retry_base: 3600, retries: 1}\n")
+    broken = replace(settings, models={"none": "none"}, default_model="none", retry_base=0.01)  # which nobody makes
+    [one], [two] = submitted(url, broken, 0, type="slip"), submitted(url, broken, 0, type="invoice")
+    with working(make_worker(url, *documents_queues(broken))):
+        eventually(lambda: document(url, two.id)["status"] == "failed")
+        eventually(lambda: document(url, one.id)["error"])
+    assert (document(url, one.id)["status"], document(url, one.id)["attempts"]) == ("queued", 1)

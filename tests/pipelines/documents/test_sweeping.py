@@ -7,9 +7,10 @@ import time
 
 from tabellion import Store
 from tabellion.pipelines.documents import endpoints
+from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.sweeping import DELIVERED, GRACE, sweep
-from tests.pipelines.documents.papers import put, rows, submitted
+from tests.pipelines.documents.papers import document, processed, put, rows, submitted, write_type
 from tests.working import ask
 
 
@@ -25,7 +26,7 @@ def test_a_content_without_a_document_goes_after_a_while(url: str, settings: Set
     long_ago = time.time() - GRACE - 60
     for blob in (known, refused):
         os.utime(blob.path, (long_ago, long_ago))
-    assert swept(url, settings) == {"halves": 0, "contents": 1, "deliveries": 0}
+    assert swept(url, settings) == {"halves": 0, "contents": 1, "deliveries": 0, "stranded": 0}
     assert [blob.path.exists() for blob in (known, refused, coming)] == [True, False, True]
     assert swept(url, settings)["contents"] == 0
 
@@ -68,3 +69,20 @@ VALUES ($1, 'e', 'd', $2, 'b', $3, {now}) RETURNING id""",
     assert swept(url, settings)["deliveries"] == 1200
     left = rows(url, "SELECT id FROM webhook_deliveries ORDER BY id")
     assert [row["id"] for row in left] == ["0000", "0001", "0002"]
+
+
+def test_documents_whose_queue_is_gone_are_given_back(url: str, settings: Settings) -> None:
+    """Their reader was killed, and whoever started next has no such queue; those that somebody reads are left."""
+    write_type(settings, "slip", "processing: {concurrency: 1}\n")
+    dead, alive = (one.id for one in submitted(url, settings, 0, 1, type="slip"))
+    queue = next(one for one in documents_queues(settings) if one.name == "documents_type_slip")
+    assert len(ask(url, lambda store: store.claim(queue, 1, "w1"))) == 1
+    assert swept(url, settings)["stranded"] == 0
+    long_ago = "0.0" if url.startswith("sqlite") else "to_timestamp(0)"
+    rows(url, f"UPDATE tabellion_attempts SET lease_until = {long_ago} WHERE key = $1 RETURNING key", dead)
+    assert swept(url, settings)["stranded"] == 1
+    found = rows(url, "SELECT id, status, chore FROM documents ORDER BY id")
+    assert found == [{"id": key, "status": "queued", "chore": None} for key in (dead, alive)]
+    write_type(settings, "slip")
+    processed(url, settings)
+    assert document(url, dead)["status"] == "completed"

@@ -33,13 +33,14 @@ from tabellion.pipelines.documents.words import Gathered
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.pages import default_sandbox
 from tabellion.reading.reader import Reading, read_local
-from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.doctype import DocumentType, Processing
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.review.audit import Entry
 
 #: What a document is of that is none of the types there are: it has text and no fields, and a person looks.
 UNKNOWN = DocumentType(name="unknown", version="1", fields=())
 PAUSE = 1.0  #: seconds that a document holds its place, in an outage, before it goes back; or waits for its file
+USUAL, SOON = Processing().retry_base, 0.01  #: seconds: what a type says that says nothing; and as good as none
 READERS = 2  #: threads for each child that reads: one waits for its child while another one's result is taken in
 
 
@@ -111,8 +112,11 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         if job["told"] is not None:
             # It failed before, and that was told: failing once more is news.
             await desk.fetch("UPDATE documents SET told = NULL WHERE id = $1", job.text_key)
+        if job["type"] is not None:
+            self._paced(job, self.settings.types.get(job["type"]))
         reading = await self._read(job, tried)
         doctype = self.settings.types.get(reading.type) if reading.type is not None else UNKNOWN
+        self._paced(job, doctype)
         if job["model"] != LOCAL and reading.type is not None:
             model = self._model(job["model"])
             tried.append(f"asked {model.name} ({model.model})")
@@ -145,6 +149,12 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             job.also(text, **values)
         finish.tell(job, desk.dialect, _entry(job, told, found), opened=item is not None)
         return row
+
+    def _paced(self, job: Job, doctype: DocumentType) -> None:
+        """Has the next try wait as long as the type says, where it says something of its own."""
+        base = doctype.processing.retry_base
+        if base != USUAL:
+            job.retry_base = max(base, SOON)
 
     async def _written(self, job: Job, doctype: DocumentType, document: dict[str, Any]) -> dict[str, Any]:
         """Writes the outputs: a kill from here on leaves files that the next try overwrites, never a row without its

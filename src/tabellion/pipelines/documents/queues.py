@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tabellion.engine.job import Job
@@ -46,7 +46,7 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
     async def remove(job: Job) -> dict[str, Any]:
         return await own.get(job.environment, usual)[2].remove(job)
 
-    queues = [documents_queue(settings, model, gate) for model, gate in settings.gates().items()]
+    queues = [one for model, gate in settings.gates().items() for one in reading_queues(settings, model, gate)]
     for queue in queues:
         queue.handler(read)
     followers, failures, reviewed = followers_queue(), failures_queue(), reviewed_queue(settings)
@@ -63,16 +63,50 @@ def queue_name(model: str) -> str:
     return "documents" if model == LOCAL else f"documents_{re.sub(r'[^A-Za-z0-9]+', '_', model)}"
 
 
-def documents_queue(settings: Settings, model: str = LOCAL, gate: str | None = None) -> Queue:
-    """The documents that one model reads: while its gate is closed, those of the others are read all the same."""
+def reading_queues(settings: Settings, model: str, gate: str | None) -> list[Queue]:
+    """The documents that one model reads, and by themselves those of each type that says how many may be at once."""
+    bounded = {one.name: one.processing.concurrency for one in settings.types.all() if one.processing.concurrency}
+    return [
+        documents_queue(settings, model, gate, without=bounded),
+        *(_bounded_queue(settings, model, gate, name, limit) for name, limit in bounded.items() if limit is not None),
+    ]
+
+
+def documents_queue(
+    settings: Settings, model: str = LOCAL, gate: str | None = None, without: Iterable[str] = ()
+) -> Queue:
+    """The documents that one model reads: while its gate is closed, those of the others are read all the same.
+
+    `without`: the types that have a queue of their own.
+    """
+    others = ", ".join(f"'{name}'" for name in sorted(without))
     return Queue(
         "documents", name=queue_name(model), order="id",
         ready={"status": "queued", "chore": None, "model": model}, running="processing", done="completed",
-        failed="failed", worker="worker", started_at="started_at", finished_at="completed_at", error="error",
-        attempts="attempts", max_attempts="max_attempts", lease=settings.lease, timeout=settings.timeout,
-        retry_base=settings.retry_base, uses=gate, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
-        concurrency=settings.concurrency or (AT_ONCE if model == LOCAL else None),
+        failed="failed", where=f"t.type IS NULL OR t.type NOT IN ({others})" if others else None,
+        concurrency=settings.concurrency or (AT_ONCE if model == LOCAL else None), **_reading(settings, gate),
     )  # fmt: skip
+
+
+def _bounded_queue(settings: Settings, model: str, gate: str | None, type_name: str, limit: int) -> Queue:
+    """The documents of one type, so many at once in all workers together. Their running state is one of its own: no row
+    may be running in two queues."""
+    return Queue(
+        "documents", name=f"{queue_name(model)}_type_{type_name}", order="id",
+        ready={"status": "queued", "chore": None, "model": model, "type": type_name},
+        running={"status": "processing", "chore": "bounded"}, done={"status": "completed", "chore": None},
+        failed={"status": "failed", "chore": None}, limit=limit,
+        concurrency=min(limit, settings.concurrency or (AT_ONCE if model == LOCAL else limit)),
+        **_reading(settings, gate),
+    )  # fmt: skip
+
+
+def _reading(settings: Settings, gate: str | None) -> dict[str, Any]:
+    return {
+        "worker": "worker", "started_at": "started_at", "finished_at": "completed_at", "error": "error",
+        "attempts": "attempts", "max_attempts": "max_attempts", "lease": settings.lease, "timeout": settings.timeout,
+        "retry_base": settings.retry_base, "uses": gate, "deadline": DEADLINE, "max_deferrals": MOST_DEFERRALS,
+    }  # fmt: skip
 
 
 def followers_queue() -> Queue:

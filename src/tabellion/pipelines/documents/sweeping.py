@@ -1,4 +1,4 @@
-"""What is left behind: halves of files, contents that no document has, and deliveries that were made long ago."""
+"""What is left behind: halves of files, contents that no document has, old deliveries, documents that nobody reads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tabellion.engine.store import Store
 from tabellion.pipelines.documents.again import has_documents
 from tabellion.pipelines.documents.settings import Settings
 
+STRANDED = 600.0  #: seconds after its lease in which a queue that somebody works has ended a claim
 GRACE = 3600.0  #: seconds that a content may be without a document: its upload may be under way
 DELIVERED = 30 * 86_400.0  #: seconds that deliveries are kept after they were made
 SOME = 500  #: contents, or deliveries, at a time
@@ -24,6 +25,7 @@ async def sweep(store: Store, settings: Settings, since: float, *, grace: float 
     await settings.blobs.recover()
     swept["contents"] = await _contents(store, settings, since, grace)
     swept["deliveries"] = await _deliveries(store)
+    swept["stranded"] = await _stranded(store)
     return swept
 
 
@@ -57,3 +59,13 @@ WHERE status = 'delivered' AND finished_at < {sql.later(repr(-DELIVERED), store.
         removed += len(rows)
         if len(rows) < SOME:
             return removed
+
+
+async def _stranded(store: Store) -> int:
+    """Documents whose reader died, and whose queue went with a change of the configuration: nobody else ends them."""
+    rows = await store.database.fetch(
+        f"""UPDATE documents SET status = 'queued', chore = NULL WHERE status = 'processing' AND NOT EXISTS (
+  SELECT 1 FROM tabellion_attempts AS a WHERE a.key = documents.id AND a.settled_at IS NULL
+  AND a.lease_until > {sql.later(repr(-STRANDED), store.dialect)}) RETURNING id"""
+    )
+    return len(rows)
