@@ -31,6 +31,35 @@ def test_a_page_has_no_grave_fault(site: Site, chromium: Browser, path: str, sch
 
 
 @pytest.mark.parametrize(("scheme", "locale"), LOOKS)
+def test_what_opens_on_a_page_has_no_grave_fault(site: Site, chromium: Browser, scheme: str, locale: str) -> None:
+    """Dialogs, drawers, errors and a screen in the middle of work are as usable as the pages they open on."""
+    item = site.doubtful()
+    with site.visitor(chromium, color_scheme=scheme, locale=locale) as visitor:
+        page = visitor.review(item)
+        assert axe.findings(page) == [], "claimed"
+        for key, opened in (("t", "#drawer"), ("?", "dialog"), ("Alt+r", "dialog"), ("p", "dialog")):
+            page.keyboard.press(key)
+            page.locator(opened).wait_for()
+            visitor.watch.settle(page)
+            assert axe.findings(page) == [], f"after {key}"
+            page.keyboard.press("Escape")
+            page.locator(opened).wait_for(state="hidden")
+        page.locator("#field-invoice_date").fill("the day after")
+        page.locator("[data-name=invoice_date] [role=alert]").wait_for()
+        assert axe.findings(page) == [], "with what cannot be read"
+        page.locator("#field-invoice_date").press("Control+z")
+        page = visitor.open("/people")
+        page.locator("#add").click()
+        assert axe.findings(page) == [], "with a form"
+        page = visitor.open("/queue")
+        page.locator(".score").first.click()
+        assert axe.findings(page) == [], "with an explanation"
+        visitor.watch.expect(404, 409, 422)
+        for address in (f"/documents/{site.documents['locked.pdf']}", "/documents/nothing", "/nowhere"):
+            assert axe.findings(visitor.open(address)) == [], address
+
+
+@pytest.mark.parametrize(("scheme", "locale"), LOOKS)
 @pytest.mark.parametrize("path", STRANGERS)
 def test_the_way_in_has_no_grave_fault(site: Site, chromium: Browser, path: str, scheme: str, locale: str) -> None:
     """Nor have the pages that people see before anybody knows who they are."""

@@ -263,7 +263,7 @@ def test_it_can_be_used_by_everybody(gallery: Gallery, options: dict[str, Any]) 
                 assert chart.locator("title").text_content()
                 assert chart.locator("desc").text_content()
             page.locator(".chart-more summary").first.click()
-            assert page.locator(".chart-table tbody tr").count() == 60
+            until(page, lambda page=page: page.locator(".chart-table tbody tr").count() == 60)  # type: ignore[misc]
             if options.get("locale") == "fr-FR":
                 assert page.locator("html").get_attribute("lang") == "fr"
                 assert "En direct" in page.locator("#live").inner_text()

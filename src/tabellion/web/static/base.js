@@ -60,7 +60,8 @@ export function duration(seconds) {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 90) return `${number(seconds, seconds < 10 ? 1 : 0)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h ${String(Math.round((seconds % 3600) / 60)).padStart(2, "0")}`;
+  const minutes = Math.round(seconds / 60);
+  if (seconds < 172800) return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")}`;
   return t("base.days", { n: Math.round(seconds / 86400) });
 }
 
