@@ -71,3 +71,9 @@ def test_python_examples_parse(path: Path) -> None:
     """Every Python example is Python."""
     for code in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL):
         compile(code, str(path), "exec")
+
+
+def test_every_picture_is_shown() -> None:
+    """A picture that no page shows is left over; `make screenshots` takes them anew."""
+    shown = {name for path in PAGES for name in re.findall(r"images/([\w-]+\.png)", path.read_text())}
+    assert {path.name for path in (ROOT / "docs" / "images").iterdir()} == shown
