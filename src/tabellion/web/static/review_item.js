@@ -1,5 +1,7 @@
 // One review item: what the server says, what the person has changed since, and the way back (undo, redo).
 
+import { fieldTitle } from "./base.js";
+
 const DECIDED = new Set(["confirmed", "corrected", "absent"]);
 const STATE_OF = { correct: "corrected", confirm: "confirmed", absent: "absent" };
 const BURST = 800; // milliseconds: letters typed without a longer pause are undone together
@@ -14,6 +16,13 @@ export const sure = (share) => (typeof share === "number" ? `${Math.floor(100 * 
 // The field of a path such as line_items[2].amount.
 export const fieldOf = (path) => path.split("[")[0].split(".")[0];
 export const fieldsOf = (issue) => [...new Set((issue.fields || []).map(fieldOf))];
+
+// A field with its names, and those of its columns, in the reader's language.
+const titled = (field) => ({
+  ...field,
+  label: fieldTitle(field.name, field.label),
+  columns: field.columns?.map((column) => ({ ...column, label: fieldTitle(column.name, column.label) })) ?? null,
+});
 
 // A change without the note of what it was made on.
 const bare = (edit) => {
@@ -41,7 +50,7 @@ export class Item extends EventTarget {
     this.whole = whole;
     this.id = whole.id;
     this.version = whole.version;
-    this.fields = new Map(whole.fields.map((field) => [field.name, field]));
+    this.fields = new Map(whole.fields.map((field) => [field.name, titled(field)]));
     this.names = [...this.fields.keys()];
     this.issues = whole.issues || [];
     this.checked = {};
