@@ -1,0 +1,275 @@
+"""More of the review screen: going on to the next, giving back, finding text, pasting rows, three readings, numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import axe
+from tests.browser.site import Site, Visitor, opened
+from tests.browser.watch import until
+
+#: Puts a text where a spreadsheet would: the clipboard itself is not for pages that nobody has clicked on.
+PASTE = """text => { const data = new DataTransfer(); data.setData("text/plain", text);
+    document.activeElement.dispatchEvent(
+        new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true})); }"""
+
+
+@pytest.fixture(scope="module")
+def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """An installation whose queue nobody else works on."""
+    with opened(tmp_path_factory.mktemp("screen") / "data") as one:
+        yield one
+
+
+@pytest.fixture
+def reviewer(own: Site, chromium: Browser) -> Iterator[Visitor]:
+    """Somebody at it."""
+    with own.visitor(chromium) as one:
+        yield one
+
+
+def row(name: str) -> str:
+    """A field's row."""
+    return f"#fields [data-name={name}]"
+
+
+def on(page: Page, selector: str) -> None:
+    """Waits until something has the focus."""
+    page.wait_for_function("selector => document.activeElement?.matches(selector)", arg=selector)
+
+
+def field(visitor: Visitor, item: dict[str, Any], name: str) -> dict[str, Any]:
+    """What the server says of a field."""
+    return dict(next(one for one in visitor.whole(item)["fields"] if one["name"] == name))
+
+
+def mended(page: Page) -> None:
+    """The total made right."""
+    total = page.locator("#field-total")
+    total.fill(f"{float(total.input_value()) - 10:.2f}")
+    expect(page.locator("#left")).to_have_text("all settled")
+
+
+def test_the_next_document_is_there_when_this_one_is_approved(reviewer: Visitor) -> None:
+    """Without another page being loaded, its picture having been fetched before; time and keys are told."""
+    first, second = reviewer.site.doubtful(), reviewer.site.doubtful()
+    page = reviewer.review(first)
+    page.evaluate("window.same = true")
+    expect(page.locator(".coming", has_text="Next")).to_contain_text(second["name"])
+    page.locator(row("subtotal")).focus()
+    page.keyboard.press("Enter")
+    mended(page)
+    with page.expect_request(lambda request: request.url.endswith("/approve")) as sent:
+        page.keyboard.press("Control+Enter")
+    expect(page.locator("#doc-name")).to_have_text(second["name"])
+    page.wait_for_url(f"**/review/{second['id']}")
+    expect(page.locator("#holder")).to_contain_text("yours")
+    assert page.evaluate("window.same")
+    spent = json.loads(sent.value.post_data or "{}")
+    assert spent["keystrokes"] >= 2
+    assert spent["seconds"] >= 0
+    until(page, lambda: reviewer.whole(first)["status"] == "corrected")
+    assert reviewer.whole(second)["holder"] == "admin"
+    page.go_back()
+    expect(page.locator("#doc-name")).to_have_text(first["name"])
+    expect(page.locator("#banner")).to_contain_text("Corrected and approved by admin")
+
+
+def test_what_the_server_refuses_comes_back(reviewer: Visitor) -> None:
+    """Shown ahead of the answer or not: a document that was not approved is before the reviewer again."""
+    item, _ = reviewer.site.doubtful(), reviewer.site.doubtful()
+    page = reviewer.review(item)
+    mended(page)
+    expect(page.locator(".coming", has_text="Next")).to_be_visible()
+    reviewer.watch.expect(422)
+    page.route("**/approve", lambda route: route.fulfill(status=422, json={
+        "type": "/docs#review_gated", "title": "x", "status": 422, "code": "review_gated", "detail": "not yet",
+        "missing": ["vendor"], "failing": [], "request_id": "x"}))  # fmt: skip
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#toasts")).to_contain_text("Required and empty: Vendor")
+    expect(page.locator("#doc-name")).to_have_text(item["name"])
+    on(page, row("vendor"))
+    assert page.url.endswith(item["id"])
+
+
+def test_an_item_goes_back_to_the_queue(reviewer: Visitor) -> None:
+    """Released it is free at once, with what was said so far; postponed it is out of the line for a while."""
+    item = reviewer.site.doubtful()
+    page = reviewer.review(item)
+    page.locator("#field-customer").fill("Said before leaving")
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(page.locator("#banner")).to_contain_text("Claim")
+    expect(page.locator("#field-customer")).not_to_be_editable()
+    assert field(reviewer, item, "customer")["value"] == "Said before leaving"
+    page.keyboard.press("c")
+    expect(page.locator("#approve")).to_be_visible()
+    page.keyboard.press("p")
+    page.get_by_role("dialog").wait_for()
+    page.keyboard.press("2")
+    until(page, lambda: reviewer.whole(item)["postponed_until"] is not None)
+    expect(page.locator("#doc-name")).not_to_have_text(item["name"])
+
+
+def test_text_is_found_on_the_pages_and_taken(reviewer: Visitor) -> None:
+    """Without a mouse: / finds it, whatever its capitals, and Alt+Enter puts it into the field with its place."""
+    item = reviewer.site.doubtful()
+    number = field(reviewer, item, "invoice_number")
+    page = reviewer.review(item)
+    page.locator(row("customer")).focus()
+    page.keyboard.press("/")
+    page.keyboard.type(str(number["value"]).lower())
+    expect(page.locator("#findbar")).to_contain_text("1 of")
+    expect(page.locator("#zone .hit.now")).to_be_visible()
+    page.keyboard.press("Alt+Enter")
+    expect(page.locator("#field-customer")).to_have_value(str(number["value"]))
+    on(page, row("customer"))
+    page.keyboard.press("Control+s")
+    until(page, lambda: field(reviewer, item, "customer")["value"] == number["value"])
+    assert field(reviewer, item, "customer")["page"] == number["page"]
+
+
+def test_cells_are_pasted_from_a_spreadsheet(reviewer: Visitor) -> None:
+    """From the cell in hand on, with new rows as needed; one undo takes them all out."""
+    item = reviewer.site.doubtful()
+    page = reviewer.review(item)
+    cells = page.locator("#field-line_items tbody tr")
+    before = cells.count()
+    page.locator(row("line_items")).focus()
+    page.keyboard.press("e")
+    page.locator("#field-line_items tbody tr").last.locator("input").first.focus()
+    page.evaluate(PASTE, "Bolt\t2\t1,50\t3,00\nNut\t4\t0,25\t1,00\n")
+    expect(cells).to_have_count(before + 1)
+    expect(cells.last.locator("[data-column=amount]")).to_have_value("1,00")
+    page.keyboard.press("Escape")
+    page.keyboard.press("k")
+    expect(cells.last.locator("[data-column=amount]")).to_have_value("1.00")  # as it is understood
+    page.keyboard.press("Control+z")
+    expect(cells).to_have_count(before)
+
+
+def test_a_broken_rule_leads_through_its_fields(reviewer: Visitor) -> None:
+    """Alt+Down from one to the next and round; x and l say that there is none, and that it stays so."""
+    page = reviewer.review(reviewer.site.doubtful())
+    seen = []
+    for _ in range(4):
+        page.keyboard.press("Alt+ArrowDown")
+        seen.append(page.evaluate("document.activeElement.dataset.name"))
+    assert set(seen[:3]) == {"subtotal", "tax", "total"}
+    assert seen[3] == seen[0]
+    due = page.locator(row("due_date"))
+    due.focus()
+    page.keyboard.press("x")
+    expect(due).to_have_attribute("data-state", "absent")
+    expect(page.locator("#field-due_date")).to_have_value("")
+    page.keyboard.press("x")
+    expect(due).to_have_attribute("data-state", "auto")
+    page.keyboard.press("l")
+    expect(due.get_by_role("img", name="locked")).to_be_visible()
+    page.keyboard.press("Control+z")
+    expect(due.get_by_role("img", name="locked")).to_be_hidden()
+
+
+def test_a_saved_change_can_be_undone(reviewer: Visitor) -> None:
+    """Saving is no way of no return: what was saved is taken back by saving again."""
+    item = reviewer.site.doubtful()
+    read = field(reviewer, item, "customer")["value"]
+    page = reviewer.review(item)
+    page.locator("#field-customer").fill("Somebody else")
+    page.keyboard.press("Control+s")
+    until(page, lambda: field(reviewer, item, "customer")["locked"])
+    expect(page.locator("#saved")).to_have_text("Saved")
+    page.keyboard.press("Control+z")
+    expect(page.locator("#field-customer")).to_have_value(str(read))
+    page.keyboard.press("Control+s")
+    until(page, lambda: not field(reviewer, item, "customer")["locked"])
+    assert field(reviewer, item, "customer")["value"] == read
+
+
+def test_three_readings_stand_beside_each_other(reviewer: Visitor) -> None:
+    """What a person said, what was read then and what is read now; one of them is taken."""
+    item = reviewer.site.doubtful()
+    page = reviewer.page
+
+    def answered(route: Any) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        for one in told.get("fields", []):
+            if one["name"] == "customer":
+                one |= {"locked": True, "manually_corrected": True, "state": "corrected", "corrected_by": "anna"}
+                one["three_way"] = {"human": one["value"], "old_model": "Read then", "new_model": "Read now"}
+        route.fulfill(response=answer, json=told)
+
+    page.route(f"**/api/review/items/{item['id']}", answered)
+    page.route(f"**/api/review/items/{item['id']}/claim", answered)
+    reviewer.review(item)
+    page.locator(row("customer")).focus()
+    three = page.locator(f"{row('customer')} .threeway")
+    expect(three.get_by_role("row")).to_contain_text(["colleague", "Read then", "Read now"])
+    three.get_by_role("row", name="Read now").get_by_role("button").click()
+    expect(page.locator("#field-customer")).to_have_value("Read now")
+
+
+def test_history_tells_who_said_what(reviewer: Visitor) -> None:
+    """Values before and after, the newest first, in a drawer that t opens and closes."""
+    item = reviewer.site.doubtful()
+    page = reviewer.review(item)
+    page.locator("#field-customer").fill("Another name")
+    page.keyboard.press("Control+s")
+    until(page, lambda: field(reviewer, item, "customer")["locked"])
+    page.keyboard.press("Escape")
+    page.keyboard.press("t")
+    drawer = page.locator("#drawer")
+    expect(drawer.get_by_role("listitem").first).to_contain_text("corrected customer")
+    expect(drawer.get_by_role("listitem").first.locator("ins")).to_have_text("Another name")
+    expect(drawer).to_contain_text("claimed")
+    page.keyboard.press("t")
+    expect(drawer).to_be_hidden()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screen_at_work_has_no_grave_fault(own: Site, chromium: Browser, scheme: str) -> None:
+    """Claimed, with a field in hand, a draft, a drawer and a question: everybody can use it."""
+    try:
+        axe.source()
+    except axe.UnavailableError as error:
+        pytest.skip(str(error))
+    with own.visitor(chromium, color_scheme=scheme) as visitor:
+        page = visitor.review(own.doubtful())
+        page.locator("#field-customer").fill("Somebody")
+        page.locator(row("total")).focus()
+        assert axe.findings(page) == []
+        page.keyboard.press("t")
+        expect(page.locator("#drawer").get_by_role("listitem").first).to_be_visible()
+        assert axe.findings(page) == []
+        page.keyboard.press("t")
+        page.keyboard.press("Alt+r")
+        page.get_by_role("dialog").wait_for()
+        assert axe.findings(page) == []
+
+
+def test_numbers_tell_how_people_work(own: Site, chromium: Browser, tmp_path: Path) -> None:
+    """Documents, seconds and keys per person, corrections per field, for the days asked for, and as CSV."""
+    with own.visitor(chromium) as visitor:
+        item = own.doubtful()
+        page = visitor.review(item)
+        mended(page)
+        page.keyboard.press("Control+Enter")
+        until(page, lambda: visitor.whole(item)["status"] == "corrected")
+        visitor.open("/numbers")
+        expect(page.locator("#people").get_by_role("row", name="admin")).to_be_visible()
+        expect(page.locator("#fields").get_by_role("row").first).to_contain_text("total")
+        with page.expect_download() as got:
+            page.locator("#people-csv").click()
+        got.value.save_as(tmp_path / "people.csv")
+        assert "admin" in (tmp_path / "people.csv").read_text()
+        page.locator("#until").fill("2001-01-01")
+        page.locator("#since").fill("2000-01-01")
+        expect(page.locator("#none")).to_contain_text("Nobody finished a document")
+        assert axe.findings(page) == []
