@@ -56,13 +56,16 @@ def launched() -> Iterator[Browser]:
 
 def install() -> bool:
     """Installs Chromium where that is ours to do, quietly; whether there is one now."""
-    if find() is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
-        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"]
+    ours = os.geteuid() == 0 and shutil.which("apt-get") and not os.environ.get("TABELLION_CHROMIUM")
+    if find() is None and ours:
+        apt = ["apt-get", "-qq", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]
+        command = [*apt, "install", "-y", "--no-install-recommends", "chromium"]
         variables = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        for step in (command, ["apt-get", "update", "-qq"], command):
+        for step in (command, [*apt, "update"], command):  # its lists may be older than what there is
             try:
-                done = subprocess.run(step, env=variables, timeout=600, check=False, **quiet)  # type: ignore[call-overload]
+                done = subprocess.run(
+                    step, env=variables, timeout=300, check=False, stdin=subprocess.DEVNULL, capture_output=True
+                )
             except (OSError, subprocess.TimeoutExpired):
                 break
             if step is command and done.returncode == 0:

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.chromium import launched, why_not
 from tests.browser.site import Site, Visitor, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+expect.set_options(timeout=20_000)  # milliseconds: of a machine that has other things to do as well
 
 
 # Of this folder only: while the browser is there, this thread has a running loop, which other tests need for their own.
