@@ -251,7 +251,15 @@ def _without_trail(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_reviews_are_noticed(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: Any, seen: set[str]
 ) -> None:
-    """Without the version, without the fence, without the trail: the same run says so."""
+    """Without the version, without the fence, without the trail: the same run says so, at the latest the fifth time.
+
+    Whether somebody does just what the fence forbids depends on who comes when.
+    """
     broken(monkeypatch)
-    found = checker.judge(crowded(sqlite_url, tmp_path, people=6, items=40)).found
-    assert seen & set(found), found
+    for seed in range(1, 6):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        found = checker.judge(crowded(f"{sqlite_url}-{seed}", folder, people=12, items=150, seed=seed)).found
+        if seen & set(found):
+            return
+    pytest.fail(f"not noticed in five runs; the last one found {dict(found)}")
