@@ -259,6 +259,41 @@ def test_a_failure_of_a_second_reading_is_told(url: str, settings: Settings) -> 
     assert data["outputs"]["json"] == document(url, one.id)["outputs"]["json"] is not None
 
 
+def test_the_api_and_the_outputs_tell_the_same_fields(url: str, settings: Settings) -> None:
+    """After a correction, a second reading, another type that lacks what was corrected, and the end of the review."""
+    key = sent(url, settings, bill("Acme Tools Ltd", "12 High Street", "Total: 120.00"), type="invoice")
+    processed(url, settings)
+    said(url, key, "total", "121.00")
+    said(url, key, "tax", None, "absent")
+    rows(url, "UPDATE extracted_fields SET confidence = 0.3, source = 'ocr' WHERE name = 'total' RETURNING name")
+    write_type(settings, "slip")
+
+    def alike() -> dict[str, Any]:
+        found = document(url, key)
+        told = json.loads(asyncio.run(settings.lake.get(found["outputs"]["json"])))
+        assert told["fields"] == found["fields"]
+        assert list(told["fields"]) == list(found["fields"])
+        assert told["locked"] == [name for name, one in found["fields"].items() if one["locked"]]
+        return dict(found["fields"])
+
+    again(url, settings, key)
+    first = alike()
+    assert (first["total"]["value"], first["total"]["source"], first["total"]["confidence"]) == (
+        "121.00",
+        "person",
+        1.0,
+    )
+    assert (first["tax"]["value"], first["tax"]["reasons"]) == (None, ["not on the document, a person says"])
+    again(url, settings, key, type="slip")
+    second = alike()
+    assert "tax" not in settings.types.get("slip")
+    assert second["tax"] == first["tax"]
+    assert "invoice_number" not in second
+    ended(url, key)
+    processed(url, settings)
+    assert alike()["tax"] == first["tax"]
+
+
 def test_a_type_may_let_corrections_go(url: str, settings: Settings) -> None:
     """Where it says so."""
     write_type(settings, "slip", "idempotency: {preserve_locked: false}\n")

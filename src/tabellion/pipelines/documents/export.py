@@ -204,8 +204,8 @@ async def _add_fields(store: Store, rows: Sequence[dict[str, Any]]) -> None:
     marks = ", ".join(f"${number}" for number in range(1, len(sources) + 1))
     found: dict[str, list[dict[str, Any]]] = {}
     for one in await store.database.fetch(
-        f"""SELECT document_id, name, value, confidence, page, box, quote, source, reasons, locked FROM extracted_fields
-WHERE document_id IN ({marks}) ORDER BY document_id, place, name""",
+        f"""SELECT document_id, name, value, confidence, page, box, quote, source, reasons, locked, state
+FROM extracted_fields WHERE document_id IN ({marks}) ORDER BY document_id, place, name""",
         *sources,
     ):
         found.setdefault(one["document_id"], []).append(one)

@@ -130,6 +130,8 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         reasons = review(doubted, doctype, job.text_key)
         told = finish.cleaned(replace(reading, file=job["name"]).told())
         told["verdict"] = verdict(reading, doubted)
+        # What people said of fields that the type does not have stays beside those it has.
+        told["fields"] |= finish.cleaned({name: one.told() for name, one in locks.fields.items()}) if keep else {}
         for name, one in told["fields"].items():
             one["locked"] = keep and name in locks.fields
         found = _found(told, own, reading)

@@ -14,7 +14,7 @@ from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.failure import WAITING
-from tabellion.pipelines.documents.locks import REVIEWED
+from tabellion.pipelines.documents.locks import REVIEWED, locked
 from tabellion.pipelines.documents.submit import is_id
 
 STATUSES = ("queued", "processing", "completed", "failed", "duplicate")
@@ -66,7 +66,7 @@ async def get(store: Store, id: str) -> dict[str, Any] | None:  # noqa: A002 - t
         return None
     row = rows[0]
     fields = await store.database.fetch(
-        """SELECT name, value, confidence, page, box, quote, source, reasons, locked FROM extracted_fields
+        """SELECT name, value, confidence, page, box, quote, source, reasons, locked, state FROM extracted_fields
 WHERE document_id = $1 ORDER BY place, name""",
         row["source"],
     )
@@ -154,12 +154,14 @@ def brief(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def field_told(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of `extracted_fields` as JSON tells it."""
+    """A row of `extracted_fields` as JSON tells it, wherever it is told: what a person has locked is theirs."""
+    if row["locked"]:
+        return locked(row).told() | {"locked": True}
     return {
         "value": json.loads(row["value"]) if row["value"] is not None else None,
         "confidence": round(float(row["confidence"]), 3), "page": row["page"],
         "box": json.loads(row["box"]) if row["box"] else None, "quote": row["quote"], "source": row["source"],
-        "reasons": json.loads(row["reasons"] or "[]"), "locked": bool(row["locked"]),
+        "reasons": json.loads(row["reasons"] or "[]"), "locked": False,
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from tabellion.pipelines.documents.extraction import UNKNOWN, seconds
 from tabellion.pipelines.documents.failure import Postponed
 from tabellion.pipelines.documents.files import Unwritable
 from tabellion.pipelines.documents.lake import LakeError
-from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, locked
+from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED
 from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
 from tabellion.pipelines.documents.outputs import write
 from tabellion.pipelines.documents.settings import Settings
@@ -82,7 +82,7 @@ def _judged(
 ) -> dict[str, Any]:  # fmt: skip
     """The result with the fields as they are now, and with what is wrong with them now."""
     read: Sequence[Mapping[str, Any]] = result.get("read_issues", result.get("issues") or [])
-    fields = {row["name"]: _told(row) for row in rows}
+    fields = {row["name"]: field_told(row) for row in rows}
     settled = {row["name"] for row in rows if row["locked"] or row["state"] in SETTLED}
     absent = {row["name"] for row in rows if row["state"] == "absent"}
     values = {name: one["value"] for name, one in fields.items() if name in doctype}
@@ -93,12 +93,6 @@ def _judged(
         "fields": fields, "issues": finish.cleaned([issue.told() for issue in issues]), "verdict": verdict(issues),
         "read_issues": list(read), "read_fields": before | (result.get("read_fields") or {}),
     }  # fmt: skip
-
-
-def _told(row: Mapping[str, Any]) -> dict[str, Any]:
-    if not row["locked"]:
-        return field_told(row)
-    return locked(row).told() | {"locked": True}
 
 
 def _issue(told: Mapping[str, Any]) -> Issue:
