@@ -14,6 +14,7 @@ from tests.models.bills import bill
 from tests.waiting import eventually
 from tests.web.live import Live, live
 
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: "
 
 
@@ -56,7 +57,7 @@ def test_half_a_header_is_not_waited_for_for_ever(quick: Live) -> None:
 
 def test_bytes_that_drip_put_nothing_off(quick: Live) -> None:
     """Neither before the first request nor after an answer."""
-    for begin in (b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"):
+    for begin in (b"", WHOLE):
         with connected(quick, begin + HALF) as one:
             one.settimeout(0.02)
             found = b""
@@ -121,7 +122,9 @@ def test_too_many_connections_make_room_for_new_ones(quick: Live, monkeypatch: p
     """Those that ask for nothing go first: nobody keeps others out by doing nothing."""
     monkeypatch.setattr(Connection, "seconds", 60.0)
     with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(connected(quick, HALF)) for _ in range(5)]
+        held = [stack.enter_context(connected(quick, WHOLE + HALF)) for _ in range(5)]
+        for one in held:
+            assert b"200 OK" in one.recv(65536)  # the half that came with it has been read, too
         assert quick.get("/healthz", key=None).status_code == 200
         told = rest(held[0])
         assert told.startswith(b"HTTP/1.1 503 ")
