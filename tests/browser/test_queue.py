@@ -100,7 +100,6 @@ def test_claiming_the_next_opens_it(place: Site, chromium: Browser) -> None:
         expect(seen.locator(row(item))).not_to_contain_text("quentin works")
 
 
-@pytest.mark.xfail(reason="it failed once in a whole run: to be looked into")
 def test_an_escalated_document_is_for_operators(place: Site, chromium: Browser) -> None:
     """It leaves the reviewer's hands with a reason, which the operator's list and screen tell."""
     place.person("rosa", "reviewer")

@@ -95,7 +95,7 @@ class Desk {
     this.lease.clock(whole);
     this.lease.begin();
     this.lease.hold(whole.claim?.mine ? whole.claim.until : null);
-    if (this.mine && !item.dirty) this.recall();
+    if (this.mine && !item.dirty) this.recall(this.drafts.find(whole));
     if (push) history.pushState({ item: item.id }, "", `/review/${encodeURIComponent(item.id)}`);
     else history.replaceState({ item: item.id }, "", `/review/${encodeURIComponent(item.id)}`);
     document.title = `${whole.name} · tabellion`;
@@ -123,10 +123,10 @@ class Desk {
   }
 
   // What was typed before: from this browser, or from the server when it was another one.
-  recall() {
-    const draft = this.drafts.find(this.item.whole);
+  recall(draft) {
     if (!draft || !Object.keys(draft.edits || {}).length) return;
     this.item.restore(draft);
+    if (!this.item.dirty) return;
     toast(t("review.draft_back", { n: this.item.edits.size }), "", 4);
     if (this.item.conflicts().length) this.verbs.run(() => this.verbs.merge());
   }
@@ -164,8 +164,9 @@ class Desk {
     this.lease.clock(whole);
     this.lease.begin();
     this.lease.hold(whole.claim?.mine ? whole.claim.until : null);
+    const draft = this.drafts.find(whole); // before the item changes and, being without edits, takes its place
     item.accept(whole);
-    if (!item.dirty) this.recall();
+    if (!item.dirty) this.recall(draft);
     else if (item.conflicts().length) this.verbs.run(() => this.verbs.merge());
     this.form.update(item.names);
     this.bar.show(this);

@@ -54,8 +54,21 @@ export class Item extends EventTarget {
     this.names = [...this.fields.keys()];
     this.issues = whole.issues || [];
     this.checked = {};
-    for (const name of [...this.edits.keys()]) if (!this.fields.has(name)) this.edits.delete(name);
+    this.tidy();
     this.tell(this.names);
+  }
+
+  // What the server has already is no change any more, such as a draft that outlived its saving.
+  tidy() {
+    for (const [name, edit] of [...this.edits]) {
+      const field = this.fields.get(name);
+      if (!field || (STATE_OF[edit.action] === field.state && this.told(edit, field))) this.edits.delete(name);
+    }
+  }
+
+  told({ action, value, box }, field) {
+    if (action !== "correct") return true;
+    return same(value, isTable(field) ? field.value : textOf(field.value)) && (!box || same(box, field.box));
   }
 
   tell(names) {
@@ -288,6 +301,7 @@ export class Item extends EventTarget {
   restore(draft) {
     for (const [name, edit] of Object.entries(draft?.edits || {}))
       if (this.fields.has(name) && edit && typeof edit === "object") this.edits.set(name, edit);
+    this.tidy();
     this.tell(this.names);
   }
 }

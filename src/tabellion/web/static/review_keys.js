@@ -85,12 +85,12 @@ export const listen = (desk) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const typing = isTyping(event.target);
     const name = named(event);
-    const pair = first && Date.now() - first.at < SEQUENCE ? `${first.key} ${name}` : null;
+    const pair = first && event.timeStamp - first.at < SEQUENCE ? `${first.key} ${name}` : null;
     first = null;
     let found = pair && !typing ? BOUND.get(pair) : null;
     if (!found) found = BOUND.get(name);
     if (!found && !typing && FIRSTS.has(name)) {
-      first = { key: name, at: Date.now() };
+      first = { key: name, at: event.timeStamp }; // when it was pressed: the page may be busy
       event.preventDefault();
       return;
     }

@@ -13,6 +13,7 @@ export class Verbs {
   constructor(desk) {
     this.desk = desk;
     this.busy = false;
+    this.again = null; // asked for while another was under way
   }
 
   // One verb at a time; what goes wrong is told once, in the same way for all.
@@ -28,6 +29,8 @@ export class Verbs {
     } finally {
       this.busy = false;
       document.body.classList.remove("busy");
+      if (this.desk.mine) this.again?.();
+      else this.again = null;
     }
   }
 
@@ -125,14 +128,16 @@ export class Verbs {
     return true;
   }
 
-  save = () =>
-    this.run(async () => {
+  save = () => {
+    this.again = this.busy ? this.save : null;
+    return this.run(async () => {
       await this.store();
       await this.desk.drafts.flush();
       const left = this.desk.item.edits.size;
       toast(left ? t("review.saved_but", { n: left }) : t("review.saved"), left ? "warn" : "good", 2);
       return true;
     });
+  };
 
   approve = () =>
     this.run(async () => {
