@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -40,6 +41,26 @@ async def main(folder, url):
 
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
 """
+
+
+def test_answers_are_sent_at_once() -> None:
+    """Head and body of an answer are two writes: the second does not wait until the first has been acknowledged."""
+
+    async def accepted() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def came(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            one = writer.get_extra_info("socket")
+            found.set_result(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        with listening("127.0.0.1", 0) as one:
+            async with await asyncio.start_server(came, sock=one):
+                _, writer = await asyncio.open_connection(*one.getsockname())
+                writer.close()
+                return await found
+
+    assert asyncio.run(accepted())
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ class Server(uvicorn.Server):
 def listening(host: str, port: int) -> socket.socket:
     """A socket on this address; a port in use is a sentence, not a traceback."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    one = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends small writes at once only where the protocol is told; else each answer waits 40 ms for its reader.
+    one = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         one.bind((host, port))
