@@ -149,6 +149,7 @@ def test_a_rejected_document_is_not_reviewed_and_told_all_the_same(url: str, set
     processed(url, telling)
     found = document(url, key)
     assert (found["reviewed"], told(telling, found)["reviewed"]) == (False, False)
+    assert (found["verdict"], row_of(telling, found)["verdict"]) == ("reject", "reject")
     [delivery] = rows(url, "SELECT event, body FROM webhook_deliveries")
     data = json.loads(delivery["body"])["data"]
     assert (delivery["event"], data["review"]["status"], data["reviewed"]) == ("document.reviewed", "rejected", False)

@@ -10,7 +10,7 @@ from typing import Any
 from tabellion.engine.errors import LeaseLost
 from tabellion.engine.job import Job
 from tabellion.pipelines.documents import finish, superseded
-from tabellion.pipelines.documents.doubts import judged
+from tabellion.pipelines.documents.doubts import GRAVE, judged
 from tabellion.pipelines.documents.extraction import UNKNOWN, seconds
 from tabellion.pipelines.documents.failure import Postponed
 from tabellion.pipelines.documents.files import Unwritable
@@ -62,8 +62,9 @@ WHERE document_id = $1 ORDER BY place, name""",
         )
         name = job["found_type"]
         doctype = self._settings.types.get(name) if name is not None else UNKNOWN
-        result = _judged(json.loads(job["result"] or "{}"), fields, doctype)
         review = items[0] if items else None
+        result = _judged(json.loads(job["result"] or "{}"), fields, doctype)
+        result["verdict"] = _verdict(result["verdict"], review, json.loads(job["reasons"] or "[]"))
         row = {"verdict": result["verdict"], "result": json.dumps(result, ensure_ascii=False)}
         document = _document(job, row, result) | {"reviewed": review is not None and review["status"] in REVIEWED}
         if job.lost:
@@ -93,6 +94,15 @@ def _judged(
         "fields": fields, "issues": finish.cleaned([issue.told() for issue in issues]), "verdict": verdict(issues),
         "read_issues": list(read), "read_fields": before | (result.get("read_fields") or {}),
     }  # fmt: skip
+
+
+def _verdict(judged: str, review: Mapping[str, Any] | None, reasons: Sequence[Mapping[str, Any]]) -> str:
+    """What the rules say; what a person has turned down is rejected, and what nobody has finished stays in doubt."""
+    status = review["status"] if review is not None else None
+    if status == "rejected":
+        return "reject"
+    grave = status not in REVIEWED and any(doubt["code"] in GRAVE for doubt in reasons)
+    return "warn" if grave and judged == "accept" else judged
 
 
 def _issue(told: Mapping[str, Any]) -> Issue:
