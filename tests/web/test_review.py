@@ -21,7 +21,7 @@ def desk(tmp_path: Path, url: str) -> Iterator[Live]:
     """An application with a document type of the tests' own."""
     folder = tmp_path / "types"
     folder.mkdir()
-    (folder / "bill.yaml").write_text(TEXT)
+    (folder / "bill.yaml").write_text(f"{TEXT}\ninstructions: Look at the stamp.\n")
     with live(tmp_path, {"prod": url}, types=(str(folder),)) as one:
         yield one
 
@@ -72,6 +72,7 @@ def test_from_the_queue_to_the_end(desk: Live) -> None:
 
     whole = anna.ok("POST", "/claim", {})
     assert (whole["id"], whole["status"], whole["claim"]["mine"]) == (item, "in_review", True)
+    assert whole["instructions"] == "Look at the stamp."
     assert whole["position"] == {"place": 1, "of": 1}
     assert whole["issues"][0]["rule"] == "adds_up"
     assert field(whole, "total")["state"] == "rule_failed"

@@ -30,7 +30,7 @@ async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, 
     return items.told(item) | {
         "document": _document(item, read), "issues": judged,
         "fields": fields.told(doctype, found, judged, read.get("candidates")),
-        "draft": _draft(item, person), "claim": _claim(item, person), "instructions": None,
+        "draft": _draft(item, person), "claim": _claim(item, person), "instructions": doctype.instructions or None,
         "reject_reasons": [{"code": code, "text": text} for code, text in REJECTIONS.items()],
         "position": await items.position(store, item), "today": await items.finished_today(store, person),
         "previous": await _previous(store, person, id),

@@ -41,7 +41,7 @@ def test_a_total_that_does_not_add_up_is_an_error_with_its_numbers() -> None:
     [issue] = changed(total="114.95")
     assert (issue.code, issue.severity, issue.rule) == ("rule", "error", "total adds up")
     assert issue.fields == ("total", "subtotal", "tax")
-    assert "total '114.95', subtotal '100.00', tax '14.98', tolerance 0.02" in issue.message
+    assert "total 114.95, subtotal 100.00, tax 14.98, tolerance 0.02" in issue.message
     assert verdict([issue]) == "reject"
     assert changed(total="114.96") == []
 

@@ -185,6 +185,8 @@ def test_the_digest_is_of_what_is_said_not_of_how() -> None:
     assert compiled("# a comment\n" + SMALL.replace("net: money", "net:   {type: money}")).digest != made.digest
     assert compiled("# a comment\n\n" + SMALL.replace('"1"', "'1'")).digest == made.digest
     assert compiled(SMALL.replace("required: true", "required: false")).digest != made.digest
+    guided = compiled(SMALL + "instructions: Look at the stamp.\n")
+    assert (guided.instructions, guided.digest) == ("Look at the stamp.", made.digest)
     assert made.key.startswith("bill/1/")
 
 

@@ -151,13 +151,14 @@ class DocumentType:
     fields: tuple[FieldSpec, ...]
     title: str = ""
     description: str = ""
+    instructions: str = ""  #: what reviewers are told beside every document of the type
     rules: tuple[Rule, ...] = ()
     idempotency: Idempotency = Idempotency()
     output: Output = Output()
     processing: Processing = Processing()
     locale: Locale = Locale()
     recognise: Phrases = field(default_factory=dict, repr=False)  #: words whose presence suggests this type
-    digest: str = ""  #: of what the file says; comments and layout do not change it
+    digest: str = ""  #: of what the file says; neither comments nor layout nor instructions change it
     file: str = ""
 
     def __iter__(self) -> Iterator[FieldSpec]:

@@ -139,7 +139,7 @@ class _Judge:
     def rule(self, rule: Rule, known: Mapping[str, Any], values: Mapping[str, Any], today: date) -> None:
         if evaluation.holds(rule.expression, evaluation.Scope(known, rule.tolerance, today)) is not False:
             return
-        seen = ", ".join(f"{name} {shown(values.get(name))}" for name in rule.fields)
+        seen = ", ".join(f"{name} {_told(known.get(name), values.get(name))}" for name in rule.fields)
         text = rule.message.rstrip(".") or f"{rule.name} does not hold"
         tolerance = "" if rule.tolerance is None else f", tolerance {rule.tolerance}"
         self.add("rule", rule.severity, f"{text} ({seen}{tolerance})", *rule.fields, rule=rule.name)
@@ -154,6 +154,11 @@ def shown(value: Any) -> str:
     text = value if isinstance(value, str) else str(value)
     text = "".join(sign if sign.isprintable() else " " for sign in text)
     return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"
+
+
+def _told(known: Any, value: Any) -> str:
+    """A value within a sentence: numbers and dates stand for themselves."""
+    return str(value) if isinstance(known, (int, Decimal, date)) else shown(value)
 
 
 def _form(one: FieldSpec) -> str:

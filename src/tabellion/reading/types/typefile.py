@@ -29,8 +29,9 @@ FOLDER = Path("types")  #: where people keep their own, unless they configure an
 ENDINGS = (".yaml", ".yml")
 SECTIONS = (
     "name", "version", "title", "description", "recognise", "locale", "fields", "validation", "idempotency", "output",
-    "processing",
+    "processing", "instructions",
 )  # fmt: skip
+INSTRUCTIONS = "instructions"  #: for reviewers: other words for them make no other type
 MOST_RULES = 100
 
 
@@ -105,7 +106,9 @@ def _document_type(root: Node, mistakes: Mistakes, file: str, expected: str | No
     else:
         mistakes.add(root, "fields is missing", "fields:\n     total: {type: money, required: true}")
     made: dict[str, Any] = {
-        key: mistakes.text(sections[key], key) or "" for key in ("title", "description") if key in sections
+        key: mistakes.text(sections[key], key) or ""
+        for key in ("title", "description", INSTRUCTIONS)
+        if key in sections
     }
     for key, reader in (("idempotency", read_idempotency), ("output", read_output), ("locale", read_locale)):
         if key in sections:
@@ -114,7 +117,10 @@ def _document_type(root: Node, mistakes: Mistakes, file: str, expected: str | No
         made["recognise"] = read_phrases(sections["recognise"], mistakes, "recognise")
     if "validation" in sections:
         made["rules"] = _rules(sections["validation"], mistakes, fields)
-    digest = hashlib.sha256(json.dumps(root.plain(), ensure_ascii=False).encode()).hexdigest()
+    said = root.plain()
+    if isinstance(said, dict):
+        said.pop(INSTRUCTIONS, None)
+    digest = hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()
     made["title"] = made.get("title") or (name or "").replace("_", " ").capitalize()
     return DocumentType(name or "", version or "", fields, processing=processing, digest=digest, file=file, **made)
 
