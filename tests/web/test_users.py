@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.store import Store
+from tabellion.review import audit
 from tabellion.web import passwords, users
 from tests.web.browser import Browser, signed_in
 from tests.web.live import Live, live, problem
@@ -49,6 +51,28 @@ def test_an_admin_adds_changes_and_shuts_out(place: Live, admin: Browser) -> Non
     assert [one["name"] for one in listed] == ["admin", "anna"]
     assert "$argon2" not in admin.get("/api/users").text
     assert admin.ask("PATCH", where, json={}).json()["role"] == "operator"
+
+
+def test_the_trail_knows_who_let_whom_in(place: Live, admin: Browser) -> None:
+    """Who was added, given a role, shut out, and by whom; nothing of what was refused, chosen for oneself or secret."""
+    anna = admin.ask("POST", "/api/users", json={"name": "anna", "role": "reviewer"}).json()
+    problem(admin.ask("POST", "/api/users", json={"name": "anna", "role": "admin"}), 409, "name_taken")
+    [me] = [one for one in admin.get("/api/users").json()["users"] if one["name"] == "admin"]
+    problem(admin.ask("PATCH", f"/api/users/{me['id']}", json={"role": "viewer"}), 409, "last_admin")
+    for change in ({"role": "operator"}, {"role": "operator", "available": False}, {"disabled": True}):
+        assert admin.ask("PATCH", f"/api/users/{anna['id']}", json=change).status_code == 200
+    assert admin.ask("PUT", "/api/me/password", json={"new": GOOD}).status_code == 204
+    told = [json.loads(row["body"]) for row in place.sql("SELECT body FROM audit_log ORDER BY n")]
+    reviewer, operator = ({"role": role, "disabled": False} for role in ("reviewer", "operator"))
+    assert [(one["action"], one["actor"], one["user"], one.get("before"), one.get("after")) for one in told] == [
+        ("user_added", "command line", "admin", None, {"role": "admin", "disabled": False}),
+        ("user_added", "admin", "anna", None, reviewer),
+        ("user_changed", "admin", "anna", reviewer, operator),
+        ("user_changed", "admin", "anna", operator, {"role": "operator", "disabled": True}),
+        ("password_set", "admin", "admin", None, None),
+    ]
+    assert GOOD not in str(told)
+    assert place.store("prod", audit.verify).whole
 
 
 def test_a_name_is_there_once(admin: Browser) -> None:

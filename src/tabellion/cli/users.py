@@ -118,7 +118,7 @@ def password(context: typer.Context, name: Name, environment: Place = None, json
 
     async def work(store: Store, _: str) -> None:
         user = await kept.named(store, name)
-        await kept.set_password(store, user.id, await passwords.hashed(text))
+        await kept.set_password(store, user, await passwords.hashed(text))
         await sessions.end_all(store, user.id)
 
     _do(context, environment, work)

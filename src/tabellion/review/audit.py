@@ -45,6 +45,9 @@ ACTIONS = {
     "paused": "a queue was paused",
     "resumed": "a paused queue was opened again",
     "retried": "failed rows of a queue were put back in line",
+    "user_added": "somebody may sign in from now on",
+    "user_changed": "a user was given another role, shut out, or let in again",
+    "password_set": "a user has another password",
 }
 PAGE = 1000  #: entries looked at in one statement
 LONGEST = 2000  #: characters of a reason

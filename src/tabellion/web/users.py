@@ -12,10 +12,13 @@ from tabellion.engine.errors import ConfigurationError, TabellionError
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables as document_tables
+from tabellion.review import audit
+from tabellion.review.audit import Entry
 from tabellion.web import tables
 from tabellion.web.policy import ROLES, Role
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}")
+COMMAND = "command line"  #: who acts, where it is nobody who is signed in
 FIRST = "admin"  #: the user that the first sign-in link makes
 TIMES = ("created_at", "disabled_at", "last_seen_at")
 LONGEST = 100  #: characters of a name that are looked at
@@ -69,15 +72,17 @@ def role_named(word: str) -> Role:
     return ROLES[word]
 
 
-async def add(store: Store, name: str, role: str, password: str | None = None) -> User:
-    """A new user; `password` is a hash. Raises NameTaken."""
+async def add(store: Store, name: str, role: str, password: str | None = None, *, by: str = COMMAND) -> User:
+    """A new user; `password` is a hash, `by` who adds them. Raises NameTaken."""
     await document_tables.prepare(store)
-    name, kept = plain_name(name), role_named(role).word
-    rows = await store.database.fetch(
+    name, kept, id_ = plain_name(name), role_named(role).word, secrets.token_hex(6)
+    insert = (
         f"""INSERT INTO users (id, name, role, password, created_at) VALUES ($1, $2, $3, $4, {NOW})
 ON CONFLICT (name) DO NOTHING RETURNING id""",
-        secrets.token_hex(6), name, kept, password,
-    )  # fmt: skip
+        (id_, name, kept, password),
+    )
+    entry = Entry("user_added", by, after={"role": kept, "disabled": False}, more={"user": name})
+    rows = (await store.database.transact([insert, _noted(store, entry, id_)]))[0]
     if not rows:
         raise NameTaken(f"there is a user {name} already")
     made = await by_name(store, name)
@@ -121,10 +126,12 @@ async def password_of(store: Store, name: str) -> tuple[User | None, str | None]
 
 async def change(
     store: Store, id: str, *, role: str | None = None, disabled: bool | None = None, available: bool | None = None,  # noqa: A002
-    language: str | None = None,
+    language: str | None = None, by: str = COMMAND,
 ) -> User | None:  # fmt: skip
     """Changes what is given; None: there is no such user. Raises LastAdmin. Who is disabled is signed out at once."""
-    await document_tables.prepare(store)
+    user = await by_id(store, id)
+    if user is None:
+        return None
     values: list[Any] = [id]
     sets = ["name = name"]
     for column, value in (("role", role and role_named(role).word), ("available", available), ("language", language)):
@@ -137,19 +144,42 @@ async def change(
     guard = f" AND {OTHERS}" if loses else ""
     lock = [(LOCK, ())] if store.dialect == "postgresql" else []
     update = (f"UPDATE users SET {', '.join(sets)} WHERE id = $1{guard} RETURNING id", values)
-    changed = (await store.database.transact([*lock, update]))[-1]
+    done = await store.database.transact([*lock, update, *_change_noted(store, user, role, disabled, by)])
     user = await by_id(store, id)
-    if user is not None and not changed:
+    if user is not None and not done[len(lock)]:
         raise LastAdmin()
     if user is not None and disabled:
         await _close(store, user)
     return user
 
 
-async def set_password(store: Store, id: str, password: str) -> None:  # noqa: A002
+async def set_password(store: Store, user: User, password: str, *, by: str = COMMAND) -> None:
     """Keeps the hash of a new password."""
     await document_tables.prepare(store)
-    await store.database.fetch("UPDATE users SET password = $2 WHERE id = $1", id, password)
+    entry = Entry("password_set", by, more={"user": user.name})
+    update = ("UPDATE users SET password = $2 WHERE id = $1", (user.id, password))
+    await store.database.transact([update, _noted(store, entry, user.id)])
+
+
+async def hash_anew(store: Store, user: User, password: str) -> None:
+    """Keeps another hash of the password there is."""
+    await store.database.fetch("UPDATE users SET password = $2 WHERE id = $1", user.id, password)
+
+
+def _change_noted(store: Store, user: User, role: str | None, disabled: bool | None, by: str) -> list[Any]:
+    """What the trail is told of a change, if the update before it was not refused."""
+    before = {"role": user.role.word, "disabled": user.disabled_at is not None}
+    after = {"role": role or before["role"], "disabled": before["disabled"] if disabled is None else disabled}
+    if after == before:
+        return []
+    entry = Entry("user_changed", by, before=before, after=after, more={"user": user.name})
+    shut = "u.disabled_at IS NOT NULL" if after["disabled"] else "u.disabled_at IS NULL"
+    return [_noted(store, entry, user.id, f"u.role = '{after['role']}' AND {shut}")]
+
+
+def _noted(store: Store, entry: Entry, id: str, condition: str = "1 = 1") -> tuple[str, list[Any]]:  # noqa: A002
+    source = f"FROM users AS u WHERE u.id = :user_id AND {condition}"
+    return audit.numbered(*audit.statement(store.dialect, entry, source, {"user_id": id}))
 
 
 async def _close(store: Store, user: User) -> None:

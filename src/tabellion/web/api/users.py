@@ -94,7 +94,9 @@ async def set_password(request: Request) -> Response:
     """Needs the one there is, unless you have just come by a link. Ends your other sessions."""
     wanted = await parsed(request, NewPassword, request.app.state.limits)
     store, holder, id_ = request.state.office.store, request.state.holder, _person(request)
-    _, kept = await users.password_of(store, holder.name)
+    user, kept = await users.password_of(store, holder.name)
+    if user is None:
+        raise Problem(401, "session_ended", fix="sign in again")
     if kept is not None and not (holder.opened_by == "link" and holder.age < links.SECONDS):
         counted = throttle.subjects(request, holder.name)
         await throttle.admit(store, counted)
@@ -105,7 +107,7 @@ async def set_password(request: Request) -> Response:
         passwords.check_new(wanted.new, holder.name)
     except passwords.WeakPassword as error:
         raise Problem(422, "password_weak", str(error), field="/new", fix="use a longer one") from None
-    await users.set_password(store, id_, await passwords.hashed(wanted.new))
+    await users.set_password(store, user, await passwords.hashed(wanted.new), by=holder.actor)
     await sessions.end_all(store, id_, but=request.app.state.door.ticket(request))
     logger.info("user %s set a password", holder.name)
     return Response(status_code=204)
@@ -136,7 +138,7 @@ async def add(request: Request) -> Response:
     office: Office = request.state.office
     wanted = await parsed(request, NewUser, request.app.state.limits)
     try:
-        user = await users.add(office.store, wanted.name, wanted.role)
+        user = await users.add(office.store, wanted.name, wanted.role, by=request.state.holder.actor)
     except users.NameTaken as error:
         raise Problem(409, "name_taken", str(error), field="/name", fix="choose another name") from None
     except ConfigurationError as error:
@@ -154,7 +156,12 @@ async def change(request: Request, id: str) -> Response:  # noqa: A002
     wanted = await parsed(request, Changes, request.app.state.limits)
     try:
         user = await users.change(
-            office.store, id, role=wanted.role, disabled=wanted.disabled, available=wanted.available
+            office.store,
+            id,
+            role=wanted.role,
+            disabled=wanted.disabled,
+            available=wanted.available,
+            by=request.state.holder.actor,
         )
     except users.LastAdmin as error:
         raise Problem(409, "last_admin", str(error), fix="make another admin first") from None

@@ -65,7 +65,7 @@ async def sign_in(request: Request) -> Response:
         raise Problem(401, "sign_in_failed", fix="try again, or ask for a sign-in link")
     await throttle.forgive(office.store, counted)
     if passwords.is_outdated(kept):
-        await users.set_password(office.store, user.id, await passwords.hashed(wanted.password))
+        await users.hash_anew(office.store, user, await passwords.hashed(wanted.password))
     return await signed_in(request, office, user, "password")
 
 
