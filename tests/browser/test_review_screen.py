@@ -98,9 +98,25 @@ def test_what_the_server_refuses_comes_back(reviewer: Visitor) -> None:
     assert page.url.endswith(item["id"])
 
 
+def test_a_document_that_is_wrong_itself_is_approved_as_it_is(reviewer: Visitor) -> None:
+    """Every field of the rule confirmed with Enter: the rule is a warning, and the document is done."""
+    item = reviewer.site.doubtful()
+    page = reviewer.review(item)
+    reviewer.watch.expect(422)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#toasts")).to_contain_text("confirm each of its fields")
+    for name in ("subtotal", "tax", "total"):
+        page.locator(row(name)).focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(row(name))).to_have_attribute("data-state", "confirmed")
+    page.keyboard.press("Control+Enter")
+    until(page, lambda: reviewer.whole(item)["status"] == "approved")
+    assert [one["severity"] for one in reviewer.whole(item)["issues"]] == ["warning"]
+
+
 def test_an_item_goes_back_to_the_queue(reviewer: Visitor) -> None:
     """Released it is free at once, with what was said so far; postponed it is out of the line for a while."""
-    item = reviewer.site.doubtful()
+    item, _ = reviewer.site.doubtful(), reviewer.site.doubtful()
     page = reviewer.review(item)
     page.locator("#field-customer").fill("Said before leaving")
     page.keyboard.press("Escape")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tabellion import Store
-from tabellion.review import audit, claims, editing, errors, fields, finishing, items
+from tabellion.review import audit, claims, editing, errors, fields, finishing, items, whole
 from tabellion.review.editing import Change
 from tabellion.review.queue import review_queue
 from tests.review.items import ANNA, BEN, CLEO, VALUES, put, trail, types
@@ -80,6 +80,39 @@ def test_what_stands_before_an_approval(url: str, values: Any, missing: list[str
         assert str(gated.value)
         row = await items.row(store, item)
         assert (row["status"], row["holder"], row["version"]) == ("in_review", "anna", 1)
+
+    ask(url, go)
+
+
+def test_a_document_may_be_wrong_itself(url: str) -> None:
+    """Once people have said of every field of a rule that the document has it so, it fails as a warning."""
+
+    async def go(store: Store) -> None:
+        item = await held(store, VALUES | {"total": "121.00"})
+        version = await editing.edit(
+            store, types, item, ANNA, 1, {"total": Change("confirm"), "subtotal": Change("confirm")}
+        )
+        with pytest.raises(errors.Gated):
+            await finishing.approve(store, types, item, ANNA, version)
+        version = await editing.edit(store, types, item, ANNA, version, {"tax": Change("correct", "19.00")})
+        found = await whole.get(store, types, item, ANNA)
+        assert [(one["rule"], one["severity"]) for one in found["issues"]] == [("adds_up", "warning")]
+        assert await finishing.approve(store, types, item, ANNA, version) == "corrected"
+
+    ask(url, go)
+
+
+def test_what_has_not_the_form_of_its_field_never_stands(url: str) -> None:
+    """A date that is none cannot be written as one, whoever confirms it."""
+
+    async def go(store: Store) -> None:
+        item = await held(store, VALUES | {"date": "soon", "kind": "gifts"})
+        version = await editing.edit(
+            store, types, item, ANNA, 1, {"date": Change("confirm"), "kind": Change("confirm")}
+        )
+        with pytest.raises(errors.Gated) as gated:
+            await finishing.approve(store, types, item, ANNA, version)
+        assert [one["code"] for one in gated.value.failing] == ["type", "choice"]
 
     ask(url, go)
 

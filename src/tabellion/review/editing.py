@@ -267,7 +267,7 @@ def check(
         answers[name] = {"value": merged[name], "error": problem}
         if value is None:
             absent.add(name)
-    return fields.issues(doctype, merged, absent, read), answers
+    return fields.issues(doctype, merged, absent, read, fields.decided(found) | given.keys()), answers
 
 
 def _json(value: Any) -> str:

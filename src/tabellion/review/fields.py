@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.errors import TabellionError
 from tabellion.engine.store import Store
+from tabellion.reading.issue import Issue
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import THRESHOLD, DocumentType, FieldSpec
 from tabellion.review.items import iso
@@ -18,6 +19,9 @@ Types = Callable[[str], DocumentType]  #: gives the document type of a name, or 
 #: What a document is of that is none of the types there are, or of one that is there no more.
 NO_TYPE = DocumentType(name="unknown", version="1", fields=())
 PERSON = "person"  #: the source of a field that somebody has corrected
+DECIDED = ("confirmed", "corrected", "absent")  #: states that are a person's word
+#: What may be wrong with a document itself: it stands when people say of every field of it that the document has it so.
+PRINTED = ("rule", "range", "pattern")
 STATES = ("auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent")
 
 _COLUMNS = (
@@ -65,17 +69,30 @@ def values_of(found: Mapping[str, Row]) -> dict[str, Any]:
     return {name: row["value"] for name, row in found.items()}
 
 
+def decided(found: Mapping[str, Row]) -> set[str]:
+    """The fields that people have had their word on."""
+    return {name for name, row in found.items() if row["state"] in DECIDED}
+
+
+def stands(issue: Issue, values: Mapping[str, Any], said: Collection[str]) -> bool:
+    """Whether people have looked at everything that an issue is about and say that the document has it so."""
+    about = {base for path in issue.fields if values.get(base := _base(path)) not in (None, "", [])}
+    return issue.code in PRINTED and bool(about) and about <= {*said}
+
+
 def issues(
-    doctype: DocumentType, values: Mapping[str, Any], absent: Iterable[str], read: Sequence[Mapping[str, Any]] = ()
-) -> list[dict[str, Any]]:
+    doctype: DocumentType, values: Mapping[str, Any], absent: Iterable[str], read: Sequence[Mapping[str, Any]] = (),
+    said: Collection[str] = (),
+) -> list[dict[str, Any]]:  # fmt: skip
     """Everything that is wrong with these values, judged now; and what the reading found that no rule of the type did.
 
-    A field that somebody said the document does not have is not missing.
+    A field that somebody said the document does not have is not missing, and what `said` fields do not make right is a
+    fault of the document: a warning.
     """
     known = {name: value for name, value in values.items() if name in doctype}
     gone = set(absent)
     judged = [
-        issue.told()
+        issue.told() | ({"severity": "warning"} if stands(issue, known, said) else {})
         for issue in rules.check(doctype, known)
         if not (issue.code == "missing" and gone.issuperset(issue.fields))
     ]
@@ -85,9 +102,11 @@ def issues(
 
 
 def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[dict[str, Any]]]:
-    """What stands before an approval: required fields that are neither there nor absent, and rules that fail."""
+    """What stands before an approval: required fields that are neither there nor absent, and rules that fail though
+    nobody has said that the document has it so."""
     absent = [name for name, row in found.items() if row["state"] == "absent"]
-    judged = [one for one in issues(doctype, values_of(found), absent) if one["severity"] == "error"]
+    wrong = issues(doctype, values_of(found), absent, said=decided(found))
+    judged = [one for one in wrong if one["severity"] == "error"]
     missing = [name for one in judged if one["code"] == "missing" for name in one["fields"]]
     return missing, [one for one in judged if one["code"] != "missing"]
 

@@ -26,7 +26,7 @@ async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, 
     found = await fields.rows(store, item["document_id"])
     doctype = fields.type_of(types, item["type"])
     absent = [name for name, row in found.items() if row["state"] == "absent"]
-    judged = fields.issues(doctype, fields.values_of(found), absent, read.get("issues", []))
+    judged = fields.issues(doctype, fields.values_of(found), absent, read.get("issues", []), fields.decided(found))
     return items.told(item) | {
         "document": _document(item, read), "issues": judged,
         "fields": fields.told(doctype, found, judged, read.get("candidates")),

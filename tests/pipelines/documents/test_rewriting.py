@@ -117,6 +117,24 @@ def test_the_verdict_is_of_what_people_said(url: str, settings: Settings) -> Non
     assert told(settings, found)["issues"] == found["issues"]
 
 
+def test_a_rule_that_fails_on_paper_is_a_warning(url: str, settings: Settings) -> None:
+    """Where a person has had their word on all that it is about."""
+    write_type(settings, "slip", "  tip: money\nvalidation: [{name: no_tip, rule: tip < total}]\n")
+    key = sent(url, settings, bill("Acme Tools Ltd", "Total: 120.00"), type="slip")
+    processed(url, settings)
+    said(url, key, "tip", "300.00")
+    ended(url, key)
+    processed(url, settings)
+    assert document(url, key)["verdict"] == "reject"
+    said(url, key, "total", "120.00")
+    ended(url, key)
+    processed(url, settings)
+    found = document(url, key)
+    assert (found["verdict"], [(one["rule"], one["severity"]) for one in found["issues"]]) == (
+        "warn", [("no_tip", "warning")],
+    )  # fmt: skip
+
+
 def test_what_a_person_confirmed_is_doubted_no_more(url: str, settings: Settings, key: str) -> None:
     """An issue of a field that somebody has looked at is over; the value and its confidence stay as they were read."""
     [before] = rows(url, "SELECT result FROM documents")

@@ -14,6 +14,7 @@ from tabellion.reading.offer import beside
 from tabellion.reading.reader import Reading
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
+from tabellion.review.fields import stands
 
 POOR = 0.5  #: quality of a page below which its words are not to be relied on
 UNSURE = 0.5  #: share of the evidence that must speak for a type that nobody asked for
@@ -86,7 +87,8 @@ def judged(
     absent: Collection[str] = (),
 ) -> tuple[Issue, ...]:  # fmt: skip
     """The issues of a reading, judged anew with these values: the rules speak again, and what was said of fields that
-    people have settled is over. One of which they say that the document does not have it is not missing."""
+    people have settled is over. One of which they say that the document does not have it is not missing, and what is
+    wrong although they have settled all of it is a fault of the document, not of its reading: a warning."""
     named = {"", *(rule.name for rule in doctype.rules)}
     kept = [
         issue
@@ -95,11 +97,7 @@ def judged(
         and not (issue.fields and {*issue.fields} <= {*settled})
     ]
     found = (one for one in rules.check(doctype, values) if one.code != "missing" or not {*one.fields} <= {*absent})
-    return (*kept, *map(_own, found))
-
-
-def _own(issue: Issue) -> Issue:
-    return Issue(issue.code, issue.severity, issue.message, tuple(issue.fields), issue.rule or "")
+    return (*kept, *(replace(one, severity="warning") if stands(one, values, settled) else one for one in found))
 
 
 def _type(reading: Reading, asked: bool) -> Iterator[Doubt]:

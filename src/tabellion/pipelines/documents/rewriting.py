@@ -23,9 +23,7 @@ from tabellion.reading.issue import Issue
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.rules import verdict
 from tabellion.reading.types.yamlnode import TypeFileError
-
-#: States of a field that a person has looked at: nothing that was said of it before is asked of anybody again.
-SETTLED = ("confirmed", "corrected", "absent")
+from tabellion.review.fields import DECIDED
 
 
 class Rewriting:
@@ -84,7 +82,7 @@ def _judged(
     """The result with the fields as they are now, and with what is wrong with them now."""
     read: Sequence[Mapping[str, Any]] = result.get("read_issues", result.get("issues") or [])
     fields = {row["name"]: field_told(row) for row in rows}
-    settled = {row["name"] for row in rows if row["locked"] or row["state"] in SETTLED}
+    settled = {row["name"] for row in rows if row["locked"] or row["state"] in DECIDED}
     absent = {row["name"] for row in rows if row["state"] == "absent"}
     values = {name: one["value"] for name, one in fields.items() if name in doctype}
     issues = judged((_issue(told) for told in read), values, doctype, settled, absent)

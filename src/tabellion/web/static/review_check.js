@@ -36,7 +36,7 @@ export class Check {
     const asking = new AbortController();
     this.asking = asking;
     const fields = {};
-    for (const [name, edit] of item.edits) if (edit.action !== "confirm") fields[name] = item.value(name);
+    for (const name of item.edits.keys()) fields[name] = item.value(name);
     try {
       const { data } = await api("POST", `/api/review/items/${encodeURIComponent(item.id)}/check`, { fields }, { signal: asking.signal });
       if (this.asking === asking) this.came(item, data, fields);
