@@ -117,6 +117,26 @@ def test_what_has_not_the_form_of_its_field_never_stands(url: str) -> None:
     ask(url, go)
 
 
+def test_what_is_about_to_be_read_again_is_not_approved(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even when it is put back in line between the look at it and the approval."""
+
+    async def go(store: Store) -> None:
+        item = await held(store, VALUES)
+        real = finishing._finish
+
+        async def finish(*args: Any, **options: Any) -> None:
+            await store.database.fetch("UPDATE documents SET status = 'queued'")
+            await real(*args, **options)
+
+        monkeypatch.setattr(finishing, "_finish", finish)
+        with pytest.raises(errors.Underway):
+            await finishing.approve(store, types, item, ANNA, 1)
+        row = await items.row(store, item)
+        assert (row["status"], row["holder"]) == ("in_review", "anna")
+
+    ask(url, go)
+
+
 def test_what_is_marked_absent_is_not_missing(url: str) -> None:
     """The gate opens for an explicit nothing."""
 

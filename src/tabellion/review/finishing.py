@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from tabellion.engine.errors import LeaseLost
 from tabellion.engine.settlement import Settlement
+from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.review import audit, fields, items
 from tabellion.review.audit import Entry, Statement
@@ -32,6 +34,10 @@ REJECTIONS = {
 #: will be written anyway.
 REWRITE = """UPDATE documents SET chore = 'rewrite', version = version + 1
 WHERE id = :document AND status = 'completed' AND coalesce(chore, 'rewrite') IN ('rewrite', 'rewriting', 'unwritten')"""
+
+_BACK = """status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL, reason = NULL,
+  escalated_at = NULL, escalated_by = NULL, escalation = NULL, assigned_to = NULL, assigned_at = NULL,
+  version = version + 1"""
 
 
 async def approve(
@@ -90,14 +96,19 @@ async def _finish(
     also = [_written(id, spent, reason), (REWRITE, {"document": item["document_id"]})]
     guard = None
     if version is not None:
+        # What is put back in line to be read again meanwhile is not what the person saw.
+        lock = "FOR SHARE OF d" if store.dialect == "postgresql" else ""
         guard = (
-            "SELECT 1 AS one FROM review_items WHERE id = :id AND version = :version",
+            f"""SELECT 1 AS one FROM review_items AS r JOIN documents AS d ON d.id = r.document_id
+WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
             {"id": id, "version": version},
         )
     try:
         await store.end(Settlement(job, "done", also=[*also, audit.statement(store.dialect, told)], guard=guard))
     except LeaseLost:
         now = await items.row(store, id)
+        if version is not None and now["document_status"] != "completed":
+            raise Underway from None
         if now["holder"] == person.name and now["status"] in OPEN and version is not None:
             raise await stale(store, now, version) from None
         raise await not_held(store, id) from None
@@ -114,14 +125,22 @@ def _written(id: str, spent: Mapping[str, float], reason: str | None) -> Stateme
     )
 
 
+def reopening(dialect: Dialect, document: str, actor: str, reason: str) -> list[Statement]:
+    """The statements that put a document's finished item, if there is one, back in the queue and tell the trail."""
+    values = {"document": document, "change": secrets.token_hex(8)}
+    update = f"""UPDATE review_items SET {_BACK}, change = :change
+WHERE document_id = :document AND status IN {ENDINGS}"""
+    source = "FROM review_items AS r WHERE r.document_id = :document AND r.change = :change"
+    entry = Entry("reopened", actor, document, reason=reason)
+    return [(update, values), audit.statement(dialect, entry, source, values, item_id="r.id")]
+
+
 async def reopen(store: Store, id: str, person: Person, reason: str) -> None:  # noqa: A002
     """Puts a finished item back in the queue; what was corrected stays corrected."""
     if not person.operates:
         raise NotAllowed
     item = await items.row(store, id)
-    statement = f"""UPDATE review_items SET status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL,
-  reason = NULL, escalated_at = NULL, escalated_by = NULL, escalation = NULL, assigned_to = NULL, assigned_at = NULL,
-  version = version + 1 WHERE id = $1 AND status IN {ENDINGS} RETURNING version"""
+    statement = f"UPDATE review_items SET {_BACK} WHERE id = $1 AND status IN {ENDINGS} RETURNING version"
     entry = Entry(
         "reopened", person.name, item["document_id"], id, before=item["status"], after="pending", reason=reason,
         more={"version": int(item["version"]) + 1},

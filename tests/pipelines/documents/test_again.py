@@ -458,6 +458,27 @@ def test_a_finished_review_is_not_opened_by_itself(url: str, settings: Settings,
     assert json.loads(item["reasons"]) == document(url, key)["reasons"]
 
 
+@pytest.mark.parametrize("status", ["approved", "corrected", "rejected"])
+def test_what_was_approved_is_not_replaced_in_silence(url: str, settings: Settings, status: str) -> None:
+    """Where a later reading says something else, the review begins anew and says why; what was rejected stays so."""
+    key = sent(url, settings, DOUBTFUL, type="invoice")
+    processed(url, settings)
+    said(url, key, "customer", "Somebody")
+    rows(url, "UPDATE extracted_fields SET value = $1 WHERE name = 'vendor' RETURNING name", '"Seen by a person"')
+    rows(url, "UPDATE review_items SET status = $1, reviewer = 'anna' RETURNING id", status)
+    again(url, settings, key)
+    [item] = rows(url, "SELECT status, reviewer, reasons, assigned_to FROM review_items")
+    if status == "rejected":
+        assert (item["status"], item["reviewer"]) == ("rejected", "anna")
+        return
+    assert (item["status"], item["reviewer"]) == ("pending", None)
+    assert [one["fields"] for one in json.loads(item["reasons"]) if one["code"] == "reread"] == [["vendor"]]
+    found = document(url, key)
+    assert (found["reviewed"], found["fields"]["customer"]["value"]) == (False, "Somebody")
+    assert ("reopened", "tabellion") in trail(url, key)
+    assert json.loads((Path(settings.lake.url) / found["outputs"]["json"]).read_text())["reviewed"] is False
+
+
 def test_a_duplicate_can_be_read_for_itself(url: str, settings: Settings) -> None:
     """It is a document of its own then."""
     first, second = submitted(url, settings, 0, 0, type="invoice")

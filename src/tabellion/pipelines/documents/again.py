@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.errors import TabellionError
-from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.compact import forget, templates_of
@@ -19,7 +18,8 @@ from tabellion.pipelines.documents.outputs import paths
 from tabellion.pipelines.documents.pointing import Point, pointing
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
-from tabellion.review.audit import Entry, bound, numbered, statement
+from tabellion.review.audit import Entry, bound, numbered
+from tabellion.review.finishing import reopening
 from tabellion.review.people import SYSTEM
 
 Statement = tuple[str, Sequence[Any]]
@@ -50,9 +50,10 @@ async def reprocess(
 ) -> Submitted:
     """Queues a document that has ended once more, as another type or with another model if asked.
 
-    What a person corrected stays. A review that is finished stays finished unless `reopen` says otherwise. Answers that
-    were paid for are remembered: the same question costs nothing. A duplicate becomes a document of its own. Duplicates
-    follow, but not to another type or model: then the oldest is read in its stead, and the others follow that.
+    What a person corrected stays. A review that is finished stays finished unless `reopen` says otherwise, or what was
+    approved is read as something else now. Answers that were paid for are remembered: the same question costs nothing.
+    A duplicate becomes a document of its own. Duplicates follow, but not to another type or model: then the oldest is
+    read in its stead, and the others follow that.
 
     Its result, its outputs and their hashes stay until the new reading commits its own. Where that fails for good, it
     goes back to what it was, and its error says so.
@@ -94,9 +95,9 @@ WHERE duplicate_of = $1 AND status = 'failed'""",
     told = {"type": wanted, "model": chosen, **({"reopen": True} if reopen else {}), **_named(heir)}
     entries: list[Statement] = [bound(store.dialect, Entry("reprocessed", actor, id, more=told))]
     if reopen:
-        back, trail = _reopened(store.dialect, id, actor)
-        statements.append(back)
-        entries.append(trail)
+        back, trail = reopening(store.dialect, id, actor, "the document is read again")
+        statements.append(numbered(*back))
+        entries.append(numbered(*trail))
     if not await store.database.transact([*statements, *entries], guarded=True):
         raise Underway()
     await store.database.wake()
@@ -140,22 +141,6 @@ def _former(row: Row) -> str | None:
     if row["former"] is not None or row["status"] not in ("completed", "duplicate"):
         return row["former"]  # type: ignore[no-any-return]
     return json.dumps({name: row[name] for name in ("status", *FORMER)})
-
-
-def _reopened(dialect: Dialect, id: str, actor: str) -> tuple[Statement, Statement]:  # noqa: A002
-    """Puts a finished review back in line, and tells the trail if there was one."""
-    change = secrets.token_hex(8)
-    back = (
-        """UPDATE review_items SET status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL,
-  reason = NULL, escalated_at = NULL, escalated_by = NULL, escalation = NULL, assigned_to = NULL, assigned_at = NULL,
-  change = $2, version = version + 1
-WHERE document_id = $1 AND status NOT IN ('pending', 'in_review')""",
-        (id, change),
-    )
-    source = "FROM review_items AS r WHERE r.document_id = :document AND r.change = :change"
-    entry = Entry("reopened", actor, id, reason="the document is read again")
-    given = {"document": id, "change": change}
-    return back, numbered(*statement(dialect, entry, source, given, item_id="r.id"))
 
 
 async def delete(

@@ -30,6 +30,7 @@ REASONS = {
     "page_failed": "a page could not be read",
     "page_poor": "a page is hard to read",
     "type_uncertain": "it is not clear which type of document it is",
+    "reread": "a later reading says something else than what was approved",
     "sampled": "nobody doubts it; it was drawn for a look all the same",
     "always": "documents of this type are always looked at",
 }
@@ -66,6 +67,11 @@ def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Dou
         return [_doubt("always", REASONS["always"])]
     lot = int.from_bytes(hashlib.sha256(document.encode()).digest()[:4], "big") / 2**32 * 100
     return [_doubt("sampled", f"drawn as one of {rules_.sampling:g} %")] if lot < rules_.sampling else []
+
+
+def reread(names: Iterable[str]) -> list[Doubt]:
+    """The doubts about fields that are not what was approved."""
+    return [_doubt("reread", f"{name}: {REASONS['reread']}", name) for name in names]
 
 
 def corrected(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:

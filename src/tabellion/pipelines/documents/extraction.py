@@ -18,7 +18,7 @@ from tabellion.engine.job import Job, storable
 from tabellion.models.base import Model
 from tabellion.models.extract import extract
 from tabellion.pipelines.documents import finish, superseded
-from tabellion.pipelines.documents.doubts import corrected, doubts, review, verdict
+from tabellion.pipelines.documents.doubts import corrected, doubts, reread, review, verdict
 from tabellion.pipelines.documents.failure import Failed, Postponed
 from tabellion.pipelines.documents.files import Unwritable
 from tabellion.pipelines.documents.lake import LakeError
@@ -36,6 +36,8 @@ from tabellion.reading.reader import Reading, read_local
 from tabellion.reading.types.doctype import DocumentType, Processing
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.review.audit import Entry
+from tabellion.review.finishing import reopening
+from tabellion.review.people import SYSTEM
 
 #: What a document is of that is none of the types there are: it has text and no fields, and a person looks.
 UNKNOWN = DocumentType(name="unknown", version="1", fields=())
@@ -135,8 +137,11 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         for name, one in told["fields"].items():
             one["locked"] = keep and name in locks.fields
         found = _found(told, own, reading)
+        others = finish.departed(told["fields"], locks)
+        back = reopening(desk.dialect, job.text_key, SYSTEM, f"read anew: {', '.join(others)}") if others else []
+        reasons = [*reread(others), *reasons]
         row = self._row(job, reading, doctype, told, reasons or doubted)
-        document = _document(job, row, told) | {"reviewed": locks.reviewed}
+        document = _document(job, row, told) | {"reviewed": locks.reviewed and not others}
         row |= await self._written(job, doctype, document)
         superseded.note(job, row)
         item = None
@@ -144,12 +149,12 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             created_at = seconds(job["created_at"])
             item = finish.Review(reasons, urgency(reading, doctype), created_at, time.time(), self.settings.sla)
         finish.attach(
-            job, desk.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks
+            job, desk.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks, first=back[:1],
         )  # fmt: skip
         if self.settings.outbox is not None:
             text, values = self.settings.outbox("document.completed", _document(job, row, told), job["webhook"])
             job.also(text, **values)
-        finish.tell(job, desk.dialect, _entry(job, told, found), opened=item is not None)
+        finish.tell(job, desk.dialect, _entry(job, told, found), opened=item is not None, last=back[1:])
         return row
 
     def _paced(self, job: Job, doctype: DocumentType) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,16 +65,26 @@ class Found:
     offers: Mapping[str, list[dict[str, Any]]]  #: other values there are
 
 
+def departed(fields: Mapping[str, Mapping[str, Any]], locks: Locks) -> list[str]:
+    """The fields that are not any more what a person has approved."""
+    if not locks.reviewed:
+        return []
+    values = {name: told["value"] for name, told in fields.items()}
+    names = [*values, *(name for name in locks.approved if name not in values)]
+    return [name for name in names if values.get(name) != locks.approved.get(name)]
+
+
 def attach(
     job: Job, dialect: Dialect, found: Found, review: Review | None, *, keep_locked: bool, again: bool,
-    locks: Locks = NONE,
+    locks: Locks = NONE, first: Iterable[Statement] = (),
 ) -> None:  # fmt: skip
     """Attaches to a job's finish all that belongs to a document which was read.
 
     `again`: it was read before; then what is left of that goes, but for what people have said. `locks` are what was
     known of that when the reading began: where somebody has said more meanwhile, the document is read once more.
+    `first` is what comes before all of it.
     """
-    for text, values in _statements(job, dialect, found, review, keep_locked=keep_locked):
+    for text, values in [*first, *_statements(job, dialect, found, review, keep_locked=keep_locked)]:
         job.also(text, **values)
     if again:
         _attach_again(job, dialect, found, review, locks, keep_locked=keep_locked)
@@ -198,13 +208,13 @@ WHERE review_items.status IN ('pending', 'in_review')""",
     )  # fmt: skip
 
 
-def tell(job: Job, dialect: Dialect, entry: Entry, *, opened: bool) -> None:
+def tell(job: Job, dialect: Dialect, entry: Entry, *, opened: bool, last: Iterable[Statement] = ()) -> None:
     """Attaches what the trail is told: that the document was read, and of its review item, which goes to somebody.
 
     To be called last: whoever writes to the trail keeps others from it until the transaction ends.
     """
     assigned, *told = opening(dialect, job.text_key) if opened else [None]
-    for text, values in [*([assigned] if assigned else []), statement(dialect, entry), *told]:
+    for text, values in [*([assigned] if assigned else []), statement(dialect, entry), *last, *told]:
         job.also(text, **values)
 
 

@@ -26,6 +26,9 @@ class Locks:
     latest: float = 0.0  #: when they last did, in seconds since 1970
     reviewed: bool = False  #: whether a person has said that the document is right
     absent: frozenset[str] = frozenset()  #: fields that the document does not have, as somebody has said
+    approved: Mapping[str, Any] = field(
+        default_factory=dict
+    )  #: the values of all fields, if the document is `reviewed`
 
 
 NONE = Locks()
@@ -34,16 +37,20 @@ NONE = Locks()
 async def locks_of(desk: Desk, document: str) -> Locks:
     """What people have said so far."""
     rows = await desk.fetch(
-        f"""SELECT f.name, f.value, f.page, f.box, f.quote, f.state, r.status AS review,
+        f"""SELECT f.name, f.value, f.page, f.box, f.quote, f.state, f.locked, r.status AS review,
   {sql.epoch("f.corrected_at", desk.dialect)} AS corrected_at
 FROM documents AS d LEFT JOIN review_items AS r ON r.document_id = d.id
-LEFT JOIN extracted_fields AS f ON f.document_id = d.id AND f.locked WHERE d.id = $1""",
+LEFT JOIN extracted_fields AS f ON f.document_id = d.id WHERE d.id = $1""",
         document,
     )
-    said = {row["name"]: locked(row) for row in rows if row["name"] is not None}
-    latest = max((row["corrected_at"] or 0.0 for row in rows), default=0.0)
-    absent = frozenset(row["name"] for row in rows if row["state"] == "absent")
-    return Locks(said, latest, any(row["review"] in REVIEWED for row in rows), absent)
+    held = [row for row in rows if row["locked"]]
+    latest = max((row["corrected_at"] or 0.0 for row in held), default=0.0)
+    reviewed = any(row["review"] in REVIEWED for row in rows)
+    values = {row["name"]: json.loads(row["value"] or "null") for row in rows if row["name"] is not None}
+    return Locks(
+        {row["name"]: locked(row) for row in held}, latest, reviewed,
+        frozenset(row["name"] for row in held if row["state"] == "absent"), values if reviewed else {},
+    )  # fmt: skip
 
 
 def locked(row: Mapping[str, Any]) -> Field:

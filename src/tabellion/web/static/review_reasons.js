@@ -51,7 +51,7 @@ export class Reasons extends EventTarget {
   sentence(reason) {
     const field = reason.fields?.length ? this.label(reason.fields[0]) : "";
     const facts = { field, page: reason.page, confidence: sure(reason.confidence), threshold: sure(reason.threshold) };
-    const known = { low_confidence: facts.confidence && facts.threshold, missing: field, ungrounded: field, page_poor: facts.page, always: true, sampled: true }[reason.code];
+    const known = { low_confidence: facts.confidence && facts.threshold, missing: field, ungrounded: field, reread: field, page_poor: facts.page, always: true, sampled: true }[reason.code];
     return known ? t(`review.reason.${reason.code}`, facts) : reason.message;
   }
 
