@@ -28,6 +28,10 @@ def export(
     status: Annotated[
         list[str] | None, typer.Option("--status", help="Only this status; may be said again. [default: completed]")
     ] = None,
+    review: Annotated[
+        list[str] | None,
+        typer.Option(help="Only with this review: none, pending, approved, corrected, rejected; may be said again."),
+    ] = None,
     format: Annotated[  # noqa: A002 - the option's name
         str | None, typer.Option("--format", "-f", help="csv, jsonl or parquet. [default: as FILE ends, else csv]")
     ] = None,
@@ -48,6 +52,8 @@ def export(
 
         tabellion export --type invoice --format parquet -o invoices.parquet
 
+        tabellion export --review none --review approved --review corrected -o good.csv
+
         tabellion export --format jsonl | jq .fields.total.value
     """
     import asyncio
@@ -65,7 +71,7 @@ def export(
         raise typer.BadParameter(
             "Parquet is nothing for a terminal: say --out FILE, or send it on", param_hint="--format"
         )
-    wanted = _range(since, until, type or [], status or [])
+    wanted = _range(since, until, type or [], status or [], review or [])
     place = environment_named(config, environment)
 
     async def run(target: Any) -> exporting.Exported:
@@ -109,13 +115,15 @@ def _format(given: str | None, out: Path | None) -> str:
     return given
 
 
-def _range(since: str | None, until: str | None, types: Sequence[str], statuses: Sequence[str]) -> Range:
+def _range(
+    since: str | None, until: str | None, types: Sequence[str], statuses: Sequence[str], reviews: Sequence[str]
+) -> Range:
     from tabellion.pipelines.documents.export import Range, moment_of
 
     try:
         wanted = Range(
             None if since is None else moment_of(since), None if until is None else moment_of(until, end=True),
-            tuple(types), tuple(statuses) or ("completed",),
+            tuple(types), tuple(statuses) or ("completed",), tuple(reviews),
         )  # fmt: skip
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None

@@ -70,6 +70,7 @@ def test_every_format_tells_the_same_documents(url: str) -> None:
     assert (first["id"], first["tenant"], first["furnished"], first["rent"]) == ("01", 'A, "B"\nC', "true", "")
     assert (second["tenant"], second["rent"], second["begins"]) == ("Zoë", "-1250.50", "2024-02-29")
     assert (second["rooms"], second["reviewed"], second["pages"]) == ('[{"name": "a"}]', "true", "2")
+    assert (first["review"], second["review"]) == ("", "corrected")
     assert (second["type_version"], second["created_at"]) == ("1", "2024-02-28T12:00:00.000000Z")
 
     data, _ = exported(url, "jsonl")
@@ -335,3 +336,20 @@ def test_memory_does_not_grow_with_the_range(
     assert large[0] - small[0] < 600_000  # the documents are 2.4 MB of texts
     if format != "parquet":
         assert large[1] > 8 * small[1]
+
+
+def test_a_review_is_asked_for_by_where_it_stands(url: str) -> None:
+    """Those nobody need look at are `none`; what somebody has begun with is pending; nobody pays what was rejected."""
+    reviews = {"01": None, "02": "pending", "03": "in_review", "04": "approved", "05": "corrected", "06": "rejected"}
+    insert(url, *({"id": id_, "review": review} for id_, review in reviews.items()))
+    asked = {
+        ("none",): ["01"], ("pending",): ["02", "03"], ("none", "approved", "corrected"): ["01", "04", "05"],
+        ("rejected",): ["06"], (): list(reviews),
+    }  # fmt: skip
+    for wanted, found in asked.items():
+        data, _ = exported(url, "jsonl", range=Range(reviews=wanted))
+        assert ids(data) == found
+    told = [json.loads(line)["review"] for line in exported(url, "jsonl")[0].splitlines()]
+    assert told == [None, "pending", "pending", "approved", "corrected", "rejected"]
+    with pytest.raises(ValueError, match="there is no review 'aproved'; there are none, pending"):
+        Range(reviews=("aproved",))

@@ -56,7 +56,7 @@ def test_what_a_person_corrected_wins_over_what_was_read() -> None:
     """Fields of their own stand for those of the reading, and locked ones are named."""
     corrected = document() | {
         "fields": {"rent": field("9.99", 1.0, locked=True), "tenant": field("A")},
-        "reviewed": True,
+        "review": "corrected",
     }
     told = json.loads(json_bytes(corrected, lease()))
     assert (told["fields"]["rent"]["value"], told["locked"], told["reviewed"]) == ("9.99", ["rent"], True)

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from tabellion.engine.errors import ConfigurationError
+from tabellion.pipelines.documents.locks import REVIEWED
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import NUMERIC, DocumentType, FieldSpec
 
@@ -29,9 +30,11 @@ FIRST = (
     "verdict",
     "created_at",
     "version",
+    "review",
     "reviewed",
     "locked",
 )
+TEXTS = ("id", "name", "sha256", "model", "verdict", "review")
 LAST = ("confidence", "unfit")
 OWN = (*FIRST, *LAST)  #: the columns that every type has
 PREFIX = "field_"  #: of a field that is called like a column of ours
@@ -79,11 +82,11 @@ class Columns:
         """The document's row: typed values, nulls where none was read, and what fits nowhere."""
         fields: Mapping[str, Any] = document["fields"]
         unfit: list[dict[str, str]] = []
-        row: dict[str, Any] = {name: text(document.get(name)) for name in ("id", "name", "sha256", "model", "verdict")}
+        row: dict[str, Any] = {name: text(document.get(name)) for name in TEXTS}
         row |= {
             "type": text(document.get("type")) or self.type, "type_version": text(document.get("type_version")),
             "created_at": moment(document["created_at"]), "version": int(document.get("version") or 1),
-            "reviewed": bool(document.get("reviewed")),
+            "reviewed": document.get("review") in REVIEWED,
             "locked": [name for name, told in fields.items() if told.get("locked")],
         }  # fmt: skip
         sure: dict[str, float | None] = {}

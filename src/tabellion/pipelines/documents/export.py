@@ -13,13 +13,14 @@ from tabellion.engine.errors import NotMigrated
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import columns, files, outputs, tables
-from tabellion.pipelines.documents.locks import REVIEWED
+from tabellion.pipelines.documents.locks import OPEN, WAITING, standing
 from tabellion.pipelines.documents.lookup import STATUSES, field_told, iso, problem
 from tabellion.pipelines.documents.sheets import Format, Target, sheet
 from tabellion.reading.types.doctype import DocumentType
 
 BATCH = 500  #: documents that are in memory at once
 MOST_MISHAPS = 20  #: that are told one by one
+REVIEWS = ("none", "pending", "approved", "corrected", "rejected")  #: where the review of a document may stand
 Progress = Callable[[int, int], None]  #: documents written, documents there are
 Types = Callable[[str], DocumentType | None]  #: the type of a name, None where there is none any more
 
@@ -32,8 +33,12 @@ class Range:
     until: float | None = None  #: excluded
     types: tuple[str, ...] = ()  #: none: all
     statuses: tuple[str, ...] = ("completed",)
+    reviews: tuple[str, ...] = ()  #: where their review stands; none: anywhere
 
     def __post_init__(self) -> None:
+        for review in self.reviews:
+            if review not in REVIEWS:
+                raise ValueError(f"there is no review {review!r}; there are {', '.join(REVIEWS)}")
         for status in self.statuses:
             if status not in STATUSES:
                 raise ValueError(f"there is no status {status!r}; there are {', '.join(STATUSES)}")
@@ -140,6 +145,11 @@ def _condition(store: Store, range: Range) -> tuple[str, list[Any]]:  # noqa: A0
         conditions.append(f"d.created_at < {instant(range.until)}")
     if range.types:
         conditions.append(f"{_TYPE} IN ({', '.join(map(mark, range.types))})")
+    if range.reviews:
+        asked = [one for review in range.reviews for one in (OPEN if review == WAITING else (review,))]
+        review = "SELECT 1 FROM review_items AS w WHERE w.document_id = coalesce(o.id, d.id)"
+        among = f"EXISTS ({review} AND w.status IN ({', '.join(map(mark, asked))}))"
+        conditions.append(f"({among} OR NOT EXISTS ({review}))" if "none" in asked else among)
     return " AND ".join(conditions), values
 
 
@@ -217,10 +227,10 @@ def _told(row: Mapping[str, Any], done: Exported) -> dict[str, Any] | None:
     """The document as every format tells it; None, and a note of it, where its row is broken."""
     try:
         fields = {one["name"]: field_told(one) for one in row["extracted"]}
-        told = outputs.told({**row, "fields": fields, "reviewed": row["review"] in REVIEWED})
+        told = outputs.told({**row, "fields": fields, "review": standing(row["review"])})
         return told | {
             "status": row["status"], "page_count": row["page_count"], "duplicate_of": row["duplicate_of"],
-            "review": row["review"], "completed_at": iso(row["completed_at"]),
+            "completed_at": iso(row["completed_at"]),
             "error": problem(row["error"], row["attempts"]),
         }  # fmt: skip
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -22,7 +22,7 @@ from tabellion.pipelines.documents.doubts import corrected, doubts, reread, revi
 from tabellion.pipelines.documents.failure import Failed, Postponed
 from tabellion.pipelines.documents.files import Unwritable
 from tabellion.pipelines.documents.lake import LakeError
-from tabellion.pipelines.documents.locks import NONE, locks_of
+from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outage import Outage
 from tabellion.pipelines.documents.outputs import write
@@ -141,7 +141,9 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         back = reopening(desk.dialect, job.text_key, SYSTEM, f"read anew: {', '.join(others)}") if others else []
         reasons = [*reread(others), *reasons]
         row = self._row(job, reading, doctype, told, reasons or doubted)
-        document = _document(job, row, told) | {"reviewed": locks.reviewed and not others}
+        # A review that was finished stays so; one that waits is taken back where nobody need look.
+        ended = None if others or locks.review == WAITING else locks.review
+        document = _document(job, row, told) | {"review": ended or (WAITING if reasons else None)}
         row |= await self._written(job, doctype, document)
         superseded.note(job, row)
         item = None

@@ -15,6 +15,7 @@ PERSON = "person"  #: the source of a field that somebody has corrected
 CORRECTED = ("corrected by a person",)
 ABSENT = ("not on the document, a person says",)
 OPEN = ("pending", "in_review")  #: states of a review item that somebody has yet to finish
+WAITING = "pending"  #: what outputs say of a review that somebody has yet to finish
 REVIEWED = ("approved", "corrected")  #: states of one that says that the document is right
 
 
@@ -24,14 +25,24 @@ class Locks:
 
     fields: Mapping[str, Field] = field(default_factory=dict)
     latest: float = 0.0  #: when they last did, in seconds since 1970
-    reviewed: bool = False  #: whether a person has said that the document is right
+    review: str | None = None  #: where the review stands, as outputs say it
     absent: frozenset[str] = frozenset()  #: fields that the document does not have, as somebody has said
     approved: Mapping[str, Any] = field(
         default_factory=dict
     )  #: the values of all fields, if the document is `reviewed`
 
+    @property
+    def reviewed(self) -> bool:
+        """Whether a person has said that the document is right."""
+        return self.review in REVIEWED
+
 
 NONE = Locks()
+
+
+def standing(status: str | None) -> str | None:
+    """Where a review stands, as outputs say it: they are not written again when somebody begins with it."""
+    return WAITING if status in OPEN else status
 
 
 async def locks_of(desk: Desk, document: str) -> Locks:
@@ -45,11 +56,11 @@ LEFT JOIN extracted_fields AS f ON f.document_id = d.id WHERE d.id = $1""",
     )
     held = [row for row in rows if row["locked"]]
     latest = max((row["corrected_at"] or 0.0 for row in held), default=0.0)
-    reviewed = any(row["review"] in REVIEWED for row in rows)
+    review = standing(rows[0]["review"]) if rows else None
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows if row["name"] is not None}
     return Locks(
-        {row["name"]: locked(row) for row in held}, latest, reviewed,
-        frozenset(row["name"] for row in held if row["state"] == "absent"), values if reviewed else {},
+        {row["name"]: locked(row) for row in held}, latest, review,
+        frozenset(row["name"] for row in held if row["state"] == "absent"), values if review in REVIEWED else {},
     )  # fmt: skip
 
 

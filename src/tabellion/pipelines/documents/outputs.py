@@ -14,6 +14,7 @@ from typing import Any
 from tabellion.pipelines.documents import columns, files
 from tabellion.pipelines.documents.columns import moment
 from tabellion.pipelines.documents.lake import Lake
+from tabellion.pipelines.documents.locks import REVIEWED
 from tabellion.reading.types.doctype import DocumentType, Output
 
 #: A document as its outputs tell it: a row of `documents`, with the reading as JSON or a dict in `result`, or with
@@ -48,7 +49,8 @@ def told(document: Document, doctype: DocumentType | None = None) -> dict[str, A
         "verdict": document.get("verdict") or result.get("verdict"),
         "created_at": moment(document["created_at"]).isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "version": int(document.get("version") or 1),
-        "reviewed": bool(document.get("reviewed")),
+        "review": document.get("review"),
+        "reviewed": document.get("review") in REVIEWED,
         "locked": [name for name, one in fields.items() if one.get("locked")],
         "fields": fields,
         "issues": document.get("issues") if document.get("issues") is not None else result.get("issues") or [],

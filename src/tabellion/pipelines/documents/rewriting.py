@@ -15,7 +15,7 @@ from tabellion.pipelines.documents.extraction import UNKNOWN, seconds
 from tabellion.pipelines.documents.failure import Postponed
 from tabellion.pipelines.documents.files import Unwritable
 from tabellion.pipelines.documents.lake import LakeError
-from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED
+from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, standing
 from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
 from tabellion.pipelines.documents.outputs import write
 from tabellion.pipelines.documents.settings import Settings
@@ -64,13 +64,13 @@ WHERE document_id = $1 ORDER BY place, name""",
         result = _judged(json.loads(job["result"] or "{}"), fields, doctype)
         result["verdict"] = _verdict(result["verdict"], review, json.loads(job["reasons"] or "[]"))
         row = {"verdict": result["verdict"], "result": json.dumps(result, ensure_ascii=False)}
-        document = _document(job, row, result) | {"reviewed": review is not None and review["status"] in REVIEWED}
+        document = _document(job, row, result) | {"review": standing(review["status"]) if review is not None else None}
         if job.lost:
             raise LeaseLost(f"{job}: the claim is gone")
         row |= asdict(await write(self._settings.lake, {**document, "cost": None}, doctype))
         superseded.note(job, row)
         if self._settings.outbox is not None and review is not None and review["status"] not in OPEN:
-            told = _document(job, row, result) | {"reviewed": document["reviewed"], "review": review}
+            told = _document(job, row, result) | {"reviewed": document["review"] in REVIEWED, "review": review}
             text, values = self._settings.outbox("document.reviewed", told, job["webhook"])
             job.also(text, **values)
         return row

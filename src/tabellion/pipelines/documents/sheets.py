@@ -22,8 +22,8 @@ Format = Literal["csv", "jsonl", "parquet"]
 FORMATS = ("csv", "jsonl", "parquet")
 #: The columns of a CSV file before those of the fields.
 CSV_OWN = (
-    "id", "name", "sha256", "type", "type_version", "status", "duplicate_of", "model", "verdict", "reviewed", "pages",
-    "cost", "error", "created_at", "completed_at",
+    "id", "name", "sha256", "type", "type_version", "status", "duplicate_of", "model", "verdict", "review", "reviewed",
+    "pages", "cost", "error", "created_at", "completed_at",
 )  # fmt: skip
 GROUP = 5000  #: rows of one Parquet row group
 #: What spreadsheets take for the start of a formula, the full-width forms too.
