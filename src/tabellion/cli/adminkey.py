@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,10 @@ async def ensure(store: Store, environment: str, data: Path) -> tuple[Path, str 
         kept = None
     if kept is not None and kept.environment == environment and await keys.holder(store, kept) is not None:
         return path, None
-    _, text = await keys.create(store, environment, "admin", "made by `tabellion up`")
+    try:
+        _, text = await keys.create(store, environment, "admin", "admin")
+    except keys.NameTaken:  # another installation's on the same database
+        _, text = await keys.create(store, environment, "admin", f"admin {secrets.token_hex(3)}")
     _write(path, text)
     return path, text
 

@@ -5,27 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import fcntl
 import json
 import os
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tabellion.cli import adminkey, demo, pipeline
+from tabellion.cli import adminkey, datafolder, demo, pipeline
 from tabellion.config import Config
 from tabellion.engine import roster
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import Busy, ConfigurationError, TabellionError, Unreachable
+from tabellion.engine.errors import Busy, TabellionError, Unreachable
 from tabellion.engine.store import Store
 from tabellion.engine.worker import Worker
 from tabellion.monitor.log import log_listener, printable
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from tabellion.pipelines.documents.settings import Settings
     from tabellion.web.sessions import Ticket
 
-LOCK = ".up.lock"
 SWEEP = 3600.0  # seconds between two looks for what is left behind
 FORCED = 130  #: the exit code after a second Ctrl-C
 GOODBYE = 15.0  #: seconds beyond the grace time before worker processes are killed
@@ -74,7 +70,7 @@ class Installation:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
-        with self._data_folder(), Sandbox() as sandbox:
+        with datafolder.held(self.config.data) as self._note, Sandbox() as sandbox:
             store = self.place.store()
             try:
                 await pipeline.prepare(store)
@@ -118,6 +114,7 @@ class Installation:
         started = asyncio.Event()
 
         def hear(address: str) -> None:
+            self._note(address)
             self._greet(address, key_file, key, link)
             started.set()
 
@@ -200,27 +197,6 @@ class Installation:
                     self.stop()
                     return
             await asyncio.sleep(LOOK)
-
-    @contextlib.contextmanager
-    def _data_folder(self) -> Iterator[None]:
-        """The data folder, ours alone while the block lasts."""
-        data = self.config.data
-        try:
-            data.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _make_private(data)
-            handle = os.open(data / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise ConfigurationError(f"the data folder {data} cannot be used: {error.strerror}") from error
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ConfigurationError(
-                    f"another `tabellion up` uses {data}: stop it, or name another folder with --data"
-                ) from None
-            yield
-        finally:
-            os.close(handle)
 
     def _greet(self, address: str, key_file: Path, key: str | None, link: Ticket | None) -> None:
         from tabellion.web import links
@@ -339,19 +315,6 @@ def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> Non
         ended.set_result(None)
     else:
         ended.set_exception(failure)
-
-
-def _make_private(data: Path) -> None:
-    """Takes others' rights to a database that an earlier version made; refuses a folder that everybody may write to."""
-    if data.stat().st_mode & stat.S_IWOTH:
-        raise ConfigurationError(
-            f"everybody on this machine may write to the data folder {data}: run `chmod 700 {data}`, or name another "
-            "folder with --data"
-        )
-    for ending in ("", "-wal", "-shm"):
-        file = data / f"tabellion.db{ending}"
-        if file.is_file() and file.stat().st_mode & 0o077:
-            file.chmod(0o600)
 
 
 async def _bury(store: Store) -> None:

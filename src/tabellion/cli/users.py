@@ -187,10 +187,12 @@ def link(
 
 
 def _base(context: typer.Context, url: str | None) -> str:
+    from tabellion.cli.datafolder import address_in
     from tabellion.cli.load import config_of
 
     config = config_of(context)
-    return (url or config.public_url or f"http://{config.host}:{config.port}").rstrip("/")
+    running = address_in(config.data)
+    return (url or config.public_url or running or f"http://{config.host}:{config.port}").rstrip("/")
 
 
 def _do(context: typer.Context, name: str | None, work: Callable[[Store, str], Awaitable[Any]]) -> tuple[str, Any]:

@@ -1,0 +1,77 @@
+"""The data folder of an installation: one `tabellion up` at a time has it, and says there where it can be reached."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tabellion.engine.errors import ConfigurationError
+
+LOCK = ".up.lock"  #: held while it runs; its text is the address
+TRIES = 5
+LONGEST = 1000  #: bytes of an address
+
+
+@contextlib.contextmanager
+def held(data: Path) -> Iterator[Callable[[str], None]]:
+    """The data folder, ours alone while the block lasts; gives what notes the address there."""
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_private(data)
+        handle = os.open(data / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ConfigurationError(f"the data folder {data} cannot be used: {error.strerror}") from error
+
+    def note(address: str) -> None:
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, address.encode(), 0)
+
+    try:
+        if not any(_locked(handle) for _ in range(TRIES)):
+            raise ConfigurationError(f"another `tabellion up` uses {data}: stop it, or name another folder with --data")
+        note("")
+        yield note
+    finally:
+        os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(0.02)  # somebody may just be looking whether anybody has it
+        return False
+    return True
+
+
+def address_in(data: Path) -> str | None:
+    """Where the `tabellion up` that has this folder can be reached; None: none has, or it does not listen yet."""
+    try:
+        handle = os.open(data / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.pread(handle, LONGEST, 0).decode() or None
+    finally:
+        os.close(handle)
+    return None  # whoever wrote it was killed
+
+
+def _make_private(data: Path) -> None:
+    """Takes others' rights to a database that an earlier version made; refuses a folder that everybody may write to."""
+    if data.stat().st_mode & stat.S_IWOTH:
+        raise ConfigurationError(
+            f"everybody on this machine may write to the data folder {data}: run `chmod 700 {data}`, or name another "
+            "folder with --data"
+        )
+    for ending in ("", "-wal", "-shm"):
+        file = data / f"tabellion.db{ending}"
+        if file.is_file() and file.stat().st_mode & 0o077:
+            file.chmod(0o600)
