@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -100,9 +101,9 @@ async def put_document(
     told = {"type": type, "type_version": "3", "pages": [page], "fields": read, "issues": []}
     await store.database.fetch(
         f"""INSERT INTO documents (id, status, type, found_type, type_key, sha256, bytes, name, media, blob, key, pages,
-  result, verdict, created_at) VALUES ($1, $2, NULL, $3, 'k', 's', 1, $4, 'application/pdf', 'b', $1, 1, $5, 'warn',
+  result, verdict, created_at) VALUES ($1, $2, NULL, $3, 'k', $6, 1, $4, 'application/pdf', 'b', $1, 1, $5, 'warn',
   {NOW})""",
-        id, status, type, name, json.dumps(told),
+        id, status, type, name, json.dumps(told), hashlib.sha256(id.encode()).hexdigest(),
     )  # fmt: skip
     for place, (field, one) in enumerate(read.items()):
         await store.database.fetch(

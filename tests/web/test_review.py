@@ -274,6 +274,17 @@ def test_a_document_that_is_read_again_meanwhile(desk: Live) -> None:
     assert anna.ok("POST", f"/items/{item}/approve")["item"]["status"] == "approved"
 
 
+def test_the_trail_of_a_document_outlasts_it(desk: Live) -> None:
+    """Deleted while somebody had it: who did so can still be asked; of what never was there is nothing to tell."""
+    item = waiting(desk)
+    anna = Reviewer(desk)
+    document = anna.ok("POST", f"/items/{item}/claim", {})["document_id"]
+    assert desk.ask("DELETE", f"/api/documents/{document}").status_code == 204
+    entries = desk.get(f"/api/documents/{document}/history").json()["entries"]
+    assert [one["action"] for one in entries] == ["claimed", "deleted"]
+    problem(desk.get(f"/api/documents/{'0' * 26}/history"), 404, "not_found")
+
+
 def test_numbers_are_for_operators(desk: Live) -> None:
     """As JSON and as CSV, per person and per field, between two times."""
     item = waiting(desk)
