@@ -17,6 +17,7 @@ from tabellion import Store
 
 TICK = 0.002  # seconds two readings of the same clock may seem out of order by rounding
 SYSTEM = "tabellion"
+COMMAND = "command line"
 TAKEN = "taken over"  # the first half of a takeover
 EDITS = ("corrected", "confirmed", "absent", "unlocked")
 LEAVING = ("released", "expired", "postponed", "escalated", "reassigned", "approved", "rejected")
@@ -224,7 +225,7 @@ def _journal(world: World, bodies: list[dict[str, Any]], report: Report) -> None
     kept: Counter[tuple[Any, ...]] = Counter()
     done = set()
     for body in bodies:
-        if body["actor"] == SYSTEM or body.get("reason") == TAKEN:
+        if body["actor"] in (SYSTEM, COMMAND) or body.get("reason") == TAKEN:
             continue  # nobody asked for it by itself
         action = "edit" if body["action"] in EDITS else body["action"]
         # An edit of several fields is one act.

@@ -105,8 +105,15 @@ class Live:
         return self.folder / environment / "blobs"
 
     def make_key(self, role: str, environment: str, **options: Any) -> str:
-        """A new key."""
-        return self.store(environment, lambda store: keys.create(store, environment, role, role, **options))[1]
+        """A new key, named like its role if no other one is."""
+
+        async def made(store: Store) -> str:
+            try:
+                return (await keys.create(store, environment, role, role, **options))[1]
+            except keys.NameTaken:
+                return (await keys.create(store, environment, role, **options))[1]
+
+        return self.store(environment, made)
 
     def store(self, environment: str, question: Callable[[Store], Awaitable[Value]]) -> Value:
         """Asks an environment's database directly."""

@@ -8,6 +8,7 @@ import pytest
 
 from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.store import Store
+from tabellion.review import audit
 from tabellion.web import keys
 from tabellion.web.policy import Role
 from tests.working import ask
@@ -91,6 +92,26 @@ def test_when_a_key_was_used_is_noted(url: str) -> None:
 def test_what_is_no_key_is_none(text: str) -> None:
     """Nothing is looked up for it."""
     assert keys.parse(text) is None
+
+
+def test_a_name_belongs_to_one_key_at_a_time(url: str) -> None:
+    """Whoever comes with a key is known by its name; once it is revoked, the name is free. The trail has all of it."""
+
+    async def story(store: Store) -> None:
+        first, _ = await keys.create(store, "prod", "reviewer", "bob")
+        with pytest.raises(keys.NameTaken, match="there is a key called 'bob' already"):
+            await keys.create(store, "prod", "viewer", "bob")
+        await keys.create(store, "test", "viewer", "bob")
+        for _ in range(2):
+            await keys.create(store, "prod", "viewer")
+        assert await keys.revoke(store, "prod", first)
+        assert not await keys.revoke(store, "prod", first)
+        await keys.create(store, "prod", "viewer", "bob")
+        told = await store.database.fetch("SELECT action FROM audit_log ORDER BY n")
+        assert [row["action"] for row in told] == [*["key_made"] * 4, "key_revoked", "key_made"]
+        assert (await audit.verify(store)).whole
+
+    ask(url, story)
 
 
 def test_a_role_or_a_life_that_is_none_is_refused(sqlite_url: str) -> None:

@@ -62,7 +62,9 @@ def test_the_trail_knows_who_let_whom_in(place: Live, admin: Browser) -> None:
     for change in ({"role": "operator"}, {"role": "operator", "available": False}, {"disabled": True}):
         assert admin.ask("PATCH", f"/api/users/{anna['id']}", json=change).status_code == 200
     assert admin.ask("PUT", "/api/me/password", json={"new": GOOD}).status_code == 204
+    assert admin.ask("POST", f"/api/users/{me['id']}/link").status_code == 201
     told = [json.loads(row["body"]) for row in place.sql("SELECT body FROM audit_log ORDER BY n")]
+    told = [one for one in told if "user" in one]
     reviewer, operator = ({"role": role, "disabled": False} for role in ("reviewer", "operator"))
     assert [(one["action"], one["actor"], one["user"], one.get("before"), one.get("after")) for one in told] == [
         ("user_added", "command line", "admin", None, {"role": "admin", "disabled": False}),
@@ -70,6 +72,7 @@ def test_the_trail_knows_who_let_whom_in(place: Live, admin: Browser) -> None:
         ("user_changed", "admin", "anna", reviewer, operator),
         ("user_changed", "admin", "anna", operator, {"role": "operator", "disabled": True}),
         ("password_set", "admin", "admin", None, None),
+        ("link_made", "admin", "admin", None, None),
     ]
     assert GOOD not in str(told)
     assert place.store("prod", audit.verify).whole
@@ -79,7 +82,19 @@ def test_a_name_is_there_once(admin: Browser) -> None:
     """In any letters; and it is no name if it could be taken for something else."""
     assert admin.ask("POST", "/api/users", json={"name": "anna", "role": "viewer"}).status_code == 201
     problem(admin.ask("POST", "/api/users", json={"name": "ANNA", "role": "admin"}), 409, "name_taken")
-    for name in ("key:anna", "user:anna", "a b", "-anna", "<b>anna</b>", "ännа", "x" * 65):
+    for name in (
+        "key:anna",
+        "user:anna",
+        "a b",
+        "-anna",
+        "<b>anna</b>",
+        "ännа",
+        "x" * 65,
+        "tabellion",
+        "Me",
+        "none",
+        "worker-1",
+    ):
         problem(admin.ask("POST", "/api/users", json={"name": name, "role": "viewer"}), 422, "value_invalid")
     for body in ({"name": "ben"}, {"name": "ben", "role": "root"}, {"name": "ben", "role": "viewer", "id": "x"}):
         assert admin.ask("POST", "/api/users", json=body).status_code == 422

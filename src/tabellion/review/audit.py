@@ -48,6 +48,9 @@ ACTIONS = {
     "user_added": "somebody may sign in from now on",
     "user_changed": "a user was given another role, shut out, or let in again",
     "password_set": "a user has another password",
+    "link_made": "a link was made that signs somebody in as a user",
+    "key_made": "a program may come in from now on",
+    "key_revoked": "a program may come in no more",
 }
 PAGE = 1000  #: entries looked at in one statement
 LONGEST = 2000  #: characters of a reason

@@ -11,6 +11,7 @@ from tabellion.review.audit import Entry, Statement, statement
 REVIEWER, OPERATOR = 2, 3  #: roles, as the policy of the web numbers them
 REVIEWING = ("reviewer", "operator", "admin")  #: roles whose holders are given items
 SYSTEM = "tabellion"  #: who acts when nobody does
+COMMAND = "command line"  #: who acts there, as nobody is signed in
 
 #: Users that are there, may review, and have not said that they are away.
 AVAILABLE = f"u.available AND u.disabled_at IS NULL AND u.role IN {REVIEWING}"

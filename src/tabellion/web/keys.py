@@ -13,15 +13,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.errors import ConfigurationError
+from tabellion.engine.errors import ConfigurationError, TabellionError
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.pipelines.documents import tables as document_tables
+from tabellion.review import audit
+from tabellion.review.audit import Entry
+from tabellion.review.people import COMMAND
 from tabellion.web import tables
 from tabellion.web.policy import ROLES, Role
 
 _KEY = re.compile(r"tab_(?P<environment>[A-Za-z0-9_.-]+)_(?P<id>[0-9a-f]{12})_(?P<secret>[0-9a-f]{64})")
 LONGEST_NAME = 100
 NOTED = 60.0  #: seconds between two notes of when a key was used
+
+
+class NameTaken(TabellionError):  # noqa: N818 - what happened
+    """Somebody has this name already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +80,30 @@ def parse(text: str) -> Key | None:
 async def create(
     store: Store, environment: str, role: str, name: str = "", *, seconds: float | None = None
 ) -> tuple[str, str]:
-    """A new key: its id, and its text, which is nowhere else from now on."""
+    """A new key: its id, and its text, which is nowhere else from now on. Raises NameTaken: whoever comes with a key is
+    known by its name."""
     if role not in ROLES:
         raise ConfigurationError(f"there is no role {role!r}; there are {', '.join(ROLES)}")
     if seconds is not None and seconds <= 0:
         raise ConfigurationError("a key must hold for some time, or for ever")
-    await tables.prepare(store)
-    key = Key(environment, secrets.token_hex(6), secrets.token_hex(32))
+    await _prepare(store)
+    key, name = Key(environment, secrets.token_hex(6), secrets.token_hex(32)), name[:LONGEST_NAME]
     expiry = "NULL" if seconds is None else sql.later(f"{float(seconds)!r}", store.dialect)
-    await store.database.fetch(
+    insert = (
         f"""INSERT INTO api_keys (id, environment, role, name, hash, created_at, expires_at)
-VALUES ($1, $2, $3, $4, $5, {NOW}, {expiry})""",
-        key.id, environment, role, name[:LONGEST_NAME], key.hash,
-    )  # fmt: skip
+SELECT $1, $2, $3, CAST($4 AS text), $5, {NOW}, {expiry} WHERE CAST($4 AS text) = '' OR NOT EXISTS (
+  SELECT 1 FROM api_keys WHERE name = $4 AND environment = $2 AND {_state()} = 'active') RETURNING id""",
+        (key.id, environment, role, name, key.hash),
+    )
+    entry = Entry("key_made", COMMAND, after={"role": role}, more={"key": key.id, "name": name})
+    if not await store.database.transact([insert, audit.bound(store.dialect, entry)], guarded=True):
+        raise NameTaken(f"there is a key called {name!r} already: choose another name, or revoke that one")
     return key.id, str(key)
+
+
+async def _prepare(store: Store) -> None:
+    await tables.prepare(store)
+    await document_tables.prepare(store)
 
 
 async def holder(store: Store, key: Key) -> Holder | None:
@@ -110,13 +128,14 @@ async def note(store: Store, id: str) -> None:  # noqa: A002
 
 async def revoke(store: Store, environment: str, id: str) -> bool:  # noqa: A002
     """Ends a key at once and for good; whether there was one to end."""
-    await tables.prepare(store)
-    rows = await store.database.fetch(
+    await _prepare(store)
+    update = (
         f"""UPDATE api_keys SET revoked_at = {NOW} WHERE id = $1 AND environment = $2 AND revoked_at IS NULL
 RETURNING id""",
-        id, environment,
-    )  # fmt: skip
-    return bool(rows)
+        (id, environment),
+    )
+    entry = Entry("key_revoked", COMMAND, more={"key": id})
+    return bool(await store.database.transact([update, audit.bound(store.dialect, entry)], guarded=True))
 
 
 async def listing(store: Store, environment: str) -> list[dict[str, Any]]:

@@ -5,17 +5,24 @@ from __future__ import annotations
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.review import audit
+from tabellion.review.audit import Entry
+from tabellion.review.people import COMMAND
 from tabellion.web import sessions, tables, users
+from tabellion.web.keys import NameTaken
 from tabellion.web.sessions import Ticket
-from tabellion.web.users import NameTaken, User
+from tabellion.web.users import User
 
 SECONDS = 15 * 60.0
 
 
-async def make(store: Store, environment: str, name: str, new_role: str | None = None) -> Ticket | None:
+async def make(
+    store: Store, environment: str, name: str, new_role: str | None = None, *, by: str = COMMAND
+) -> Ticket | None:
     """A new link for a user; with `new_role` the user is made at its first use. None: there is nobody to let in."""
     await tables.prepare(store)
     user = await users.by_name(store, name)
+    entry = Entry("link_made", by, more={"user": users.plain_name(name)})
     if user.disabled_at is not None if user else new_role is None:
         return None
     ticket = sessions.new_ticket(environment)
@@ -27,6 +34,7 @@ async def make(store: Store, environment: str, name: str, new_role: str | None =
 VALUES ($1, $2, $3, $4, {NOW}, {sql.later(repr(SECONDS), store.dialect)})""",
                 (ticket.hash, environment, users.plain_name(name), new_role),
             ),
+            audit.bound(store.dialect, entry),
         ]
     )
     return ticket

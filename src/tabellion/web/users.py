@@ -14,11 +14,14 @@ from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables as document_tables
 from tabellion.review import audit
 from tabellion.review.audit import Entry
+from tabellion.review.people import COMMAND
 from tabellion.web import tables
+from tabellion.web.keys import NameTaken
 from tabellion.web.policy import ROLES, Role
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}")
-COMMAND = "command line"  #: who acts, where it is nobody who is signed in
+#: Names that mean something else, in the trail or where items are asked for.
+RESERVED = re.compile(r"tabellion|me|none|nobody|key|worker-.*")
 FIRST = "admin"  #: the user that the first sign-in link makes
 TIMES = ("created_at", "disabled_at", "last_seen_at")
 LONGEST = 100  #: characters of a name that are looked at
@@ -26,10 +29,6 @@ LONGEST = 100  #: characters of a name that are looked at
 OTHERS = """(users.role <> 'admin' OR users.disabled_at IS NOT NULL OR EXISTS (
   SELECT 1 FROM users AS o WHERE o.role = 'admin' AND o.disabled_at IS NULL AND o.id <> users.id))"""
 LOCK = "SELECT pg_advisory_xact_lock(hashtext('tabellion users'))"
-
-
-class NameTaken(TabellionError):  # noqa: N818 - what happened
-    """There is a user of this name already."""
 
 
 class NoSuchUser(TabellionError):  # noqa: N818 - what it is
@@ -62,6 +61,8 @@ def plain_name(given: str) -> str:
         raise ConfigurationError(
             "a user's name is 1 to 64 letters a-z, digits and . _ @ + -, and begins with a letter or a digit"
         )
+    if RESERVED.fullmatch(name):
+        raise ConfigurationError(f"nobody can be called {name}: the name means something else here; choose another one")
     return name
 
 

@@ -13,7 +13,7 @@ from tabellion.engine.errors import ConfigurationError
 from tabellion.pipelines.documents.lookup import iso
 from tabellion.web import cookies, csrf, links, passwords, sessions, shapes, throttle, users
 from tabellion.web.api.documents import answer
-from tabellion.web.keys import Holder
+from tabellion.web.keys import Holder, NameTaken
 from tabellion.web.office import Office
 from tabellion.web.openapi import body_of
 from tabellion.web.pages.page import language_of
@@ -139,7 +139,7 @@ async def add(request: Request) -> Response:
     wanted = await parsed(request, NewUser, request.app.state.limits)
     try:
         user = await users.add(office.store, wanted.name, wanted.role, by=request.state.holder.actor)
-    except users.NameTaken as error:
+    except NameTaken as error:
         raise Problem(409, "name_taken", str(error), field="/name", fix="choose another name") from None
     except ConfigurationError as error:
         raise Problem(422, "value_invalid", str(error), field="/name", expected="a name") from None
@@ -178,7 +178,7 @@ async def link(request: Request, id: str) -> Response:  # noqa: A002
     user = await users.by_id(office.store, id)
     if user is None:
         raise _missing()
-    ticket = await links.make(office.store, office.name, user.name)
+    ticket = await links.make(office.store, office.name, user.name, by=request.state.holder.actor)
     if ticket is None:
         raise Problem(409, "user_disabled", fix="let the user in again first")
     logger.info("sign-in link for %s made by %s", user.name, request.state.holder.actor)
