@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tabellion.web.problems import Problem
 from tests.web.live import Live, live, problem
 
 JSON = {"Content-Type": "application/json"}
@@ -261,3 +262,9 @@ def test_what_is_no_http_is_answered_shortly(web: Live) -> None:
         with socket.create_connection((host, int(port)), 10) as line:
             line.sendall(sent)
             assert line.recv(65536).startswith(b"HTTP/1.1 4")
+
+
+def test_titles_are_the_same_whatever_python_says() -> None:
+    """As the standard of today has them."""
+    titles = [Problem(status, "value_invalid").told("x")["title"] for status in (404, 413, 422)]
+    assert titles == ["Not Found", "Content Too Large", "Unprocessable Content"]

@@ -11,6 +11,10 @@ from starlette.responses import Response
 from tabellion.engine.values import json_text
 
 MEDIA = "application/problem+json"
+TITLES = {
+    413: "Content Too Large",
+    422: "Unprocessable Content",
+}  #: as RFC 9110 has them; older Pythons have older ones
 #: Every code and what it means; codes are stable, people script against them.
 CODES: dict[str, str] = {
     "auth_missing": "the request names no API key and comes with no session",
@@ -109,8 +113,8 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
     def told(self, request_id: str) -> dict[str, Any]:
         """As JSON tells it."""
         told = {
-            "type": f"/docs#{self.code}", "title": http.HTTPStatus(self.status).phrase, "status": self.status,
-            "code": self.code, "detail": self.detail,
+            "type": f"/docs#{self.code}", "title": TITLES.get(self.status) or http.HTTPStatus(self.status).phrase,
+            "status": self.status, "code": self.code, "detail": self.detail,
         }  # fmt: skip
         named = {"field": self.field, "fix": self.fix, **self.more}
         return told | {name: value for name, value in named.items() if value is not None} | {"request_id": request_id}
