@@ -11,6 +11,9 @@ from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.layout import Line
 from tabellion.reading.page import Box, around
 
+#: Where a value stands that a label announces.
+PLACES = ("after", "beside", "below")
+
 
 @dataclass(slots=True)
 class Answer:
@@ -53,7 +56,6 @@ def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Seq
     best = candidates[0]
     others = [one for one in candidates[1:] if one.value != best.value]
     words = best.line.words_at(best.start, best.end) or best.line.words
-    where = f"{best.how} label {best.label.phrase!r}" if best.label else best.how
     return Answer(
         name=best.field,
         value=best.value if value is None else value,
@@ -66,10 +68,21 @@ def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Seq
         reading=min(word.score for word in words),
         rivals=len({str(one.value) for one in others}),
         proofs=list(proofs),
-        reasons=[where, *best.reasons, "single candidate" if not others else f"{len(others)} other candidates"],
+        reasons=[_where(best), *best.reasons, beside(len(others))],
         others=others,
         found=best.found,
     )
+
+
+def beside(rivals: int) -> str:
+    """How many other values were weighed."""
+    return f"{rivals} other candidate{'s' if rivals > 1 else ''}" if rivals else "single candidate"
+
+
+def _where(best: Candidate) -> str:
+    if best.label is None:
+        return best.how
+    return f"{best.how}{'' if best.how in PLACES else ' with'} label '{best.label.phrase}'"
 
 
 def answer_at(name: str, value: Any, lines: Sequence[Line], score: float, **more: Any) -> Answer:

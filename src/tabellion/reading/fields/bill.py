@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from tabellion.reading.boosting.mend import Mend, mend_amounts
-from tabellion.reading.fields.answer import Answer, answer_at, answer_of
+from tabellion.reading.fields.answer import Answer, answer_at, answer_of, beside
 from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.codes import read_codes, read_ibans, read_tax_numbers
 from tabellion.reading.fields.currency import read_currency
@@ -155,7 +155,7 @@ class Bill:
             answer.proofs += self.sums.proofs
         if name == "subtotal" and self.items and abs(sum(item.amount for item in self.items) - chosen.value) <= CENT:
             answer.proofs.append("items add up")
-        answer.reasons[-1] = "single candidate" if not answer.rivals else f"{answer.rivals} other candidates"
+        answer.reasons[-1] = beside(answer.rivals)
         return answer
 
     def _items(self) -> Answer | None:
@@ -177,7 +177,10 @@ class Bill:
             answer.doubts.append("items do not add up")
         if any(heads_a_column(item.description) for item in items):
             answer.doubts.append("a heading was taken for an item")
-        answer.reasons = [f"{len(items)} rows", f"{sum(item.checked for item in items)} with quantity × price"]
+        answer.reasons = [
+            f"{len(items)} row{'s' if len(items) > 1 else ''}",
+            f"{sum(item.checked for item in items)} with quantity × price",
+        ]
         return answer
 
     def _taxes(self) -> Answer | None:

@@ -123,9 +123,9 @@ class _Judge:
             self.add("type", "error", f"{path}: {shown(value)} is not a list of rows", path)
             return None
         if one.least is not None and len(value) < one.least:
-            self.add("range", one.severity, f"{path} has {len(value)} rows; at least {one.least} expected", path)
+            self.add("range", one.severity, f"{path} has {_rows(value)}; at least {one.least} expected", path)
         if one.most is not None and len(value) > one.most:
-            self.add("range", one.severity, f"{path} has {len(value)} rows; at most {one.most} expected", path)
+            self.add("range", one.severity, f"{path} has {_rows(value)}; at most {one.most} expected", path)
         made = []
         for number, row in enumerate(value):
             if len(self.found) > MOST_ISSUES or not isinstance(row, Mapping):
@@ -150,10 +150,14 @@ def shown(value: Any) -> str:
     if value in _NOTHING:
         return "(nothing)"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"({len(value)} rows)"
+        return f"({_rows(value)})"
     text = value if isinstance(value, str) else str(value)
     text = "".join(sign if sign.isprintable() else " " for sign in text)
     return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"
+
+
+def _rows(value: Sequence[Any]) -> str:
+    return f"{len(value)} row{'s' if len(value) > 1 else ''}"
 
 
 def _told(known: Any, value: Any) -> str:
