@@ -60,7 +60,7 @@ def test_what_is_malformed_is_hardly_believed() -> None:
     """It stays as text for the rules to flag."""
     day = heard(day=("2026-02-30", None))["day"]
     assert (day.value, day.confidence) == ("2026-02-30", MALFORMED)
-    assert "not a date" in day.reasons
+    assert "not a date (YYYY-MM-DD)" in day.reasons
 
 
 def test_rows_are_as_sure_as_they_are_grounded() -> None:

@@ -13,6 +13,7 @@ from tabellion.reading.fields.values import currency
 from tabellion.reading.grounding.ground import Grounding, ground
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.page import Page, around
+from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType, FieldSpec
 
 #: How far a model's word is believed before anything else is known. No model was measured for these: they are priors.
@@ -61,7 +62,7 @@ def _one(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Fi
             ("model", f"grounded: {place.where.how}"),
         )  # fmt: skip
     if not well_formed(spec, value):
-        field = replace(field, confidence=MALFORMED, reasons=(*field.reasons, f"not a {spec.kind}"))
+        field = replace(field, confidence=MALFORMED, reasons=(*field.reasons, f"not {rules.form(spec)}"))
     return field
 
 

@@ -30,7 +30,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 def test_the_queue_offers_every_type_and_reason(place: Live) -> None:
     """As choices of its filters, in the words of the language."""
     text = signed_in(place, "viewer").get("/queue", headers={"Accept-Language": "fr"}).text
-    assert "<option>bill</option>" in text
+    assert '<option value="bill">Bill</option>' in text
     for code in REASONS:
         assert f'<option value="{code}">{words.say("fr", f"queue.reason.{code}")}</option>' in text
     assert 'id="claim"' not in text

@@ -247,7 +247,7 @@ def _sums_of(taxes: Sequence[Candidate]) -> list[Candidate]:
                 joined = Candidate(
                     "tax", value, one.line, one.start, one.end, score, one.label, "sum of taxes", one.found
                 )
-                joined.reasons.append("sum of " + " and ".join(str(tax.value) for tax in some))
+                joined.reasons.append(f"sum of {', '.join(str(tax.value) for tax in some[:-1])} and {some[-1].value}")
                 made.append(joined)
     return made
 

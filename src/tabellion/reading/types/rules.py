@@ -106,7 +106,7 @@ class _Judge:
         try:
             found = typed(one, value)
         except ValueError:
-            self.add("type", "error", f"{path}: {shown(value)} is not {_form(one)}", path)
+            self.add("type", "error", f"{path}: {shown(value)} is not {form(one)}", path)
             return None
         if one.options and found not in one.options:
             self.add("choice", one.severity, f"{path}: {shown(value)} is not one of {', '.join(one.options)}", path)
@@ -165,5 +165,6 @@ def _told(known: Any, value: Any) -> str:
     return str(value) if isinstance(known, (int, Decimal, date)) else shown(value)
 
 
-def _form(one: FieldSpec) -> str:
+def form(one: FieldSpec) -> str:
+    """How a value of the field is written."""
     return "a date (YYYY-MM-DD)" if one.kind == "date" else KINDS[one.kind]

@@ -101,4 +101,9 @@ async def words(
 
 def _check(document: Mapping[str, Any], number: int) -> None:
     if document["pages"] is not None and number > document["pages"]:
-        raise Problem(404, "page_missing", f"the document has {document['pages']} page{'s' if document['pages'] > 1 else ''}", field="number")
+        raise Problem(
+            404,
+            "page_missing",
+            f"the document has {document['pages']} page{'s' if document['pages'] > 1 else ''}",
+            field="number",
+        )

@@ -19,7 +19,7 @@ router = APIRouter(route_class=Page)
 async def dashboard(request: Request) -> Response:
     """Queues, workers, gates, spend and the SLA of review; what is known already is there at once."""
     office: Office = request.state.office
-    return page(request, "dashboard.html", data={"overview": office.lookout.known()})
+    return page(request, "dashboard.html", spoken=True, data={"overview": office.lookout.known()})
 
 
 @router.get("/queues/{name}", response_class=Response)
@@ -28,4 +28,6 @@ async def queue(request: Request, name: Annotated[str, Path(min_length=1, max_le
     office: Office = request.state.office
     chosen = found(office, name)
     told = {"queue": chosen.name, "overview": office.lookout.known()}
-    return page(request, "queue_detail.html", also=("dashboard",), name=chosen.name, places=PLACES, data=told)
+    return page(
+        request, "queue_detail.html", also=("dashboard",), spoken=True, name=chosen.name, places=PLACES, data=told
+    )

@@ -28,7 +28,7 @@ async def listing(
     """The list, which its script fills as the address says and keeps up to date."""
     office: Office = request.state.office
     return page(
-        request, "documents.html", statuses=STATUSES, verdicts=VERDICTS, types=_types(request),
+        request, "documents.html", spoken=True, statuses=STATUSES, verdicts=VERDICTS, types=_types(request),
         models=list(office.settings.gates()), limit=request.app.state.limits.upload_bytes,
         chosen={"status": status or "", "type": type or "", "verdict": verdict or "", "q": q or ""},
         data={"types": _types(request), "upload_bytes": request.app.state.limits.upload_bytes},
@@ -49,7 +49,7 @@ async def one(request: Request, id: str) -> Response:  # noqa: A002
         for kind in office.settings.types.all()
     }  # fmt: skip
     return page(
-        request, "document.html", also=("documents",), document=document, statuses=STATUSES,
+        request, "document.html", also=("documents",), spoken=True, document=document, statuses=STATUSES,
         data={
             "id": id, "name": document["name"], "fields": fields, "types": _types(request),
             "models": list(office.settings.gates()),

@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse
 from tabellion.web import cookies, csrf
 from tabellion.web.headers import PAGE_POLICY, last_resort
 from tabellion.web.keys import Holder
+from tabellion.web.office import Office
 from tabellion.web.pages import static, words
 from tabellion.web.policy import POLICY, Role
 from tabellion.web.problems import Problem
@@ -58,11 +59,15 @@ class Page(Guarded):
         return handle
 
 
-def page(request: Request, template: str, *, status: int = 200, also: Iterable[str] = (), **context: Any) -> Response:
+def page(
+    request: Request, template: str, *, status: int = 200, also: Iterable[str] = (), spoken: bool = False,
+    **context: Any,
+) -> Response:  # fmt: skip
     """A template as an answer.
 
     It knows `t` (its words), `static` (addresses of files), `lang`, `theme`, `me`, `nav` and what is given here.
-    Its script finds `data`, and the words of `base`, of fields, of the template's own name and of `also`.
+    Its script finds `data`, and the words of `base`, of fields, of the template's own name and of `also`; if
+    `spoken`, what it needs to say the sentences of the reader, the rules and the server in the page's language.
     """
     language = language_of(request)
     holder: Holder | None = getattr(request.state, "holder", None)
@@ -74,7 +79,7 @@ def page(request: Request, template: str, *, status: int = 200, also: Iterable[s
         t=functools.partial(words.say, language), static=static.address, lang=language, theme=theme_of(request),
         languages=words.LANGUAGES, me=me, nav=_nav(request, holder), facts=facts,
         words=words.chosen(language, ("base", "fields", own, *also)), path=request.url.path,
-        data=context.pop("data", {}), **context,
+        data=context.pop("data", {}), sentences=_spoken(request, language) if spoken else None, **context,
     )  # fmt: skip
     headers = {"Content-Security-Policy": PAGE_POLICY, "Content-Language": language, "Vary": "Cookie, Accept-Language"}
     response = Response(text, status, headers, "text/html; charset=utf-8")
@@ -88,6 +93,16 @@ def type_title(request: Request, name: str, given: str) -> str:
     key = f"fields.type.{name}"
     plain = not given or given == name.replace("_", " ").capitalize()
     return words.WORDS[language_of(request)].get(key, given or name) if plain else given
+
+
+def _spoken(request: Request, language: str) -> dict[str, Any] | None:
+    """The templates of sentences, and the titles of fields whose types give them one; nothing where English will do."""
+    if not words.SPOKEN[language]:
+        return None
+    office: Office = request.state.office
+    all_ = (field for kind in office.settings.types.all() for one in kind for field in (one, *one.items))
+    titles = {one.name: one.title for one in all_ if one.title != one.name.replace("_", " ").capitalize()}
+    return {"templates": words.SPOKEN[language], "fields": titles}
 
 
 def error_page(request: Request, problem: Problem) -> Response:

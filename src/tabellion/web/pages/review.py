@@ -26,4 +26,4 @@ def modules() -> tuple[str, ...]:
 async def review(request: Request, id: str) -> Response:  # noqa: A002
     """The screen; its script fetches the item, so that opening one looks the same as going on to the next."""
     await item_desk(request, id)
-    return page(request, "review.html", also=("span",), modules=modules(), data={"item": id})
+    return page(request, "review.html", also=("span",), spoken=True, modules=modules(), data={"item": id})

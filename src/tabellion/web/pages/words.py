@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from tabellion.web import pages
+from tabellion.web.pages.words_sentences import SENTENCES
 
 LANGUAGES = {"en": "English", "fr": "Français"}
 DEFAULT = "en"
+#: Where French wants a space at which no line is broken.
+_TIED = re.compile(r" (?=[:;?!%»])|(?<=«) ")
 
 
 def _gathered() -> dict[str, dict[str, str]]:
     """What every words_<page>.py has; a key said twice would mean two things."""
     found: dict[str, dict[str, str]] = {language: {} for language in LANGUAGES}
     for module in sorted(one.name for one in pkgutil.iter_modules(pages.__path__) if one.name.startswith("words_")):
-        for language, words in importlib.import_module(f"{pages.__name__}.{module}").WORDS.items():
+        given = getattr(importlib.import_module(f"{pages.__name__}.{module}"), "WORDS", {})  # sentences have none
+        for language, words in given.items():
             twice = words.keys() & found[language].keys()
             if twice:
                 raise ValueError(f"{module} says {', '.join(sorted(twice))} again")
             found[language] |= words
-    return found
+    return found | {"fr": tied(found["fr"])}
+
+
+def tied(words: dict[str, str]) -> dict[str, str]:
+    """French as it is printed: with a space that no line ends at before : ; ? ! % and within quotes."""
+    return {key: _TIED.sub("\N{NO-BREAK SPACE}", text) for key, text in words.items()}
 
 
 WORDS = _gathered()
+#: What the reader, the rules and the server say, by its English words; English needs none.
+SPOKEN: dict[str, dict[str, str]] = {"en": {}, "fr": tied(SENTENCES)}
 
 
 def say(language: str, key: str, **facts: Any) -> str:

@@ -1,5 +1,7 @@
 // What every page has: words, requests, dates, notes, dialogs, live news and the keys that help.
 
+import { saying } from "./sentences.js";
+
 const read = (id) => JSON.parse(document.getElementById(id)?.textContent || "{}");
 
 export const facts = read("facts");
@@ -148,7 +150,7 @@ export class Problem extends Error {
   }
 }
 
-const sentence = (problem) => (problem?.code ? tell(`base.problem_${problem.code}`, capital(problem.detail)) : "");
+const sentence = (problem) => (problem?.code ? tell(`base.problem_${problem.code}`, capital(saying(problem.detail))) : "");
 
 /** A sentence begins with a capital letter. */
 export const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : "");

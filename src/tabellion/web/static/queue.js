@@ -1,6 +1,7 @@
 // The review queue: what waits, in which order and why; kept up to date by the server's news.
 
-import { api, badge, byId, el, empty, events, explain, icon, keys, me, moment, relative, rowKeys, t, tell, toast } from "./base.js";
+import { api, badge, byId, data as known, el, empty, events, explain, fieldTitle, icon, keys, me, moment, relative, rowKeys, t, tell, toast } from "./base.js";
+import { saying } from "./sentences.js";
 import { countdown, span, urgency } from "./span.js";
 
 const PARTS = ["confidence", "proximity", "complexity", "value"];
@@ -39,8 +40,8 @@ async function load({ more = false } = {}) {
     if (ours !== asked) return;
     items = more ? [...items, ...data.items] : data.items;
     next = data.next;
-    const known = data.items.find((item) => typeof item.sla_left === "number" && item.due_at);
-    if (known) skew = Date.parse(known.due_at) - 1000 * known.sla_left - Date.now();
+    const due = data.items.find((item) => typeof item.sla_left === "number" && item.due_at);
+    if (due) skew = Date.parse(due.due_at) - 1000 * due.sla_left - Date.now();
     counted(data.counts);
     show();
   } catch (error) {
@@ -93,7 +94,7 @@ function show() {
 
 function line(item) {
   const link = el("a", { href: item.url, class: "title" }, item.name);
-  const under = [item.type, t("queue.pages", { n: item.pages ?? 1 }), relative((Date.parse(item.created_at) - Date.now() - skew) / 1000)];
+  const under = [known.types[item.type] ?? item.type, t("queue.pages", { n: item.pages ?? 1 }), relative((Date.parse(item.created_at) - Date.now() - skew) / 1000)];
   return el("tr", { "data-row": item.id },
     el("td", { class: "what" }, link, el("div", { class: "muted small" }, under.filter(Boolean).join(" · "))),
     el("td", {}, score(item)),
@@ -113,13 +114,19 @@ function score(item) {
 
 const points = (value) => Math.round(100 * value);
 
+/** What a field is called, or the table that a cell is of. */
+const titled = (item, path) => {
+  const [name] = path.split("[");
+  return fieldTitle(name, known.fields[item.type]?.[name]);
+};
+
 function reasons(item) {
   const shown = item.reasons.slice(0, CHIPS).map((reason) => {
-    const of = reason.fields?.length ? ` ${reason.fields.slice(0, 2).join(", ")}` : "";
-    return el("span", { class: `cause reason-${reason.code}`, title: reason.message }, el("b", {}, tell(`queue.reason.${reason.code}`, reason.code)), of);
+    const of = reason.fields?.length ? ` ${reason.fields.slice(0, 2).map((name) => titled(item, name)).join(", ")}` : "";
+    return el("span", { class: `cause reason-${reason.code}`, title: saying(reason.message) }, el("b", {}, tell(`queue.reason.${reason.code}`, reason.code)), of);
   });
   const rest = item.reasons.slice(CHIPS);
-  if (rest.length) shown.push(el("span", { class: "cause", title: rest.map((reason) => reason.message).join("\n") }, t("queue.more", { n: rest.length })));
+  if (rest.length) shown.push(el("span", { class: "cause", title: rest.map((reason) => saying(reason.message)).join("\n") }, t("queue.more", { n: rest.length })));
   if (item.escalated) shown.unshift(el("span", { class: "cause escalated", title: t("queue.escalated", { who: item.escalated.by, why: item.escalated.why }) }, icon("warn"), t("queue.view.escalated")));
   return el("div", { class: "causes" }, shown);
 }

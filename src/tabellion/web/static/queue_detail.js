@@ -2,6 +2,7 @@
 
 import { api, badge, byId, data, el, empty, explain, icon, keys, language, may, money, moment, notice, number, rowKeys, t, toast } from "./base.js";
 import { Bars, put, rounded } from "./charts.js";
+import { saying } from "./sentences.js";
 import { aged, count, hindrances, pauseOrResume, renew, retry, Rows, short, watch } from "./monitor.js";
 
 const STATES = ["ready", "waiting", "running", "done", "failed"];
@@ -28,8 +29,8 @@ const plain = (word, css, write) => ({
 });
 const WORKER = plain("queue_detail.worker", "cut narrow wide-only", (row) => row.attempt?.worker ?? row.mirrors.worker ?? "");
 const ATTEMPT = plain("queue_detail.attempt", "right", (row) => number(row.attempt?.attempt ?? (row.mirrors.attempts || null)) || "–");
-const SAID = plain("queue_detail.said", "said", (row) => row.attempt?.note ?? "");
-const ERROR = plain("queue_detail.said", "said", (row) => row.error ?? "");
+const SAID = plain("queue_detail.said", "said", (row) => saying(row.attempt?.note ?? ""));
+const ERROR = plain("queue_detail.said", "said", (row) => saying(row.error ?? ""));
 const COST = plain("queue_detail.cost", "right nowrap", (row) => (row.attempt?.cost ? money(row.attempt.cost, "USD") : ""));
 const COLUMNS = {
   ready: [ATTEMPT, ERROR],
@@ -211,7 +212,7 @@ function told() {
   renew(byId("notices"), [queue.paused_at, queue.reason, queue.problem, queue.gate?.reason], () => [
     queue.problem && notice("bad", "stop", queue.problem),
     queue.paused && notice("warn", "pause", pausedFor, queue.reason && [" · ", el("strong", {}, queue.reason)]),
-    queue.gate?.state === "closed" && notice("bad", "lock", t("queue_detail.gate_why", { gate: queue.gate.name, reason: queue.gate.reason ?? "" })),
+    queue.gate?.state === "closed" && notice("bad", "lock", t("queue_detail.gate_why", { gate: queue.gate.name, reason: saying(queue.gate.reason ?? "") })),
   ]);
   const button = byId("pause");
   if (button) renew(button, queue.paused, (paused) => [icon(paused ? "play" : "pause"), el("span", {}, t(paused ? "dashboard.resume" : "dashboard.pause")), el("kbd", {}, "p")]);

@@ -3,6 +3,7 @@
 import { api, el, moment, t } from "./base.js";
 import { icon } from "./review_icons.js";
 import { isEmpty, same, textOf } from "./review_item.js";
+import { saying } from "./sentences.js";
 
 const told = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
 
@@ -14,7 +15,7 @@ const entry = ({ at, actor, action, field, before, after, reason }) => {
     el("div", { class: "what" }, el("b", {}, t(`review.did.${action}`)), ...(field ? [" ", el("code", {}, field)] : [])),
     ...(changed ? [el("div", { class: "values" }, el("del", {}, told(before)), " → ", el("ins", {}, told(after)))] : []),
     ...(field && !changed && !isEmpty(after) ? [el("div", { class: "values" }, el("ins", {}, told(after)))] : []),
-    ...(reason ? [el("div", { class: "reason" }, reason)] : []),
+    ...(reason ? [el("div", { class: "reason" }, saying(reason))] : []),
     el("div", { class: "muted" }, `${actor || ""} · ${moment(at)}`),
   );
 };

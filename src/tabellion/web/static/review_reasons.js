@@ -3,6 +3,7 @@
 import { el, t } from "./base.js";
 import { icon } from "./review_icons.js";
 import { fieldsOf, sure } from "./review_item.js";
+import { saying } from "./sentences.js";
 
 const NOTES = new Set(["sampled", "always"]); // why somebody looks although nothing is in doubt
 const ICONS = { error: "rule_failed", warning: "needs_look" };
@@ -34,7 +35,7 @@ export class Reasons extends EventTarget {
   entries() {
     const { item } = this;
     const issues = item.issues.filter((issue) => issue.code !== "missing");
-    const found = issues.map((issue) => ({ kind: ICONS[issue.severity] || "needs_look", text: issue.message, fields: fieldsOf(issue) }));
+    const found = issues.map((issue) => ({ kind: ICONS[issue.severity] || "needs_look", text: saying(issue.message), fields: fieldsOf(issue) }));
     for (const name of item.names.filter((one) => item.missing(one)))
       found.push({ kind: "rule_failed", text: t("review.reason.missing", { field: this.label(name) }), fields: [name] });
     const open = new Set(issues.map((issue) => fieldsOf(issue).sort().join()));
@@ -52,7 +53,7 @@ export class Reasons extends EventTarget {
     const field = reason.fields?.length ? this.label(reason.fields[0]) : "";
     const facts = { field, page: reason.page, confidence: sure(reason.confidence), threshold: sure(reason.threshold) };
     const known = { low_confidence: facts.confidence && facts.threshold, missing: field, ungrounded: field, reread: field, page_poor: facts.page, always: true, sampled: true }[reason.code];
-    return known ? t(`review.reason.${reason.code}`, facts) : reason.message;
+    return known ? t(`review.reason.${reason.code}`, facts) : saying(reason.message);
   }
 
   update() {

@@ -4,6 +4,7 @@ import { explain, may, me, t, tell, toast } from "./base.js";
 import { ask, settle } from "./review_dialogs.js";
 import { fieldsOf } from "./review_item.js";
 import { claimNext, get, isAway, patch, post } from "./review_net.js";
+import { saying } from "./sentences.js";
 
 const HOURS = [1, 4, 24, 72, 168];
 const STANDS = new Set(["item_closed", "item_held", "item_assigned", "item_escalated", "document_running"]); // the item stands elsewhere
@@ -58,7 +59,7 @@ export class Verbs {
     const { desk } = this;
     const names = [...missing, ...failing.flatMap(fieldsOf)].filter((name) => desk.item.fields.has(name));
     const lacking = missing.map((name) => desk.item.fields.get(name)?.label || name).join(", ");
-    const said = failing.map((one) => one.message);
+    const said = failing.map((one) => saying(one.message));
     if (lacking) said.unshift(t("review.gate_missing", { fields: lacking }));
     if (failing.length) said.push(t("review.gate_failing"));
     toast(said.join(" ") || t("review.gate"), "warn", 9);
@@ -146,7 +147,7 @@ export class Verbs {
       desk.settleText();
       const open = item.names.find((name) => item.missing(name) || item.error(name));
       if (open) {
-        toast(item.error(open) || t("review.gate_missing", { fields: item.fields.get(open).label || open }), "warn");
+        toast(saying(item.error(open)) || t("review.gate_missing", { fields: item.fields.get(open).label || open }), "warn");
         desk.form.focusRow(open);
         return false;
       }

@@ -1,5 +1,6 @@
 // Uploads: files from a button or dropped anywhere, each with its own progress and its own answer.
 import { byId, bytes, capital, data, el, icon, Problem, t, tell, token } from "./base.js";
+import { saying } from "./sentences.js";
 import { bar } from "./states.js";
 
 const AT_ONCE = 3, MOST = 500;
@@ -113,7 +114,7 @@ function answered(one, request) {
   try { told = JSON.parse(request.responseText); } catch { /* not ours: told below */ }
   if (request.status !== 202 || !told?.documents?.length) {
     const problem = new Problem(request.status, told);
-    const fix = told?.fix && !tell(`base.problem_${problem.code}`) ? `. ${capital(told.fix)}.` : "";
+    const fix = told?.fix && !tell(`base.problem_${problem.code}`) ? `. ${capital(saying(told.fix))}.` : "";
     const original = told?.original && el("a", { href: `/documents/${told.original}` }, t("documents.look_at_original"));
     return refused(one, [problem.message, fix, " ", original], request.status >= 500 || request.status === 429);
   }
