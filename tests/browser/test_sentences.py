@@ -113,3 +113,33 @@ def test_a_failing_rule_is_shown_in_french(site: Site, chromium: Browser) -> Non
         titles = [str(one.get_attribute("title")) for one in causes.all()]
         assert any(rule.search(title) for title in titles), titles
         assert not any(ENGLISH.search(title) for title in titles), titles
+
+
+def test_failures_are_shown_in_french(site: Site, chromium: Browser) -> None:
+    """In the list, on the document's page and among the errors of its queue, where the code stands before them."""
+    why = "e PDF ne peut pas être ouvert\N{NO-BREAK SPACE}: il est tronqué ou endommagé"
+    with site.visitor(chromium, locale="fr-CA") as visitor:
+        page = visitor.open("/documents")
+        expect(page.locator("#rows .text-bad").filter(has_text=why)).not_to_have_count(0)
+        visitor.watch.expect(422)  # it has no page that could be drawn
+        page = visitor.open(f"/documents/{site.documents['truncated.pdf']}")
+        expect(page.locator("#leaf")).to_contain_text(f"L{why}")
+        expect(page.locator("#notices")).to_contain_text(f"L{why}")
+        expect(page.locator("#attempts")).to_contain_text(f"l{why}")
+        page = visitor.open("/queues/documents#failed")
+        expect(page.locator("#groups")).to_contain_text(f"pdf_damaged\N{NO-BREAK SPACE}: l{why}")
+
+
+def test_a_value_that_cannot_be_read_is_told_in_french(site: Site, chromium: Browser) -> None:
+    """While it is typed, with the title of its field."""
+    item = site.item(site.documents[WRONG])
+    with site.visitor(chromium, locale="fr-CA") as visitor:
+        page = visitor.review(item)
+        field = page.locator("#field-invoice_date")
+        field.fill("le mois dernier")
+        told = "Date de facture : « le mois dernier » n’est pas une date, AAAA-MM-JJ"
+        expect(page.locator("#fields .detail .wrong").first).to_contain_text(told)
+        page.keyboard.press("Control+z")
+        page.keyboard.press("Escape")
+        page.keyboard.press("u")
+        expect(page.locator("#approve")).to_be_hidden()

@@ -83,8 +83,8 @@ CODES = {
     "somebody else has claimed the review item": "quelqu’un d’autre a pris ce document",
     "the review item is assigned to somebody else": "le document est attribué à quelqu’un d’autre",
     "the review item waits for an operator": "le document attend un opérateur",
-    "the review item is finished": "la vérification est terminée",
-    "the review item is not finished": "la vérification n’est pas terminée",
+    "the review item is finished": "la relecture est terminée",
+    "the review item is not finished": "la relecture n’est pas terminée",
     "the review item must be claimed first, and this claim is not there, or over": (
         "le document doit d’abord être pris, et il ne l’est pas, ou plus"
     ),
@@ -112,7 +112,7 @@ DETAILS = {
     "there is no such document": "ce document n’existe pas",
     "there is no such file": "ce fichier n’existe pas",
     "there is no such queue": "cette file n’existe pas",
-    "there is no such review item": "ce document à vérifier n’existe pas",
+    "there is no such review item": "ce document à relire n’existe pas",
     "there is no such user": "cet utilisateur n’existe pas",
     "there is no such type": "ce type n’existe pas",
     "there is no such model": "ce modèle n’existe pas",

@@ -24,7 +24,7 @@ DOUBTS = {
     "nobody doubts it; it was drawn for a look all the same": (
         "personne n’en doute ; il a été tiré au sort pour un coup d’œil"
     ),
-    "documents of this type are always looked at": "les documents de ce type sont toujours vérifiés",
+    "documents of this type are always looked at": "les documents de ce type sont toujours relus",
     "drawn as one of {n} %": "tiré au sort parmi {n} %",
     "taken for {type}, for which {share}% of the evidence speaks": (
         "pris pour le type {type}, en faveur duquel parlent {share} % des indices"
@@ -37,7 +37,7 @@ DOUBTS = {
     ),
     "{field}: {n} sure, {nwanted} wanted": "{field} : sûr à {n} ; {nwanted} voulu",
     "not on the document, a person says": "absent du document, dit une personne",
-    "the document is read again": "le document est relu",
+    "the document is read again": "le document est lu de nouveau",
     "taken over": "repris par quelqu’un d’autre",
 }
 
@@ -53,7 +53,7 @@ FAILURES = {
     "a document type or a model is not as it should be": "un type de document ou un modèle n’est pas comme il devrait",
     "the outputs could not be written": "les résultats n’ont pas pu être écrits",
     "it is the duplicate of a document that failed": "c’est le doublon d’un document qui a échoué",
-    "the worker died over it, more than once": "le processus de travail s’y est arrêté plus d’une fois",
+    "the worker died over it, more than once": "le worker s’y est arrêté plus d’une fois",
     "it took longer than it may": "cela a pris plus de temps que permis",
     "something went wrong that should not": "quelque chose s’est mal passé qui n’aurait pas dû",
     "the last try failed; another one is due": "le dernier essai a échoué ; un autre est prévu",
@@ -67,7 +67,8 @@ FAILURES = {
         "le document {id}, dont celui-ci est un doublon, a échoué : {said}"
     ),
     "it was read once more, and this is why that failed; its result and outputs are those of the reading before": (
-        "il a été relu, et voici pourquoi cela a échoué ; ses valeurs et ses résultats sont ceux de la lecture d’avant"
+        "il a été lu de nouveau, et voici pourquoi cela a échoué ; ses valeurs et ses résultats sont ceux de la "
+        "lecture d’avant"
     ),
     "there is no type {shown}; there are {text}": "il n’y a pas de type {shown} ; il y a {text}",
     "there is no model {shown}; there are {models}": "il n’y a pas de modèle {shown} ; il y a {models}",
@@ -127,12 +128,18 @@ MODELS = {
     "there is nothing to send: no page could be drawn, and there are no words": (
         "il n’y a rien à envoyer : aucune page n’a pu être dessinée, et il n’y a pas de mots"
     ),
-    "gate {shown} is closed: {said}": "la porte {shown} est fermée : {said}",
+    "gate {shown} is closed: {said}": "l’accès {shown} est fermé : {said}",
     "too many callers wait for it": "trop d’appels l’attendent",
     "over budget: this call would cost more than is left today (UTC)": (
         "budget épuisé : cet appel coûterait plus que ce qui reste aujourd’hui (UTC)"
     ),
-    "the gate's database does not answer: {text}": "la base de données de la porte ne répond pas : {text}",
+    "over budget: ${spent} of ${budget} spent today (UTC), the next call may cost ${cost}": (
+        "budget épuisé : {spent} $ sur {budget} $ dépensés aujourd’hui (UTC), le prochain appel pourrait "
+        "coûter {cost} $"
+    ),
+    "one call finds out whether it is back: {said}": "un appel vérifie si le service est revenu : {said}",
+    "{said}; one call will try again": "{said} ; un appel fera un nouvel essai",
+    "the gate's database does not answer: {text}": "la base de données de l’accès ne répond pas : {text}",
 }
 
 #: How attempts end that nobody's code has ended.
@@ -151,23 +158,23 @@ ATTEMPTS = {
     ),
     "crashed on its last attempt ({n}): {said}": "planté à son dernier essai ({n}) : {said}",
     "worker {worker} on {textworker} stopped renewing its lease: killed, frozen or cut off; claimed {text} UTC": (
-        "le processus {worker} sur {textworker} n’a plus renouvelé son bail : tué, figé ou coupé ; pris le {text} UTC"
+        "le worker {worker} sur {textworker} n’a plus renouvelé son bail : tué, figé ou coupé ; pris le {text} UTC"
     ),
     (
         "worker {worker} on {textworker} stopped renewing its lease: killed, frozen or cut off; claimed {text} UTC; "
         "its last note: {said}"
     ): (
-        "le processus {worker} sur {textworker} n’a plus renouvelé son bail : tué, figé ou coupé ; pris le {text} UTC "
+        "le worker {worker} sur {textworker} n’a plus renouvelé son bail : tué, figé ou coupé ; pris le {text} UTC "
         "; sa dernière note : {said}"
     ),
     "worker {textworker} stopped renewing its lease: killed, frozen or cut off; claimed {text} UTC": (
-        "le processus {textworker} n’a plus renouvelé son bail : tué, figé ou coupé ; pris le {text} UTC"
+        "le worker {textworker} n’a plus renouvelé son bail : tué, figé ou coupé ; pris le {text} UTC"
     ),
     (
         "worker {textworker} stopped renewing its lease: killed, frozen or cut off; claimed {text} UTC; its last note: "
         "{said}"
     ): (
-        "le processus {textworker} n’a plus renouvelé son bail : tué, figé ou coupé ; pris le {text} UTC ; sa dernière "
+        "le worker {textworker} n’a plus renouvelé son bail : tué, figé ou coupé ; pris le {text} UTC ; sa dernière "
         "note : {said}"
     ),
 }
@@ -183,7 +190,7 @@ REVIEW = {
         "le document en est à la version {n} ; voyez ce qui a changé et décidez de nouveau"
     ),
     "there is nobody called {shown} who reviews and is not away": (
-        "il n’y a personne du nom de {shown} qui vérifie et qui soit là"
+        "il n’y a personne du nom de {shown} qui relise et qui soit là"
     ),
     "there is no reason {shown}; there are {text}": "il n’y a pas de raison {shown} ; il y a {text}",
     "say why: `other` alone tells nobody what to do": "dites pourquoi : « autre » ne dit à personne quoi faire",

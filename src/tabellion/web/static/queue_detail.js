@@ -17,6 +17,13 @@ const agoWords = (seconds) => (seconds === null ? "–" : seconds < 5 ? t("dashb
 const inWords = (seconds) => (seconds === null ? "–" : seconds > 0 ? t("dashboard.just_now") : t("queue_detail.due_in", { time: short(-seconds) }));
 const problem = (error) => (error.name === "AbortError" ? null : toast(explain(error), "bad"));
 
+/** An error of ours with its code before it, in the language of the page; others stay as whoever wrote them wrote them. */
+function coded(text) {
+  const [, code, rest] = /^([a-z_]+): (.+)$/s.exec(text) ?? [];
+  const said = rest && saying(rest);
+  return said && said !== rest ? `${code}\u00a0: ${said}` : saying(text);
+}
+
 // -- the rows of a state -----------------------------------------------------------------------------------------
 
 /** What each state's table tells of a row: a heading, a class, and how a cell is made and kept up to date. */
@@ -30,7 +37,7 @@ const plain = (word, css, write) => ({
 const WORKER = plain("queue_detail.worker", "cut narrow wide-only", (row) => row.attempt?.worker ?? row.mirrors.worker ?? "");
 const ATTEMPT = plain("queue_detail.attempt", "right", (row) => number(row.attempt?.attempt ?? (row.mirrors.attempts || null)) || "–");
 const SAID = plain("queue_detail.said", "said", (row) => saying(row.attempt?.note ?? ""));
-const ERROR = plain("queue_detail.said", "said", (row) => saying(row.error ?? ""));
+const ERROR = plain("queue_detail.said", "said", (row) => coded(row.error ?? ""));
 const COST = plain("queue_detail.cost", "right nowrap", (row) => (row.attempt?.cost ? money(row.attempt.cost, "USD") : ""));
 const COLUMNS = {
   ready: [ATTEMPT, ERROR],
@@ -123,9 +130,9 @@ const groupRows = new Rows(byId("groups"), () => {
     row.dataset.row = group.fingerprint;
     row.retry = () => retry(data.queue, { fingerprint: group.fingerprint }, group.count, group.shape);
     put(many, number(group.count));
-    put(shape, group.shape || t("queue_detail.no_word"));
-    put(sample, `${t("queue_detail.sample", { key: group.key })}${group.message && group.message !== group.shape ? `: ${group.message}` : ""}`);
-    sample.title = group.message;
+    put(shape, coded(group.shape) || t("queue_detail.no_word"));
+    put(sample, `${t("queue_detail.sample", { key: group.key })}${group.message && group.message !== group.shape ? `: ${coded(group.message)}` : ""}`);
+    sample.title = coded(group.message);
     last.update(group.last_at);
     first.update(group.count > 1 ? group.first_at : null);
     if (button) put(button.lastChild, group.count === 1 ? t("queue_detail.retry_one") : t("queue_detail.retry_these", { n: number(group.count) }));

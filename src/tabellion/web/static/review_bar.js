@@ -23,7 +23,8 @@ export class Bar {
     const { whole } = desk.item;
     $("doc-name").textContent = whole.name;
     $("doc-name").title = whole.name;
-    $("doc-type").textContent = whole.type || whole.document.type || "";
+    const type = whole.type || whole.document.type || "";
+    $("doc-type").textContent = tell(`fields.type.${type}`, type);
     const place = whole.position;
     $("doc-place").hidden = !place?.place;
     $("doc-place").textContent = place?.place ? t("review.place", { place: place.place, of: place.of }) : "";
