@@ -16,10 +16,10 @@ DOUBTS = {
     "a page is hard to read": "une page est difficile à lire",
     "it is not clear which type of document it is": "le type du document n’est pas certain",
     "a later reading says something else than what was approved": (
-        "une lecture ultérieure dit autre chose que ce qui a été approuvé"
+        "une lecture plus récente dit autre chose que ce qui a été approuvé"
     ),
     "{field}: a later reading says something else than what was approved": (
-        "{field} : une lecture ultérieure dit autre chose que ce qui a été approuvé"
+        "{field} : une lecture plus récente dit autre chose que ce qui a été approuvé"
     ),
     "nobody doubts it; it was drawn for a look all the same": (
         "personne n’en doute ; il a été tiré au sort pour un coup d’œil"
