@@ -170,6 +170,26 @@ def test_one_bad_value_stops_all(url: str) -> None:
     ask(url, go)
 
 
+def test_what_the_page_was_given_it_may_send_back(url: str) -> None:
+    """What the field has, what a reading said, and what is offered: in the form of the field, so not in two ways."""
+
+    async def go(store: Store) -> None:
+        item = await held(store, VALUES | {"tax": "1.234"})
+        assert await edited(store, item, 1, tax=Change("correct", "1.234")) == 2
+        assert (await field(store, item, "tax"))["state"] == "confirmed"
+        assert await edited(store, item, 2, tax=Change("correct", "2")) == 3
+        assert await edited(store, item, 3, tax=Change("correct", "1.234")) == 4
+        with pytest.raises(errors.Refused, match="two ways"):
+            await edited(store, item, 4, tax=Change("correct", "1,234"))
+        with pytest.raises(errors.Refused, match="two ways"):
+            await edited(store, item, 4, total=Change("correct", "2.345"))
+        offered = json.dumps([{"value": "2.345"}])
+        await store.database.fetch("UPDATE extracted_fields SET candidates = $1 WHERE name = 'total'", offered)
+        assert await edited(store, item, 4, total=Change("correct", "2.345")) == 5
+
+    ask(url, go)
+
+
 def test_only_the_holder_edits(url: str) -> None:
     """Somebody else's item, nobody's, a finished one, one that is read again: each says why."""
 

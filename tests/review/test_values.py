@@ -19,6 +19,15 @@ from tests.review.items import BILL
         ("total", 12, "12.00"),
         ("total", 12.5, "12.50"),
         ("total", "-3", "-3.00"),
+        ("total", "0,125", "0.125"),
+        ("total", "-0,500 €", "-0.50"),
+        ("total", "1.2340", "1.234"),
+        ("total", "1234", "1234.00"),
+        ("total", "1,234,567", "1234567.00"),
+        ("total", "12,345.60", "12345.60"),
+        ("total", 1.234, "1.234"),
+        ("total", "-0", "0.00"),
+        ("lines", [{"amount": "0.125"}], [{"description": None, "amount": "0.125"}]),
         ("date", "31/12/2024", "2024-12-31"),
         ("date", "31 décembre 2024", "2024-12-31"),
         ("date", "2024-02-29", "2024-02-29"),
@@ -53,6 +62,10 @@ def test_values_take_the_form_of_their_field(name: str, typed: Any, kept: Any) -
         ("total", "1e400", "total: '1e400' is not an amount"),
         ("total", ["1"], "total is a single value"),
         ("total", True, "total: 'True' is not an amount"),
+        ("total", "1,234", "total: '1,234' can be read in two ways; write 1234 or 1.2340"),
+        ("total", "-12.345 €", "can be read in two ways; write 12345 or 12.3450"),
+        ("vendor", True, "vendor: 'True' is not a person's or a company's name"),
+        ("lines", [{"amount": "1.234"}], "lines[0].amount: '1.234' can be read in two ways"),
         ("date", "03/04/2024", "write 2024-12-31"),
         ("date", "2024-02-30", "date: '2024-02-30' is not a date"),
         ("currency", "$", "currency: '$' is not three letters of ISO 4217; write EUR"),
@@ -72,6 +85,23 @@ def test_what_does_not_fit_is_explained(name: str, typed: Any, said: str) -> Non
     problem = taken(BILL, BILL.field(name), typed)[1]
     assert problem is not None
     assert said in problem
+
+
+def test_what_a_field_is_known_to_be_is_taken_as_it_is() -> None:
+    """A page sends back what it was given: three decimals in the form of the field are no thousands."""
+    total, lines = BILL.field("total"), BILL.field("lines")
+    assert taken(BILL, total, "1.234", ["1.234"]) == ("1.234", None)
+    assert taken(BILL, total, "1,234", ["1.234"])[1] is not None
+    rows = [{"description": "bolt", "amount": "1.234"}]
+    assert taken(BILL, lines, [{"amount": "3"}, *rows], [None, rows])[1] is None
+    assert taken(BILL, lines, [{"amount": "1.235"}], [rows])[1] is not None
+
+
+def test_a_percentage_has_no_thousands() -> None:
+    """In 9,975 % the comma stands before decimals, and nobody is asked."""
+    rate = compiled("name: note\nversion: '1'\nfields: {rate: {type: percent}, count: {type: number}}")
+    assert taken(rate, rate.field("rate"), "9,975 %") == ("9.975", None)
+    assert "two ways" in str(taken(rate, rate.field("count"), "1.234")[1])
 
 
 def test_days_and_months_as_the_type_has_them() -> None:

@@ -45,6 +45,7 @@ def _typed(spec: FieldSpec, text: str, order: DateOrder | None) -> Any:
         number = decimal_of(text.rstrip("% ").replace(",", ".") if spec.kind == "percent" else text)
         if number is None or abs(number.adjusted()) > 20:
             return text
+        number = number if number else abs(number)  # nobody owes minus nothing
         return money(number) if spec.kind == "money" else format(number.normalize(), "f")
     if spec.kind == "date":
         return _date(text, order)

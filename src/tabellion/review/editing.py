@@ -57,8 +57,8 @@ async def edit(
         raise await stale(store, item, version)
     doctype = fields.type_of(types, item["type"])
     found = await fields.rows(store, item["document_id"])
-    unlocks = any(change.action == "unlock" for change in changes.values())
-    told = await fields.reading(store, item["document_id"]) if unlocks else {}
+    looks = any(change.action == "unlock" or name not in found for name, change in changes.items())
+    told = await fields.reading(store, item["document_id"]) if looks else {}
     read = told.get("fields", {}) | told.get("read_fields", {})
     made, problems = {}, {}
     for name, change in changes.items():
@@ -67,7 +67,8 @@ async def edit(
         if spec is None:
             problems[name] = f"there is no field {name!r}"[:200] + f" in a document of type {doctype.name}"
             continue
-        outcome = _applied(doctype, name, row, change, person, read)
+        known = fields.known(row, told.get("candidates", {}).get(name))
+        outcome = _applied(doctype, name, row, change, person, read, known)
         if isinstance(outcome, str):
             problems[name] = outcome
         elif outcome is not None:
@@ -99,11 +100,12 @@ Place = tuple[int | None, list[float] | None, str | None]  #: page, box and quot
 
 
 def _applied(
-    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, read: Mapping[str, Any]
-) -> Outcome | str | None:
+    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, read: Mapping[str, Any],
+    known: Sequence[Any],
+) -> Outcome | str | None:  # fmt: skip
     """What a change makes of a field; a sentence where it cannot be; None where it is so already."""
     if change.action == "correct":
-        return _corrected(doctype, name, row, change, person)
+        return _corrected(doctype, name, row, change, person, known)
     if change.action == "absent":
         if row is not None and row["state"] == "absent":
             return None
@@ -116,11 +118,11 @@ def _applied(
 
 
 def _corrected(
-    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person
+    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, known: Sequence[Any]
 ) -> Outcome | str | None:
     spec = fields.spec_of(doctype, name, row)
     assert spec is not None  # noqa: S101 - asked before
-    value, problem = taken(doctype, spec, change.value)
+    value, problem = taken(doctype, spec, change.value, known)
     if problem:
         return problem
     if value is None:
@@ -251,7 +253,7 @@ async def stale(store: Store, item: Mapping[str, Any], version: int) -> Stale:
 
 def check(
     types: Types, item: Mapping[str, Any], found: Mapping[str, Row], given: Mapping[str, Any],
-    read: Sequence[Mapping[str, Any]] = (),
+    read: Mapping[str, Any],
 ) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:  # fmt: skip
     """What would be wrong if these values were given, and each of them in the form of its field. Writes nothing."""
     doctype = fields.type_of(types, item["type"])
@@ -263,11 +265,13 @@ def check(
         if spec is None:
             answers[name] = {"value": value, "error": f"there is no field {name!r}"[:200]}
             continue
-        merged[name], problem = taken(doctype, spec, value)
+        offered = read.get("candidates", {}).get(name)
+        merged[name], problem = taken(doctype, spec, value, fields.known(found.get(name), offered))
         answers[name] = {"value": merged[name], "error": problem}
         if value is None:
             absent.add(name)
-    return fields.issues(doctype, merged, absent, read, fields.decided(found) | given.keys()), answers
+    said = fields.decided(found) | given.keys()
+    return fields.issues(doctype, merged, absent, read.get("issues", []), said), answers
 
 
 def _json(value: Any) -> str:

@@ -69,6 +69,13 @@ def values_of(found: Mapping[str, Row]) -> dict[str, Any]:
     return {name: row["value"] for name, row in found.items()}
 
 
+def known(row: Row | None, offered: Iterable[Mapping[str, Any]] | None = None) -> list[Any]:
+    """The values that a field has, that readings have given it, and that it is offered."""
+    others = (row["candidates"] if row is not None else None) or offered or ()
+    said = [] if row is None else [row["value"], *row["noted"].values()]
+    return [*said, *(one.get("value") for one in others)]
+
+
 def decided(found: Mapping[str, Row]) -> set[str]:
     """The fields that people have had their word on."""
     return {name for name, row in found.items() if row["state"] in DECIDED}

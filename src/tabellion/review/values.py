@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tabellion.engine.job import storable
 from tabellion.models.normalise import normalised
 from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import KINDS, DocumentType, FieldSpec
+from tabellion.reading.types.doctype import KINDS, NUMERIC, DocumentType, FieldSpec
 
 LONGEST = 2000  #: characters of a value
 MOST_ROWS = 1000  #: rows of a list
 YES_NO = {"yes": True, "no": False, "oui": True, "non": False, "ja": True, "nein": False, "1": True, "0": False}
 NOTHING: tuple[Any, ...] = (None, "", [], ())
+#: One mark before three digits, and no zero before it: thousands in one country, decimals in the next.
+TWO_WAYS = re.compile(r"[^\d.,]*([1-9]\d{0,2})[.,](\d{3})[^\d.,]*")
 
 
-def taken(doctype: DocumentType, spec: FieldSpec, value: Any) -> tuple[Any, str | None]:
-    """A value in the form of its field, and no error; or as it is, and a sentence that names the field and the fix."""
+def taken(
+    doctype: DocumentType, spec: FieldSpec, value: Any, known: Collection[Any] = ()
+) -> tuple[Any, str | None]:  # fmt: skip
+    """A value in the form of its field, and no error; or as it is, and a sentence that names the field and the fix.
+
+    `known` are values that the field has, had or could have, in its form: whoever sends one of them back means it.
+    """
     if spec.kind == "list":
-        return _rows(doctype, spec, value)
-    return _cell(doctype, spec, value, spec.name)
+        return _rows(doctype, spec, value, [row for rows in known if isinstance(rows, list) for row in rows])
+    return _cell(doctype, spec, value, spec.name, known)
 
 
-def _cell(doctype: DocumentType, spec: FieldSpec, value: Any, path: str) -> tuple[Any, str | None]:
+def _cell(
+    doctype: DocumentType, spec: FieldSpec, value: Any, path: str, known: Collection[Any]
+) -> tuple[Any, str | None]:  # fmt: skip
     if value in NOTHING or (isinstance(value, str) and not value.strip()):
         return None, None
     if isinstance(value, Mapping | list):
         return None, f"{path} is a single value: {form(spec)}"
     if isinstance(value, str) and len(value) > LONGEST:
         return value, f"{path} has more than {LONGEST:,} characters: shorten it"
+    if isinstance(value, bool) and spec.kind != "bool":
+        return value, f"{path}: {rules.shown(value)} is not {form(spec)}"
     text = storable(value) if isinstance(value, str) else value
+    if value not in known and (said := _two_ways(spec, text)):
+        return value, f"{path}: {said}"
     if spec.kind == "bool" and isinstance(text, str) and text.strip().lower() in YES_NO:
         return YES_NO[text.strip().lower()], None
     found = normalised(spec, text, doctype.locale.dates)
@@ -46,7 +61,19 @@ def _cell(doctype: DocumentType, spec: FieldSpec, value: Any, path: str) -> tupl
     return found, None
 
 
-def _rows(doctype: DocumentType, spec: FieldSpec, value: Any) -> tuple[Any, str | None]:
+def _two_ways(spec: FieldSpec, text: Any) -> str | None:
+    """What to write instead of an amount that is a thousand times as much in another country, a percentage never."""
+    if spec.kind not in NUMERIC or spec.kind == "percent" or not isinstance(text, str):
+        return None
+    match = TWO_WAYS.fullmatch(unicodedata.normalize("NFKC", text).strip())
+    if match is None:
+        return None
+    return f"{rules.shown(text)} can be read in two ways; write {match[1]}{match[2]} or {match[1]}.{match[2]}0"
+
+
+def _rows(
+    doctype: DocumentType, spec: FieldSpec, value: Any, known: Collection[Any]
+) -> tuple[Any, str | None]:  # fmt: skip
     if value in NOTHING:
         return None, None
     if not isinstance(value, list) or not all(isinstance(row, Mapping) for row in value):
@@ -61,7 +88,8 @@ def _rows(doctype: DocumentType, spec: FieldSpec, value: Any) -> tuple[Any, str 
             return value, f"{spec.name}[{number}] has no column {rules.shown(unknown[0])}: there are {known}"
         cells = {}
         for name, column in spec.columns.items():
-            cells[name], problem = _cell(doctype, column, row.get(name), f"{spec.name}[{number}].{name}")
+            there = [one.get(name) for one in known if isinstance(one, Mapping)]
+            cells[name], problem = _cell(doctype, column, row.get(name), f"{spec.name}[{number}].{name}", there)
             if problem:
                 return value, problem
         if any(cell is not None for cell in cells.values()):

@@ -42,7 +42,7 @@ async def check(store: Store, types: Types, id: str, given: Mapping[str, Any]) -
     item = await items.row(store, id)
     read = await fields.reading(store, item["document_id"])
     found = await fields.rows(store, item["document_id"])
-    judged, answers = editing.check(types, item, found, given, read.get("issues", []))
+    judged, answers = editing.check(types, item, found, given, read)
     return {"issues": judged, "fields": answers}
 
 

@@ -22,15 +22,16 @@ CONFUSED = str.maketrans({
     "O": "0", "o": "0", "Q": "0", "D": "0", "l": "1", "I": "1", "i": "1", "|": "1", "!": "1", "Z": "2", "z": "2",
     "S": "5", "s": "5", "B": "8", "g": "9", "q": "9", "ε": "3", "З": "3", "О": "0", "о": "0", "б": "6",
 })  # fmt: skip
-#: A number as it is printed: groups of three with one kind of mark, then perhaps decimals.
+#: A number as it is printed: groups of three with one kind of mark, then perhaps decimals. No thousands begin with a
+#: zero: 0,125 is an eighth.
 PRINTED = re.compile(
-    r"(?P<whole>\d{1,3}(?P<mark>[.,'’])\d{3}(?:(?P=mark)\d{3})*|\d+)(?:(?P<point>[.,])(?P<decimals>\d+))?"
+    r"(?P<whole>[1-9]\d{0,2}(?P<mark>[.,'’])\d{3}(?:(?P=mark)\d{3})*|\d+)(?:(?P<point>[.,])(?P<decimals>\d+))?"
 )
 PLAIN = re.compile(r"[+-]?\d+(\.\d+)?")
 #: An amount with its surroundings: sign, currency as a sign or up to three letters, per cent.
 AMOUNT = re.compile(
     r"(?P<before>[-+(]?\s*(?:[A-Za-z]{1,3}|[A-Za-z]{0,2}[^\w\s.,'()%-])?\s*-?)\s*"
-    r"(?:(?P<grouped>\d{1,3}(?P<mark>[ .,'])\d{3}(?:(?P=mark)\d{3})*)(?:(?!(?P=mark))[.,](?P<cents>\d+))?"
+    r"(?:(?P<grouped>[1-9]\d{0,2}(?P<mark>[ .,'])\d{3}(?:(?P=mark)\d{3})*)(?:(?!(?P=mark))[.,](?P<cents>\d+))?"
     r"|(?P<whole>\d+)(?:[.,](?P<decimals>\d+))?)"
     r"(?P<after>(?:,?-)?\s*(?:[A-Za-z]{1,3}|[^\w\s.,'()-])?\s*\)?)"
 )
