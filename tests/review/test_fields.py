@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tabellion import Store
-from tabellion.review import fields, items
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.typefile import compiled
+from tabellion.review import errors, fields, items
 from tests.review.items import BILL, VALUES, put, types
 from tests.working import ask
 
@@ -69,3 +73,22 @@ def test_what_the_reading_found_stays_unless_a_rule_judges_it_anew() -> None:
 def test_a_cell_that_is_wrong_marks_its_list(sqlite_url: str) -> None:
     """lines[0].amount is a matter of lines."""
     assert told(sqlite_url, VALUES | {"lines": [{"amount": "x"}]})["lines"]["state"] == "rule_failed"
+
+
+def test_a_type_whose_file_has_a_mistake_is_no_type_without_rules() -> None:
+    """Whoever judges by it is told the file and the line; whoever looks sees what was read."""
+
+    def broken(name: str) -> DocumentType:
+        return compiled("name: bill\nversion: '1'\nnonsense: [", f"/srv/types/{name}.yaml")
+
+    def gone(name: str) -> DocumentType:
+        raise errors.Missing(name)
+
+    with pytest.raises(
+        errors.TypeBroken, match=r"the document type 'bill' has a mistake: bill\.yaml, line 4: "
+    ) as told:
+        fields.type_of(broken, "bill")
+    assert (told.value.file, told.value.line) == ("bill.yaml", 4)
+    assert fields.shown_type(broken, "bill") is fields.NO_TYPE
+    assert fields.type_of(broken, None) is fields.NO_TYPE
+    assert fields.type_of(gone, "bill") is fields.NO_TYPE

@@ -113,6 +113,27 @@ def test_from_the_queue_to_the_end(desk: Live) -> None:
     problem(anna("PATCH", f"/items/{item}/fields", {"fields": {"tax": {"action": "confirm"}}}), 409, "item_closed")
 
 
+def test_a_mistake_in_the_type_file_opens_no_gate(desk: Live, tmp_path: Path) -> None:
+    """It can be looked at; whoever judges, edits or approves is told the file and the line, until it is mended."""
+    item = waiting(desk, WRONG)
+    anna = Reviewer(desk)
+    anna.ok("POST", f"/items/{item}/claim")
+    file = tmp_path / "types" / "bill.yaml"
+    right = file.read_text()
+    file.write_text(f"{right}nonsense: [\n")
+    assert anna.ok("GET", f"/items/{item}")["issues"] == []
+    for method, path, body in (
+        ("POST", "approve", {}), ("PATCH", "fields", {"fields": {"vendor": {"action": "confirm"}}}),
+        ("POST", "check", {"fields": {"total": "1"}}),
+    ):  # fmt: skip
+        told = problem(anna(method, f"/items/{item}/{path}", body), 409, "type_broken")
+        assert told["file"] == "bill.yaml"
+        assert f"bill.yaml, line {told['line']}" in told["detail"]
+        assert str(tmp_path) not in str(told)
+    file.write_text(right)
+    problem(anna("POST", f"/items/{item}/approve", {}), 422, "review_gated")
+
+
 def test_two_versions_of_one_item(desk: Live) -> None:
     """Who saved first has saved; who comes second is told what differs and has changed nothing."""
     item = waiting(desk)

@@ -12,15 +12,18 @@ ReviewError
 ├── NotHeld       who changes an item must have claimed it
 ├── Refused       a value does not fit its field
 ├── Stale         the item was changed meanwhile
+├── TypeBroken    nobody can say what a document of this type must have
 └── Underway      the document is being read again
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tabellion.engine.errors import TabellionError
+from tabellion.reading.types.yamlnode import TypeFileError
 
 
 class ReviewError(TabellionError):
@@ -77,6 +80,18 @@ class NotAllowed(ReviewError):  # noqa: N818 - what it is
 
 class Underway(ReviewError):  # noqa: N818 - a state
     """The document is being read again: its item can be worked on when that has ended."""
+
+
+class TypeBroken(ReviewError):  # noqa: N818 - a state
+    """The file of the document's type has a mistake: until it is mended nobody knows what to ask of the fields."""
+
+    def __init__(self, name: str, error: TypeFileError) -> None:
+        self.type = name
+        self.file, first = Path(error.file).name, error.mistakes[0]
+        self.line = first.line
+        super().__init__(
+            f"the file of the document type {name!r} has a mistake: {self.file}, line {self.line}: {first.what}"
+        )
 
 
 class Stale(ReviewError):  # noqa: N818 - a state

@@ -12,6 +12,8 @@ from tabellion.engine.store import Store
 from tabellion.reading.issue import Issue
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import THRESHOLD, DocumentType, FieldSpec
+from tabellion.reading.types.yamlnode import TypeFileError
+from tabellion.review.errors import TypeBroken
 from tabellion.review.items import iso
 
 Row = dict[str, Any]
@@ -55,12 +57,25 @@ def _parsed(row: Row) -> Row:
 
 
 def type_of(types: Types, name: str | None) -> DocumentType:
-    """The type of this name; one without fields where there is none, or its file has a mistake."""
+    """The type of this name, or one without fields where there is none; raises TypeBroken.
+
+    A file that has a mistake must not open the gate: nothing is required of a type without fields.
+    """
     if name is None:
         return NO_TYPE
     try:
         return types(name)
+    except TypeFileError as error:
+        raise TypeBroken(name, error) from error
     except TabellionError:
+        return NO_TYPE
+
+
+def shown_type(types: Types, name: str | None) -> DocumentType:
+    """The type for whoever only looks: one without fields where its file has a mistake."""
+    try:
+        return type_of(types, name)
+    except TypeBroken:
         return NO_TYPE
 
 

@@ -24,7 +24,7 @@ async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, 
     item = await items.row(store, id)
     read = await fields.reading(store, item["document_id"])
     found = await fields.rows(store, item["document_id"])
-    doctype = fields.type_of(types, item["type"])
+    doctype = fields.shown_type(types, item["type"])
     absent = [name for name, row in found.items() if row["state"] == "absent"]
     judged = fields.issues(doctype, fields.values_of(found), absent, read.get("issues", []), fields.decided(found))
     return items.told(item) | {

@@ -108,6 +108,9 @@ def _problem(error: Exception) -> Exception:
         return Problem(409, "item_escalated", str(error), fix="take another one")
     if isinstance(error, errors.Underway):
         return Problem(409, "document_running", str(error), fix="wait for its end")
+    if isinstance(error, errors.TypeBroken):
+        return Problem(409, "type_broken", str(error), file=error.file, line=error.line,
+                       fix="mend the file of the type, then try again")  # fmt: skip
     if isinstance(error, errors.Stale):
         current = {"version": error.version, "fields": error.fields}
         return Problem(409, "version_conflict", str(error), current=current, headers=tag(error.version),

@@ -99,7 +99,8 @@ def number(text: str, mark: str = ".") -> tuple[Decimal, int]:
         point = -1
     else:
         after = len(digits) - last - 1
-        point = -1 if after == 3 and digits[last] != mark and last <= 3 else last
+        grouped = after == 3 and digits[last] != mark and last <= 3 and not digits.startswith("0")
+        point = -1 if grouped else last
     if point < 0:
         return Decimal(re.sub(r"[.,]", "", digits)), 0
     whole = re.sub(r"[.,]", "", digits[:point]) or "0"
