@@ -110,7 +110,7 @@ def spoil(site: Site, key: str) -> None:
     bill, note = (f"/api/review/items/{site.item(site.documents[name])['id']}" for name in ("bill", "letter"))
     post(f"{bill}/claim", {})
     version = site.api("GET", bill)["version"]
-    value = {"action": "correct", "value": f"Corrected {EVERYTHING}", "quote": IMAGE}
+    value = {"action": "correct", "value": f"Corrected {EVERYTHING}", "page": 1, "quote": IMAGE}
     post(f"{bill}/fields", {"fields": {"customer": value}}, "PATCH", **{"If-Match": f'"{version}"'})
     post(f"{bill}/draft", {"fields": {"vendor": EVERYTHING}}, "PUT")
     post(f"{note}/claim", {})

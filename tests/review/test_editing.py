@@ -43,7 +43,7 @@ async def read_again(store: Store, item: str, name: str, value: Any) -> None:
 
 
 def test_a_correction_locks_and_keeps_what_was_read(url: str) -> None:
-    """Who, when, what it was; a new place if one was drawn, else the old one."""
+    """Who, when, what it was; a new place if one was drawn, else the old one without its words."""
 
     async def go(store: Store) -> None:
         item = await held(store)
@@ -54,12 +54,12 @@ def test_a_correction_locks_and_keeps_what_was_read(url: str) -> None:
         )  # fmt: skip
         assert (total["corrected_by"], total["source"], total["confidence"]) == ("anna", "person", 1.0)
         assert total["noted"] == {"read_value": "120.00", "old_value": "120.00"}
-        assert (total["page"], total["quote"]) == (1, "as printed")
+        assert (total["page"], total["box"], total["quote"]) == (1, [0.1, 0.1, 0.2, 0.2], None)
         assert total["corrected_at"] is not None
         box = (0.0, 0.0, 0.5, 0.5)
-        assert await edited(store, item, 2, total=Change("correct", "98", 2, box, "98")) == 3
+        assert await edited(store, item, 2, total=Change("correct", "98", 1, box, "98")) == 3
         total = await field(store, item, "total")
-        assert (total["value"], total["page"], total["box"]) == ("98.00", 2, list(box))
+        assert (total["value"], total["page"], total["box"], total["quote"]) == ("98.00", 1, list(box), "98")
         assert total["noted"]["old_value"] == "120.00"
         entries = [one for one in await audit.history(store, item=item) if one["field"] == "total"]
         assert [(one["before"], one["after"], one["more"]) for one in entries] == [
@@ -96,10 +96,37 @@ def test_what_the_document_does_not_have(url: str) -> None:
         for name in ("date", "paid"):
             one = await field(store, item, name)
             assert (one["value"], one["state"], one["locked"]) == (None, "absent", True)
+            assert one["reasons"] == ["not on the document, a person says"]
         assert (await field(store, item, "date"))["noted"]["old_value"] == VALUES["date"]
         assert await edited(store, item, 2, date=Change("absent")) == 2
         assert await edited(store, item, 2, paid=Change("correct", "yes")) == 3
         assert (await field(store, item, "paid"))["value"] is True
+
+    ask(url, go)
+
+
+def test_a_typo_taken_back_is_no_correction(url: str) -> None:
+    """Who types what was read has confirmed it, whatever stood there meanwhile; who draws a place says more."""
+
+    async def go(store: Store) -> None:
+        item = await held(store)
+        await edited(store, item, 1, vendor=Change("correct", "ACMEE"), date=Change("absent"))
+        await edited(store, item, 2, vendor=Change("correct", "ACME"), date=Change("correct", VALUES["date"]))
+        for name in ("vendor", "date"):
+            one = await field(store, item, name)
+            assert (one["value"], one["state"], one["locked"]) == (VALUES[name], "confirmed", False)
+            assert (one["manually_corrected"], one["corrected_by"], one["source"]) == (False, None, "text")
+            assert (one["confidence"], one["quote"]) == (0.9, "as printed")
+        entries = [one for one in await audit.history(store, item=item) if one["field"] == "vendor"]
+        assert [(one["action"], one["before"], one["after"]) for one in entries] == [
+            ("corrected", "ACME", "ACMEE"), ("confirmed", "ACMEE", "ACME"),
+        ]  # fmt: skip
+        await edited(store, item, 3, vendor=Change("correct", "B"))
+        await read_again(store, item, "vendor", "C")
+        await edited(store, item, 4, vendor=Change("correct", "ACME"))
+        assert (await field(store, item, "vendor"))["state"] == "corrected"
+        await edited(store, item, 5, vendor=Change("correct", "C", 1, (0, 0, 1, 1)))
+        assert (await field(store, item, "vendor"))["locked"]
 
     ask(url, go)
 
@@ -161,8 +188,18 @@ def test_one_bad_value_stops_all(url: str) -> None:
             await edited(
                 store, item, 1, vendor=Change("correct", "New"), total=Change("correct", "x"), nope=Change("confirm"),
                 paid=Change("confirm"), date=Change("correct", None), kind=Change("unlock"),
+                currency=Change("correct", "USD", 2), vendorr=Change("absent"),
             )  # fmt: skip
-        assert set(refused.value.problems) == {"total", "nope", "paid", "date", "kind"}
+        told = refused.value.problems
+        assert set(told) == {"total", "nope", "paid", "date", "kind", "currency", "vendorr"}
+        assert told["currency"] == "currency: there is no page 2, the document has 1"
+        assert told["vendorr"].startswith("there is no field 'vendorr' (did you mean vendor?); there are vendor, date")
+        assert (refused.value.fix, told["nope"][:27]) == ("correct the value", "there is no field 'nope'; t")
+        with pytest.raises(errors.Refused, match="no field 'nope'") as strange:
+            await edited(store, item, 1, nope=Change("confirm"), total=Change("correct", "x"))
+        assert strange.value.fix == "name a field that there is"
+        with pytest.raises(errors.Refused, match="the item never was of version 7: it is of version 1"):
+            await edited(store, item, 7, vendor=Change("confirm"))
         assert (await field(store, item, "vendor"))["value"] == "ACME"
         assert (await items.row(store, item))["version"] == 1
         assert await trail(store, item) == [("claimed", "anna")]

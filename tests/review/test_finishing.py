@@ -156,7 +156,7 @@ def test_approval_is_of_the_version_that_was_seen(url: str, monkeypatch: pytest.
     async def go(store: Store) -> None:
         item = await held(store)
         with pytest.raises(errors.Stale):
-            await finishing.approve(store, types, item, ANNA, 7)
+            await finishing.approve(store, types, item, ANNA, 0)
         asked = fields.rows
 
         async def meanwhile(*args: Any) -> Any:
@@ -229,3 +229,12 @@ def test_a_document_that_is_busy_is_not_marked(url: str) -> None:
         return await store.database.fetch("SELECT chore, version FROM documents")
 
     assert ask(url, go) == [{"chore": "telling", "version": 1}]
+
+
+def test_what_is_missing_in_a_row_is_filled_in() -> None:
+    """A field can be marked as absent, a cell cannot: the sentence says what helps."""
+    said = str(errors.Gated(["vendor", "lines[0].amount"], []))
+    assert said == (
+        "vendor must be there, or be marked as absent; "
+        "lines[0].amount must be there: fill it in, or take the row out"
+    )  # fmt: skip

@@ -238,6 +238,54 @@ def test_values_that_do_not_fit(desk: Live) -> None:
     assert (field(whole, "vendor")["value"], whole["version"]) == ("ACME", 1)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"action": "correct", "value": "x", "page": 99},
+        {"action": "correct", "value": "x", "page": 1, "box": [0.9, 0.9, 0.1, 0.1]},
+        {"action": "correct", "value": "x", "box": [0.1, 0.1, 0.2, 0.2]},
+        {"action": "correct", "value": "x", "quote": "x"},
+        {"action": "confirm", "value": "x"},
+        {"action": "absent", "value": "x"},
+        {"action": "unlock", "page": 1},
+        {"action": "correct", "value": True},
+    ],
+)
+def test_nothing_is_left_out_without_a_word(desk: Live, change: Any) -> None:
+    """What cannot be, or would be dropped, is refused with its place."""
+    item = waiting(desk)
+    anna = Reviewer(desk)
+    anna.ok("POST", f"/items/{item}/claim")
+    told = problem(anna("PATCH", f"/items/{item}/fields", {"fields": {"vendor": change}}), 422, "value_invalid")
+    assert told["field"] == "/fields/vendor"
+    assert anna.ok("GET", f"/items/{item}")["version"] == 1
+
+
+def test_what_is_said_helps(desk: Live) -> None:
+    """Blanks are no reason, names are those there are, a version that never was is no conflict, helpers are told."""
+    item = waiting(desk, VALUES | {"lines": [{"description": "bolt", "amount": None}]})
+    desk.store("prod", lambda store: put_user(store, "zoe"))
+    anna, boss = Reviewer(desk), Reviewer(desk, "operator")
+    anna.ok("POST", f"/items/{item}/claim")
+    problem(anna("POST", f"/items/{item}/escalate", {"reason": "   "}), 422, "value_invalid")
+    body = {"fields": {"vendor_name": {"action": "confirm"}}}
+    told = problem(anna("PATCH", f"/items/{item}/fields", body), 422, "value_invalid")
+    assert "there are vendor, date" in told["detail"]
+    assert told["fix"] == "name a field that there is"
+    never = problem(anna("PATCH", f"/items/{item}/fields", body, tag='"999"'), 422, "value_invalid")
+    assert never["field"] == "/If-Match"
+    unknown = problem(anna("POST", f"/items/{item}/postpone", {"seconds": 5, "until": 3}), 422, "value_unknown")
+    assert unknown["fix"] == "take it out; there are seconds, reason"
+    held = problem(boss("POST", f"/items/{item}/claim", {}), 409, "item_held")
+    assert "takeover" in held["fix"]
+    anna.ok("POST", f"/items/{item}/release", status=204)
+    boss.ok("POST", f"/items/{item}/assign", {"to": "zoe"}, 204)
+    assert problem(boss("POST", f"/items/{item}/claim", {}), 409, "item_assigned")["fix"] == (
+        'claim it with {"takeover": true}'
+    )
+    assert problem(anna("POST", f"/items/{item}/claim", {}), 409, "item_assigned")["fix"] == "take another one"
+
+
 def test_a_draft_is_its_writers(desk: Live) -> None:
     """It comes back to whoever typed it, to nobody else, and is gone with the end."""
     item = waiting(desk)

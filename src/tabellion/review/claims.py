@@ -93,14 +93,14 @@ def _refused(item: Mapping[str, Any], person: Person, *, takeover: bool) -> Exce
     if item["status"] not in OPEN:
         return Closed(item["status"], item["reviewer"])
     if item["holder"] is not None:
-        return Held(item["holder"], item["lease_until"])
+        return Held(item["holder"], item["lease_until"], takeover=person.operates)
     if item["escalated_at"] is not None and not person.operates:
         return Escalated()
     if item["document_status"] != "completed":
         return Underway()
     theirs = item["assigned_to"] not in (None, person.name) and not takeover
     if theirs and item["due_at"] >= item["now"] and (item["assigned_at"] or 0) >= item["now"] - KEPT_FOR:
-        return Assigned(item["assigned_to"])
+        return Assigned(item["assigned_to"], takeover=person.operates)
     return None
 
 

@@ -57,7 +57,7 @@ async def edit(
         raise await stale(store, item, version)
     doctype = fields.type_of(types, item["type"])
     found = await fields.rows(store, item["document_id"])
-    looks = any(change.action == "unlock" or name not in found for name, change in changes.items())
+    looks = any(name not in found or found[name]["locked"] for name in changes)
     told = await fields.reading(store, item["document_id"]) if looks else {}
     read = told.get("fields", {}) | told.get("read_fields", {})
     made, problems = {}, {}
@@ -65,7 +65,10 @@ async def edit(
         row = found.get(name)
         spec = fields.spec_of(doctype, name, row)
         if spec is None:
-            problems[name] = f"there is no field {name!r}"[:200] + f" in a document of type {doctype.name}"
+            problems[name] = fields.unknown(doctype, name, found)
+            continue
+        if change.page is not None and item["pages"] is not None and change.page > item["pages"]:
+            problems[name] = f"{name}: there is no page {change.page}, the document has {item['pages']}"
             continue
         known = fields.known(row, told.get("candidates", {}).get(name))
         outcome = _applied(doctype, name, row, change, person, read, known)
@@ -74,7 +77,8 @@ async def edit(
         elif outcome is not None:
             made[name] = outcome
     if problems:
-        raise Refused(problems)
+        strange = fields.spec_of(doctype, first := next(iter(problems)), found.get(first)) is None
+        raise Refused(problems, fix="name a field that there is" if strange else "correct the value")
     statements = [_guard(store, item, version)]
     places = {one.name: place for place, one in enumerate(doctype.fields)}
     for name, (_, columns) in made.items():
@@ -105,7 +109,7 @@ def _applied(
 ) -> Outcome | str | None:  # fmt: skip
     """What a change makes of a field; a sentence where it cannot be; None where it is so already."""
     if change.action == "correct":
-        return _corrected(doctype, name, row, change, person, known)
+        return _corrected(doctype, name, row, change, person, known, read)
     if change.action == "absent":
         if row is not None and row["state"] == "absent":
             return None
@@ -118,8 +122,9 @@ def _applied(
 
 
 def _corrected(
-    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, known: Sequence[Any]
-) -> Outcome | str | None:
+    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, known: Sequence[Any],
+    read: Mapping[str, Any],
+) -> Outcome | str | None:  # fmt: skip
     spec = fields.spec_of(doctype, name, row)
     assert spec is not None  # noqa: S101 - asked before
     value, problem = taken(doctype, spec, change.value, known)
@@ -130,6 +135,11 @@ def _corrected(
     placed = change.page is not None
     if row is not None and row["value"] == value and not placed:
         return _kept(row)
+    if row is not None and row["locked"] and value == _read(row) and not placed:
+        # What was changed is as the machine has read it after all: nobody has corrected anything.
+        given_back = _unlocked(row, read)
+        assert given_back is not None  # noqa: S101 - it is locked
+        return "confirmed", given_back[1] | {"state": "confirmed"}
     where = (change.page, list(change.box) if change.box else None, change.quote) if placed else None
     return _by_person(row, person, "corrected", value, where)
 
@@ -138,9 +148,10 @@ def _by_person(row: Row | None, person: Person, state: str, value: Any, where: P
     """A field that somebody has the last word on; what the reading said until now is kept beside it."""
     page, box, quote = where if where is not None else _place(row)
     read = None if row is None else _read(row)
+    why = fields.ABSENT if state == "absent" else fields.CORRECTED
     return state, {
         "value": _json(value), "confidence": 1.0, "page": page, "box": _json(box) if box else None, "quote": quote,
-        "source": PERSON, "reasons": _json(["corrected by a person"]), "locked": True, "state": state,
+        "source": PERSON, "reasons": _json(why), "locked": True, "state": state,
         "manually_corrected": True, "corrected_by": person.name, "read_value": _json(read), "old_value": _json(read),
     }  # fmt: skip
 
@@ -177,7 +188,8 @@ def _read(row: Row) -> Any:
 
 
 def _place(row: Row | None) -> Place:
-    return (None, None, None) if row is None else (row["page"], row["box"], row["quote"])
+    """Where the value stands that is replaced: the new one does too, but those are not its words."""
+    return (None, None, None) if row is None else (row["page"], row["box"], None)
 
 
 def _as_is(row: Row) -> dict[str, Any]:
@@ -231,8 +243,11 @@ async def draft(store: Store, id: str, person: Person, body: Mapping[str, Any]) 
         raise await not_held(store, id) from None
 
 
-async def stale(store: Store, item: Mapping[str, Any], version: int) -> Stale:
+async def stale(store: Store, item: Mapping[str, Any], version: int) -> Stale | Refused:
     """What has changed since a version: the fields that people changed, or all where the document was read again."""
+    if version > item["version"]:
+        never = f"the item never was of version {version}: it is of version {item['version']}"
+        return Refused({"If-Match": never}, beside=True, fix="send the ETag of the item as it came")
     entries = await audit.history(store, item=item["id"])
     since = [one for one in entries if one["more"].get("version", 0) > version]
     names = {one["field"]: one for one in since if one["field"] is not None}
@@ -263,7 +278,7 @@ def check(
     for name, value in given.items():
         spec = fields.spec_of(doctype, name, found.get(name))
         if spec is None:
-            answers[name] = {"value": value, "error": f"there is no field {name!r}"[:200]}
+            answers[name] = {"value": value, "error": fields.unknown(doctype, name, found)}
             continue
         offered = read.get("candidates", {}).get(name)
         merged[name], problem = taken(doctype, spec, value, fields.known(found.get(name), offered))

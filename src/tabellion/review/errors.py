@@ -37,8 +37,9 @@ class Missing(ReviewError):  # noqa: N818 - what it is
 class Held(ReviewError):  # noqa: N818 - a state
     """Somebody else has claimed the item."""
 
-    def __init__(self, holder: str, until: float | None) -> None:
+    def __init__(self, holder: str, until: float | None, *, takeover: bool = False) -> None:
         self.holder, self.until = holder, until  #: until when, in seconds since 1970, unless they go on
+        self.takeover = takeover  #: whether who asked may take it from them
         super().__init__(f"{holder} has claimed this item")
 
 
@@ -65,8 +66,9 @@ class Open(ReviewError):  # noqa: N818 - a state
 class Assigned(ReviewError):  # noqa: N818 - a state
     """The item is assigned to somebody else."""
 
-    def __init__(self, to: str) -> None:
+    def __init__(self, to: str, *, takeover: bool = False) -> None:
         self.to = to
+        self.takeover = takeover  #: whether who asked may have it all the same, if they say so
         super().__init__(f"the item is assigned to {to}")
 
 
@@ -108,14 +110,19 @@ class Gated(ReviewError):  # noqa: N818 - a state
 
     def __init__(self, missing: Sequence[str], failing: Sequence[Mapping[str, Any]]) -> None:
         self.missing, self.failing = list(missing), list(failing)
-        parts = [f"{', '.join(missing)} must be there, or be marked as absent"] if missing else []
+        whole = [name for name in missing if "[" not in name]
+        cells = [name for name in missing if "[" in name]
+        parts = [f"{', '.join(whole)} must be there, or be marked as absent"] if whole else []
+        # A cell cannot be marked: its row is there, and must be whole.
+        parts += [f"{', '.join(cells)} must be there: fill it in, or take the row out"] if cells else []
         super().__init__("; ".join([*parts, *(str(issue["message"]) for issue in failing)]))
 
 
 class Refused(ReviewError):  # noqa: N818 - what happened
     """Values that do not fit their fields; nothing was changed."""
 
-    def __init__(self, problems: Mapping[str, str], *, beside: bool = False) -> None:
+    def __init__(self, problems: Mapping[str, str], *, beside: bool = False, fix: str = "correct the value") -> None:
         self.problems = dict(problems)  #: a sentence for each field
         self.beside = beside  #: they are no fields of the document, but stand beside them
+        self.fix = fix  #: what to do about the first of them
         super().__init__("; ".join(problems.values()))

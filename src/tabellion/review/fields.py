@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -24,8 +25,11 @@ PERSON = "person"  #: the source of a field that somebody has corrected
 DECIDED = ("confirmed", "corrected", "absent")  #: states that are a person's word
 #: What may be wrong with a document itself: it stands when people say of every field of it that the document has it so.
 PRINTED = ("rule", "range", "pattern")
+#: Why a person's word is so sure.
+CORRECTED, ABSENT = ("corrected by a person",), ("not on the document, a person says",)
 STATES = ("auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent")
 
+LONGEST = 1000  #: characters of a sentence that lists fields
 _COLUMNS = (
     "name", "place", "value", "confidence", "page", "box", "quote", "source", "reasons", "locked", "corrected_by",
     "state", "manually_corrected", "read_value", "old_value", "candidates",
@@ -201,6 +205,14 @@ def spec_of(doctype: DocumentType, name: str, row: Row | None) -> FieldSpec | No
     if name in doctype:
         return doctype.field(name)
     return FieldSpec(name, _guessed(row["value"]), name, threshold=THRESHOLD) if row is not None else None
+
+
+def unknown(doctype: DocumentType, name: str, found: Iterable[str]) -> str:
+    """A sentence on a field that there is not: what it may be meant for, and those there are."""
+    there = [*(one.name for one in doctype.fields), *(one for one in found if one not in doctype)]
+    near = difflib.get_close_matches(name, there, 1)
+    meant = f" (did you mean {near[0]}?)" if near else ""
+    return f"there is no field {name[:100]!r}{meant}; there are {', '.join(there) or 'none'}"[:LONGEST]
 
 
 def _guessed(value: Any) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from tabellion.web.validation import Strict
 
-Words = Annotated[str, Field(min_length=1, max_length=2000)]
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Side = Annotated[float, Field(ge=0, le=1)]
 LONGEST = 30 * 86_400  #: seconds that an item can be put off
@@ -57,6 +57,17 @@ class FieldChange(Strict):
     page: int | None = Field(default=None, ge=1, le=100_000)
     box: Annotated[list[Side], Field(min_length=4, max_length=4)] | None = None
     quote: Annotated[str, Field(max_length=2000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_meaning(self) -> FieldChange:
+        """What would be left out without a word is refused: somebody meant it."""
+        if self.action != "correct" and any(one is not None for one in (self.value, self.page, self.box, self.quote)):
+            raise ValueError("only a field that is corrected has a value and a place")
+        if self.page is None and (self.box is not None or self.quote is not None):
+            raise ValueError("a box or a quote stands on a page: say on which")
+        if self.box is not None and (self.box[0] > self.box[2] or self.box[1] > self.box[3]):
+            raise ValueError("a box is [left, top, right, bottom]: left before right, top before bottom")
+        return self
 
 
 class Edits(Strict):

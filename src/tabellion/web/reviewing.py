@@ -94,7 +94,8 @@ def _problem(error: Exception) -> Exception:
     if isinstance(error, errors.Held | errors.NotHeld):
         facts = {"holder": error.holder, "until": iso(error.until)}
     if isinstance(error, errors.Held):
-        return Problem(409, "item_held", str(error), fix="wait, or ask them to release it", **facts)
+        helps = ', or take it over with {"takeover": true}' if error.takeover else ""
+        return Problem(409, "item_held", str(error), fix=f"wait, or ask them to release it{helps}", **facts)
     if isinstance(error, errors.NotHeld):
         return Problem(409, "not_held", str(error), fix="claim the item", **facts)
     if isinstance(error, errors.Closed):
@@ -103,7 +104,8 @@ def _problem(error: Exception) -> Exception:
     if isinstance(error, errors.Open):
         return Problem(409, "item_open", str(error), fix="claim it")
     if isinstance(error, errors.Assigned):
-        return Problem(409, "item_assigned", str(error), assigned_to=error.to, fix="take another one")
+        return Problem(409, "item_assigned", str(error), assigned_to=error.to,
+                       fix='claim it with {"takeover": true}' if error.takeover else "take another one")  # fmt: skip
     if isinstance(error, errors.Escalated):
         return Problem(409, "item_escalated", str(error), fix="take another one")
     if isinstance(error, errors.Underway):
@@ -122,15 +124,15 @@ def _problem(error: Exception) -> Exception:
         return Problem(403, "role_required", f"role_required: {Role.OPERATOR.word}; {error}", role=Role.OPERATOR.word,
                        fix="ask an operator")  # fmt: skip
     if isinstance(error, errors.Refused):
-        return refused(error.problems, beside=error.beside)
+        return refused(error.problems, beside=error.beside, fix=error.fix)
     return error
 
 
-def refused(problems: dict[str, str], *, beside: bool = False) -> Problem:
+def refused(problems: dict[str, str], *, beside: bool = False, fix: str = "correct the value") -> Problem:
     """The problem of values that do not fit their fields: the first at the top, all of them in a list."""
     within = () if beside else ("fields",)
     told = [{"field": pointer(*within, name), "detail": text} for name, text in problems.items()]
     return Problem(
-        422, "value_invalid", told[0]["detail"], field=told[0]["field"], fix="correct the value",
+        422, "value_invalid", told[0]["detail"], field=told[0]["field"], fix=fix,
         errors=told if len(told) > 1 else None,
     )  # fmt: skip

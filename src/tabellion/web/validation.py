@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Request
@@ -34,16 +34,23 @@ def _whole(text: Any) -> Any:
 Whole = Annotated[int, BeforeValidator(_whole)]
 
 
-def refused(errors: Sequence[Any]) -> Problem:
-    """The problem of values that did not fit: the first one is told at the top, all of them in a list."""
+def refused(errors: Sequence[Any], known: Iterable[str] = ()) -> Problem:
+    """The problem of values that did not fit: the first one is told at the top, all of them in a list.
+
+    `known` are the fields that a body may have.
+    """
     told = [_told(error) for error in errors[:MOST]]
     first = told[0]
     code, status = first.pop("code"), 422
     more: dict[str, Any] = {"errors": [{**one} for one in told]} if len(told) > 1 else {}
     for one in more.get("errors", []):
         one.pop("code", None)
+    fix = f"expected: {first['expected']}"
+    if code == "value_unknown":
+        there = ", ".join(known) if first["field"].count("/") == 1 else ""
+        fix = f"take it out; there are {there}" if there else "take it out"
     return Problem(
-        status, code, first["detail"], field=first["field"], fix=f"expected: {first['expected']}",
+        status, code, first["detail"], field=first["field"], fix=fix,
         expected=first["expected"], got=first.get("got"), **more,
     )  # fmt: skip
 
@@ -88,4 +95,4 @@ async def parsed(request: Request, model: type[Model], limits: bounds.Limits, *,
     try:
         return model.model_validate(strict_json.loads(body))
     except ValidationError as error:
-        raise refused(error.errors(include_url=False, include_context=False)) from None
+        raise refused(error.errors(include_url=False, include_context=False), model.model_fields) from None

@@ -10,10 +10,9 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.desk import Desk
 from tabellion.reading.field import Field
+from tabellion.review.fields import ABSENT, CORRECTED
 
 PERSON = "person"  #: the source of a field that somebody has corrected
-CORRECTED = ("corrected by a person",)
-ABSENT = ("not on the document, a person says",)
 OPEN = ("pending", "in_review")  #: states of a review item that somebody has yet to finish
 WAITING = "pending"  #: what outputs say of a review that somebody has yet to finish
 REVIEWED = ("approved", "corrected")  #: states of one that says that the document is right
