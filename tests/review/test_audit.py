@@ -9,17 +9,27 @@ from typing import Any
 import pytest
 
 from tabellion import Store
+from tabellion.engine.errors import StoreError
 from tabellion.pipelines.documents import tables
 from tabellion.review import audit
 from tabellion.review.audit import Entry
 from tabellion.review.tables import GENESIS
+from tabellion.testing import Clock
 from tests.owner import owning
 from tests.working import ask
 
 OFF = {
-    "sqlite": ["DROP TRIGGER audit_log_unchanged", "DROP TRIGGER audit_log_undeleted"],
-    "postgresql": ["DROP TRIGGER audit_log_kept ON audit_log"],
-}
+    "sqlite": [
+        f"DROP TRIGGER audit_{one}"
+        for one in ("log_unchanged", "log_undeleted", "log_headed", "head_unchanged", "head_undeleted")
+    ],
+    "postgresql": [
+        "DROP TRIGGER audit_log_kept ON audit_log", "DROP TRIGGER audit_head_kept ON audit_head",
+        "ALTER TABLE audit_log DROP CONSTRAINT audit_log_counted",
+    ],
+}  # fmt: skip
+FORGED = """INSERT INTO audit_log (n, at, document_id, actor, action, body, previous, hash)
+VALUES ({n}, '2020', 'd1', 'anna', 'approved', '{{"reason": "forged"}}', 'x', 'y')"""
 
 
 async def appended(store: Store, *entries: Entry) -> None:
@@ -114,6 +124,11 @@ def test_what_only_the_database_knows_is_in_the_body(url: str) -> None:
         ("DELETE FROM audit_head", 10),
         ("UPDATE audit_head SET n = 8", 8),
         ("UPDATE audit_head SET hash = previous", 9),
+        (FORGED.format(n=-1), -1),
+        (FORGED.format(n=0), 0),
+        (FORGED.format(n=-(2**63)), -(2**63)),
+        (FORGED.format(n=10), 10),
+        (FORGED.format(n=11), 10),
     ],
 )
 def test_whatever_is_done_to_it_shows(url: str, change: str, broken: int) -> None:
@@ -150,6 +165,40 @@ def test_a_chain_made_anew_is_missed(url: str) -> None:
     assert ask(url, audit.verify).whole
     verdict = ask(url, lambda store: audit.verify(store, known=noted))
     assert (verdict.whole, verdict.broken) == (False, 1)
+
+
+@pytest.mark.parametrize("n", [-1, 0])
+def test_an_entry_before_the_first_is_refused(url: str, n: int) -> None:
+    """Nobody can write what no chain leads to; and where somebody could once, no timeline shows it."""
+    ask(url, lambda store: appended(store, *some(2)))
+    with pytest.raises(StoreError):
+        ask(url, lambda store: store.database.fetch(FORGED.format(n=n)))
+    with owning(url, create=False) as owner:
+        for step in (*OFF[owner.dialect], FORGED.format(n=n)):
+            owner(step)
+    assert [one["n"] for one in ask(url, lambda store: audit.history(store, document="d1"))] == [2]
+
+
+def test_time_does_not_run_backwards(url: str) -> None:
+    """Who waited for the end of the chain read the clock before: no entry is earlier than the one before it."""
+
+    async def go() -> Any:
+        clock = Clock()
+        store = Store(url, clock=clock, durable=False)
+        try:
+            await appended(store, *some(1))
+            clock.advance(-60)
+            await appended(store, *some(1))
+            clock.advance(120)
+            await appended(store, *some(1))
+            return await audit.history(store, document="d0"), await audit.verify(store)
+        finally:
+            await store.close()
+
+    entries, verdict = asyncio.run(go())
+    first, second, third = (one["at"] for one in entries)
+    assert first == second < third
+    assert verdict.whole
 
 
 def test_an_action_that_is_none_is_refused() -> None:

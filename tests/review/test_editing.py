@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tabellion import Store
-from tabellion.review import audit, claims, editing, errors, fields, items
+from tabellion.review import audit, claims, editing, errors, fields, finishing, items, whole
 from tabellion.review.editing import Change
+from tabellion.review.people import Person
 from tests.review.items import ANNA, BEN, CLEO, VALUES, put, trail, types
 from tests.working import ask
 
@@ -282,6 +283,34 @@ def test_of_two_edits_of_one_version_one_counts(url: str) -> None:
                 await store.close()
 
     asyncio.run(go())
+
+
+def test_everybody_has_a_draft_of_their_own(url: str) -> None:
+    """Nobody sees or erases another's; all of them go when the item is finished, and with its document."""
+
+    async def go(store: Store) -> None:
+        async def draft(person: Person) -> Any:
+            told = (await whole.get(store, types, item, person))["draft"]
+            return told and told["fields"]
+
+        item = await held(store)
+        await editing.draft(store, item, ANNA, {"fields": {"total": "1"}})
+        await editing.draft(store, item, ANNA, {"fields": {"total": "12"}})
+        await claims.claim(store, item, CLEO, takeover=True)
+        assert (await draft(ANNA), await draft(CLEO)) == ({"total": "12"}, None)
+        await editing.draft(store, item, CLEO, {"fields": {"total": "99"}})
+        await claims.release(store, item, CLEO)
+        await claims.claim(store, item, ANNA)
+        assert (await draft(ANNA), await draft(CLEO), await draft(BEN)) == ({"total": "12"}, {"total": "99"}, None)
+        assert (await whole.get(store, types, item, ANNA))["draft"]["saved_at"]
+        await finishing.approve(store, types, item, ANNA, 1)
+        assert (await draft(ANNA), await draft(CLEO)) == (None, None)
+        item = await held(store)
+        await editing.draft(store, item, ANNA, {"fields": {"total": "1"}})
+        await store.database.fetch("DELETE FROM review_items WHERE id = $1", item)
+        assert await store.database.fetch("SELECT * FROM review_drafts") == []
+
+    ask(url, go)
 
 
 def test_a_field_that_no_type_declares_can_be_corrected(url: str) -> None:

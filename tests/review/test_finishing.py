@@ -36,7 +36,8 @@ def test_approved_or_corrected(url: str) -> None:
             ) == ending  # fmt: skip
             row = await items.row(store, item)
             assert (row["status"], row["reviewer"], row["holder"]) == (ending, "anna", None)
-            assert (row["seconds"], row["keystrokes"], row["draft"]) == (12.5, 3, None)
+            assert (row["seconds"], row["keystrokes"]) == (12.5, 3)
+            assert await store.database.fetch("SELECT * FROM review_drafts") == []
             assert row["version"] == version + 1
             assert row["finished_at"] is not None
             last = (await audit.history(store, item=item))[-1]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tabellion import Store
 from tabellion.engine.errors import StoreError
 from tabellion.pipelines.documents import tables
 from tabellion.review import audit
+from tabellion.review.tables import GENESIS
 from tests.owner import owning
 from tests.working import ask
 
@@ -46,11 +49,47 @@ def test_version_1_is_brought_up_to_date(url: str) -> None:
     ]
 
 
+def test_version_3_is_brought_up_to_date(url: str) -> None:
+    """A draft stays its writer's, the chain goes on from where it is, and no entry is earlier than its last."""
+    dialect = Store(url).dialect
+    now = "now()" if dialect == "postgresql" else "0"
+    whole = tables.statements(dialect, 0)
+    cut = next(place for place, step in enumerate(whole) if "VALUES (3," in step and "documents_schema" in step) + 1
+    body = audit.canonical(audit.Entry("claimed", "anna", "d1", "i1").body())
+    at = "2999-01-01T00:00:00.000000Z" if dialect == "postgresql" else "2999-01-01T00:00:00.000Z"
+    mark = audit.digest(GENESIS, 1, at, body)
+    with owning(url, create=False) as owner:
+        for step in [*whole[:cut], ITEM.format(now=now)]:
+            owner(step)
+        owner(f"UPDATE review_items SET draft = '{{}}', draft_by = 'anna', draft_at = {now}")
+        owner(
+            """INSERT INTO audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
+VALUES (1, $1, 'd1', 'i1', 'anna', 'claimed', $2, $3, $4)""",
+            at, body, GENESIS, mark,
+        )  # fmt: skip
+        if dialect == "postgresql":
+            owner("UPDATE audit_head SET n = 1, hash = $1", mark)
+
+    async def go(store: Store) -> Any:
+        await tables.prepare(store)
+        drafts = await store.database.fetch("SELECT item_id, person, body FROM review_drafts")
+        await store.database.transact([audit.bound(store.dialect, audit.Entry("released", "anna", "d1", "i1"))])
+        return drafts, await audit.verify(store), [one["at"] for one in await audit.history(store, item="i1")]
+
+    drafts, verdict, times = ask(url, go)
+    assert drafts == [{"item_id": "i1", "person": "anna", "body": "{}"}]
+    assert (verdict.whole, verdict.n) == (True, 2)
+    assert times == [at, at]
+
+
 @pytest.mark.parametrize(
     "statement",
     ["UPDATE audit_log SET actor = 'nobody'", "DELETE FROM audit_log", "DELETE FROM audit_log WHERE n = 1",
      "INSERT OR REPLACE INTO audit_log (n, at, actor, action, body, previous, hash) VALUES (1, '', '', '', '', '', '')",
-     "TRUNCATE audit_log"],
+     "TRUNCATE audit_log", "UPDATE audit_head SET n = 0", "UPDATE audit_head SET n = n + 1",
+     "UPDATE audit_head SET n = n - 1, hash = previous", "DELETE FROM audit_head", "TRUNCATE audit_head",
+     "UPDATE audit_head SET at = NULL",
+     "INSERT OR REPLACE INTO audit_head (id, n, previous, hash) VALUES (1, 0, '', '')"],
 )  # fmt: skip
 def test_the_trail_refuses_to_be_changed(url: str, statement: str) -> None:
     """On both databases, whoever asks."""

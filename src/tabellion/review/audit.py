@@ -124,19 +124,21 @@ def bound(dialect: Dialect, entry: Entry) -> tuple[str, list[Any]]:
 
 
 # The end of the chain is a row that each append changes: whoever comes second waits for it and goes on from there,
-# which a lock taken inside the same statement could not do, for its snapshot would be older than the lock.
+# which a lock taken inside the same statement could not do, for its snapshot would be older than the lock. Whoever
+# waited read the clock before: no entry is earlier than the one before it.
 _POSTGRES = """WITH tabellion_head AS (
-  UPDATE audit_head AS h SET n = h.n + 1, previous = h.hash, hash = encode(sha256(convert_to(
-    h.hash || chr(10) || (h.n + 1)::text || chr(10) || b.at || chr(10) || b.body, 'UTF8')), 'hex')
+  UPDATE audit_head AS h SET n = h.n + 1, previous = h.hash, at = greatest(h.at, b.at),
+    hash = encode(sha256(convert_to(h.hash || chr(10) || (h.n + 1)::text || chr(10) || greatest(h.at, b.at)
+      || chr(10) || b.body, 'UTF8')), 'hex')
   FROM ({entries}) AS b WHERE h.id = 1
-  RETURNING h.n, b.at, b.document_id, b.item_id, b.actor, b.action, b.body, h.previous, h.hash
+  RETURNING h.n, h.at, b.document_id, b.item_id, b.actor, b.action, b.body, h.previous, h.hash
 )
 INSERT INTO audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
 SELECT n, at, document_id, item_id, actor, action, body, previous, hash FROM tabellion_head"""
 
 _SQLITE = """INSERT INTO audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
-SELECT h.n + 1, b.at, b.document_id, b.item_id, b.actor, b.action, b.body, h.hash,
-  sha256_hex(h.hash || char(10) || (h.n + 1) || char(10) || b.at || char(10) || b.body)
+SELECT h.n + 1, max(coalesce(h.at, ''), b.at), b.document_id, b.item_id, b.actor, b.action, b.body, h.hash,
+  sha256_hex(h.hash || char(10) || (h.n + 1) || char(10) || max(coalesce(h.at, ''), b.at) || char(10) || b.body)
 FROM audit_head AS h, ({entries}) AS b WHERE h.id = 1"""
 
 
@@ -182,6 +184,11 @@ async def verify(store: Store, *, known: str | None = None) -> Verdict:
     n, last, seen = 0, GENESIS, known in (None, GENESIS)
     ends = await _ends(store)
     before = ends[0] if ends else None
+    strange = await store.database.fetch(
+        "SELECT count(*) AS entries, coalesce(min(n), 0) AS n FROM audit_log WHERE n < 1 OR n IS NULL"
+    )
+    if strange[0]["entries"]:
+        return Verdict(0, GENESIS, int(strange[0]["n"]), "it stands before the beginning of the chain: nobody wrote it")
     while True:
         rows = await store.database.fetch(
             f"""SELECT n, at, document_id, item_id, actor, action, body, previous, hash FROM audit_log
@@ -204,6 +211,8 @@ WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
         return Verdict(n, last, n + 1, f"entries are missing at the end: there were {before['n']}")
     if ends[0]["n"] < n:
         return Verdict(n, last, int(ends[0]["n"]) + 1, "entries were added past the end of the chain")
+    if (entries := await _entries(store)) is not None:
+        return Verdict(n, last, n + 1, f"the chain has another number of entries than there are: {entries}")
     if not seen:
         return Verdict(n, last, 1, "the hash that was noted earlier is not in the chain: it was made anew")
     return Verdict(n, last)
@@ -211,6 +220,14 @@ WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
 
 async def _ends(store: Store) -> list[dict[str, Any]]:
     return await store.database.fetch("SELECT n, hash FROM audit_head WHERE id = 1")
+
+
+async def _entries(store: Store) -> int | None:
+    """How many entries there are, where the end of the chain says otherwise; one question, for others go on writing."""
+    [found] = await store.database.fetch(
+        "SELECT (SELECT count(*) FROM audit_log) AS entries, (SELECT n FROM audit_head WHERE id = 1) AS n"
+    )
+    return None if found["entries"] == found["n"] else int(found["entries"])
 
 
 def _fault(row: Mapping[str, Any], n: int, last: str) -> str:
@@ -234,7 +251,9 @@ def _fault(row: Mapping[str, Any], n: int, last: str) -> str:
 async def history(store: Store, *, document: str | None = None, item: str | None = None) -> list[dict[str, Any]]:
     """What happened to a document, or to an item, the oldest first."""
     column, value = ("document_id", document) if item is None else ("item_id", item)
-    rows = await store.database.fetch(f"SELECT n, at, body FROM audit_log WHERE {column} = $1 ORDER BY n", value)
+    rows = await store.database.fetch(
+        f"SELECT n, at, body FROM audit_log WHERE {column} = $1 AND n > 0 ORDER BY n", value
+    )
     return [told(row) for row in rows]
 
 

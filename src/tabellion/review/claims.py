@@ -219,10 +219,11 @@ async def _ended(
 
 
 async def mine(store: Store, id: str, person: Person, queue: Queue | None = None) -> Job:  # noqa: A002
-    """This person's live claim on an item; raises what speaks against it."""
+    """This person's live claim on an item; raises what speaks against it. Drafts go when it is finished with."""
     job = await store.held(queue or review_queue(), id)
     if job is None or job.worker != person.name:
         raise await not_held(store, id)
+    job.also("DELETE FROM review_drafts WHERE item_id = :id", id=id)
     return job
 
 

@@ -236,7 +236,8 @@ async def draft(store: Store, id: str, person: Person, body: Mapping[str, Any]) 
     if len(text) > LONGEST_DRAFT:
         raise Refused({"draft": f"a draft has at most {LONGEST_DRAFT:,} characters"}, beside=True)
     job = await mine(store, id, person)
-    statement = f"UPDATE review_items SET draft = $2, draft_by = $3, draft_at = {NOW} WHERE id = $1 RETURNING id"
+    statement = f"""INSERT INTO review_drafts (item_id, person, body, saved_at) VALUES ($1, $3, $2, {NOW})
+ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at RETURNING item_id"""
     try:
         await store.amend(job, [(statement, [id, text, person.name])])
     except LeaseLost:

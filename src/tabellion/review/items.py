@@ -23,9 +23,9 @@ _OPEN = "r.status IN ('pending', 'in_review')"
 
 _COLUMNS = (
     "id", "document_id", "status", "priority", "confidence", "proximity", "complexity", "value", "reasons", "version",
-    "assigned_to", "reviewer", "reason", "escalated_by", "escalation", "draft", "draft_by", "seconds", "keystrokes",
+    "assigned_to", "reviewer", "reason", "escalated_by", "escalation", "seconds", "keystrokes",
 )  # fmt: skip
-_TIMES = ("created_at", "due_at", "assigned_at", "escalated_at", "claimed_at", "finished_at", "draft_at")
+_TIMES = ("created_at", "due_at", "assigned_at", "escalated_at", "claimed_at", "finished_at")
 _DOCUMENT = ("name", "pages", "model", "sha256", "verdict", "cost", "type_key")
 
 

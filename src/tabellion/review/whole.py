@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.review import editing, fields, items
 from tabellion.review.claims import sweep
@@ -30,7 +31,8 @@ async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, 
     return items.told(item) | {
         "document": _document(item, read), "issues": judged,
         "fields": fields.told(doctype, found, judged, read.get("candidates")),
-        "draft": _draft(item, person), "claim": _claim(item, person), "instructions": doctype.instructions or None,
+        "draft": await _draft(store, id, person), "claim": _claim(item, person),
+        "instructions": doctype.instructions or None,
         "reject_reasons": [{"code": code, "text": text} for code, text in REJECTIONS.items()],
         "position": await items.position(store, item), "today": await items.finished_today(store, person),
         "previous": await _previous(store, person, id),
@@ -58,11 +60,14 @@ def _document(item: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any
     }  # fmt: skip
 
 
-def _draft(item: Mapping[str, Any], person: Person) -> dict[str, Any] | None:
+async def _draft(store: Store, id: str, person: Person) -> dict[str, Any] | None:  # noqa: A002
     """What this person has typed and not saved; nobody sees somebody else's."""
-    if item["draft"] is None or item["draft_by"] != person.name:
-        return None
-    return dict(json.loads(item["draft"])) | {"saved_at": iso(item["draft_at"])}
+    found = await store.database.fetch(
+        f"""SELECT body, {sql.epoch("saved_at", store.dialect)} AS saved_at FROM review_drafts
+WHERE item_id = $1 AND person = $2""",
+        id, person.name,
+    )  # fmt: skip
+    return dict(json.loads(found[0]["body"])) | {"saved_at": iso(found[0]["saved_at"])} if found else None
 
 
 def _claim(item: Mapping[str, Any], person: Person) -> dict[str, Any] | None:

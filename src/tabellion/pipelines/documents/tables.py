@@ -117,6 +117,7 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
 )""",
         "CREATE INDEX superseded_outputs_waiting ON superseded_outputs (id) WHERE status = 'waiting'",
     ),
+    review_tables.later_statements,
 )
 CURRENT = len(VERSIONS)
 TABLES = (
