@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 import tabellion
-from tabellion.pipelines.documents import doubts, failure, fate, locks
+from tabellion.pipelines.documents import doubts, failure, fate
 from tabellion.pipelines.documents.settings import Types
 from tabellion.reading import errors, sniff
 from tabellion.reading.einvoice.french import MENTIONS
 from tabellion.reading.fields.vendor import TOLD
 from tabellion.reading.grounding.ground import SCORES
 from tabellion.reading.types.doctype import KINDS
+from tabellion.review import fields
 from tabellion.review.finishing import REJECTIONS
 from tabellion.web import problems
 from tabellion.web.pages import words
@@ -27,7 +28,7 @@ HOLE = re.compile(r"\{(\w+)\}")
 #: Tables of whole sentences that pages show.
 TABLES = {
     "doubts": doubts.REASONS.values(), "failures": failure.CODES.values(), "waiting": failure.WAITING.values(),
-    "kept": [fate.KEPT], "people": [*locks.CORRECTED, *locks.ABSENT], "unreadable": errors.CODES.values(),
+    "kept": [fate.KEPT], "people": [*fields.CORRECTED, *fields.ABSENT], "unreadable": errors.CODES.values(),
     "problems": problems.CODES.values(), "rejections": REJECTIONS.values(), "kinds of field": KINDS.values(),
     "vendor": TOLD.values(), "grounding": SCORES, "mentions": MENTIONS.values(),
     "files": [name for _, name in (*sniff.OTHERS, *sniff.ZIPPED, *sniff.BRANDS.items())],

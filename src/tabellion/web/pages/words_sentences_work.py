@@ -194,6 +194,15 @@ REVIEW = {
     ),
     "there is no reason {shown}; there are {text}": "il n’y a pas de raison {shown} ; il y a {text}",
     "say why: `other` alone tells nobody what to do": "dites pourquoi : « autre » ne dit à personne quoi faire",
+    "the file of the document type {shown} has a mistake: {file}, line {n}: {text}": (
+        "le fichier du type de document {shown} contient une erreur : {file}, ligne {n} : {text}"
+    ),
+    "name a field that there is": "nommez un champ qui existe",
+    "correct the value": "corrigez la valeur",
+    "send the ETag of the item as it came": "envoyez l’ETag du document tel qu’il est venu",
+    "{shown} can be read in two ways; write {one} or {other}": (
+        "{shown} peut se lire de deux façons ; écrivez {one} ou {other}"
+    ),
     "a draft has at most {n} characters": "un brouillon a au plus {n} caractères",
     "only an operator, or whoever the item is assigned to, may assign it": (
         "seul un opérateur, ou la personne à qui il est attribué, peut l’attribuer"
