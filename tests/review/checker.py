@@ -19,6 +19,7 @@ TICK = 0.002  # seconds two readings of the same clock may seem out of order by 
 SYSTEM = "tabellion"
 COMMAND = "command line"
 TAKEN = "taken over"  # the first half of a takeover
+BACK = "came back"  # the first half of an action of somebody whose lease had run out
 EDITS = ("corrected", "confirmed", "absent", "unlocked")
 LEAVING = ("released", "expired", "postponed", "escalated", "reassigned", "approved", "rejected")
 CLOSED = ("approved", "corrected", "rejected")
@@ -179,7 +180,7 @@ class _Life:
             if not expected or self.acts.setdefault(body["version"], act) != act:
                 self.report.blame("versions", f"{where}: {self.version}, then {body['version']}")
             self.version = body["version"]
-        if action in LEAVING:
+        if action in LEAVING and not (action == "reassigned" and self.holder and self.holder == body.get("after")):
             self.holder = None
             self.status = body["after"] if action in ("approved", "rejected") else "pending"
         if action == "reopened":
@@ -196,6 +197,10 @@ class _Life:
         elif action in EDITS or action in ("approved", "rejected", "postponed"):
             if self.holder != actor:
                 self.report.blame("not_holder", f"{where}, held by {self.holder}")
+        elif action in ("reassigned", "escalated"):
+            ended = None if self.holder == body.get("after") else self.holder
+            if body.get("holder") != ended:
+                self.report.blame("not_holder", f"{where}, which ended the claim of {self.holder}")
         elif action in ("released", "expired") and self.holder != body.get("before", actor):
             self.report.blame("not_holder", f"{where}, held by {self.holder}")
 
@@ -225,7 +230,7 @@ def _journal(world: World, bodies: list[dict[str, Any]], report: Report) -> None
     kept: Counter[tuple[Any, ...]] = Counter()
     done = set()
     for body in bodies:
-        if body["actor"] in (SYSTEM, COMMAND) or body.get("reason") == TAKEN:
+        if body["actor"] in (SYSTEM, COMMAND) or body.get("reason") in (TAKEN, BACK):
             continue  # nobody asked for it by itself
         action = "edit" if body["action"] in EDITS else body["action"]
         # An edit of several fields is one act.

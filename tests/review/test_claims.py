@@ -11,11 +11,12 @@ from tabellion import Store
 from tabellion.engine import controls
 from tabellion.engine.sql import NOW
 from tabellion.pipelines.documents import tables
-from tabellion.review import audit, claims, errors, items, priority
+from tabellion.review import audit, claims, editing, errors, items, priority
+from tabellion.review.editing import Change
 from tabellion.review.people import Person
 from tabellion.review.queue import review_queue
 from tabellion.testing import Clock
-from tests.review.items import ANNA, BEN, CLEO, put, put_user, trail
+from tests.review.items import ANNA, BEN, CLEO, put, put_user, trail, types
 from tests.working import ask
 
 
@@ -216,11 +217,75 @@ def test_assignment_is_explicit(url: str) -> None:
         await claims.assign(store, item, BEN, None)
         assert (await items.row(store, item))["assigned_to"] is None
         entries = [one for one in await audit.history(store, item=item) if one["action"] == "reassigned"]
-        assert [(one["actor"], one["before"], one["after"], one["reason"]) for one in entries] == [
-            ("cleo", None, "anna", "x"), ("cleo", "anna", "ben", "anna is ill"), ("ben", "ben", None, None),
+        assert [(one["actor"], one["before"], one["after"], one["reason"], one["more"]) for one in entries] == [
+            ("cleo", None, "anna", "x", {}), ("cleo", "anna", "ben", "anna is ill", {"holder": "anna"}),
+            ("ben", "ben", None, None, {"holder": "ben"}),
         ]  # fmt: skip
 
     ask(url, go)
+
+
+def test_an_assignment_is_no_takeover(url: str) -> None:
+    """Only an operator ends the claim of somebody else, whoever the item is assigned to."""
+
+    async def story(store: Store, clock: Clock) -> None:
+        await put_user_named(store, "anna", "ben")
+        item = await put(store)
+        await claims.assign(store, item, CLEO, "anna")
+        clock.advance(claims.KEPT_FOR + 1)
+        await claims.claim(store, item, BEN)
+        for to in ("anna", "ben", None):
+            if to != "ben":
+                with pytest.raises(errors.Held) as held:
+                    await claims.assign(store, item, ANNA, to)
+                assert held.value.holder == "ben"
+        await claims.renew(store, item, BEN)
+        await claims.assign(store, item, CLEO, "anna")
+        with pytest.raises(errors.NotHeld):
+            await claims.renew(store, item, BEN)
+
+    timed(url, story)
+
+
+def test_who_is_given_what_they_hold_goes_on(url: str) -> None:
+    """The assignment changes, the claim stays, and the trail tells of no end."""
+
+    async def go(store: Store) -> None:
+        await put_user_named(store, "anna", "ben")
+        item = await put(store)
+        await claims.claim(store, item, ANNA)
+        await claims.assign(store, item, CLEO, "anna", "hers")
+        row = await items.row(store, item)
+        assert (row["assigned_to"], row["holder"], row["status"]) == ("anna", "anna", "in_review")
+        await claims.assign(store, item, ANNA, "anna")
+        await claims.renew(store, item, ANNA)
+        last = (await audit.history(store, item=item))[-1]
+        assert (last["action"], last["before"], last["after"], last["more"]) == ("reassigned", "anna", "anna", {})
+
+    ask(url, go)
+
+
+def test_assignments_at_once_tell_whose_it_was(url: str) -> None:
+    """Each entry begins where the one before it ended, however many hand an item on at the same time."""
+
+    async def go() -> list[Any]:
+        names = ["anna", "ben", "dan", "eve"]
+        stores = [Store(url, durable=False) for _ in range(3)]
+        try:
+            await put_user_named(stores[0], *names)
+            item = await put(stores[0])
+            await asyncio.gather(
+                *(claims.assign(stores[place % 3], item, CLEO, name) for place, name in enumerate(names))
+            )
+            await claims.escalate(stores[0], item, CLEO, "odd")
+            return await audit.history(stores[0], item=item)
+        finally:
+            for store in stores:
+                await store.close()
+
+    entries = asyncio.run(go())
+    assert [one["action"] for one in entries] == ["reassigned"] * 4 + ["escalated"]
+    assert [one["before"] for one in entries] == [None, *(one["after"] for one in entries[:-1])]
 
 
 def test_a_takeover_is_an_operators(url: str) -> None:
@@ -238,6 +303,7 @@ def test_a_takeover_is_an_operators(url: str) -> None:
             await claims.release(store, item, ANNA)
         assert lost.value.holder == "cleo"
         assert await trail(store, item) == [("claimed", "anna"), ("released", "cleo"), ("claimed", "cleo")]
+        assert (await audit.history(store, item=item))[1]["more"] == {"holder": "anna"}
         await claims.release(store, item, CLEO)
         await put_user(store, "anna")
         await claims.assign(store, item, CLEO, "anna", "hers")
@@ -304,18 +370,87 @@ def test_a_document_deleted_under_its_holder(url: str) -> None:
 
 
 def test_a_paused_queue_gives_nothing(url: str) -> None:
-    """The engine's switch is people's too."""
+    """The engine's switch is people's too: whoever claims is told so, who holds something goes on, nobody loses it."""
 
-    async def go(store: Store) -> Any:
-        await put(store)
+    async def go(store: Store) -> None:
+        held, free = await put(store), await put(store)
+        await claims.claim(store, held, ANNA)
         await controls.pause(store, review_queue(), "audit")
-        before = await claims.claim_next(store, ANNA)
+        for verb in (
+            claims.claim_next(store, ANNA), claims.claim(store, free, BEN),
+            claims.claim(store, held, CLEO, takeover=True),
+        ):  # fmt: skip
+            with pytest.raises(errors.Paused, match="the review queue is paused: audit") as paused:
+                await verb
+            assert paused.value.reason == "audit"
+        with pytest.raises(errors.Held):
+            await claims.claim(store, held, BEN)
+        assert not await claims.claim(store, held, ANNA)
         await controls.resume(store, review_queue())
-        return before, await claims.claim_next(store, ANNA)
+        assert await claims.claim_next(store, ANNA) == free
+        assert await claims.claim_next(store, ANNA) is None
 
-    before, after = ask(url, go)
-    assert before is None
-    assert after
+    ask(url, go)
+
+
+def test_nobody_holds_everything(url: str) -> None:
+    """Who has as many as one can is told which; finishing one makes room, and others are offered the rest."""
+
+    async def go(store: Store) -> None:
+        for _ in range(claims.HELD + 2):
+            await put(store)
+        taken = [await claims.claim_next(store, CLEO) for _ in range(claims.HELD)]
+        [other, last] = [row["id"] for row in await store.database.fetch(
+            "SELECT id FROM review_items WHERE status = 'pending' ORDER BY id")]  # fmt: skip
+        await claims.claim(store, other, ANNA)
+        for verb in (
+            claims.claim_next(store, CLEO), claims.claim(store, last, CLEO),
+            claims.claim(store, other, CLEO, takeover=True),
+        ):  # fmt: skip
+            with pytest.raises(errors.TooMany) as many:
+                await verb
+            assert many.value.held == sorted(str(one) for one in taken)
+        await claims.renew(store, other, ANNA)
+        assert not await claims.claim(store, str(taken[0]), CLEO)
+        await claims.release(store, str(taken[0]), CLEO)
+        assert await claims.claim(store, last, CLEO)
+        assert await claims.claim_next(store, BEN) == taken[0]
+
+    ask(url, go)
+
+
+def test_who_comes_back_goes_on(url: str) -> None:
+    """Though their lease ran out and others have looked; not once something else has happened to the item."""
+
+    async def story(store: Store, clock: Clock) -> None:
+        item = await put(store)
+
+        async def away() -> None:
+            clock.advance(301)
+            await claims.sweep(store)
+            assert (await items.row(store, item))["holder"] is None
+
+        await claims.claim(store, item, ANNA)
+        await away()
+        with pytest.raises(errors.NotHeld):
+            await claims.renew(store, item, BEN)
+        assert await claims.renew(store, item, ANNA) == pytest.approx(clock() + 300)
+        await away()
+        assert await editing.edit(store, types, item, ANNA, 1, {"vendor": Change("confirm")}) == 2
+        assert await trail(store, item) == [
+            *[("claimed", "anna"), ("expired", "tabellion")] * 2, ("claimed", "anna"), ("confirmed", "anna"),
+        ]  # fmt: skip
+        assert (await audit.history(store, item=item))[2]["reason"] == claims.BACK
+        await claims.release(store, item, ANNA)
+        with pytest.raises(errors.NotHeld):
+            await claims.renew(store, item, ANNA)
+        await claims.claim(store, item, ANNA)
+        await away()
+        await claims.escalate(store, item, CLEO, "odd")
+        with pytest.raises(errors.NotHeld):
+            await claims.renew(store, item, ANNA)
+
+    timed(url, story)
 
 
 def test_one_item_and_many_who_want_it(url: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tabellion.review import audit
+from tabellion.review import audit, claims
 from tests.review.items import TEXT, VALUES, put, put_user
 from tests.web.live import Live, live, problem
 from tests.web.test_events import data, listening
@@ -216,6 +216,44 @@ def test_giving_back_and_handing_on(desk: Live) -> None:
     assert [one["id"] for one in boss.ok("GET", "/items?status=rejected")["items"]] == [item]
     reopened = boss.ok("POST", f"/items/{item}/reopen", {"reason": "found a better scan"})
     assert (reopened["status"], reopened["reviewer"], reopened["reason"]) == ("pending", None, None)
+
+
+def test_a_pause_and_full_hands_are_told(desk: Live) -> None:
+    """409 with the reason, or with what is held; an approval that asks for the next one is an approval all the same."""
+    item, _ = waiting(desk), [waiting(desk) for _ in range(claims.HELD)]
+    anna, boss = Reviewer(desk), Reviewer(desk, "operator")
+    desk.ask("POST", "/api/queues/review/pause", key=boss.key, json={"reason": "audit"})
+    told = problem(anna("POST", "/claim", {}), 409, "queue_paused")
+    assert (told["reason"], "audit" in told["detail"]) == ("audit", True)
+    problem(anna("POST", f"/items/{item}/claim", {}), 409, "queue_paused")
+    desk.ask("POST", "/api/queues/review/resume", key=boss.key, json={})
+    held = [anna.ok("POST", "/claim")["id"] for _ in range(claims.HELD)]
+    assert problem(anna("POST", "/claim", {}), 409, "too_many_held")["items"] == sorted(held)
+    desk.ask("POST", "/api/queues/review/pause", key=boss.key, json={})
+    ended = anna.ok("POST", f"/items/{held[-1]}/approve", {"next": True})
+    assert (ended["item"]["status"], ended["next"]) == ("approved", None)
+    assert "reason" not in problem(anna("POST", "/claim", {}), 409, "queue_paused")
+
+
+def test_a_claim_that_is_asked_again(desk: Live) -> None:
+    """Under one Idempotency-Key there is one item, however often it is asked for; another key gives another."""
+    for _ in range(3):
+        waiting(desk)
+    key = desk.key("reviewer")
+
+    def claim(word: str, body: Any = None) -> Any:
+        headers = {"Idempotency-Key": word}
+        return desk.ask("POST", "/api/review/claim", key=key, headers=headers, json=body or {})
+
+    first, again, other = claim("one"), claim("one"), claim("two")
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.json()["id"] == again.json()["id"] != other.json()["id"]
+    assert again.headers["idempotency-replayed"] == "true"
+    problem(claim("one", {"type": "bill"}), 409, "idempotency_mismatch")
+    assert claim("three").status_code == 200
+    assert claim("four").status_code == 204
+    waiting(desk)
+    assert claim("four").status_code == 200
 
 
 def test_values_that_do_not_fit(desk: Live) -> None:

@@ -3,36 +3,53 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import contextlib
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tabellion.engine.errors import LeaseLost
 from tabellion.engine.job import Job
-from tabellion.engine.moves import Terms
+from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.engine.sql import NOW, later
 from tabellion.engine.store import Store
 from tabellion.review import audit, items, priority
 from tabellion.review.audit import Entry, Statement
-from tabellion.review.errors import Assigned, Closed, Escalated, Held, NotAllowed, NotHeld, Refused, Underway
+from tabellion.review.errors import (
+    Assigned,
+    Closed,
+    Escalated,
+    Held,
+    NotAllowed,
+    NotHeld,
+    Paused,
+    Refused,
+    TooMany,
+    Underway,
+)
 from tabellion.review.people import AVAILABLE, SYSTEM, Person
 from tabellion.review.queue import NAME, OPEN, review_queue
 
 KEPT_FOR = 3600.0  #: seconds that an assignment keeps others away; then, or when it is overdue, anybody may help
 SWEPT = 100  #: expired claims that one look gives back
+HELD = 20  #: items that one person has at once: nobody reviews more, and who claims in a loop takes all
+BACK = "came back"  #: why somebody is given again what they had until they were not heard of
 RACES = 5  #: how often a claim is asked again that met a row which somebody was just touching
 
 #: Whose the item is: nobody's, theirs, that of somebody who is away, or nobody's any more.
 _MINE = f"""t.assigned_to IS NULL OR t.assigned_to = :me OR t.due_at < {NOW} OR t.assigned_at < {{kept}}
   OR NOT EXISTS (SELECT 1 FROM users AS u WHERE u.name = t.assigned_to AND {AVAILABLE})"""
+_HANDS_FREE = f"(SELECT count(*) FROM review_items AS h WHERE h.status = 'in_review' AND h.reviewer = :me) < {HELD}"
 _READ = "EXISTS (SELECT 1 FROM documents AS d WHERE d.id = t.document_id AND d.status = 'completed'{type})"
 
 
 async def claim_next(store: Store, person: Person, type: str | None = None, after: str | None = None) -> str | None:  # noqa: A002
     """Claims the most urgent item that this person may have and gives its id; None: there is none.
 
-    `after` is an item that they have just left: the line goes on behind it, and begins again where it ends.
+    Raises Paused, and TooMany where they hold as many as one can. `after` is an item that they have just left: the line
+    goes on behind it, and begins again where it ends.
     """
     await sweep(store)
     await priority.refresh(store)
@@ -48,6 +65,8 @@ async def claim_next(store: Store, person: Person, type: str | None = None, afte
         jobs = await store.claim(review_queue(), 1, person.name, terms=terms)
         if jobs:
             return str(jobs[0].key)
+    if hindrance := await _hindered(store, person):
+        raise hindrance
     return None
 
 
@@ -56,11 +75,17 @@ async def claim(store: Store, id: str, person: Person, *, takeover: bool = False
 
     `takeover`: an operator takes it from whoever has it.
     """
-    await sweep(store)
     if takeover and not person.operates:
         raise NotAllowed
-    where, values = (_READ.format(type=""), {}) if takeover else _terms(store, person, None)
-    terms = Terms(where, values, only=id, early=True, also=lambda job: [_told(store, "claimed", person, job)])
+    return await _claim(store, id, person, takeover=takeover)
+
+
+async def _claim(store: Store, id: str, person: Person, *, takeover: bool = False, reason: str | None = None) -> bool:  # noqa: A002
+    await sweep(store)
+    where, values = _terms(store, person, None)
+    if takeover:
+        where, values = f"{_HANDS_FREE} AND {_READ.format(type='')}", {"me": person.name}
+    terms = Terms(where, values, only=id, early=True, also=lambda job: [_told(store, "claimed", person, job, reason)])
     for tries_left in range(RACES, -1, -1):
         if await store.claim(review_queue(), 1, person.name, terms=terms):
             return True
@@ -68,10 +93,10 @@ async def claim(store: Store, id: str, person: Person, *, takeover: bool = False
         if item["holder"] == person.name:
             await renew(store, id, person)
             return False
-        if item["holder"] is not None and takeover:
-            await _taken(store, item, person)
-        elif refusal := _refused(item, person, takeover=takeover):
+        if refusal := _refused(item, person, takeover=takeover) or await _hindered(store, person):
             raise refusal
+        if item["holder"] is not None:
+            await _taken(store, item, person)
         elif tries_left:
             await asyncio.sleep(0.01)  # its row was locked for a moment, or it has just been given back
     raise Held(item["holder"] or "somebody", item["lease_until"])
@@ -85,14 +110,27 @@ def _terms(store: Store, person: Person, type: str | None) -> tuple[str, dict[st
     typed = ""
     if type is not None:
         values["type"], typed = type, " AND coalesce(d.found_type, d.type) = :type"
-    return f"({mine}){escalated} AND {_READ.format(type=typed)}", values
+    return f"({mine}){escalated} AND {_HANDS_FREE} AND {_READ.format(type=typed)}", values
+
+
+async def _hindered(store: Store, person: Person) -> Exception | None:
+    """Why nobody, or this person, can have any item now."""
+    paused = await store.database.fetch(
+        "SELECT reason FROM tabellion_queues WHERE queue = $1 AND paused_at IS NOT NULL", NAME
+    )
+    if paused:
+        return Paused(paused[0]["reason"])
+    held = await store.database.fetch(
+        "SELECT id FROM review_items WHERE status = 'in_review' AND reviewer = $1 ORDER BY id", person.name
+    )
+    return TooMany([row["id"] for row in held]) if len(held) >= HELD else None
 
 
 def _refused(item: Mapping[str, Any], person: Person, *, takeover: bool) -> Exception | None:
     """Why this person cannot have this item; None: nothing speaks against it."""
     if item["status"] not in OPEN:
         return Closed(item["status"], item["reviewer"])
-    if item["holder"] is not None:
+    if item["holder"] is not None and not takeover:
         return Held(item["holder"], item["lease_until"], takeover=person.operates)
     if item["escalated_at"] is not None and not person.operates:
         return Escalated()
@@ -109,7 +147,9 @@ async def _taken(store: Store, item: Mapping[str, Any], person: Person) -> None:
     job = await store.held(review_queue(), item["id"])
     if job is None:
         return
-    entry = _entry("released", person, item, before=job.worker, reason="taken over")
+    entry = _entry(
+        "released", person, item, before=job.worker, reason="taken over", more={"holder": job.worker}
+    )  # fmt: skip
     await _ended(store, job, "released", [audit.statement(store.dialect, entry)])
 
 
@@ -164,12 +204,15 @@ async def escalate(store: Store, id: str, person: Person, reason: str) -> None: 
     """Hands an item to the operators, with a word why."""
     update = f"""UPDATE review_items SET escalated_at = {NOW}, escalated_by = :by, escalation = :why,
   assigned_to = NULL, assigned_at = NULL WHERE id = :id"""
-    entry = Entry("escalated", person.name, reason=reason)
+    entry = Entry("escalated", person.name, after=None, reason=reason)
     await _hand_on(store, id, person, (update, {"id": id, "by": person.name, "why": reason}), entry)
 
 
 async def assign(store: Store, id: str, person: Person, to: str | None, reason: str | None = None) -> None:  # noqa: A002
-    """Gives an item to somebody, or to nobody in particular; from an operator, or from whoever has it."""
+    """Gives an item to somebody, or to nobody in particular; from an operator, or from whoever has it.
+
+    A claim of anybody else ends with it, which takes an operator; who is given what they hold goes on.
+    """
     item = await items.row(store, id)
     if not person.operates and person.name not in (item["assigned_to"], item["holder"]):
         raise NotAllowed("only an operator, or whoever the item is assigned to, may assign it")
@@ -179,30 +222,43 @@ async def assign(store: Store, id: str, person: Person, to: str | None, reason: 
             raise Refused({"to": f"there is nobody called {to!r} who reviews and is not away"}, beside=True)
     update = f"""UPDATE review_items SET assigned_to = :to, assigned_at = {NOW if to is not None else "NULL"},
   escalated_at = NULL, escalated_by = NULL, escalation = NULL WHERE id = :id"""
-    entry = Entry("reassigned", person.name, before=item["assigned_to"], after=to, reason=reason)
-    await _hand_on(store, id, person, (update, {"id": id, "to": to}), entry, from_others=True)
+    entry = Entry("reassigned", person.name, after=to, reason=reason)
+    change = (update, {"id": id, "to": to})
+    await _hand_on(store, id, person, change, entry, from_others=person.operates, to=to)
 
 
 async def _hand_on(
     store: Store, id: str, person: Person, change: Statement, entry: Entry, *, from_others: bool = False,  # noqa: A002
+    to: str | None = None,
 ) -> None:  # fmt: skip
-    """Changes whose an item is: a claim on it ends with that, one that waits is changed where it stands."""
+    """Changes whose an item is: a claim on it ends with that, one that waits is changed where it stands.
+
+    Whose it was until then is read in the transaction, for others hand on too: told first, then changed, the row being
+    ours by then.
+    """
     for _ in range(RACES):
         item = await items.row(store, id)
         if item["status"] not in OPEN:
             raise Closed(item["status"], item["reviewer"])
-        told = audit.statement(store.dialect, named(entry, item))
         job = await store.held(review_queue(), id)
-        if job is not None:
-            if job.worker != person.name and not from_others:
-                raise Held(job.worker, item["lease_until"])
-            if await _ended(store, job, "released", [change, told]):
-                return
+        kept = job is not None and job.worker == to
+        ended = {"holder": job.worker} if job is not None and not kept else {}
+        full, source = dataclasses.replace(named(entry, item), more=ended), "FROM review_items AS r WHERE r.id = :id"
+        told = audit.statement(store.dialect, full, source, {"id": id}, before="r.assigned_to")
+        guard = f"SELECT id FROM review_items WHERE id = $1 AND status = $2{locked(store)}"
+        if job is None:
+            statements = [(guard, [id, "pending"]), audit.numbered(*told), audit.numbered(*change)]
+            done = bool(await store.database.transact(statements, guarded=True))
+        elif kept:
+            done = await _amended(
+                store, job, [(guard, [id, "in_review"]), audit.numbered(*told), audit.numbered(*change)]
+            )
+        elif job.worker != person.name and not from_others:
+            raise Held(job.worker, item["lease_until"])
         else:
-            guard = f"SELECT id FROM review_items WHERE id = $1 AND status = 'pending'{locked(store)}"
-            statements = [(guard, [id]), audit.numbered(*change), audit.numbered(*told)]
-            if await store.database.transact(statements, guarded=True):
-                return
+            done = await _ended(store, job, "released", [told, change])
+        if done:
+            return
     raise Held("somebody", None)
 
 
@@ -218,13 +274,37 @@ async def _ended(
     return True
 
 
+async def _amended(store: Store, job: Job, statements: Sequence[Numbered]) -> bool:
+    """Writes something with a renewal of a claim, and whether it was there."""
+    try:
+        return bool(await store.amend(job, statements))
+    except LeaseLost:
+        return False
+
+
 async def mine(store: Store, id: str, person: Person, queue: Queue | None = None) -> Job:  # noqa: A002
-    """This person's live claim on an item; raises what speaks against it. Drafts go when it is finished with."""
+    """This person's live claim on an item; raises what speaks against it. Drafts go when it is finished with.
+
+    Who was not heard of for too long and comes back before anything else happened to the item has it again.
+    """
     job = await store.held(queue or review_queue(), id)
+    if job is None and await _left_behind(store, id, person):
+        with contextlib.suppress(Held):
+            await _claim(store, id, person, reason=BACK)
+        job = await store.held(queue or review_queue(), id)
     if job is None or job.worker != person.name:
         raise await not_held(store, id)
     job.also("DELETE FROM review_drafts WHERE item_id = :id", id=id)
     return job
+
+
+async def _left_behind(store: Store, id: str, person: Person) -> bool:  # noqa: A002
+    """Whether the last thing that happened to an item is that this person's lease ran out."""
+    last = await store.database.fetch(
+        "SELECT n, at, body FROM audit_log WHERE item_id = $1 ORDER BY n DESC LIMIT 1", id
+    )
+    told = audit.told(last[0]) if last else {}
+    return told.get("action") == "expired" and told["before"] == person.name
 
 
 async def not_held(store: Store, id: str) -> Exception:  # noqa: A002
@@ -252,5 +332,6 @@ def _entry(action: str, person: Person, item: Mapping[str, Any], **more: Any) ->
     return Entry(action, person.name, item["document_id"], item["id"], **more)
 
 
-def _told(store: Store, action: str, person: Person, job: Job) -> Statement:
-    return audit.statement(store.dialect, Entry(action, person.name, job["document_id"], str(job.key)))
+def _told(store: Store, action: str, person: Person, job: Job, reason: str | None = None) -> Statement:
+    entry = Entry(action, person.name, job["document_id"], str(job.key), reason=reason)
+    return audit.statement(store.dialect, entry)

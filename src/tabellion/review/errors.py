@@ -10,8 +10,10 @@ ReviewError
 ├── NotAllowed    this takes an operator
 ├── Open          the item is not finished
 ├── NotHeld       who changes an item must have claimed it
+├── Paused        nobody can claim anything now
 ├── Refused       a value does not fit its field
 ├── Stale         the item was changed meanwhile
+├── TooMany       who holds as many items as one can must finish some
 ├── TypeBroken    nobody can say what a document of this type must have
 └── Underway      the document is being read again
 """
@@ -78,6 +80,22 @@ class Escalated(ReviewError):  # noqa: N818 - a state
 
 class NotAllowed(ReviewError):  # noqa: N818 - what it is
     """Only an operator may do this."""
+
+
+class Paused(ReviewError):  # noqa: N818 - a state
+    """Somebody has paused the review queue: nothing can be claimed until it is resumed."""
+
+    def __init__(self, reason: str | None) -> None:
+        self.reason = reason or None
+        super().__init__("the review queue is paused" + (f": {reason}" if reason else ""))
+
+
+class TooMany(ReviewError):  # noqa: N818 - a state
+    """The person holds as many items as one can."""
+
+    def __init__(self, held: Sequence[str]) -> None:
+        self.held = list(held)  #: their ids
+        super().__init__(f"{len(held)} items are held already: finish or release some of them first")
 
 
 class Underway(ReviewError):  # noqa: N818 - a state

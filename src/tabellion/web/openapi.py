@@ -37,7 +37,8 @@ SAID = {
 ALWAYS = (405, 406, 422, 431, 500, 503, 507)
 WITH_KEY = (401, 403, 429)
 WITH_BODY = (400, 408, 413, 415)
-CLASHES = {("POST", "/api/documents"), ("POST", "/api/documents/{id}/reprocess"), ("DELETE", "/api/documents/{id}")}
+REPEATABLE = {("POST", "/api/documents"), ("POST", "/api/review/claim")}  # with an Idempotency-Key
+CLASHES = {*REPEATABLE, ("POST", "/api/documents/{id}/reprocess"), ("DELETE", "/api/documents/{id}")}
 REVIEWED = "/api/review/items/{id}/"
 CHANGING = (REVIEWED, "/api/users", "/api/me", "/api/queues")
 VERSIONED = {("PATCH", f"{REVIEWED}fields"), ("POST", f"{REVIEWED}approve")}
@@ -151,7 +152,7 @@ def _parameters(method: str, path: str, operation: dict[str, Any]) -> None:
     for parameter in parameters:
         if parameter["in"] == "path" and parameter["name"] == "id":
             parameter["schema"] = dict(ID)
-    if (method, path) == ("POST", "/api/documents"):
+    if (method, path) in REPEATABLE:
         parameters = [*parameters, copy.deepcopy(IDEMPOTENCY)]
     if (method, path) in VERSIONED:
         parameters = [*parameters, copy.deepcopy(IF_MATCH)]

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import Request
 
@@ -89,25 +88,7 @@ def explained() -> Iterator[None]:
         raise _problem(error) from error
 
 
-def _problem(error: Exception) -> Exception:
-    facts: dict[str, Any] = {}
-    if isinstance(error, errors.Held | errors.NotHeld):
-        facts = {"holder": error.holder, "until": iso(error.until)}
-    if isinstance(error, errors.Held):
-        helps = ', or take it over with {"takeover": true}' if error.takeover else ""
-        return Problem(409, "item_held", str(error), fix=f"wait, or ask them to release it{helps}", **facts)
-    if isinstance(error, errors.NotHeld):
-        return Problem(409, "not_held", str(error), fix="claim the item", **facts)
-    if isinstance(error, errors.Closed):
-        return Problem(409, "item_closed", str(error), item_status=error.status, reviewer=error.reviewer,
-                       fix="an operator can reopen it")  # fmt: skip
-    if isinstance(error, errors.Open):
-        return Problem(409, "item_open", str(error), fix="claim it")
-    if isinstance(error, errors.Assigned):
-        return Problem(409, "item_assigned", str(error), assigned_to=error.to,
-                       fix='claim it with {"takeover": true}' if error.takeover else "take another one")  # fmt: skip
-    if isinstance(error, errors.Escalated):
-        return Problem(409, "item_escalated", str(error), fix="take another one")
+def _problem(error: errors.ReviewError) -> Exception:
     if isinstance(error, errors.Underway):
         return Problem(409, "document_running", str(error), fix="wait for its end")
     if isinstance(error, errors.TypeBroken):
@@ -125,6 +106,31 @@ def _problem(error: Exception) -> Exception:
                        fix="ask an operator")  # fmt: skip
     if isinstance(error, errors.Refused):
         return refused(error.problems, beside=error.beside, fix=error.fix)
+    return _whose(error)
+
+
+def _whose(error: errors.ReviewError) -> Exception:
+    """What has to do with who has an item, or may have it."""
+    if isinstance(error, errors.Held):
+        helps = ', or take it over with {"takeover": true}' if error.takeover else ""
+        return Problem(409, "item_held", str(error), holder=error.holder, until=iso(error.until),
+                       fix=f"wait, or ask them to release it{helps}")  # fmt: skip
+    if isinstance(error, errors.NotHeld):
+        return Problem(409, "not_held", str(error), holder=error.holder, until=iso(error.until), fix="claim the item")
+    if isinstance(error, errors.Closed):
+        return Problem(409, "item_closed", str(error), item_status=error.status, reviewer=error.reviewer,
+                       fix="an operator can reopen it")  # fmt: skip
+    if isinstance(error, errors.Open):
+        return Problem(409, "item_open", str(error), fix="claim it")
+    if isinstance(error, errors.Assigned):
+        return Problem(409, "item_assigned", str(error), assigned_to=error.to,
+                       fix='claim it with {"takeover": true}' if error.takeover else "take another one")  # fmt: skip
+    if isinstance(error, errors.Escalated):
+        return Problem(409, "item_escalated", str(error), fix="take another one")
+    if isinstance(error, errors.Paused):
+        return Problem(409, "queue_paused", str(error), reason=error.reason, fix="wait until it is resumed")
+    if isinstance(error, errors.TooMany):
+        return Problem(409, "too_many_held", str(error), items=error.held, fix="finish or release some of them")
     return error
 
 

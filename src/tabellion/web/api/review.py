@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -9,8 +10,8 @@ from starlette.responses import Response
 
 from tabellion.review import audit, claims, items, priority, whole
 from tabellion.review.items import Filters, iso
-from tabellion.web import cursors, shapes_review
-from tabellion.web.api.documents import answer, found
+from tabellion.web import cursors, idempotency, shapes_review
+from tabellion.web.api.documents import REPLAYED, answer, found
 from tabellion.web.openapi import body_of
 from tabellion.web.review_bodies import Given, Later, Name, Next, Take, Why
 from tabellion.web.reviewing import Desk, desk_of, explained, item_desk, tag
@@ -22,11 +23,11 @@ NOBODY, ME = "none", "me"
 EMPTY: dict[int | str, dict[str, Any]] = {204: {"description": "Nothing waits."}}
 
 
-async def shown(desk: Desk, id: str, status: int = 200) -> Response:  # noqa: A002
+async def shown(desk: Desk, id: str, headers: Mapping[str, str] | None = None) -> Response:  # noqa: A002
     """An item with everything, and its version."""
     with explained():
         told = await whole.get(desk.store, desk.types, id, desk.person)
-    return answer(told, status, tag(told["version"]))
+    return answer(told, headers={**tag(told["version"]), **(headers or {})})
 
 
 @router.get("/api/review/items", response_model=shapes_review.Items, summary="List review items")
@@ -67,10 +68,20 @@ async def listing(
     openapi_extra=body_of(Next, required=False), summary="Claim the next review item",
 )  # fmt: skip
 async def claim_next(request: Request) -> Response:
-    """Claims the most urgent item that waits for you or for anybody. 204: nothing waits."""
+    """Claims the most urgent item that waits for you or for anybody. 204: nothing waits.
+
+    Whoever may have to ask again sends an Idempotency-Key: the item that was claimed under it is shown once more.
+    """
     desk = await desk_of(request)
+    key = idempotency.key_of(request.headers.get(idempotency.HEADER))
     wanted = await parsed(request, Next, request.app.state.limits, empty=True)
-    id = await claims.claim_next(desk.store, desk.person, wanted.type, wanted.after)  # noqa: A001
+    print_ = idempotency.fingerprint(["POST /api/review/claim", wanted.type, wanted.after])
+    async with idempotency.reserved(desk.store, request.state.holder.id, key, print_) as reservation:
+        if reservation.answer is not None:
+            return await shown(desk, reservation.answer["id"], headers={REPLAYED: "true"})
+        with explained():
+            id = await claims.claim_next(desk.store, desk.person, wanted.type, wanted.after)  # noqa: A001
+        reservation.given = None if id is None else {"id": id}
     return Response(status_code=204) if id is None else await shown(desk, id)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from tabellion.review import claims, editing, finishing, items, whole
+from tabellion.review import claims, editing, errors, finishing, items, whole
 from tabellion.review.editing import Change
 from tabellion.web import shapes_review
 from tabellion.web.api.documents import answer
@@ -95,7 +97,11 @@ async def reject(request: Request, id: str) -> Response:  # noqa: A002
 async def _ended(desk: Desk, id: str, spent: Spent) -> Response:  # noqa: A002
     with explained():
         item = items.told(await items.row(desk.store, id))
-        following = await claims.claim_next(desk.store, desk.person) if spent.next else None
+        following = None
+        if spent.next:
+            # The item is finished, whatever speaks against another one.
+            with contextlib.suppress(errors.Paused, errors.TooMany):
+                following = await claims.claim_next(desk.store, desk.person)
         told = await whole.get(desk.store, desk.types, following, desk.person) if following else None
     return answer({"item": item, "next": told}, headers=tag(item["version"]))
 
