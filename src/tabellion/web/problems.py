@@ -69,7 +69,7 @@ CODES: dict[str, str] = {
     "item_escalated": "the review item waits for an operator",
     "item_closed": "the review item is finished",
     "item_open": "the review item is not finished",
-    "queue_paused": "the review queue is paused: nothing can be claimed from it",
+    "queue_paused": "the review queue is paused",
     "too_many_held": "one person holds as many review items as one can",
     "not_held": "the review item must be claimed first, and this claim is not there, or over",
     "version_missing": "the request does not say which version of the review item it was made on",

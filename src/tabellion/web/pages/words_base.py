@@ -58,7 +58,6 @@ WORDS = {
         "base.problem_too_many_tries": "Too many tries; wait a little.",
         "base.problem_name_taken": "There is a user of this name already.",
         "base.problem_last_admin": "Nobody else could let people in: make another admin first.",
-        "base.problem_queue_paused": "The review queue is paused: nothing can be claimed until it is resumed.",
         "base.problem_too_many_held": "You hold as many items as one can: finish or release some of them first.",
         "base.problem_csrf_failed": "The page is out of date: load it again.",
         "base.problem_https_needed": "Signing in over plain http is possible on this machine only. Use the https "
@@ -122,7 +121,6 @@ WORDS = {
         "base.problem_too_many_tries": "Trop d’essais ; attendez un peu.",
         "base.problem_name_taken": "Il y a déjà un utilisateur de ce nom.",
         "base.problem_last_admin": "Plus personne ne pourrait admettre les autres : nommez d’abord un administrateur.",
-        "base.problem_queue_paused": "La file de révision est en pause : rien ne peut être pris avant sa reprise.",
         "base.problem_too_many_held": "Vous avez déjà autant de documents que possible : terminez-en ou rendez-en.",
         "base.problem_csrf_failed": "La page n’est plus à jour : rechargez-la.",
         "base.problem_https_needed": "La connexion en http simple n’est possible que sur cette machine. Utilisez "

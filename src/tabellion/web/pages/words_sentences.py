@@ -150,8 +150,12 @@ VALUES = {
         "{field} : une correction demande une valeur ; marquez le champ comme absent si le document n’en a pas"
     ),
     "there is no field {shown}": "il n’y a pas de champ {shown}",
-    "there is no field {shown} in a document of type {type}": (
-        "il n’y a pas de champ {shown} dans un document de type {type}"
+    "there is no field {shown}; there are {fields}": "il n’y a pas de champ {shown} ; il y a {fields}",
+    "there is no field {shown} (did you mean {field}?); there are {fields}": (
+        "il n’y a pas de champ {shown} (vouliez-vous dire {field} ?) ; il y a {fields}"
+    ),
+    "{field}: there is no page {n}, the document has {nall}": (
+        "{field} : il n’y a pas de page {n}, le document en a {nall}"
     ),
     "{fields} must be there, or be marked as absent": "{fields} : à donner, ou à marquer comme absent",
 }

@@ -85,6 +85,8 @@ CODES = {
     "the review item waits for an operator": "le document attend un opérateur",
     "the review item is finished": "la relecture est terminée",
     "the review item is not finished": "la relecture n’est pas terminée",
+    "the review queue is paused": "la file de relecture est en pause",
+    "one person holds as many review items as one can": "une personne a autant de documents à relire que possible",
     "the review item must be claimed first, and this claim is not there, or over": (
         "le document doit d’abord être pris, et il ne l’est pas, ou plus"
     ),

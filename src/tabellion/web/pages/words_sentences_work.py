@@ -203,6 +203,13 @@ REVIEW = {
     "{shown} can be read in two ways; write {one} or {other}": (
         "{shown} peut se lire de deux façons ; écrivez {one} ou {other}"
     ),
+    "the review queue is paused: {text}": "la file de relecture est en pause : {text}",
+    "{n} items are held already: finish or release some of them first": (
+        "vous avez déjà {n} documents : terminez-en ou rendez-en d’abord"
+    ),
+    "{text} must be there: fill it in, or take the row out": (
+        "{text} doit être rempli : remplissez-le, ou enlevez la ligne"
+    ),
     "a draft has at most {n} characters": "un brouillon a au plus {n} caractères",
     "only an operator, or whoever the item is assigned to, may assign it": (
         "seul un opérateur, ou la personne à qui il est attribué, peut l’attribuer"
