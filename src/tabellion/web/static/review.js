@@ -22,6 +22,8 @@ import { Verbs } from "./review_verbs.js";
 import { Words } from "./review_words.js";
 
 const FOR_HOLDERS = new Set(["save", "approve", "reject", "postpone", "release"]);
+const DECIDING = new Set(["confirm", "absent", "lock", "approve", "reject", "postpone", "release", "escalate"]);
+const GLANCE = 400; // milliseconds for which a document must have been there before anything is decided about it
 const FOR_OPERATORS = new Set(["assign", "reopen", "takeover"]);
 
 class Desk {
@@ -41,6 +43,7 @@ class Desk {
     this.check = new Check({ came: (...told) => this.checked(...told), failed: (error) => isAway(error) && this.knock.begin() });
     this.knock = new Knock({ away: () => this.reach(false), back: () => this.reach(true) });
     this.marks = "";
+    this.came = -Infinity; // when one document took the place of another
     this.connect();
   }
 
@@ -60,7 +63,7 @@ class Desk {
     this.find.addEventListener("closed", () => form.focusRow(form.current || this.item.names[0]));
     document.addEventListener("click", (event) => {
       const verb = event.target.closest?.("[data-verb]")?.dataset.verb;
-      if (verb) this.run(verb);
+      if (verb && !this.hasty(verb, event)) this.run(verb);
     });
     addEventListener("popstate", ({ state }) => (state?.item ? this.load(state.item) : location.reload()));
     addEventListener("pagehide", () => this.drafts.flush());
@@ -86,6 +89,7 @@ class Desk {
     this.find.close();
     byId("desk").hidden = false;
     byId("nothing").hidden = true;
+    if (this.item && this.item.id !== item.id) this.came = performance.now();
     this.item = item;
     this.marks = "";
     this.before = null;
@@ -311,7 +315,12 @@ class Desk {
       return this.form.step(verb === "nextField" ? 1 : -1);
     }
     if (!this.item && !["claim", "escape"].includes(verb)) return false;
-    return this.run(verb);
+    return this.hasty(verb, event) ? undefined : this.run(verb);
+  }
+
+  // Meant for the document before this one, which came while the hand was on its way.
+  hasty(verb, event) {
+    return DECIDING.has(verb) && event.timeStamp - this.came < GLANCE;
   }
 
   run(verb) {
@@ -343,8 +352,10 @@ class Desk {
 
   back(step) {
     if (!this.editable()) return;
+    const inside = this.form.inside(); // whoever is typing goes on typing
     const name = step === "undo" ? this.item.undo() : this.item.redo();
-    if (name) this.form.focusRow(name);
+    if (name && inside) this.form.edit(name, inside);
+    else if (name) this.form.focusRow(name);
   }
 
   edit() {

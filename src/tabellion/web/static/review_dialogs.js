@@ -3,6 +3,8 @@
 import { el, moment, t } from "./base.js";
 import { isEmpty, textOf } from "./review_item.js";
 
+const ANSWERS = /^(Enter| |[1-9])$/;
+
 // Shows a dialog until it is answered; null when it is closed without an answer.
 const asked = (dialog, answer) =>
   new Promise((resolve) => {
@@ -25,6 +27,8 @@ const framed = (title, note, ...parts) => {
   const form = el("form", { method: "dialog" }, heading, ...(note ? [el("p", { class: "note" }, note)] : []), ...parts, el("div", { class: "verbs" }, close, yes));
   const dialog = el("dialog", { class: "question", "aria-labelledby": "question" }, form);
   close.addEventListener("click", () => dialog.close("no"));
+  // A key that is still down from before the question is no answer to it.
+  dialog.addEventListener("keydown", (event) => event.repeat && ANSWERS.test(event.key) && (event.key === "Enter" || !event.target.matches("textarea")) && event.preventDefault(), { capture: true });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (form.reportValidity()) dialog.close("yes");
@@ -57,6 +61,7 @@ export const ask = async ({ title, note, choices = [], words = null, verb = null
   text.required = needs();
   dialog.addEventListener("keydown", (event) => {
     event.stopPropagation();
+    if (event.defaultPrevented) return;
     if (event.key === "Enter" && !event.shiftKey && event.target !== dialog.querySelector("button.quiet")) {
       event.preventDefault();
       form.requestSubmit();

@@ -197,12 +197,19 @@ export class Form extends EventTarget {
     this.rows.get(name)?.node.focus({ preventScroll: true });
   }
 
+  // Where somebody is typing: in an input, or in which cell of a table; null where keys are commands.
+  inside() {
+    const node = document.activeElement;
+    const name = node?.matches("input, textarea, select") ? node.closest(".slot")?.dataset.name : null;
+    return name ? { of: name, at: this.rows.get(name).grid?.placeOf(node) } : null;
+  }
+
   // Into the input. A table without rows gets one, unless somebody only passes by.
-  edit(name, { passing = false } = {}) {
+  edit(name, { passing = false, of = null, at = null } = {}) {
     const row = this.rows.get(name);
     if (!row) return;
     if (!row.grid) row.input.focus({ preventScroll: true });
-    else if (!row.grid.focus() && (passing || !this.editable())) row.grid.pass();
+    else if (!row.grid.focus(...(of === name && at ? at : [])) && (passing || !this.editable())) row.grid.pass();
     else if (!row.grid.rows.length) row.grid.insert(0);
   }
 

@@ -46,6 +46,9 @@ export const MAP = [
   ["ArrowUp", "upField"],
 ];
 
+// What may be held down: moving and looking. Whatever changes something wants a press of its own.
+const HELD = new Set(["nextField", "previousField", "nextRule", "previousRule", "zoomIn", "zoomOut", "pageBack", "pageOn", "downField", "upField"]);
+
 const SHOWN = { ArrowDown: "↓", ArrowUp: "↑", Escape: "Esc", "-": "−" };
 const spoken = (keys) => (keys === "+" ? keys : keys.split("+").map((part) => SHOWN[part] || (keys.includes("+") && part.length === 1 ? part.toUpperCase() : part)).join("+"));
 
@@ -85,6 +88,10 @@ export const listen = (desk) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const typing = isTyping(event.target);
     const name = named(event);
+    if (event.repeat && !HELD.has(BOUND.get(name)?.verb)) {
+      if (BOUND.has(name) && (BOUND.get(name).typing || !typing)) event.preventDefault();
+      return;
+    }
     const pair = first && event.timeStamp - first.at < SEQUENCE ? `${first.key} ${name}` : null;
     first = null;
     let found = pair && !typing ? BOUND.get(pair) : null;

@@ -118,8 +118,12 @@ export class Grid {
     return this.body.rows[row]?.cells[column]?.firstChild || null;
   }
 
+  placeOf(cell) {
+    return [this.indexOf(cell), cell.parentNode.cellIndex];
+  }
+
   focus(row = 0, column = 0) {
-    const cell = this.cell(row, column);
+    const cell = this.cell(Math.min(row, this.rows.length - 1), column);
     if (cell) cell.focus();
     return Boolean(cell);
   }
@@ -156,10 +160,11 @@ export class Grid {
   key(event) {
     const cell = event.target;
     if (!cell.matches("input")) return;
-    const [row, column] = [this.indexOf(cell), cell.parentNode.cellIndex];
+    const [row, column] = this.placeOf(cell);
     if (event.altKey && (event.key === "Insert" || event.key === "Delete")) {
       event.preventDefault();
       event.stopPropagation();
+      if (event.repeat) return;
       if (event.key === "Insert") this.insert(row + 1);
       else this.remove(row);
       return;
@@ -183,7 +188,7 @@ export class Grid {
     const text = event.clipboardData?.getData("text/plain").replace(/\r\n?/g, "\n").replace(/\n$/, "") || "";
     if (!cell.matches("input") || !this.editable() || !/[\t\n]/.test(text)) return;
     event.preventDefault();
-    const [row, column] = [this.indexOf(cell), cell.parentNode.cellIndex];
+    const [row, column] = this.placeOf(cell);
     const rows = this.rows.map((one) => ({ ...one }));
     text.split("\n").forEach((line, down) => {
       rows[row + down] ||= Object.fromEntries(this.columns.map((one) => [one.name, null]));
