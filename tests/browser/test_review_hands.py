@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.browser.site import Site, Visitor, opened
+from tests.browser.watch import until
 
 #: Where the top of an element is on the screen.
 TOP = "node => Math.round(node.getBoundingClientRect().top)"
@@ -148,3 +149,91 @@ def test_undo_while_typing_stays_in_the_input(reviewer: Visitor) -> None:
     page.keyboard.press("Control+z")  # what was typed before, in another field: no input was in hand, and none is
     expect(entry).to_have_value(read)
     on(page, row("customer"))
+
+
+def pressed(page: Page, selector: str) -> tuple[int, int]:
+    """Clicks slowly, as people do; where the thing was before and where it is then."""
+    node = page.locator(selector)
+    node.scroll_into_view_if_needed()
+    before, box = node.evaluate(TOP), node.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.wait_for_timeout(60)
+    page.mouse.up()
+    return before, node.evaluate(TOP)
+
+
+@pytest.mark.parametrize("start", ["subtotal", "vendor", "total"])
+def test_what_is_clicked_stays_under_the_pointer(reviewer: Visitor, start: str) -> None:
+    """And has the caret, although the field that was in hand closes above or below it."""
+    page = reviewer.review(reviewer.site.doubtful())
+    cell = "#field-line_items tbody tr:first-child input >> nth=0"
+    for target in (cell, "#field-total", "#field-due_date", "#field-vendor"):
+        page.locator(row(start)).focus()
+        reviewer.watch.settle(page)
+        before, after = pressed(page, target)
+        assert abs(after - before) <= 1, target
+        assert page.locator(target).evaluate("node => node === document.activeElement"), target
+
+
+def test_a_finger_finds_the_cell(own: Site, chromium: Browser) -> None:
+    """A tap puts the caret where it was tapped, and the button that deletes a row can be seen."""
+    with own.visitor(chromium, has_touch=True, is_mobile=True, viewport={"width": 1024, "height": 768}) as visitor:
+        page = visitor.review(own.doubtful(), claim=False)
+        page.locator("#banner button").tap()
+        expect(page.locator("#approve")).to_be_visible()
+        page.locator(row("subtotal")).focus()
+        page.locator("#field-line_items tbody tr:first-child input >> nth=0").tap()
+        on(page, "#field-line_items tbody tr:first-child td:first-child input")
+        rows = page.locator("#field-line_items tbody tr")
+        before = rows.count()
+        delete = rows.last.get_by_role("button")
+        assert delete.evaluate("node => getComputedStyle(node).opacity") == "1"
+        delete.tap()
+        expect(rows).to_have_count(before - 1)
+
+
+def test_a_finger_says_what_keys_say(own: Site, chromium: Browser) -> None:
+    """Confirmed, locked, not on the document: the hints are buttons, large enough; the document can be approved."""
+    with own.visitor(chromium, has_touch=True, is_mobile=True, viewport={"width": 768, "height": 1024}) as visitor:
+        item = own.doubtful()
+        page = visitor.review(item, claim=False)
+        page.locator("#banner button").tap()
+        expect(page.locator("#approve")).to_be_visible()
+        number = page.locator("#field-invoice_number")
+        number.tap()
+        absent = page.locator(f"{row('invoice_number')} [data-verb=absent]")
+        size = absent.bounding_box()
+        assert size
+        assert size["height"] >= 44
+        absent.tap()
+        expect(page.locator(row("invoice_number"))).to_have_attribute("data-state", "absent")
+        page.locator(f"{row('invoice_number')} [data-verb=absent]").tap()
+        expect(page.locator(row("invoice_number"))).to_have_attribute("data-state", "auto")
+        page.locator(f"{row('invoice_number')} [data-verb=lock]").tap()
+        expect(page.locator(row("invoice_number")).get_by_role("img", name="locked")).to_be_visible()
+        page.locator("#field-customer").tap()
+        page.locator(f"{row('customer')} [data-verb=absent]").tap()
+        for name in ("subtotal", "tax", "total"):
+            page.locator(f"{row(name)} label").tap()
+            page.locator(f"{row(name)} [data-verb=confirm]").tap()
+            expect(page.locator(row(name))).to_have_attribute("data-state", "confirmed")
+        expect(page.locator("#left")).to_have_text("all settled")
+        page.locator("#approve").tap()
+        until(page, lambda: visitor.whole(item)["status"] == "corrected")
+
+
+def test_a_mouse_says_what_keys_say(reviewer: Visitor) -> None:
+    """Also from within the input; what is in hand stays in hand."""
+    page = reviewer.review(reviewer.site.doubtful())
+    page.locator("#field-due_date").click()
+    size = page.locator(f"{row('due_date')} [data-verb=absent]").bounding_box()
+    assert size
+    assert size["height"] >= 24
+    page.locator(f"{row('due_date')} [data-verb=absent]").click()
+    expect(page.locator(row("due_date"))).to_have_attribute("data-state", "absent")
+    on(page, "#field-due_date")
+    page.keyboard.press("Escape")
+    page.locator(f"{row('due_date')} [data-verb=edit]").click()
+    on(page, "#field-due_date")

@@ -348,6 +348,7 @@ class Desk {
     const name = this.form.current;
     if (!name || !this.editable()) return;
     work(name);
+    if (!this.form.root.contains(document.activeElement)) this.form.focusRow(name);
   }
 
   back(step) {

@@ -71,8 +71,7 @@ const evidence = (item, field) => {
 };
 
 const verbs = (item, field) => {
-  const key = (name, words) => el("span", {}, el("kbd", {}, name), words);
-  const all = [key("Enter", t("review.confirm")), key("e", t("review.edit")), key("x", t("review.key.absent")), key("l", t(item.locked(field.name) ? "review.unlock" : "review.lock"))];
-  if (isTable(field)) all.push(key("Alt+Ins", t("review.row_add")));
-  return el("p", { class: "verbs" }, ...all);
+  const verb = (name, key, words) => el("button", { type: "button", class: "hint", tabindex: "-1", "data-verb": name }, el("kbd", {}, key), words);
+  const all = [verb("confirm", "Enter", t("review.confirm")), verb("edit", "e", t("review.edit")), verb("absent", "x", t("review.key.absent")), verb("lock", "l", t(item.locked(field.name) ? "review.unlock" : "review.lock"))];
+  return el("div", { class: "verbs" }, ...all);
 };

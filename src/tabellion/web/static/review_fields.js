@@ -17,6 +17,11 @@ export class Form extends EventTarget {
     this.current = null;
     root.addEventListener("focusin", (event) => this.focused(event));
     root.addEventListener("click", (event) => this.clicked(event));
+    // The buttons beside a field speak for what is in hand: they do not take the focus from it.
+    root.addEventListener("mousedown", (event) => event.target.closest("[data-verb], [data-take]") && event.preventDefault());
+    this.pointed = false; // whether the focus goes where somebody points
+    document.addEventListener("pointerdown", ({ target }) => (this.pointed = root.contains(target) && !target.closest("[data-verb], [data-take]")), { capture: true });
+    document.addEventListener("keydown", () => (this.pointed = false), { capture: true });
   }
 
   tell(type, detail) {
@@ -152,10 +157,20 @@ export class Form extends EventTarget {
   focused(event) {
     const name = event.target.closest(".slot")?.dataset.name;
     if (!name) return;
-    const editing = event.target !== this.rows.get(name)?.node;
-    this.root.classList.toggle("editing", editing);
+    this.root.classList.toggle("editing", event.target.matches("input, textarea, select"));
     this.describe(name);
     if (name === this.current) return;
+    if (this.pointed) this.still(event.target, () => this.turn(name));
+    else {
+      this.slack(0, 0);
+      this.turn(name);
+      this.rows.get(name).node.scrollIntoView({ block: "nearest" });
+    }
+    this.tell("focus", { name });
+  }
+
+  // From the field in hand to another one.
+  turn(name) {
     const before = this.rows.get(this.current);
     if (before) {
       before.node.classList.remove("current");
@@ -165,8 +180,33 @@ export class Form extends EventTarget {
     this.current = name;
     this.rows.get(name).node.classList.add("current");
     this.explain(name);
-    this.rows.get(name).node.scrollIntoView({ block: "nearest" });
-    this.tell("focus", { name });
+  }
+
+  // What somebody points at stays under the pointer, whatever opens and closes around it: scrolled, and where there is
+  // nothing to scroll, with room above or below until the next move.
+  still(node, work) {
+    const before = node.getBoundingClientRect().top;
+    const off = () => node.getBoundingClientRect().top - before;
+    this.slack(0, 0);
+    work();
+    const scroller = this.scroller();
+    scroller.scrollTop += off();
+    const rest = Math.round(off());
+    if (!rest) return;
+    this.slack(Math.max(-rest, 0), Math.max(rest, 0));
+    scroller.scrollTop += off();
+  }
+
+  slack(above, below) {
+    this.root.style.setProperty("--above", `${above}px`);
+    this.root.style.setProperty("--below", `${below}px`);
+  }
+
+  // What scrolls the form; on small screens that is the whole page.
+  scroller() {
+    let node = this.root;
+    while (node && !/auto|scroll/.test(getComputedStyle(node).overflowY)) node = node.parentElement;
+    return node || document.scrollingElement;
   }
 
   // Read out when the row is focused: everything that the eye sees in it.
@@ -190,6 +230,7 @@ export class Form extends EventTarget {
       return;
     }
     const row = event.target.closest(".slot");
+    if (row?.contains(document.activeElement)) return; // where the button went down counts, not where it came up
     if (row && !event.target.closest("input, select, textarea, button, label, a")) row.focus();
   }
 
