@@ -87,6 +87,26 @@ def test_a_list_is_narrowed(web_any: Live) -> None:
     problem(web_any.get(f"{URL}?limit=1&status=queued&cursor={cursor}"), 422, "cursor_invalid")
 
 
+def test_a_list_says_where_reviews_stand(web_any: Live) -> None:
+    """As outputs say it, of a duplicate as of its original; and it is narrowed by it."""
+    first, second, copy = (web_any.upload(bill(text), f"{name}.pdf")["id"] for name, text in ("ax", "by", "cy"))
+    ended(web_any, second)
+    ended(web_any, copy, "duplicate")
+    web_any.store("prod", lambda store: put_item(store, second, status="in_review"))
+
+    def told(query: str = "") -> dict[str, str | None]:
+        answer = web_any.get(f"{URL}?{query}")
+        assert answer.status_code == 200, answer.text
+        return {row["id"]: row["review"] for row in answer.json()["documents"]}
+
+    assert told() == {first: None, second: "pending", copy: "pending"}
+    assert told("review=pending") == {second: "pending", copy: "pending"}
+    web_any.sql("UPDATE review_items SET status = 'corrected'")
+    assert told("review=pending") == {}
+    assert told("review=corrected&q=b") == {second: "corrected"}
+    problem(web_any.get(f"{URL}?review=in_review"), 422, "value_invalid")
+
+
 def test_waiting_ends_with_the_document(web_any: Live) -> None:
     """Not before, and not at the end of the time only."""
     one = web_any.upload(bill())

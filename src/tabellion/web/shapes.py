@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Status = Literal["queued", "processing", "completed", "failed", "duplicate"]
 Verdict = Literal["accept", "warn", "reject"]
+Review = Literal["pending", "approved", "corrected", "rejected"]
 
 
 class Problem(BaseModel):
@@ -117,10 +118,16 @@ class Document(Brief):
     issues: list[dict[str, Any]]
 
 
+class Listed(Brief):
+    """A document in a list."""
+
+    review: Review | None = Field(description="Where its review stands; null: nobody has to look.")
+
+
 class Documents(BaseModel):
     """One page of a list, the newest first."""
 
-    documents: list[Brief]
+    documents: list[Listed]
     next: str | None = Field(description="The cursor of the next page; null: this was the last.")
 
 

@@ -14,10 +14,11 @@ from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.failure import WAITING
-from tabellion.pipelines.documents.locks import REVIEWED, locked
+from tabellion.pipelines.documents.locks import REVIEWED, locked, standing
 from tabellion.pipelines.documents.submit import is_id
 
 STATUSES = ("queued", "processing", "completed", "failed", "duplicate")
+REVIEWS = ("pending", "approved", "corrected", "rejected")  #: where a review may stand, as lists and outputs say it
 ENDED = ("completed", "failed", "duplicate")
 MOST = 500  #: documents in one list
 TIMES = ("created_at", "started_at", "completed_at")
@@ -38,7 +39,7 @@ FILTERS = {
     "name_like": "lower(d.name) LIKE $ ESCAPE '!'",
     "created_after": "d.created_at >= $",
     "created_before": "d.created_at < $",
-    "review": "EXISTS (SELECT 1 FROM review_items AS r WHERE r.document_id = d.id AND r.status = $)",
+    "review": "CASE WHEN r.status = 'in_review' THEN 'pending' ELSE r.status END = $",
 }
 #: What a duplicate tells of the document it follows.
 _BORROWED = (
@@ -99,6 +100,8 @@ async def listing(
             raise BadQuery(name, f"there is no filter {name!r}; there are {', '.join(FILTERS)}")
         if name == "status" and value not in STATUSES:
             raise BadQuery(name, f"status is one of {', '.join(STATUSES)}")
+        if name == "review" and value not in REVIEWS:
+            raise BadQuery(name, f"review is one of {', '.join(REVIEWS)}")
         timed = name.startswith("created_")
         values.append(_seconds(name, value) if timed else str(value))
         mark = f"${len(values)}"
@@ -111,7 +114,9 @@ async def listing(
     await tables.prepare(store)
     rows = await _rows(store, BRIEF, " AND ".join(conditions), values, limit + 1)
     more = len(rows) > limit
-    return [brief(row) for row in rows[:limit]], rows[limit - 1]["id"] if more else None
+    return [brief(row) | {"review": standing(row["review"])} for row in rows[:limit]], rows[limit - 1][
+        "id"
+    ] if more else None
 
 
 async def states(store: Store, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -203,8 +208,9 @@ async def _rows(
         for name in columns
     )
     return await store.database.fetch(
-        f"""SELECT {told}, {times}, coalesce(o.id, d.id) AS source
+        f"""SELECT {told}, {times}, coalesce(o.id, d.id) AS source, r.status AS review
 FROM documents AS d LEFT JOIN documents AS o ON o.id = d.duplicate_of AND d.status = 'duplicate'
+LEFT JOIN review_items AS r ON r.document_id = coalesce(o.id, d.id)
 WHERE {where} ORDER BY d.id DESC LIMIT {int(limit)}""",
         *values,
     )

@@ -208,6 +208,9 @@ async def listing(
     status: Annotated[shapes.Status | None, Query(description="Only those that stand there.")] = None,
     type: Annotated[Word | None, Query(description="Only those of this document type.")] = None,  # noqa: A002
     verdict: Annotated[shapes.Verdict | None, Query(description="Only those judged so.")] = None,
+    review: Annotated[
+        shapes.Review | None, Query(description="Only those whose review stands there; pending: not finished.")
+    ] = None,
     since: Annotated[Moment | None, Query(description="Only those uploaded at this time or later.")] = None,
     until: Annotated[Moment | None, Query(description="Only those uploaded before this time.")] = None,
     q: Annotated[str | None, Query(min_length=1, max_length=200, description="Only with this in their names.")] = None,
@@ -217,7 +220,8 @@ async def listing(
     """Documents without their fields, the newest first."""
     office: Office = request.state.office
     given = {
-        "status": status, "type": type, "verdict": verdict, "created_after": since, "created_before": until,
+        "status": status, "type": type, "verdict": verdict, "review": review, "created_after": since,
+        "created_before": until,
         "name_like": None if q is None else "%" + _LIKE.sub(r"!\g<0>", q.lower()) + "%",
     }  # fmt: skip
     filters = {name: value for name, value in given.items() if value is not None}
