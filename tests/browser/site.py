@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -99,7 +100,7 @@ class Site:
 
     def item(self, document: str) -> dict[str, Any]:
         """The review item of a document."""
-        items = self.api("GET", "/api/review/items?status=open&limit=100")["items"]
+        items = self.api("GET", "/api/review/items?status=open&limit=200")["items"]
         return dict(next(one for one in items if one["document_id"] == document))
 
     @contextlib.contextmanager
@@ -130,6 +131,21 @@ class Site:
         bill = replace(bills.invent("en", random.Random(f"doubtful {self._doubtful}")), slip=Decimal(10))
         self._doubtful += 1
         return self.item(self.upload(bills.invoice(bill).written(), f"{bill.number}.pdf"))
+
+    def crowd(self, item: dict[str, Any], count: int) -> None:
+        """So many copies of a document and of its review item, made in the database: reading them would take long."""
+        with contextlib.closing(sqlite3.connect(self.service.data / "tabellion.db", timeout=30)) as database, database:
+            for table, key, id_ in (("documents", "id", item["document_id"]), ("review_items", "id", item["id"])):
+                names = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+                [row] = database.execute(f"SELECT {', '.join(names)} FROM {table} WHERE {key} = ?", [id_])
+                for number in range(count):
+                    told = dict(zip(names, row, strict=True)) | {"id": f"{id_[:20]}zz{number:04}"}
+                    told |= {"name": f"copy {number:03}.pdf", "completed_at": None} if table == "documents" else {}
+                    told |= (
+                        {"document_id": f"{item['document_id'][:20]}zz{number:04}"} if table == "review_items" else {}
+                    )
+                    marks = ", ".join("?" for _ in names)
+                    database.execute(f"INSERT INTO {table} VALUES ({marks})", [told[name] for name in names])
 
     def person(self, name: str, role: str, *, available: bool = False) -> None:
         """Makes a user, who comes in by a link and is given work only when `available`."""

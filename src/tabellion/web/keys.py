@@ -64,6 +64,7 @@ class Holder:
     language: str | None = None
     opened_by: str = "key"  #: what let them in: key, password or link
     age: float = 0.0  #: seconds since they signed in
+    available: bool = True  #: whether review items are given to them
 
     @property
     def actor(self) -> str:

@@ -75,7 +75,7 @@ async def holder(store: Store, ticket: Ticket) -> Holder | None:
     await document_tables.prepare(store)
     d = store.dialect
     rows = await store.database.fetch(
-        f"""SELECT u.id, u.name, u.role, u.language, sessions.opened_by,
+        f"""SELECT u.id, u.name, u.role, u.language, u.available, sessions.opened_by,
   {sql.epoch(NOW, d)} - {sql.epoch("sessions.seen_at", d)} AS idle,
   {sql.epoch(NOW, d)} - {sql.epoch("sessions.created_at", d)} AS age
 FROM sessions JOIN users AS u ON u.id = sessions.user_id
@@ -90,6 +90,7 @@ WHERE sessions.hash = $1 AND sessions.environment = $2 AND u.disabled_at IS NULL
     return Holder(
         f"user:{row['name']}", ticket.environment, ROLES[row["role"]], row["name"], user=row["id"],
         language=row["language"], opened_by=row["opened_by"], age=float(row["age"]),
+        available=bool(row["available"]),
     )  # fmt: skip
 
 

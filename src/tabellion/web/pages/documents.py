@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tabellion.pipelines.documents.lookup import STATUSES
+from tabellion.pipelines.documents.lookup import REVIEWS, STATUSES
 from tabellion.web.api.documents import found
 from tabellion.web.office import Office
-from tabellion.web.pages.page import Page, page, type_title
+from tabellion.web.pages.page import Page, page, type_titles
 
 router = APIRouter(route_class=Page)
 VERDICTS = ("accept", "warn", "reject")
@@ -23,15 +23,17 @@ async def listing(
     status: Word = None,
     type: Word = None,  # noqa: A002
     verdict: Word = None,
+    review: Word = None,
     q: Word = None,
 ) -> Response:
     """The list, which its script fills as the address says and keeps up to date."""
     office: Office = request.state.office
+    types, given = type_titles(request), {"status": status, "type": type, "verdict": verdict, "review": review, "q": q}
     return page(
-        request, "documents.html", spoken=True, statuses=STATUSES, verdicts=VERDICTS, types=_types(request),
+        request, "documents.html", spoken=True, statuses=STATUSES, verdicts=VERDICTS, reviews=REVIEWS, types=types,
         models=list(office.settings.gates()), limit=request.app.state.limits.upload_bytes,
-        chosen={"status": status or "", "type": type or "", "verdict": verdict or "", "q": q or ""},
-        data={"types": _types(request), "upload_bytes": request.app.state.limits.upload_bytes},
+        chosen={name: value or "" for name, value in given.items()},
+        data={"types": types, "upload_bytes": request.app.state.limits.upload_bytes},
     )  # fmt: skip
 
 
@@ -49,14 +51,10 @@ async def one(request: Request, id: str) -> Response:  # noqa: A002
         for kind in office.settings.types.all()
     }  # fmt: skip
     return page(
-        request, "document.html", also=("documents",), spoken=True, document=document, statuses=STATUSES,
+        request, "document.html", also=("documents", "review.because"), spoken=True, document=document,
+        statuses=STATUSES,
         data={
-            "id": id, "name": document["name"], "fields": fields, "types": _types(request),
+            "id": id, "name": document["name"], "fields": fields, "types": type_titles(request),
             "models": list(office.settings.gates()),
         },
     )  # fmt: skip
-
-
-def _types(request: Request) -> dict[str, Any]:
-    office: Office = request.state.office
-    return {one.name: type_title(request, one.name, one.title) for one in office.settings.types.all()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from tabellion.web.pages.page import Page, page
+from tabellion.web.pages.page import Page, field_titles, page
 
 router = APIRouter(route_class=Page)
 
@@ -13,4 +13,4 @@ router = APIRouter(route_class=Page)
 @router.get("/numbers", response_class=Response)
 async def numbers(request: Request) -> Response:
     """The tables, which its script fills for the days that are asked for."""
-    return page(request, "numbers.html")
+    return page(request, "numbers.html", data={"fields": field_titles(request)})

@@ -88,6 +88,18 @@ def page(
     return response
 
 
+def type_titles(request: Request) -> dict[str, str]:
+    """What each document type of this environment is called here."""
+    office: Office = request.state.office
+    return {one.name: type_title(request, one.name, one.title) for one in office.settings.types.all()}
+
+
+def field_titles(request: Request) -> dict[str, dict[str, str]]:
+    """What the types of this environment call their fields."""
+    office: Office = request.state.office
+    return {kind.name: {one.name: one.title for one in kind} for kind in office.settings.types.all()}
+
+
 def type_title(request: Request, name: str, given: str) -> str:
     """What a document type is called here: as its file says, in words of ours where it says nothing."""
     key = f"fields.type.{name}"
@@ -164,7 +176,7 @@ def _me(request: Request, holder: Holder | None) -> dict[str, Any] | None:
     several = len(request.app.state.door.offices) > 1
     return {
         "name": holder.name, "role": holder.role.word, "level": int(holder.role), "environment": holder.environment,
-        "several": several, "user": holder.user is not None,
+        "several": several, "user": holder.user is not None, "available": holder.available,
     }  # fmt: skip
 
 

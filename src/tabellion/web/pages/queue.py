@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from tabellion.pipelines.documents.doubts import REASONS
-from tabellion.web.office import Office
-from tabellion.web.pages.page import Page, page, type_title
+from tabellion.web.pages.page import Page, field_titles, page, type_titles
 
 router = APIRouter(route_class=Page)
+Word = Annotated[str | None, Query(max_length=200)]
 
 
 @router.get("/queue", response_class=Response)
-async def queue(request: Request) -> Response:
-    """The list, which its script fills and keeps up to date."""
-    office: Office = request.state.office
-    kinds = office.settings.types.all()
-    types = {one.name: type_title(request, one.name, one.title) for one in kinds}
-    told = {"types": types, "fields": {one.name: {field.name: field.title for field in one} for one in kinds}}
+async def queue(
+    request: Request,
+    view: Word = None,
+    type: Word = None,  # noqa: A002
+    reason: Word = None,
+    q: Word = None,
+) -> Response:
+    """The list, which its script fills as the address says and keeps up to date."""
+    types = type_titles(request)
     return page(
-        request, "queue.html", also=("span",), spoken=True, types=types, reasons=list(REASONS), data=told
+        request, "queue.html", also=("span",), spoken=True, types=types, reasons=list(REASONS),
+        data={"types": types, "fields": field_titles(request)},
     )  # fmt: skip

@@ -34,6 +34,12 @@ export function fieldTitle(name, given) {
   return given && given !== plain && given !== name ? given : tell(`fields.${name}`, plain);
 }
 
+/** Why somebody did something: of a rejection it is a code, and maybe words after it. */
+export function because(reason) {
+  const [code, ...rest] = reason.split(": ");
+  return [tell(`review.because.${code}`, code), ...rest].join(": ");
+}
+
 const DATE = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 const RELATIVE = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
@@ -74,6 +80,9 @@ export const number = (value, digits = 0) =>
 /** A share as a percentage. */
 export const percent = (share) =>
   share === null || share === undefined ? "" : new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 0 }).format(share);
+
+/** How sure something is: never rounded up to what was wanted. */
+export const sure = (share) => (typeof share === "number" ? `${Math.floor(100 * share + 1e-6)} %` : "");
 
 /** A sum of money; without a currency, a plain number. */
 export function money(amount, currency) {
@@ -172,6 +181,7 @@ export async function api(method, path, body, { ifMatch, signal, headers = {}, a
     body: body === undefined || body === null ? undefined : JSON.stringify(body),
   });
   const text = await answer.text();
+  for (const note of notes(t("base.offline"))) note.remove();
   const told = text && /json/.test(answer.headers.get("content-type") ?? "") ? JSON.parse(text) : null;
   if (answer.ok) return { status: answer.status, data: told, etag: answer.headers.get("etag") };
   if (answer.status === 403 && told?.code === "csrf_failed" && again && me && (await renewed())) {
@@ -185,7 +195,7 @@ export async function api(method, path, body, { ifMatch, signal, headers = {}, a
 export const token = () => csrf;
 
 /** A new token where the same person has signed in again elsewhere: what was typed here is not lost. */
-async function renewed() {
+export async function renewed() {
   const answer = await fetch("/api/me", { headers: { Accept: "application/json" }, credentials: "same-origin" });
   if (!answer.ok) return false;
   const told = await answer.json();
@@ -202,9 +212,10 @@ export function signedOut() {
   toldOut = true;
   const next = encodeURIComponent(location.pathname + location.search);
   const box = dialog(t("base.signed_out_title"), [el("p", {}, t("base.signed_out_text"))], [
-    el("button", { type: "button", onclick: () => { box.close(); toldOut = false; } }, t("base.stay")),
+    el("button", { type: "button", onclick: () => box.close() }, t("base.stay")),
     el("a", { class: "button primary", href: `/sign-in?next=${next}` }, t("base.sign_in")),
   ]);
+  box.addEventListener("close", () => { toldOut = false; }); // however it was closed
   document.dispatchEvent(new CustomEvent("signed-out"));
 }
 
@@ -238,14 +249,64 @@ export function events(url, listeners, { onopen, ondown } = {}) {
   };
   document.addEventListener("visibilitychange", turned);
   addEventListener("pagehide", shut);
+  addEventListener("pageshow", turned);
   open();
   return { close() { over = true; shut(); document.removeEventListener("visibilitychange", turned); } };
 }
 
+const PATIENCE = 2500; // milliseconds without a connection before anybody is alarmed
+
+/** The mark that says whether what is shown is live; `back` is called when it is again, after it was not. */
+export function liveMark(back = () => {}) {
+  const mark = byId("live");
+  let timer = 0, lost = false;
+  const say = (kind, word) => {
+    mark.className = `live live-${kind}`;
+    mark.lastElementChild.textContent = word;
+  };
+  return {
+    onopen() {
+      clearTimeout(timer);
+      timer = 0;
+      say("up", t("base.live"));
+      if (lost) back();
+      lost = false;
+    },
+    ondown() {
+      lost = true;
+      timer ||= setTimeout(() => say("down", t("base.not_live")), PATIENCE);
+    },
+  };
+}
+
+// -- coming back ---------------------------------------------------------------------------------------------------
+
+const arrival = performance.getEntriesByType("navigation")[0]?.type;
+
+/** The page that was here before this one; none where somebody came back or loaded it again. */
+export const cameFrom = arrival === "navigate" ? sessionStorage.getItem("left") : null;
+addEventListener("pagehide", () => sessionStorage.setItem("left", location.pathname));
+
+const spot = () => `place:${location.pathname}${location.search}`;
+
+/** Remembers how much of a list is shown and how far down one is, for whoever comes back to it. */
+export function rememberPlace(shown) {
+  history.scrollRestoration = "manual";
+  addEventListener("pagehide", () => sessionStorage.setItem(spot(), JSON.stringify({ shown: shown(), y: scrollY })));
+}
+
+/** Where one was in this list before, if one has come back to it. */
+export function placeBefore() {
+  return arrival === "back_forward" || arrival === "reload" ? JSON.parse(sessionStorage.getItem(spot()) ?? "null") : null;
+}
+
 // -- notes and dialogs -------------------------------------------------------------------------------------------
 
-/** A note in the corner: good, warn, bad or plain; bad ones stay until they are closed. */
+const notes = (text) => [...byId("toasts").children].filter((one) => one.firstChild.textContent === text);
+
+/** A note in the corner: good, warn, bad or plain; bad ones stay until they are closed. Nothing is said twice at once. */
 export function toast(text, kind = "", seconds = kind === "bad" ? 0 : 5) {
+  for (const note of notes(text)) note.remove();
   const made = el("div", { class: `toast ${kind}`, role: kind === "bad" ? "alert" : null }, el("div", {}, text),
     el("button", { type: "button", "aria-label": t("base.close"), onclick: () => made.remove() }, icon("cross")));
   byId("toasts").append(made);
@@ -410,6 +471,26 @@ byId("sign-out-button")?.addEventListener("click", async () => {
   }
   location.assign("/sign-in");
 });
+
+byId("away-button")?.addEventListener("click", async () => {
+  const away = byId("away-mark").hidden;
+  try {
+    await api("PATCH", "/api/me", { available: !away });
+    absent(away);
+    toast(t(away ? "base.away_done" : "base.back_done"), "good");
+    document.dispatchEvent(new CustomEvent("away"));
+  } catch (error) {
+    toast(explain(error), "bad");
+  }
+  byId("me-menu").open = false;
+});
+
+/** Says in the header whether one is away, and gets no work meanwhile. */
+export function absent(away) {
+  if (!byId("away-button")) return;
+  byId("away-mark").hidden = !away;
+  byId("away-button").lastElementChild.textContent = t(away ? "base.be_back" : "base.be_away");
+}
 
 byId("password-button")?.addEventListener("click", async () => {
   byId("me-menu").open = false;

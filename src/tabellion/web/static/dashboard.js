@@ -228,7 +228,8 @@ watch((told) => {
   listed("queues", queueRows, told.queues, (one) => one.name);
   listed("workers", workerRows, told.workers, (one) => one.id);
   listed("gates", gateRows, told.gates, (one) => one.name);
-  put(byId("workers-alive"), number(told.workers.filter((one) => one.state === "alive").length));
+  const alive = told.workers.filter((one) => one.state === "alive").length;
+  put(byId("workers-alive"), t("dashboard.alive", { n: alive, count: number(alive) }));
   spending.update({ since: new Date(told.spend.since), step: 86400, values: { cost: told.spend.days } });
   spendRows.update(told.spend.by, (one) => one.queue);
   byId("spend-table").hidden = !told.spend.by.length;

@@ -1,6 +1,6 @@
 // One document: its pages, what was read, what is doubtful, who worked on it, and what may be done with it.
 import {
-  ago, api, byId, bytes, capital, confirm, data, duration, el, empty, events, explain, field, fieldTitle, flash, formDialog, icon, keys, may, moment, money, notice, number,
+  ago, api, because, byId, bytes, cameFrom, capital, confirm, data, duration, el, empty, events, explain, field, fieldTitle, flash, formDialog, icon, keys, may, moment, money, notice, number,
   Problem, t, tell, toast,
 } from "./base.js";
 import { saying } from "./sentences.js";
@@ -8,7 +8,7 @@ import { confidence, outcome, progress, review, status, verdict } from "./states
 
 const where = `/api/documents/${data.id}`;
 const ENDED = new Set(["completed", "failed", "duplicate"]);
-let shown = null, watch = null, page = 1, chosen = null;
+let shown = null, watches = [], watched = null, lately = "", page = 1, chosen = null;
 
 // -- pages -------------------------------------------------------------------------------------------------------
 
@@ -198,14 +198,22 @@ function short(given) {
   return text.length > 120 ? `${text.slice(0, 119)}…` : text;
 }
 
+const changed = ({ before, after }) => JSON.stringify(before ?? null) !== JSON.stringify(after ?? null);
+
+/** Who did what, to whom or from whom it went included. */
+function done({ action, actor, before, after }) {
+  if (action === "expired") return t("document.action_expired", { before: before ?? "" });
+  const given = (action === "assigned" || action === "reassigned") && (after ? t("document.gave_to", { after }) : t("document.gave_nobody"));
+  return [el("strong", {}, actor), " ", given || tell(`document.action_${action}`, action)];
+}
+
 function drawHistory(entries) {
   byId("history-card").hidden = !entries.length;
   byId("history").replaceChildren(...entries.map((one) => el("li", {},
     el("time", { datetime: one.at, title: moment(one.at), class: "small muted nowrap" }, ago(one.at)),
-    el("div", {}, el("strong", {}, one.actor), " ", tell(`document.action_${one.action}`, one.action), one.field && [" ", el("em", {}, title(one.field))],
-      (one.before !== undefined && one.before !== null) || (one.after !== undefined && one.after !== null && one.field)
-        ? el("div", { class: "small wrap" }, el("del", {}, short(one.before)), " → ", el("ins", {}, short(one.after))) : null,
-      one.reason && el("div", { class: "small muted wrap" }, saying(one.reason))))));
+    el("div", {}, done(one), one.field && [" ", el("em", {}, title(one.field))],
+      one.field && changed(one) ? el("div", { class: "small wrap" }, el("del", {}, short(one.before)), " → ", el("ins", {}, short(one.after))) : null,
+      one.reason && el("div", { class: "small muted wrap" }, one.action === "rejected" ? because(one.reason) : saying(one.reason))))));
 }
 
 // -- loading -----------------------------------------------------------------------------------------------------
@@ -215,6 +223,11 @@ const optional = (path) => api("GET", path).then((got) => got.data, (error) => {
 async function load() {
   try {
     const [one, work, past] = await Promise.all([api("GET", where).then((got) => got.data), optional(`${where}/work`), optional(`${where}/history`)]);
+    listen(ENDED.has(one.status));
+    const told = JSON.stringify([one, work, past]);
+    if (told === lately) return;
+    lately = told;
+    const held = document.activeElement?.closest?.("[data-field]")?.dataset.field;
     shown = { ...one, work };
     drawHead();
     drawNotices();
@@ -224,25 +237,36 @@ async function load() {
     drawAttempts();
     drawHistory(past?.entries ?? []);
     turn(page);
-    if (!ENDED.has(shown.status)) listen();
+    if (held) byId("fields").querySelector(`[data-field="${CSS.escape(held)}"] .field-name`)?.focus({ preventScroll: true });
   } catch (error) {
+    lately = "";
     byId("notices").replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: load }, t("documents.try_again"))));
   }
 }
 
-function listen() {
-  watch?.close();
-  watch = events(`${where}/events`, {
+/** While it is read its own stream tells how far that is; afterwards people may review it, or have it read again. */
+function listen(ended) {
+  if (watched === ended) return;
+  watched = ended;
+  for (const one of watches) one.close();
+  watches = ended ? [
+    events("/api/documents/events", { document: (news) => news.id === data.id && soon() }),
+    events("/api/review/events", { review: soon }, { onopen: soon }),
+  ] : [events(`${where}/events`, {
     document(news) {
-      if (ENDED.has(news.status) || news.status !== shown.status || news.version !== shown.version) {
-        if (ENDED.has(news.status)) watch.close();
-        return void load();
-      }
+      if (news.status !== shown.status || news.version !== shown.version) return void load();
       shown.progress = news.progress;
       drawHead();
     },
-    deleted() { watch.close(); location.assign("/documents"); },
-  });
+    deleted() { watched = null; for (const one of watches) one.close(); location.assign("/documents"); },
+  })];
+}
+
+let due = 0;
+
+/** Looks again, once however much happens at a time. */
+function soon() {
+  due ||= setTimeout(() => { due = 0; load(); }, 400);
 }
 
 // -- what may be done --------------------------------------------------------------------------------------------
@@ -285,6 +309,14 @@ keys([
   { key: "]", does: t("document.page_after"), run: () => turn(page + 1) },
   { key: "z", does: t("document.zoom"), run: zoom },
   { key: "r", does: t("document.review"), run: () => byId("open-review")?.click() },
-  { key: "Backspace", does: t("document.back"), run: () => location.assign("/documents") },
+  { key: "Backspace", does: t("document.back"), run: () => byId("back").click() },
 ]);
+// Whoever came from the list comes back to where they were in it.
+byId("back").addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || cameFrom !== "/documents") return;
+  event.preventDefault();
+  history.back();
+});
+addEventListener("pageshow", (event) => { if (event.persisted) load(); });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
 load();

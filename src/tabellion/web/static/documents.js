@@ -1,13 +1,13 @@
 // The list of documents: filters, pages, live status, and uploads by button or by dropping files anywhere.
-import { ago, api, byId, bytes, capital, data, el, empty, events, explain, icon, keys, may, moment, money, notice, number, rowKeys, t, toast } from "./base.js";
+import { ago, api, byId, bytes, capital, data, el, empty, events, explain, icon, keys, liveMark, may, moment, money, notice, number, placeBefore, rememberPlace, rowKeys, t, toast } from "./base.js";
 import { saying } from "./sentences.js";
-import { progress, status, verdict } from "./states.js";
+import { progress, review, status, verdict } from "./states.js";
 import { start } from "./uploads.js";
 
-const form = byId("filters"), body = byId("rows"), pager = byId("pager"), nothing = byId("nothing");
-const LIMIT = 50;
+const form = byId("filters"), body = byId("rows"), pager = byId("pager"), nothing = byId("nothing"), trouble = byId("trouble");
+const LIMIT = 50, MOST = 200; // documents asked for at first, and at most at once
 const rows = new Map();
-let next = null, question = "", turn = 0;
+let next = null, question = "", turn = 0, failed = false;
 
 function filters() {
   return Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value));
@@ -31,6 +31,7 @@ function cells(one) {
     el("td", { class: "name" }, el("div", {}, icon("file"), el("div", {}, name, under))),
     el("td", {}, el("div", { class: "row tight" }, status(one.status), progress(one))),
     el("td", {}, verdict(one.verdict)),
+    el("td", {}, review(one.review)),
     el("td", { class: "wide-only" }, one.type ? data.types[one.type] ?? one.type : ""),
     el("td", { class: "number wide-only" }, number(one.pages)),
     el("td", { class: "number wide-only nowrap" }, bytes(one.bytes)),
@@ -69,25 +70,35 @@ function told() {
     : empty("file", t("documents.none"), may("operator") ? t("documents.none_text") : "", send));
 }
 
-async function load() {
+/** Asks for so many documents, the newest first. What is there stays until the answer is. */
+async function load({ count = LIMIT } = {}) {
   const mine = (turn += 1);
   question = JSON.stringify(filters());
   const shown = new URLSearchParams(filters()).toString();
   history.replaceState(null, "", shown ? `?${shown}` : location.pathname);
   body.setAttribute("aria-busy", "true");
   try {
-    const { data: got } = await api("GET", address());
-    if (mine !== turn) return;
+    const found = [];
+    let cursor = null;
+    do {
+      const { data: got } = await api("GET", address(cursor, Math.min(MOST, count - found.length)));
+      if (mine !== turn) return;
+      found.push(...got.documents);
+      cursor = got.next;
+    } while (cursor && found.length < count);
     rows.clear();
-    body.replaceChildren(...got.documents.map(draw));
-    next = got.next;
+    body.replaceChildren(...found.map(draw));
+    next = cursor;
+    failed = false;
+    trouble.hidden = true;
     told();
   } catch (error) {
     if (mine !== turn) return;
-    rows.clear();
-    body.replaceChildren();
-    told();
-    nothing.replaceChildren(el("div", { class: "pad" }, notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: load }, t("documents.try_again")))));
+    failed = true;
+    pager.hidden = true;
+    for (const row of body.querySelectorAll("[aria-hidden]")) row.remove(); // what stood for rows to come
+    trouble.hidden = false;
+    trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("documents.try_again"))));
   } finally {
     body.removeAttribute("aria-busy");
   }
@@ -100,9 +111,11 @@ async function more() {
     const asked = question;
     const { data: got } = await api("GET", address(next));
     if (asked !== JSON.stringify(filters())) return;
+    const before = body.children.length;
     body.append(...got.documents.map(draw));
     next = got.next;
     told();
+    body.children[before]?.querySelector("a").focus();
   } catch (error) {
     toast(explain(error), "bad");
   } finally {
@@ -114,17 +127,18 @@ async function more() {
 
 let due = 0, busy = false;
 
-/** Asks for the first page again, at most once a second however many documents move. */
+/** Asks for what is shown again, at most once a second however many documents move. */
 function refresh() {
   if (due) return;
   due = setTimeout(async () => {
     due = 0;
     if (busy) return refresh();
+    if (failed) return void load();
     busy = true;
     const mine = turn;
     try {
-      const { data: got } = await api("GET", address());
-      if (mine === turn) merge(got.documents);
+      const { data: got } = await api("GET", address(null, Math.min(MOST, Math.max(LIMIT, rows.size))));
+      if (mine === turn) merge(got.documents, got.next === null);
     } catch {
       // The list stays as it is; the next news tries again.
     } finally {
@@ -133,7 +147,7 @@ function refresh() {
   }, 700);
 }
 
-function merge(list) {
+function merge(list, whole) {
   const wasEmpty = rows.size === 0;
   const fresh = list.filter((one) => !rows.has(one.id));
   list.forEach(draw);
@@ -143,11 +157,8 @@ function merge(list) {
     body.insertBefore(row, after ?? null);
     if (!wasEmpty) row.classList.add("new");
   }
-  const wanted = filters().status;
-  if (wanted) {
-    const there = new Set(list.map((one) => one.id));
-    for (const [id, { row, one }] of rows) if (!there.has(id) && one.status !== wanted) { row.remove(); rows.delete(id); }
-  }
+  const there = new Set(list.map((one) => one.id)), last = list.at(-1)?.id ?? "";
+  for (const [id, { row }] of rows) if (!there.has(id) && (whole || id > last)) { row.remove(); rows.delete(id); }
   told();
 }
 
@@ -166,7 +177,7 @@ function news(one) {
 let typed = 0;
 form.addEventListener("input", (event) => {
   clearTimeout(typed);
-  typed = setTimeout(load, event.target.id === "q" ? 200 : 0);
+  typed = setTimeout(() => load(), event.target.id === "q" ? 200 : 0);
 });
 form.addEventListener("submit", (event) => { event.preventDefault(); load(); });
 byId("clear").addEventListener("click", (event) => {
@@ -176,11 +187,9 @@ byId("clear").addEventListener("click", (event) => {
 });
 byId("more").addEventListener("click", more);
 
-const live = byId("live");
-events("/api/documents/events", { document: news }, {
-  onopen() { if (!live.hidden) { live.hidden = true; refresh(); } },
-  ondown() { live.hidden = false; live.textContent = t("documents.not_live"); },
-});
+events("/api/documents/events", { document: news }, liveMark(refresh));
+events("/api/review/events", { review: refresh });
+addEventListener("online", refresh);
 setInterval(() => { for (const cell of body.querySelectorAll("[data-at]")) cell.textContent = ago(cell.dataset.at); }, 20000);
 
 rowKeys(body);
@@ -190,4 +199,12 @@ if (may("operator")) {
   start(refresh);
   keys([{ key: "u", does: t("documents.upload"), run: () => byId("files").click() }]);
 }
-load();
+
+async function begin() {
+  const before = placeBefore();
+  rememberPlace(() => rows.size);
+  await load({ count: Math.max(LIMIT, before?.shown ?? 0) });
+  if (before) scrollTo(0, before.y);
+}
+
+begin();

@@ -51,7 +51,7 @@ export function watch(hear) {
   const down = (word) => {
     clearTimeout(timer);
     timer = 0;
-    say("down", t("dashboard.not_live"));
+    say("down", t("base.not_live"));
     banner.hidden = false;
     put(banner.lastElementChild, t(word, { at: seen ? CLOCK.format(seen) : "–" }));
   };
@@ -59,7 +59,7 @@ export function watch(hear) {
     clearTimeout(timer);
     timer = 0;
     banner.hidden = true;
-    say("up", t("dashboard.live"));
+    say("up", t("base.live"));
     ahead = Math.abs(new Date(picture.at) - Date.now()) > 2000 ? new Date(picture.at) - Date.now() : 0;
     seen = new Date();
     hear(picture);

@@ -1,6 +1,6 @@
 // How people work: per person and per field, for the days that are asked for.
 
-import { api, byId, el, empty, explain, number, percent, t, toast } from "./base.js";
+import { api, byId, data as given, el, empty, explain, fieldTitle, number, percent, t, toast } from "./base.js";
 
 const DAY = 86400000;
 const USUAL = 30;
@@ -9,6 +9,9 @@ const ENDINGS = ["approved", "corrected", "rejected"];
 // A day as its input writes it, in the time of this browser; the last day counts whole.
 const written = (date) => `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, "0")}-${String(date.getDate()).padStart(2, "0")}`;
 const begins = (text) => new Date(`${text}T00:00:00`);
+
+/** A field by its title; types may call the same field differently: the first that says something counts. */
+const title = (name) => Object.values(given.fields).map((fields) => fieldTitle(name, fields[name])).find((said) => said !== fieldTitle(name)) ?? fieldTitle(name);
 
 let asked = 0;
 
@@ -40,7 +43,7 @@ function show({ people, totals, fields }) {
   byId("tables").hidden = !some;
   byId("tiles").hidden = !some;
   byId("tiles").replaceChildren(
-    tile(number(totals.documents), t("numbers.of_documents")),
+    tile(number(totals.documents), t("numbers.of_documents", { n: totals.documents })),
     tile(rounded(totals.seconds.mean), t("numbers.of_seconds", { median: rounded(totals.seconds.median) })),
     tile(rounded(totals.keystrokes.mean), t("numbers.of_keystrokes")),
     tile(percent(totals.agreement), t("numbers.of_agreement")),
@@ -56,7 +59,7 @@ function show({ people, totals, fields }) {
   byId("all").replaceChildren(...(people.length > 1 ? [line(t("numbers.all"), totals, null)] : []));
   const worst = Math.max(...fields.map((one) => one.share || 0), 0.01);
   byId("fields").replaceChildren(...fields.map((one) => el("tr", {},
-    el("th", { scope: "row" }, one.name),
+    el("th", { scope: "row", title: one.name }, title(one.name)),
     el("td", { class: "number" }, number(one.seen)),
     el("td", { class: "number" }, number(one.corrected)),
     el("td", {}, measured(percent(one.share), (one.share || 0) / worst, one.share > 0.1 ? "bad" : one.share > 0.03 ? "warn" : "")))));
@@ -78,14 +81,14 @@ function line(name, one, most) {
     el("td", {}, endings(one)),
     el("td", {}, spread(one.seconds, most?.seconds)),
     el("td", {}, spread(one.keystrokes, most?.keystrokes)),
-    el("td", { class: "number", title: corrections.map(([field, count]) => `${field}: ${count}`).join("\n") }, number(corrections.reduce((sum, [, count]) => sum + count, 0))),
+    el("td", { class: "number", title: corrections.map(([field, count]) => `${title(field)}: ${count}`).join("\n") }, number(corrections.reduce((sum, [, count]) => sum + count, 0))),
     el("td", {}, measured(percent(one.agreement), one.agreement, "good")),
     el("td", {}, measured(percent(one.in_time), one.in_time, one.in_time < 0.9 ? "warn" : "good")));
 }
 
 function endings(one) {
   const parts = ENDINGS.map((ending) => el("i", { class: ending, style: { width: `${(100 * one[ending]) / (one.documents || 1)}%` } }));
-  const words = ENDINGS.map((ending) => `${one[ending]} ${t(`numbers.ended_${ending}`)}`).join(", ");
+  const words = ENDINGS.map((ending) => t(`numbers.ended_${ending}`, { n: one[ending] })).join(", ");
   return el("div", { class: "endings", title: words }, el("span", {}, ENDINGS.map((ending) => one[ending]).join(" · ")), el("span", { class: "pieces", role: "img", "aria-label": words }, parts));
 }
 

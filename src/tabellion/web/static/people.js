@@ -1,5 +1,5 @@
 // Who may sign in: a list, and what an admin does with it.
-import { api, ago, badge, byId, confirm, dialog, el, explain, field, formDialog, icon, LEVELS, me, moment, rowKeys, t, toast } from "./base.js";
+import { absent, api, ago, badge, byId, confirm, dialog, el, explain, field, formDialog, icon, LEVELS, me, moment, rowKeys, t, toast } from "./base.js";
 
 const body = byId("rows");
 
@@ -24,6 +24,7 @@ function row(user) {
     el("td", {}, el("div", { class: "row" }, state, !user.has_password && !user.disabled_at && el("span", { class: "muted small" }, t("people.no_password")))),
     el("td", { class: "muted nowrap", title: moment(user.last_seen_at) }, user.last_seen_at ? ago(user.last_seen_at) : t("people.never")),
     el("td", { class: "right" }, el("div", { class: "actions end" },
+      !user.disabled_at && LEVELS[user.role] >= LEVELS.reviewer && el("button", { type: "button", class: "small-button", "aria-pressed": String(!user.available), "aria-label": `${t("people.be_away")}: ${user.name}`, onclick: () => away(user) }, icon("clock"), t("people.be_away")),
       !user.disabled_at && el("button", { type: "button", class: "small-button", onclick: () => link(user) }, icon("link"), t("people.link")),
       user.disabled_at
         ? el("button", { type: "button", class: "small-button", onclick: () => change(user, { disabled: false }, "people.let_in") }, t("people.enable"))
@@ -31,13 +32,21 @@ function row(user) {
 }
 
 async function change(user, changes, said) {
+  let done = false;
   try {
     await api("PATCH", `/api/users/${user.id}`, changes);
     toast(t(said, { name: user.name, role: changes.role ? t(`base.role_${changes.role}`) : "" }), "good");
+    done = true;
   } catch (error) {
     toast(explain(error), "bad");
   }
   await load();
+  return done;
+}
+
+async function away(user) {
+  const done = await change(user, { available: !user.available }, user.available ? "people.is_away" : "people.is_back");
+  if (done && user.name === me.name) absent(user.available);
 }
 
 async function shutOut(user) {
@@ -69,4 +78,5 @@ byId("add").addEventListener("click", async () => {
 });
 
 rowKeys(body, { opens: false });
+document.addEventListener("away", load);
 load();

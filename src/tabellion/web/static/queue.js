@@ -1,11 +1,13 @@
 // The review queue: what waits, in which order and why; kept up to date by the server's news.
 
-import { api, badge, byId, data as known, el, empty, events, explain, fieldTitle, icon, keys, me, moment, relative, rowKeys, t, tell, toast } from "./base.js";
+import { api, badge, byId, data as given, el, empty, events, explain, fieldTitle, icon, keys, liveMark, me, moment, number, placeBefore, relative, rememberPlace, rowKeys, t, tell, toast } from "./base.js";
 import { saying } from "./sentences.js";
 import { countdown, span, urgency } from "./span.js";
 
 const PARTS = ["confidence", "proximity", "complexity", "value"];
-const CHIPS = 3;
+const CHIPS = 3, NAMED = 2; // reasons of a row, and fields of a reason, that are written out
+const PAGE = 50, MOST = 200; // items asked for at first, and at most at once
+const FILTERS = ["type", "reason", "q"];
 const VIEWS = {
   open: { status: "open" },
   mine: { status: "open", assigned: "me" },
@@ -22,36 +24,54 @@ const why = byId("why");
 let view = "open";
 let items = [];
 let next = null;
+let shown = PAGE; // as many as somebody wants to see
 let asked = 0;
 let timer = 0;
 let skew = 0;
 
 // Asking.
 
-const question = (cursor) => {
-  const given = { ...VIEWS[view], type: byId("type").value, reason: byId("reason").value, q: byId("q").value.trim(), limit: "50", cursor };
-  return new URLSearchParams(Object.entries(given).filter(([, value]) => value));
-};
+const filters = () => Object.fromEntries(FILTERS.map((name) => [name, byId(name).value.trim()]).filter(([, value]) => value));
+const asking = (wanted) => new URLSearchParams(Object.entries(wanted).filter(([, value]) => value));
+const question = (cursor, limit) => asking({ ...VIEWS[view], ...filters(), limit, cursor });
 
-async function load({ more = false } = {}) {
+/** The address says what is shown, so that it can be gone back to and sent to somebody. */
+function addressed() {
+  const said = asking({ view: view === "open" ? "" : view, ...filters() }).toString();
+  history.replaceState(history.state, "", said ? `?${said}` : location.pathname);
+}
+
+/** Asks for so many items from the first one on, or for the next ones; what comes too late is not shown. */
+async function load({ more = false, count = PAGE } = {}) {
   const ours = ++asked;
+  let found = more ? [...items] : [], cursor = more ? next : null;
+  const wanted = (shown = more ? found.length + PAGE : Math.max(PAGE, count));
+  addressed();
   try {
-    const { data } = await api("GET", `/api/review/items?${question(more ? next : null)}`);
-    if (ours !== asked) return;
-    items = more ? [...items, ...data.items] : data.items;
-    next = data.next;
-    const due = data.items.find((item) => typeof item.sla_left === "number" && item.due_at);
-    if (due) skew = Date.parse(due.due_at) - 1000 * due.sla_left - Date.now();
-    counted(data.counts);
+    do {
+      const { data } = await api("GET", `/api/review/items?${question(cursor, Math.min(MOST, wanted - found.length))}`);
+      if (ours !== asked) return;
+      const there = new Set(found.map((item) => item.id)); // priorities move between two pages
+      found = [...found, ...data.items.filter((item) => !there.has(item.id))];
+      cursor = data.next;
+      const known = data.items.find((item) => typeof item.sla_left === "number" && item.due_at);
+      if (known) skew = Date.parse(known.due_at) - 1000 * known.sla_left - Date.now();
+      counted(data.counts);
+    } while (cursor && found.length < wanted);
+    const before = items.length;
+    [items, next] = [found, cursor];
     show();
+    if (more) rows.children[before]?.querySelector("a").focus();
   } catch (error) {
     if (ours === asked) toast(explain(error), "bad");
   }
 }
 
-const soon = (pause = 300) => {
+const again = () => load({ count: shown });
+
+const soon = (pause = 300, work = again) => {
   clearTimeout(timer);
-  timer = setTimeout(load, pause);
+  timer = setTimeout(work, pause);
 };
 
 function counted(counts) {
@@ -85,7 +105,7 @@ function show() {
   }
   byId("due-head").textContent = t(view === "done" ? "queue.ended" : "queue.due");
   byId("pager").hidden = !next;
-  const filtered = view !== "open" || byId("type").value || byId("reason").value || byId("q").value;
+  const filtered = view !== "open" || Object.keys(filters()).length > 0;
   const clear = el("button", { type: "button", onclick: cleared }, t("queue.clear"));
   byId("none").hidden = items.length > 0;
   byId("none").replaceChildren(filtered ? empty("search", t("queue.empty_filtered"), t("queue.empty_filtered_note"), clear) : empty("check", t("queue.empty"), t("queue.empty_note")));
@@ -94,7 +114,7 @@ function show() {
 
 function line(item) {
   const link = el("a", { href: item.url, class: "title" }, item.name);
-  const under = [known.types[item.type] ?? item.type, t("queue.pages", { n: item.pages ?? 1 }), relative((Date.parse(item.created_at) - Date.now() - skew) / 1000)];
+  const under = [item.type && (given.types[item.type] ?? item.type), t("queue.pages", { n: item.pages ?? 1 }), relative((Date.parse(item.created_at) - Date.now() - skew) / 1000)];
   return el("tr", { "data-row": item.id },
     el("td", { class: "what" }, link, el("div", { class: "muted small" }, under.filter(Boolean).join(" · "))),
     el("td", {}, score(item)),
@@ -114,20 +134,16 @@ function score(item) {
 
 const points = (value) => Math.round(100 * value);
 
-/** What a field is called, or the table that a cell is of. */
-const titled = (item, path) => {
-  const [name] = path.split("[");
-  return fieldTitle(name, known.fields[item.type]?.[name]);
-};
-
 function reasons(item) {
+  const title = (path) => fieldTitle(path.split("[")[0], given.fields[item.type]?.[path.split("[")[0]]); // of a cell, its table's
   const shown = item.reasons.slice(0, CHIPS).map((reason) => {
-    const of = reason.fields?.length ? ` ${reason.fields.slice(0, 2).map((name) => titled(item, name)).join(", ")}` : "";
+    const rest = (reason.fields?.length ?? 0) - NAMED;
+    const of = reason.fields?.length ? ` ${reason.fields.slice(0, NAMED).map(title).join(", ")}${rest > 0 ? ` +${rest}` : ""}` : "";
     return el("span", { class: `cause reason-${reason.code}`, title: saying(reason.message) }, el("b", {}, tell(`queue.reason.${reason.code}`, reason.code)), of);
   });
   const rest = item.reasons.slice(CHIPS);
   if (rest.length) shown.push(el("span", { class: "cause", title: rest.map((reason) => saying(reason.message)).join("\n") }, t("queue.more", { n: rest.length })));
-  if (item.escalated) shown.unshift(el("span", { class: "cause escalated", title: t("queue.escalated", { who: item.escalated.by, why: item.escalated.why }) }, icon("warn"), t("queue.view.escalated")));
+  if (item.escalated) shown.unshift(el("span", { class: "cause escalated", title: t("queue.escalated", { who: item.escalated.by, why: item.escalated.why }) }, icon("warn"), t("queue.is_escalated")));
   return el("div", { class: "causes" }, shown);
 }
 
@@ -169,14 +185,14 @@ function explained(item, button) {
   const lines = PARTS.map((name) => {
     const part = item.parts?.[name] || { value: 0, weight: 0, points: 0 };
     return [
-      el("dt", {}, el("i", { class: `dot part-${name}` }), t(`queue.part.${name}`), el("small", { class: "muted" }, t("queue.part_note", { weight: `${Math.round(100 * part.weight)} %`, value: part.value.toFixed(2) }))),
-      el("dd", {}, el("span", { class: "bar" }, el("i", { class: `part-${name}`, style: { width: `${Math.min(100, (100 * share(part)) / (part.weight || 1))}%` } })), el("b", {}, (100 * share(part)).toFixed(1))),
+      el("dt", {}, el("i", { class: `dot part-${name}` }), t(`queue.part.${name}`), el("small", { class: "muted" }, t("queue.part_note", { weight: `${number(100 * part.weight)} %`, value: number(part.weight ? share(part) / part.weight : 0, 3) }))),
+      el("dd", {}, el("span", { class: "bar" }, el("i", { class: `part-${name}`, style: { width: `${Math.min(100, (100 * share(part)) / (part.weight || 1))}%` } })), el("b", {}, number(100 * share(part), 1))),
     ];
   });
   const place = items.indexOf(item) + 1;
   why.replaceChildren(
     el("h2", {}, place > 1 ? t("queue.why_place", { place }) : t("queue.why_first")),
-    el("dl", {}, lines, el("dt", { class: "all" }, item.name), el("dd", { class: "all" }, el("b", {}, t("queue.points", { points: (100 * item.priority).toFixed(1) })))),
+    el("dl", {}, lines, el("dt", { class: "all" }, item.name), el("dd", { class: "all" }, el("b", {}, t("queue.points", { points: number(100 * item.priority, 1) })))),
   );
   why.showPopover();
   const edge = button.getBoundingClientRect();
@@ -202,20 +218,20 @@ async function claim() {
   button.removeAttribute("aria-busy");
 }
 
-function choose(name) {
+function choose(name, count) {
   view = name;
   for (const button of document.querySelectorAll("[data-view]")) button.setAttribute("aria-pressed", String(button.dataset.view === name));
-  load();
+  return load({ count });
 }
 
 function cleared() {
-  for (const id of ["type", "reason", "q"]) byId(id).value = "";
+  for (const id of FILTERS) byId(id).value = "";
   choose("open");
 }
 
 byId("claim")?.addEventListener("click", claim);
 byId("more").addEventListener("click", () => load({ more: true }));
-byId("q").addEventListener("input", () => soon(200));
+byId("q").addEventListener("input", () => soon(200, load));
 for (const id of ["type", "reason"]) byId(id).addEventListener("change", () => load());
 for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => choose(button.dataset.view));
 
@@ -229,10 +245,22 @@ keys([
 ]);
 byId("q").addEventListener("keydown", (event) => event.key === "Escape" && event.target.blur());
 setInterval(tick, 1000);
-load();
+
+async function begin() {
+  const told = new URLSearchParams(location.search), before = placeBefore();
+  for (const id of FILTERS) {
+    byId(id).value = told.get(id) ?? "";
+    if (byId(id).selectedIndex === -1) byId(id).value = ""; // an address may name what there is no more
+  }
+  rememberPlace(() => items.length);
+  await choose(Object.hasOwn(VIEWS, told.get("view")) ? told.get("view") : "open", before?.shown);
+  if (before) scrollTo(0, before.y);
+}
+
+begin();
 events("/api/review/events", {
   review: (told) => {
     if (told?.counts) counted(told.counts);
     soon();
   },
-});
+}, liveMark(again));

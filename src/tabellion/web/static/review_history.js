@@ -1,21 +1,30 @@
 // The timeline of a document: who or what said which value when, the newest first.
 
-import { api, el, moment, t } from "./base.js";
+import { api, because, el, fieldTitle, moment, t } from "./base.js";
 import { icon } from "./review_icons.js";
 import { isEmpty, same, textOf } from "./review_item.js";
 import { saying } from "./sentences.js";
 
 const told = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
 
+/** What was done, to whom it went or whose claim it was included. */
+const done = ({ action, before, after }) => {
+  if (action === "assigned" || action === "reassigned") return after ? t("review.given_to", { after }) : t("review.given_nobody");
+  return action === "expired" && before ? t("review.ran_out", { before }) : t(`review.did.${action}`);
+};
+
+/** A field as the form beside it calls it. */
+const named = (field) => fieldTitle(field, document.querySelector(`#fields [data-name="${CSS.escape(field)}"] label`)?.firstChild?.textContent);
+
 const entry = ({ at, actor, action, field, before, after, reason }) => {
   const changed = !same(before, after) && Boolean(field);
   return el(
     "li",
     { class: `entry-${action}` },
-    el("div", { class: "what" }, el("b", {}, t(`review.did.${action}`)), ...(field ? [" ", el("code", {}, field)] : [])),
+    el("div", { class: "what" }, el("b", {}, done({ action, before, after })), ...(field ? [" ", el("em", {}, named(field))] : [])),
     ...(changed ? [el("div", { class: "values" }, el("del", {}, told(before)), " → ", el("ins", {}, told(after)))] : []),
     ...(field && !changed && !isEmpty(after) ? [el("div", { class: "values" }, el("ins", {}, told(after)))] : []),
-    ...(reason ? [el("div", { class: "reason" }, saying(reason))] : []),
+    ...(reason ? [el("div", { class: "reason" }, action === "rejected" ? because(reason) : saying(reason))] : []),
     el("div", { class: "muted" }, `${actor || ""} · ${moment(at)}`),
   );
 };

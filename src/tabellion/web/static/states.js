@@ -1,5 +1,5 @@
 // How documents and their parts stand, drawn the same way on every page.
-import { badge, el, number, percent, t, tell } from "./base.js";
+import { badge, el, number, sure, t, tell } from "./base.js";
 
 const STATUS = {
   queued: ["idle", "clock"], processing: ["info", "again"], completed: ["good", "check"], failed: ["bad", "stop"], duplicate: ["idle", "copy"],
@@ -39,6 +39,6 @@ export function progress(one) {
 export function confidence(share, threshold) {
   if (share === null || share === undefined) return "";
   const kind = threshold !== undefined && share < threshold ? "warn" : "good";
-  const title = threshold === undefined ? "" : t("documents.threshold", { share: percent(threshold) });
-  return el("span", { class: "meter", title }, bar(share, kind, t("documents.confidence")), percent(share));
+  const title = threshold === undefined ? "" : t("documents.threshold", { share: sure(threshold) });
+  return el("span", { class: "meter", title }, bar(share, kind, t("documents.confidence")), sure(share));
 }

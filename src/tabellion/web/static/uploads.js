@@ -1,11 +1,11 @@
 // Uploads: files from a button or dropped anywhere, each with its own progress and its own answer.
-import { byId, bytes, capital, data, el, icon, Problem, t, tell, token } from "./base.js";
+import { byId, bytes, capital, data, el, icon, number, Problem, renewed, signedOut, t, tell, token } from "./base.js";
 import { saying } from "./sentences.js";
 import { bar } from "./states.js";
 
 const AT_ONCE = 3, MOST = 500;
 const waiting = [];
-let running = 0, done = 0, all = 0, heard = () => {};
+let running = 0, taken = 0, refusals = 0, all = 0, heard = () => {};
 
 /** Begins to listen for files; `onTaken` is told whenever one was taken in. */
 export function start(onTaken) {
@@ -31,7 +31,7 @@ export function start(onTaken) {
 
 function close() {
   for (const row of byId("upload-list").querySelectorAll("[data-over]")) row.remove();
-  if (!running && !waiting.length) { byId("uploads").hidden = true; done = 0; all = 0; }
+  if (!running && !waiting.length) { byId("uploads").hidden = true; [taken, refusals, all] = [0, 0, 0]; }
 }
 
 /** The files that were dropped, those in folders too. */
@@ -71,14 +71,16 @@ function add(files) {
 }
 
 function count() {
-  byId("uploads-title").textContent = t("documents.uploaded_of", { done, n: all });
+  const over = taken + refusals, told = [t("documents.uploads_taken", { n: taken, count: number(taken) })];
+  if (refusals) told.push(t("documents.uploads_refused", { n: refusals, count: number(refusals) }));
+  byId("uploads-title").textContent = over < all ? t("documents.uploaded_of", { done: number(over), n: number(all) }) : told.join(", ");
 }
 
 function pump() {
   while (running < AT_ONCE && waiting.length) send(waiting.shift());
 }
 
-function send(one) {
+function send(one, again = true) {
   running += 1;
   const form = new FormData();
   form.append("file", one.file, one.file.name);
@@ -98,7 +100,7 @@ function send(one) {
     meter.setAttribute("aria-valuenow", now);
     share.textContent = now < 100 ? `${now} %` : t("documents.checking");
   });
-  request.addEventListener("load", () => { ended(); answered(one, request); });
+  request.addEventListener("load", () => { ended(); answered(one, request, again); });
   request.addEventListener("error", () => { ended(); refused(one, t("base.offline"), true); });
   request.addEventListener("abort", ended);
   request.send(form);
@@ -109,31 +111,34 @@ function ended() {
   setTimeout(pump);
 }
 
-function answered(one, request) {
+async function answered(one, request, again) {
   let told = null;
   try { told = JSON.parse(request.responseText); } catch { /* not ours: told below */ }
+  if (request.status === 403 && told?.code === "csrf_failed" && again && (await renewed().catch(() => false))) return send(one, false);
+  if (request.status === 401) signedOut();
   if (request.status !== 202 || !told?.documents?.length) {
     const problem = new Problem(request.status, told);
     const fix = told?.fix && !tell(`base.problem_${problem.code}`) ? `. ${capital(saying(told.fix))}.` : "";
     const original = told?.original && el("a", { href: `/documents/${told.original}` }, t("documents.look_at_original"));
-    return refused(one, [problem.message, fix, " ", original], request.status >= 500 || request.status === 429);
+    return refused(one, [problem.message, fix, " ", original], request.status >= 500 || [401, 429].includes(request.status) || problem.code === "csrf_failed");
   }
   const [made] = told.documents;
   const link = el("a", { href: `/documents/${made.id}` }, t(made.duplicate_of ? "documents.is_duplicate" : "documents.is_taken"));
   const original = made.duplicate_of && [" · ", el("a", { href: `/documents/${made.duplicate_of}` }, t("documents.look_at_original"))];
   one.said.replaceChildren(el("span", { class: made.duplicate_of ? "text-warn" : "text-good" }, icon(made.duplicate_of ? "copy" : "check"), " ", link, original));
+  taken += 1;
   over(one);
   heard();
 }
 
 function refused(one, sentence, again = false) {
-  const retry = again && el("button", { type: "button", class: "small-button", onclick() { delete one.row.dataset.over; done -= 1; waiting.push(one); count(); pump(); } }, t("documents.try_again"));
+  const retry = again && el("button", { type: "button", class: "small-button", onclick() { delete one.row.dataset.over; refusals -= 1; waiting.push(one); count(); pump(); } }, t("documents.try_again"));
   one.said.replaceChildren(el("span", { class: "text-bad", role: "alert" }, icon("stop"), " ", sentence), " ", retry || "");
+  refusals += 1;
   over(one);
 }
 
 function over(one) {
   one.row.dataset.over = "";
-  done += 1;
   count();
 }

@@ -1,0 +1,224 @@
+"""The long lists, of the queue and of documents: news, going back and a server that is away take nothing from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, FilePayload, Page, expect
+
+from tests.browser.site import WRONG, Site, Visitor, opened
+from tests.browser.watch import until
+
+COPIES = 128  #: more than two pages of fifty
+
+
+@pytest.fixture(scope="module")
+def place(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """An installation where much waits."""
+    with opened(tmp_path_factory.mktemp("lists") / "data") as one:
+        one.documents = one.fill([WRONG, "en-receipt-1.pdf"])
+        one.crowd(one.item(one.documents[WRONG]), COPIES)
+        yield one
+
+
+@pytest.fixture
+def boss(place: Site, chromium: Browser) -> Iterator[Visitor]:
+    """The admin, signed in."""
+    with place.visitor(chromium) as one:
+        yield one
+
+
+def rows(page: Page) -> int:
+    """How many rows are shown."""
+    return page.locator("#rows tr[data-row]").count()
+
+
+def shown(page: Page, least: int) -> None:
+    """Waits until so many rows are there."""
+    until(page, lambda: rows(page) >= least)
+
+
+def test_a_priority_is_reckoned_as_it_says(boss: Visitor) -> None:
+    """Each part's share of the score times its factor is its points, in French with commas."""
+    boss.open("/queue")
+    for language, comma in (("en-GB", "."), ("fr-FR", ",")):
+        with boss.site.visitor(boss.page.context.browser, locale=language) as one:  # type: ignore[arg-type]
+            page = one.open("/queue")
+            page.locator(".score").first.click()
+            notes = page.locator("#why dt small").all_inner_texts()
+            points = page.locator("#why dd:not(.all) b").all_inner_texts()
+        assert len(notes) == len(points) == 4
+        for note, point in zip(notes, points, strict=True):
+            weight, factor = re.findall(r"\d+(?:[.,]\d+)?", note)
+            assert all(text.replace(comma, "").isdigit() for text in (factor, point)), (factor, point)
+            weighed = float(weight) * float(factor.replace(",", "."))
+            assert abs(weighed - float(point.replace(",", "."))) < 0.1, (note, point)
+
+
+def test_news_leave_as_many_rows_as_there_were(boss: Visitor) -> None:
+    """Whoever has asked for more keeps it when somebody elsewhere does something."""
+    page = boss.open("/queue")
+    for count in (100, COPIES):
+        page.locator("#more").click()
+        shown(page, count)
+    last = str(page.locator("#rows tr[data-row]").last.get_attribute("data-row"))
+    before = rows(page)
+    with page.expect_response(lambda answer: "/api/review/items?" in answer.url):
+        boss.site.api("POST", f"/api/review/items/{last}/assign", {"to": None, "reason": "for whoever comes"})
+    boss.watch.settle(page)
+    assert rows(page) == before
+
+
+@pytest.mark.parametrize("path", ["/queue", "/documents"])
+def test_more_rows_are_gone_on_from(boss: Visitor, path: str) -> None:
+    """The first of the new ones has the focus, also when they are the last."""
+    page = boss.open(path)
+    before = 50
+    while page.locator("#more").is_visible():
+        page.locator("#more").click()
+        shown(page, before + 1)
+        boss.watch.settle(page)
+        place = "[...document.querySelectorAll('#rows tr')].indexOf(document.activeElement.closest('tr'))"
+        assert page.evaluate(place) == before
+        before = rows(page)
+    assert before > COPIES
+
+
+@pytest.mark.parametrize("path", ["/queue", "/documents"])
+def test_going_back_leads_to_where_one_was(boss: Visitor, path: str) -> None:
+    """As many rows as before, as far down as before."""
+    page = boss.open(path)
+    page.locator("#more").click()
+    shown(page, 100)
+    boss.watch.settle(page)
+    row = page.locator("#rows tr[data-row]").nth(80)
+    row.scroll_into_view_if_needed()
+    height = page.evaluate("scrollY")
+    assert height > 1000
+    row.locator("a").click()
+    page.wait_for_url(re.compile(r"/(review|documents)/\w+"))
+    boss.watch.settle(page)
+    page.go_back()
+    shown(page, 100)
+    until(page, lambda: abs(page.evaluate("scrollY") - height) < 5)
+
+
+def test_a_document_leads_back_into_the_list(boss: Visitor) -> None:
+    """Its arrow is the way one came, filters included."""
+    page = boss.open("/documents?review=pending&q=copy")
+    page.locator("#rows a").first.click()
+    page.wait_for_url("**/documents/*zz*")
+    boss.watch.settle(page)
+    page.locator("#back").click()
+    page.wait_for_url("**/documents?*")
+    assert "review=pending" in page.url
+    boss.open("/queue")
+    boss.open(f"/documents/{boss.site.documents[WRONG]}")
+    page.locator("#back").click()
+    page.wait_for_url("**/documents")
+
+
+def test_the_address_says_what_the_queue_shows(boss: Visitor) -> None:
+    """View, type, reason and name: whoever opens one and goes back sees the same rows again."""
+    page = boss.open("/queue")
+    page.keyboard.press("3")
+    page.locator("#type").select_option("invoice")
+    page.locator("#reason").select_option("issue")
+    page.locator("#q").fill("copy 01")
+    until(page, lambda: rows(page) == 10)
+    assert re.search(r"\?view=none&type=invoice&reason=issue&q=copy(\+|%20)01$", page.url)
+    page.locator("#rows a").first.click()
+    page.wait_for_url("**/review/*")
+    boss.watch.settle(page)
+    page.go_back()
+    until(page, lambda: rows(page) == 10)
+    expect(page.locator("[data-view=none]")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#q")).to_have_value("copy 01")
+    boss.open("/queue?view=nothing&type=none&reason=nothing")
+    shown(page, 50)
+    expect(page.locator("[data-view=open]")).to_have_attribute("aria-pressed", "true")
+
+
+def test_the_queue_calls_things_by_their_names(place: Site, chromium: Browser) -> None:
+    """Types and fields as people call them, in their language; one escalated document is one."""
+    item = place.item(place.documents[WRONG])
+    place.api("POST", f"/api/review/items/{item['id']}/claim")
+    place.api("POST", f"/api/review/items/{item['id']}/escalate", {"reason": "hm"})
+    with place.visitor(chromium, locale="fr-FR") as one:
+        page = one.open("/queue?view=escalated")
+        row = page.locator(f"#rows tr[data-row='{item['id']}']")
+        expect(row).to_contain_text("Facture")
+        expect(row.locator(".cause.escalated")).to_have_text("escaladé")
+        causes = " ".join(row.locator(".cause:not(.escalated)").all_inner_texts())
+        assert "Total" in causes
+        assert "Sous-total" in causes or "+1" in causes
+        assert not re.search(r"subtotal|[a-z]_[a-z]", causes)
+        assert page.locator("#type option").all_inner_texts()[1:] == ["Acte", "Facture", "Reçu"]
+
+
+def test_the_queue_says_that_it_is_not_live(chromium: Browser, tmp_path: Path) -> None:
+    """When the server is gone; what it says of that it says once, and no more once the server is back."""
+    with opened(tmp_path / "data") as site:
+        site.fill(["en-receipt-1.pdf"])
+        with site.visitor(chromium) as one:
+            one.watch.cut = True
+            page = one.open("/queue")
+            expect(page.locator("#live")).to_have_text("Live")
+            page.route("**/api/review/items?*", lambda route: route.abort("connectionrefused"))
+            for key in "2312":
+                page.keyboard.press(key)
+                one.watch.settle(page)
+            expect(page.locator(".toast", has_text="The server does not answer")).to_have_count(1)
+            page.unroute("**/api/review/items?*")
+            page.keyboard.press("1")
+            expect(page.locator(".toast")).to_have_count(0)
+            site.service.kill()
+            expect(page.locator("#live")).to_have_text("Not live")
+
+
+def test_documents_stay_when_a_question_is_not_answered(boss: Visitor) -> None:
+    """The rows are still there, under what went wrong, and the answer comes by itself once it can."""
+    boss.watch.cut = True
+    page = boss.open("/documents")
+    before = rows(page)
+    page.route("**/api/documents?*", lambda route: route.abort("connectionrefused"))
+    page.locator("select[name=status]").select_option("failed")
+    expect(page.locator("#trouble")).to_contain_text("The server does not answer")
+    assert rows(page) == before
+    expect(page.locator("#pager")).to_be_hidden()
+    page.unroute("**/api/documents?*")
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(page.locator("#trouble")).to_be_hidden()
+    expect(page.locator("#nothing")).to_be_visible()
+
+
+def test_documents_tell_checks_from_review(boss: Visitor) -> None:
+    """What the checks found and what people have to do are two things; the second one is a filter, and live."""
+    page = boss.open("/documents?q=receipt")
+    row = page.locator("#rows tr[data-row]").first
+    expect(row).to_contain_text("checks passed")
+    expect(row).to_contain_text("waits for review")
+    page.locator("select[name=review]").select_option("approved")
+    expect(page.locator("#nothing")).to_be_visible()
+    page.locator("select[name=review]").select_option("pending")
+    expect(row).to_contain_text("receipt")
+    item = boss.site.item(boss.site.documents["en-receipt-1.pdf"])
+    boss.site.api("POST", f"/api/review/items/{item['id']}/claim")
+    boss.site.api("POST", f"/api/review/items/{item['id']}/reject", {"code": "unreadable"})
+    expect(page.locator("#nothing")).to_be_visible()
+    page.locator("select[name=review]").select_option("rejected")
+    expect(row).to_contain_text("rejected by a person")
+
+
+def test_an_admin_is_told_how_many_were_taken(boss: Visitor) -> None:
+    """Of several files: how many were taken in, and how many were refused."""
+    page = boss.open("/documents")
+    boss.watch.expect(415, 422)
+    papers = {"notes.pdf": b"These are notes.", "nothing.pdf": b""}
+    page.locator("#files").set_input_files(
+        [FilePayload(name=name, mimeType="application/pdf", buffer=content) for name, content in papers.items()]
+    )
+    expect(page.locator("#uploads-title")).to_have_text("0 taken in, 2 refused")
