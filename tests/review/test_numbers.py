@@ -12,7 +12,7 @@ from tabellion import Store
 from tabellion.review import claims, editing, finishing, numbers
 from tabellion.review.editing import Change
 from tabellion.review.people import Person
-from tests.review.items import ANNA, VALUES, put, types
+from tests.review.items import ANNA, BEN, CLEO, VALUES, put, types
 from tests.working import ask
 
 EVIL = Person("=cmd|'/c calc'", 2)
@@ -69,3 +69,57 @@ def test_numbers_for_spreadsheets(sqlite_url: str) -> None:
     assert (rows[1]["seconds_mean"], rows[1]["corrections"], rows[0]["keystrokes_mean"]) == ("20.0", "2", "")
     fields = list(csv.DictReader(io.StringIO(numbers.per_field(told))))
     assert (fields[0]["field"], fields[0]["seen"], fields[0]["corrected"]) == ("date", "3", "1")
+
+
+def test_corrections_and_time_are_whose_they_were(url: str) -> None:
+    """Who corrects and gives the item back has corrected; who ends what was opened again has taken their own time."""
+
+    async def go(store: Store) -> Any:
+        item = await put(store)
+        await claims.claim(store, item, ANNA)
+        changes = {"vendor": Change("correct", "B"), "date": Change("absent")}
+        version = await editing.edit(store, types, item, ANNA, 1, changes)
+        await claims.release(store, item, ANNA)
+        await claims.claim(store, item, BEN)
+        await finishing.approve(store, types, item, BEN, version, seconds=30, keystrokes=3)
+        await finishing.reopen(store, item, CLEO, "look again")
+        await claims.claim(store, item, CLEO)
+        await finishing.approve(store, types, item, CLEO, version + 2, seconds=10)
+        now = await store.now()
+        return await numbers.numbers(store, now - 60, now + 60)
+
+    told = ask(url, go)
+    anna, ben, cleo = told["people"]
+    assert (anna["name"], anna["documents"], anna["corrections"]) == ("anna", 0, {"date": 1, "vendor": 1})
+    assert (anna["fields"], anna["agreement"], anna["in_time"]) == (2, 0.0, None)
+    assert (ben["documents"], ben["seconds"]["sum"], ben["keystrokes"]["sum"]) == (0, 30, 3)
+    assert (cleo["documents"], cleo["seconds"]["sum"], cleo["keystrokes"]["sum"]) == (1, 10, None)
+    assert (cleo["fields"], cleo["corrections"], cleo["agreement"]) == (len(VALUES) - 2, {}, 1.0)
+    totals = told["totals"]
+    assert (totals["documents"], totals["fields"], totals["seconds"]["mean"]) == (1, len(VALUES), 40)
+    assert totals["corrections"] == {"date": 1, "vendor": 1}
+
+
+def test_what_is_left_open_is_late(url: str) -> None:
+    """Items that were due and are open count as missed, for who holds them, else for who has them assigned."""
+
+    async def go(store: Store) -> Any:
+        done, held, given, _ = [await put(store) for _ in range(4)]
+        await claims.claim(store, done, ANNA)
+        await finishing.approve(store, types, done, ANNA, 1)
+        await claims.claim(store, held, ANNA)
+        await store.database.fetch("UPDATE review_items SET assigned_to = 'ben' WHERE id IN ($1, $2)", held, given)
+        await store.database.fetch(
+            "UPDATE review_items SET due_at = created_at WHERE status IN ('pending', 'in_review')"
+        )
+        now = await store.now()
+        later = await put(store)
+        assert later
+        return await numbers.numbers(store, now - 60, now + 7200), await numbers.numbers(store, now - 90, now - 60)
+
+    told, before = ask(url, go)
+    anna, ben = told["people"]
+    assert (anna["name"], anna["documents"], anna["overdue"], anna["in_time"]) == ("anna", 1, 1, 0.5)
+    assert (ben["name"], ben["documents"], ben["overdue"], ben["in_time"]) == ("ben", 0, 1, 0.0)
+    assert (told["totals"]["overdue"], told["totals"]["in_time"]) == (3, 0.25)
+    assert (before["people"], before["totals"]["overdue"], before["totals"]["in_time"]) == ([], 0, None)

@@ -294,10 +294,15 @@ class Sums(BaseModel):
     rejected: int
     seconds: Spread
     keystrokes: Spread
-    fields: int = Field(description="Fields of the documents that were not rejected.")
+    fields: int = Field(
+        description="Fields of the documents that were not rejected; each is whose who corrected it, or else finished."
+    )
     corrections: dict[str, int] = Field(description="How many of them were corrected, by name.")
     agreement: float | None = Field(description="The share of fields that stayed as they were read.")
-    in_time: float | None = Field(description="The share of documents that were finished before they were due.")
+    in_time: float | None = Field(
+        description="The share that was finished before it was due, of what was finished and what is late and open."
+    )
+    overdue: int = Field(description="Items that were due in that time and are open still.")
 
 
 class PersonSums(Sums):
