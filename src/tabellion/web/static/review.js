@@ -1,9 +1,10 @@
 // The review screen: one document at a time, everything about it wired together.
 
-import { byId, data, keys, may, me, t, toast } from "./base.js";
+import { byId, data, explain, keys, may, me, t, toast } from "./base.js";
 import { ACTS } from "./review_acts.js";
 import { Bar } from "./review_bar.js";
 import { Check } from "./review_check.js";
+import { Claim } from "./review_claim.js";
 import { Drafts } from "./review_draft.js";
 import { Form } from "./review_fields.js";
 import { Filling } from "./review_filling.js";
@@ -12,7 +13,7 @@ import { History } from "./review_history.js";
 import { isTable, Item, same, textOf } from "./review_item.js";
 import { listen, sheet } from "./review_keys.js";
 import { Lease } from "./review_lease.js";
-import { get, isAway, Knock, post, putDraft } from "./review_net.js";
+import { get, isAway, Knock, putDraft } from "./review_net.js";
 import { Pages } from "./review_page.js";
 import { Ahead } from "./review_prefetch.js";
 import { Rail } from "./review_rail.js";
@@ -33,14 +34,15 @@ class Desk {
     this.reasons = new Reasons(byId("reasons"));
     this.rail = new Rail(byId("rail"));
     this.find = new Find(byId("findbar"), this.pages);
-    this.history = new History(byId("drawer"));
+    this.history = new History(byId("drawer"), (error, id) => this.trouble(error, id));
     this.bar = new Bar();
     this.verbs = new Verbs(this);
     this.filling = new Filling(this);
-    this.drafts = new Drafts(me.name, putDraft);
+    this.drafts = new Drafts(me.name, putDraft, (error, id) => this.trouble(error, id));
     this.ahead = new Ahead(byId("zone"), me.name);
-    this.lease = new Lease({ renew: () => this.renew(), tick: () => this.bar.tick(), lost: () => this.loseClaim(null) });
-    this.check = new Check({ came: (...told) => this.checked(...told), failed: (error) => isAway(error) && this.knock.begin() });
+    this.claim = new Claim(this);
+    this.lease = new Lease({ renew: () => this.claim.renew(), tick: () => this.bar.tick(), lost: () => this.claim.lose(null) });
+    this.check = new Check({ came: (...told) => this.checked(...told), failed: (error, id) => this.trouble(error, id) });
     this.knock = new Knock({ away: () => this.reach(false), back: () => this.reach(true) });
     this.marks = "";
     this.came = -Infinity; // when one document took the place of another
@@ -78,7 +80,8 @@ class Desk {
     try {
       this.open(await get(id));
     } catch (error) {
-      if (!isAway(error)) throw error;
+      if (error.status === 404) return this.gone(id);
+      if (!isAway(error)) return void toast(explain(error), "bad");
       this.knock.begin();
       setTimeout(() => this.load(id), 2000);
     }
@@ -107,6 +110,7 @@ class Desk {
     this.rail.show(whole.document.id, whole.document.pages || [], whole.previous);
     this.form.show(item, () => this.mine || Boolean(this.lost));
     this.reasons.show(item);
+    this.claim.begin();
     this.bar.show(this);
     this.mark();
     item.onchange ||= ({ detail }) => this.changed(item, detail.names);
@@ -142,13 +146,30 @@ class Desk {
   }
 
   nothing() {
-    this.item = null;
-    this.lease.hold(null);
-    byId("desk").hidden = true;
-    byId("nothing").hidden = false;
+    this.vacate("nothing_waits");
     history.pushState({}, "", "/queue");
-    document.title = `${t("review.nothing_waits")} · tabellion`;
-    byId("nothing").querySelector("button, a").focus();
+  }
+
+  // Somebody has deleted the document.
+  gone(id) {
+    this.drafts.forget(id);
+    this.vacate("gone_away");
+  }
+
+  // No document, why there is none, and where to go from here.
+  vacate(why) {
+    this.check.stop();
+    this.item = null;
+    this.lost = null;
+    this.lease.hold(null);
+    const place = byId("nothing");
+    place.querySelector("h1").textContent = t(`review.${why}`);
+    place.querySelector("p").textContent = t(`review.${why}_note`);
+    place.querySelector("button").hidden = !may("reviewer");
+    byId("desk").hidden = true;
+    place.hidden = false;
+    document.title = `${t(`review.${why}`)} · tabellion`;
+    place.querySelector("a").focus();
   }
 
   async refresh() {
@@ -158,65 +179,12 @@ class Desk {
     if (!this.mine && Object.keys(edits.edits).length) this.drafts.store(whole.id, { ...edits, at: new Date().toISOString() });
   }
 
-  // The claim.
-
-  // The item that is shown is this person's now; nothing moves on the screen.
-  claimed(whole) {
-    const { item } = this;
-    if (!same(item.names, whole.fields.map((field) => field.name))) return this.open(whole);
-    this.lost = null;
-    this.lease.clock(whole);
-    this.lease.begin();
-    this.lease.hold(whole.claim?.mine ? whole.claim.until : null);
-    const draft = this.drafts.find(whole); // before the item changes and, being without edits, takes its place
-    item.accept(whole);
-    if (!item.dirty) this.recall(draft);
-    else if (item.conflicts().length) this.verbs.run(() => this.verbs.merge());
-    this.form.update(item.names);
-    this.bar.show(this);
-    if (this.history.open) this.history.load();
-    this.lookAhead();
-  }
-
-  // The next document is shown before the server has said yes to this one, so that nobody waits for it.
-  foresee() {
-    const { whole } = this.ahead;
-    if (!whole || whole.id === this.item.id || this.check.pending || this.item.broken.length) return false;
-    this.open(whole, { push: true });
-    this.lost = { coming: true };
-    this.form.update(this.item.names);
-    this.bar.update();
-    return true;
-  }
-
-  async renew() {
-    try {
-      return (await post(this.item.id, "renew")).until;
-    } catch (error) {
-      if (isAway(error)) this.knock.begin();
-      else if (this.mine) await this.loseClaim(error.problem?.holder ?? null);
-      return null;
-    }
-  }
-
-  async loseClaim(holder) {
-    if (!this.mine) return;
-    this.lost = { holder };
-    this.lease.hold(null);
-    this.drafts.waiting = null;
-    this.drafts.keep(this.item, { here: true });
-    this.bar.update();
-    this.form.update(this.item.names);
-    try {
-      const whole = await get(this.item.id);
-      if (!["pending", "in_review"].includes(whole.status)) return void this.open(whole);
-      if (whole.claim?.mine) return void this.claimed(whole);
-      this.item.whole.claim = whole.claim;
-      this.lost.holder = whole.claim?.holder ?? null;
-      this.bar.update();
-    } catch (error) {
-      if (isAway(error)) this.knock.begin();
-    }
+  // What a request in the background was answered, of the document that is shown.
+  trouble(error, id) {
+    if (!this.item || this.item.id !== id) return;
+    if (isAway(error)) this.knock.begin();
+    else if (error.status === 404) this.gone(id);
+    else if (error.code === "not_held" || error.code === "item_closed") void this.claim.lose(error.problem.holder ?? null);
   }
 
   async reach(there) {
@@ -225,6 +193,7 @@ class Desk {
     if (!there || !this.item) return;
     toast(t("review.back"), "good", 2.5);
     this.pages.reload();
+    if (this.lost && !this.lost.coming) void this.claim.look(this.item.id);
     if (this.lease.until !== null) await this.lease.ask();
     await this.drafts.flush();
     this.check.soon(this.item);

@@ -1,6 +1,7 @@
 // The head and the foot of the screen: whose it is, how long yet, which verbs there are now, and what must be said at once.
 
 import { el, me, moment, t, tell } from "./base.js";
+import { isOpen } from "./review_claim.js";
 import { icon } from "./review_icons.js";
 import { countdown, span, urgency } from "./span.js";
 
@@ -38,11 +39,11 @@ export class Bar {
   update() {
     const { desk } = this;
     const { whole } = desk.item;
-    const open = whole.status === "pending" || whole.status === "in_review";
+    const open = isOpen(whole);
     const mine = desk.ours;
     for (const node of document.querySelectorAll("[data-when]")) {
       const when = node.dataset.when;
-      const shown = { mine: mine, open: open && !mine && me.level >= 2, closed: !open && me.level >= 3, operator: open && me.level >= 3 }[when];
+      const shown = { mine: mine, open: open && !mine && desk.claim.worth, closed: !open && me.level >= 3, operator: open && me.level >= 3 }[when];
       node.hidden = !shown;
     }
     const left = desk.item.names.filter((name) => desk.item.unresolved(name)).length;
@@ -67,8 +68,9 @@ export class Bar {
   tick() {
     const { desk } = this;
     if (!desk?.item) return;
+    desk.claim.tick();
     const { whole } = desk.item;
-    const open = whole.status === "pending" || whole.status === "in_review";
+    const open = isOpen(whole);
     const left = (Date.parse(whole.due_at) - desk.lease.now()) / 1000;
     const due = $("due");
     due.hidden = !open || !whole.due_at;
@@ -88,7 +90,8 @@ export class Bar {
   banner() {
     const { desk } = this;
     const { whole } = desk.item;
-    const closed = !["pending", "in_review"].includes(whole.status);
+    const closed = !isOpen(whole);
+    const { kept, worth } = desk.claim;
     const button = (id, words, key, primary = true) => {
       const made = el("button", { type: "button", class: primary ? "primary" : "" }, words, el("kbd", {}, key));
       made.addEventListener("click", () => desk.run(id));
@@ -97,10 +100,10 @@ export class Bar {
     let told = null;
     if (this.offline) told = ["warn", t("review.offline"), []];
     else if (desk.lost?.coming) told = null;
-    else if (desk.lost && !closed) told = ["bad", desk.lost.holder ? t("review.lost_to", { who: desk.lost.holder }) : t("review.lost"), [button("claim", t("review.claim_again"), "c")]];
+    else if (desk.lost && !closed) told = ["bad", desk.lost.holder ? t("review.lost_to", { who: desk.lost.holder }) : t("review.lost"), worth ? [button("claim", t("review.claim_again"), "c")] : []];
     else if (closed) told = ["calm", t(`review.closed.${whole.status}`, { who: whole.reviewer || "", when: whole.finished_at ? moment(whole.finished_at) : "", why: because(whole.reason || "") }), me.level >= 3 ? [button("reopen", t("review.reopen"), "o", false)] : []];
     else if (whole.claim && !desk.mine) told = ["warn", t("review.held_by", { who: whole.claim.holder }), me.level >= 3 ? [button("takeover", t("review.take_over"), "c", false)] : []];
-    else if (!desk.mine) told = ["calm", whole.escalated ? t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }) : whole.assigned_to && whole.assigned_to !== me.name ? t("review.assigned_banner", { who: whole.assigned_to }) : t("review.not_claimed"), me.level >= 2 ? [button("claim", t("review.claim"), "c")] : []];
+    else if (!desk.mine) told = ["calm", whole.escalated ? t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }) : whole.assigned_to && whole.assigned_to !== me.name ? t(kept ? "review.assigned_until" : "review.assigned_banner", { who: whole.assigned_to, when: kept ? moment(kept / 1000) : "" }) : t("review.not_claimed"), worth ? [button("claim", t("review.claim"), "c")] : []];
     else if (desk.lease.idle > 420) told = ["warn", t("review.still_there"), []];
     else if (whole.escalated) told = ["calm", t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }), []];
     const sign = told ? `${told[0]}|${told[1]}|${told[2].length}` : "";

@@ -41,7 +41,7 @@ export class Check {
       const { data } = await api("POST", `/api/review/items/${encodeURIComponent(item.id)}/check`, { fields }, { signal: asking.signal });
       if (this.asking === asking) this.came(item, data, fields);
     } catch (error) {
-      if (error.name !== "AbortError") this.failed(error);
+      if (error.name !== "AbortError") this.failed(error, item.id);
     } finally {
       if (this.asking === asking) this.asking = null;
     }

@@ -1,13 +1,14 @@
 // Questions: a choice by digit, a reason in words, and what to do when two people changed the same field.
 
-import { el, moment, t } from "./base.js";
+import { el, explain, moment, Problem, t } from "./base.js";
 import { isEmpty, textOf } from "./review_item.js";
 
+const STALE = new Set(["not_held", "version_conflict", "item_closed", "not_found"]); // no other answer would help
 const ANSWERS = /^(Enter| |[1-9])$/;
 
 // Shows a dialog until it is answered; null when it is closed without an answer.
 const asked = (dialog, answer) =>
-  new Promise((resolve) => {
+  new Promise((resolve, reject) => {
     const before = document.activeElement;
     document.body.append(dialog);
     dialog.addEventListener("close", () => {
@@ -15,12 +16,14 @@ const asked = (dialog, answer) =>
       before?.focus?.({ preventScroll: true });
       resolve(dialog.returnValue === "yes" ? answer() : null);
     });
+    dialog.addEventListener("broken", ({ detail }) => reject(detail));
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close("no"));
     dialog.returnValue = "no";
     dialog.showModal();
   });
 
-const framed = (title, note, ...parts) => {
+// `tried`, where it is given, does what was asked for and says whether it was done.
+const framed = (title, note, parts, tried = null) => {
   const heading = el("h2", { id: "question" }, title);
   const close = el("button", { type: "button", class: "quiet" }, t("review.cancel"), el("kbd", {}, "Esc"));
   const yes = el("button", { type: "submit", class: "primary" }, t("review.ok"), el("kbd", {}, "Enter"));
@@ -29,15 +32,26 @@ const framed = (title, note, ...parts) => {
   close.addEventListener("click", () => dialog.close("no"));
   // A key that is still down from before the question is no answer to it.
   dialog.addEventListener("keydown", (event) => event.repeat && ANSWERS.test(event.key) && (event.key === "Enter" || !event.target.matches("textarea")) && event.preventDefault(), { capture: true });
-  form.addEventListener("submit", (event) => {
+  let busy = false;
+  form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (form.reportValidity()) dialog.close("yes");
+    if (busy || !form.reportValidity()) return;
+    busy = true;
+    try {
+      if (!tried || (await tried())) dialog.close("yes");
+    } catch (error) {
+      dialog.dispatchEvent(new CustomEvent("broken", { detail: error }));
+      dialog.close("no");
+    } finally {
+      busy = false;
+    }
   });
   return { dialog, form, yes };
 };
 
-// `choices` are numbered; a digit takes one at once unless it wants words. `words` asks for a text.
-export const ask = async ({ title, note, choices = [], words = null, verb = null, danger = false }) => {
+// `choices` are numbered; a digit takes one at once unless it wants words. `words` asks for a text, `list` for one of many.
+// What `work` refuses is told in the dialog, which stays open for another answer.
+export const ask = async ({ title, note, choices = [], words = null, list: many = null, verb = null, danger = false, work = null }) => {
   let choice = danger ? null : choices[0] || null; // nothing that cannot be undone is chosen beforehand
   const radios = choices.map((one, at) => {
     const radio = el("input", { type: "radio", name: "choice", value: String(at) });
@@ -48,14 +62,31 @@ export const ask = async ({ title, note, choices = [], words = null, verb = null
   });
   const list = el("div", { class: "choices", role: "radiogroup" }, ...choices.map((one, at) => el("label", {}, radios[at], el("kbd", {}, String(at + 1)), el("span", {}, one.label))));
   const text = el("textarea", { rows: "2", maxlength: "500", "aria-label": words?.label || "" });
+  const select = el("select", {}, ...(many?.options || []).map(({ value, label, disabled }) => el("option", { value, ...(disabled ? { disabled: "" } : {}), ...(value === many.chosen ? { selected: "" } : {}) }, label)));
+  const fault = el("p", { class: "fault", role: "alert", hidden: "" });
   const needs = () => Boolean(words?.required || choice?.words);
   const pick = (at) => {
     choice = choices[at];
     radios[at].checked = true;
     text.required = needs();
   };
-  const parts = [...(choices.length ? [list] : []), ...(words ? [el("label", { class: "words" }, words.label, text)] : [])];
-  const { dialog, form, yes } = framed(title, note, ...parts);
+  const parts = [...(choices.length ? [list] : []), ...(words ? [el("label", { class: "words" }, words.label, text)] : []), ...(many ? [el("label", { class: "words" }, many.label, select)] : []), fault];
+  const said = () => ({ choice: choice?.value ?? null, label: choice?.label ?? "", text: text.value.trim(), listed: select.value });
+  const tried = work && (async () => {
+    yes.setAttribute("aria-busy", "true");
+    try {
+      await work(said());
+      return true;
+    } catch (error) {
+      if (!(error instanceof Problem) || STALE.has(error.code)) throw error;
+      fault.textContent = explain(error);
+      fault.hidden = false;
+      return false;
+    } finally {
+      yes.removeAttribute("aria-busy");
+    }
+  });
+  const { dialog, form, yes } = framed(title, note, parts, tried);
   if (verb) yes.firstChild.textContent = verb;
   if (danger) yes.classList.replace("primary", "danger");
   text.required = needs();
@@ -67,14 +98,14 @@ export const ask = async ({ title, note, choices = [], words = null, verb = null
       form.requestSubmit();
     }
     const at = Number(event.key) - 1;
-    if (event.target === text || !choices[at] || event.ctrlKey || event.altKey) return;
+    if (event.target === text || event.target === select || !choices[at] || event.ctrlKey || event.altKey) return;
     event.preventDefault();
     pick(at);
     if (needs()) text.focus();
     else dialog.close("yes");
   });
-  const answer = asked(dialog, () => ({ choice: choice?.value ?? null, label: choice?.label ?? "", text: text.value.trim() }));
-  if (!choices.length) (words ? text : yes).focus();
+  const answer = asked(dialog, said);
+  if (!choices.length) (words ? text : many ? select : yes).focus();
   return answer;
 };
 
@@ -96,7 +127,7 @@ export const settle = async (conflicts, by) => {
   });
   const head = ["review.field", "review.mine", "review.theirs", "review.their_when"].map((key) => el("th", { scope: "col" }, t(key)));
   const table = el("table", { class: "conflicts" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
-  const { dialog, yes } = framed(t("review.conflict"), t("review.conflict_note"), table);
+  const { dialog, yes } = framed(t("review.conflict"), t("review.conflict_note"), [table]);
   dialog.addEventListener("keydown", (event) => event.stopPropagation());
   const answer = asked(dialog, () => mine);
   yes.focus();

@@ -5,9 +5,10 @@ const KEPT = 14 * 24 * 3600 * 1000; // how long an orphaned draft stays in the b
 const START = "tabellion.draft.";
 
 export class Drafts {
-  constructor(person, put) {
+  constructor(person, put, failed) {
     this.start = `${START}${person}.`;
     this.put = put;
+    this.failed = failed;
     this.timer = null;
     this.sweep();
   }
@@ -35,6 +36,7 @@ export class Drafts {
     const body = { ...item.draft(), at: new Date().toISOString() };
     this.store(item.id, item.dirty ? body : null);
     if (here) return;
+    if (this.waiting && this.waiting.id !== item.id) this.flush();
     this.waiting = { id: item.id, body };
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.flush(), PAUSE);
@@ -49,8 +51,9 @@ export class Drafts {
     try {
       await this.put(told.id, told.body);
       return true;
-    } catch {
+    } catch (error) {
       this.waiting ||= told;
+      this.failed(error, told.id);
       return false;
     }
   }

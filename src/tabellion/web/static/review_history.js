@@ -30,8 +30,9 @@ const entry = ({ at, actor, action, field, before, after, reason }) => {
 };
 
 export class History {
-  constructor(drawer) {
+  constructor(drawer, failed) {
     this.drawer = drawer;
+    this.failed = failed;
     this.list = el("ol", { class: "trail" });
     const close = el("button", { type: "button", class: "quiet square", "aria-label": t("review.close") }, icon("close"));
     close.addEventListener("click", () => this.toggle(false));
@@ -50,7 +51,12 @@ export class History {
 
   async load() {
     const asked = this.id;
-    const { data } = await api("GET", `/api/review/items/${encodeURIComponent(asked)}/history`);
+    let data;
+    try {
+      ({ data } = await api("GET", `/api/review/items/${encodeURIComponent(asked)}/history`));
+    } catch (error) {
+      return void this.failed(error, asked);
+    }
     if (asked !== this.id) return;
     const entries = [...data.entries].sort((a, b) => b.n - a.n);
     this.list.replaceChildren(...(entries.length ? entries.map(entry) : [el("li", { class: "muted" }, t("review.history_empty"))]));

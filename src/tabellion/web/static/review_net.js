@@ -1,6 +1,6 @@
 // The way to the server: every call to a review item, and what to think of the ones that fail.
 
-import { api, Problem } from "./base.js";
+import { api, me, Problem } from "./base.js";
 
 const AGAIN = [1000, 2000, 3000, 5000]; // milliseconds between knocks while the server is away
 const AWAY = new Set([502, 503, 504]);
@@ -13,7 +13,17 @@ export const get = async (id) => (await api("GET", path(id))).data;
 export const post = async (id, verb, body = {}, options = {}) => (await api("POST", path(id, `/${verb}`), body, options)).data;
 export const patch = async (id, version, fields) => (await api("PATCH", path(id, "/fields"), { fields }, { ifMatch: `"${version}"` })).data;
 export const putDraft = (id, body) => api("PUT", path(id, "/draft"), body);
-export const claimNext = async () => (await api("POST", "/api/review/claim", {})).data;
+
+// What this person has begun comes before anything new. `after` is what they have just put away.
+export const claimNext = async (after = null) => {
+  for (let cursor = ""; cursor !== null; ) {
+    const { data } = await api("GET", `/api/review/items?status=in_review&limit=200${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+    const held = data.items.find(({ id, holder }) => holder === me.name && id !== after);
+    if (held) return post(held.id, "claim");
+    cursor = data.next;
+  }
+  return (await api("POST", "/api/review/claim", after ? { after } : {})).data;
+};
 
 // Knocks until somebody opens.
 export class Knock {

@@ -1,6 +1,6 @@
 // What a person can do with a document as a whole: claim, save, approve, reject, postpone, release, escalate, assign.
 
-import { explain, may, me, t, tell, toast } from "./base.js";
+import { api, explain, may, me, t, tell, toast } from "./base.js";
 import { ask, settle } from "./review_dialogs.js";
 import { fieldsOf } from "./review_item.js";
 import { claimNext, get, isAway, patch, post } from "./review_net.js";
@@ -43,7 +43,8 @@ export class Verbs {
       return;
     }
     const { problem, code } = error;
-    if (code === "not_held") await desk.loseClaim(problem.holder ?? null);
+    if (error.status === 404 && desk.item) desk.gone(desk.item.id);
+    else if (code === "not_held") await desk.claim.lose(problem.holder ?? null);
     else if (code === "version_conflict") await this.merge(problem.current?.fields || {});
     else if (code === "review_gated") this.gated(problem);
     else {
@@ -94,7 +95,7 @@ export class Verbs {
       if (claim && !claim.mine && may("operator")) return this.takeOver();
       // An operator may help somebody who has not begun; whoever has begun is asked about first.
       const helps = owner && owner !== me.name && may("operator");
-      desk.claimed(await post(desk.item.id, "claim", helps ? { takeover: true } : {}));
+      desk.claim.took(await post(desk.item.id, "claim", helps ? { takeover: true } : {}));
       return true;
     });
 
@@ -104,7 +105,7 @@ export class Verbs {
     const { desk } = this;
     const sure = await ask({ title: t("review.take_over"), note: t("review.take_over_note", { who: desk.item.whole.claim?.holder || "" }), verb: t("review.take_over") });
     if (!sure) return false;
-    desk.claimed(await post(desk.item.id, "claim", { takeover: true }));
+    desk.claim.took(await post(desk.item.id, "claim", { takeover: true }));
     return true;
   }
 
@@ -152,7 +153,7 @@ export class Verbs {
         return false;
       }
       const { seconds, keystrokes } = desk.lease;
-      const ahead = desk.foresee();
+      const ahead = desk.claim.foresee();
       try {
         await this.store(item);
         const body = { seconds, keystrokes, next: true };
@@ -183,9 +184,9 @@ export class Verbs {
       const said = await ask({ title: t("review.postpone"), note: t("review.postpone_note"), choices, words: { label: t("review.words") }, verb: t("review.postpone") });
       if (!said) return false;
       await this.store();
-      const body = { seconds: said.choice, ...(said.text ? { reason: said.text } : {}) };
-      await post(this.desk.item.id, "postpone", body);
-      return this.onward(await claimNext(), t("review.postponed"));
+      const { id } = this.desk.item;
+      await post(id, "postpone", { seconds: said.choice, ...(said.text ? { reason: said.text } : {}) });
+      return this.onward(await claimNext(id), t("review.postponed"));
     });
 
   escalate = () =>
@@ -193,8 +194,9 @@ export class Verbs {
       const said = await ask({ title: t("review.escalate"), note: t("review.escalate_note"), words: { label: t("review.why_escalate"), required: true }, verb: t("review.escalate") });
       if (!said) return false;
       if (this.desk.mine) await this.store();
-      await post(this.desk.item.id, "escalate", { reason: said.text });
-      return this.onward(await claimNext(), t("review.escalated"));
+      const { id } = this.desk.item;
+      await post(id, "escalate", { reason: said.text });
+      return this.onward(await claimNext(id), t("review.escalated"));
     });
 
   release = () =>
@@ -211,15 +213,21 @@ export class Verbs {
   assign = () =>
     this.run(async () => {
       const { desk } = this;
-      const said = await ask({ title: t("review.assign"), note: t("review.assign_note"), words: { label: t("review.assign_to"), required: true, line: true }, verb: t("review.assign") });
+      const { people } = (await api("GET", "/api/people")).data;
+      const options = people.map(({ name, role, available }) => ({ value: name, label: available ? `${name} · ${tell(`base.role_${role}`, role)}` : t("review.is_away", { who: name }), disabled: !available }));
+      const list = { label: t("review.assign_to"), options: [{ value: "", label: t("review.anybody") }, ...options], chosen: desk.item.whole.assigned_to };
+      const said = await ask({ title: t("review.assign"), note: t("review.assign_note"), list, verb: t("review.assign"), work: ({ listed }) => this.give(listed || null) });
       if (!said) return false;
-      if (desk.mine) await this.store();
-      const to = said.text.toLowerCase();
-      await post(desk.item.id, "assign", { to: to === "-" ? null : to, reason: t("review.assign_reason", { who: me.name }) });
-      toast(t("review.assigned", { who: to }), "good");
+      toast(said.listed ? t("review.assigned", { who: said.listed }) : t("review.assigned_anybody"), "good");
       await desk.refresh();
       return true;
     });
+
+  async give(to) {
+    const { desk } = this;
+    if (desk.mine) await this.store();
+    await post(desk.item.id, "assign", { to, reason: t("review.assign_reason", { who: me.name }) });
+  }
 
   reopen = () =>
     this.run(async () => {
@@ -240,7 +248,7 @@ export class Verbs {
     const { desk } = this;
     const foreseen = desk.lost?.coming;
     if (!whole) desk.nothing();
-    else if (foreseen && whole.id === desk.item.id) desk.claimed(whole);
+    else if (foreseen && whole.id === desk.item.id) desk.claim.took(whole);
     else desk.open(whole, { push: !foreseen });
     return true;
   }
