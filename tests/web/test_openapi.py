@@ -124,10 +124,11 @@ def schemathesis(web: Live, folder: Path, examples: int) -> tuple[int, str]:
         "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
         "response_headers_conformance,unsupported_method,negative_data_rejection,ignored_auth"
     )
+    # One worker: parsing in two threads at once trips CPython 3.11 up now and then (gh-106905).
     command = [
         sys.executable, "-m", "schemathesis.cli", "run", f"{web.url}/openapi.json", "--checks", checks,
         "-H", f"Authorization: Bearer {web.key()}", "--max-examples", str(examples), "--generation-deterministic",
-        "--phases", "examples,coverage,fuzzing", "--request-timeout", "20", "--workers", "2", "--no-color",
+        "--phases", "examples,coverage,fuzzing", "--request-timeout", "20", "--workers", "1", "--no-color",
         "--exclude-path-regex", "/events$",
     ]  # fmt: skip
     run = subprocess.run(
