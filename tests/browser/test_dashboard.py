@@ -19,6 +19,7 @@ from tabellion.engine.settlement import Settlement
 from tabellion.review import audit
 from tests.browser import axe, poison
 from tests.browser.watch import Watch, until
+from tests.models.bills import bill
 from tests.web.browser import signed_in
 from tests.web.live import Live
 
@@ -172,10 +173,12 @@ def test_a_group_of_errors_is_tried_again_by_keyboard(gallery: Gallery) -> None:
         until(page, lambda: page.locator("#groups tr").count() == 2)
         assert page.locator("#rows tr").count() == 9, "what has failed is what one comes for"
         first = page.locator("#groups tr").first
-        assert "torn at <n> cm" in first.inner_text()
+        assert first.locator(".shape").inner_text() == "torn at 6 cm", "an example, as it was said"
+        assert "all of them: torn at <n> cm" in first.inner_text()
         assert first.locator("button").inner_text() == "Retry these 7"
         page.keyboard.press("j")
         page.keyboard.press("r")
+        assert "<n>" not in page.locator("dialog").inner_text()
         assert "Try these 7 rows again?" in page.locator("dialog").inner_text()
         page.keyboard.press("Enter")
         until(page, lambda: page.locator("#rows tr").count() == 2)
@@ -186,6 +189,53 @@ def test_a_group_of_errors_is_tried_again_by_keyboard(gallery: Gallery) -> None:
         assert (told["actor"], told["more"]["queue"], told["more"]["rows"]) == ("operator", "paintings", 7)
         page.locator("#rows button").first.click()
         until(page, lambda: page.locator("#rows tr").count() == 1)
+
+
+def test_rows_are_called_by_their_names(gallery: Gallery) -> None:
+    """Where the table has a column for that; in the list and as the example of a group."""
+
+    async def work(store: Store) -> None:
+        await store.database.fetch("ALTER TABLE paintings ADD COLUMN title text")
+        await store.database.fetch("UPDATE paintings SET title = 'Still life no. ' || id")
+
+    gallery.store(work)
+    gallery.settle("torn")
+    with gallery.visit("/queues/paintings") as page:
+        until(page, lambda: page.locator("#groups tr").count() == 1)
+        assert "for example Still life no. 1" in page.locator("#groups").inner_text()
+        assert page.locator("#rows .key-cell").inner_text().split("\n") == ["Still life no. 1", "1"]
+
+
+def test_chores_are_no_work(gallery: Gallery) -> None:
+    """What comes after a document is neither counted in the figures nor in the way, until it is in trouble."""
+    chore = next(one for one in gallery.live.app.state.door.offices["prod"].lookout.overview.queues
+                 if one.name == "failures")  # fmt: skip
+
+    def failing() -> None:
+        for text in ("a", "b"):
+            gallery.live.upload(bill(text))
+        gallery.live.sql("UPDATE documents SET status = 'failed'")
+
+    gallery.apart(failing)
+
+    async def work(store: Store) -> None:
+        [job, _] = await store.claim(chore, 2, "w1")
+        await store.finish(job)
+
+    gallery.store(work)
+    gallery.settle(None)
+    with gallery.visit("/dashboard") as page:
+        until(page, lambda: tile(page, "done") == "1")
+        assert (tile(page, "ready"), tile(page, "running")) == (str(ROWS - 1), "0")
+        row = page.locator('tr[data-row="failures"]')
+        assert row.is_hidden()
+        page.locator("#chores-button").click()
+        row.wait_for()
+        assert page.locator("#chores-button").get_attribute("aria-expanded") == "true"
+        page.locator("#chores-button").click()
+        row.wait_for(state="hidden")
+        gallery.live.ask("POST", "/api/queues/failures/pause", json={"reason": "quiet, please"})
+        row.wait_for()
 
 
 def test_rows_of_every_state_are_there(gallery: Gallery) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
 from tabellion import Queue, Store
+from tabellion.monitor import failures
 from tabellion.monitor.rows import Moved, Place, rows
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, claim_one, run, tasks
@@ -93,6 +95,23 @@ async def test_rows_that_the_register_does_not_know_are_there(store: Store) -> N
     await run(store, "INSERT INTO tasks (id, status, error) VALUES (7, 'failed', 'by hand')")
     [row], _ = await rows(store, queue, "failed", None, 10)
     assert (row["key"], row["attempt"], row["error"]) == ("7", None, "by hand")
+
+
+@asynchronous
+async def test_a_row_is_called_by_its_name(store: Store) -> None:
+    """The first of name, title and file_name that its table has; a table without them has none."""
+    queue = await tasks(store, 1)
+    await fail(store, queue, "bad")
+    [row], _ = await rows(store, queue, "failed", None, 10)
+    assert row["name"] is None
+    for column, said in (("file_name", "a.pdf"), ("title", "An A")):
+        await run(store, f"ALTER TABLE tasks ADD COLUMN {column} text")
+        await run(store, f"UPDATE tasks SET {column} = '{said}'")
+        fresh = copy.copy(queue)  # a table is looked at once for each queue
+        [row], _ = await rows(store, fresh, "failed", None, 10)
+        assert row["name"] == said
+    [group] = (await failures.groups(store, fresh))["groups"]
+    assert (group["key"], group["name"]) == ("1", "An A")
 
 
 @asynchronous

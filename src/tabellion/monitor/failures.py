@@ -14,6 +14,7 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
 from tabellion.engine.values import json_text
 from tabellion.monitor.fingerprint import fingerprint, message, shape
+from tabellion.monitor.rows import called
 
 PAGE = 2000  #: attempts asked for in one statement
 MOST = 20_000  #: failed rows that are grouped; those with the last keys
@@ -27,6 +28,7 @@ class Failure:
     key: str
     error: str
     at: float | None
+    name: str | None  #: what people call the row
 
 
 async def groups(store: Store, queue: Queue) -> dict[str, Any]:
@@ -40,7 +42,7 @@ async def groups(store: Store, queue: Queue) -> dict[str, Any]:
             if group is None:
                 made[mark] = group = {
                     "fingerprint": mark, "shape": shape(one.error), "count": 0, "first_at": one.at, "last_at": one.at,
-                    "key": one.key, "message": message(one.error)[:SHOWN],
+                    "key": one.key, "name": one.name, "message": message(one.error)[:SHOWN],
                 }  # fmt: skip
             group["count"] += 1
             if one.at is not None:
@@ -75,13 +77,14 @@ async def _failures(store: Store, queue: Queue, most: int | None) -> AsyncIterat
     values: list[str] = []
     for _ in itertools.count() if most is None else range(0, most, PAGE):
         rows = await store.database.fetch(
-            f"""SELECT CAST(t.{key} AS text) AS key, {said} AS error FROM {sql.name(queue.table)} AS t
+            f"""SELECT CAST(t.{key} AS text) AS key, {said} AS error, {called(bound)} AS row_name
+FROM {sql.name(queue.table)} AS t
 WHERE {sql.holds(queue.states["failed"], store.dialect)} {beyond} ORDER BY t.{key} DESC LIMIT {PAGE}""",
             *values,
         )
         known = await _endings(store, queue, [row["key"] for row in rows])
         yield [
-            Failure(row["key"], error or row["error"] or "", at)
+            Failure(row["key"], error or row["error"] or "", at, row["row_name"])
             for row in rows
             for error, at in [known.get(row["key"], (None, None))]
         ]

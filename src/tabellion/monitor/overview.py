@@ -20,7 +20,9 @@ from tabellion.monitor.spend import model_of, spend
 from tabellion.monitor.throughput import HOUR, HOURS, MINUTE, MINUTES, Series, Tally, Throughput, line
 from tabellion.monitor.workers import workers
 from tabellion.pipelines.documents.lookup import iso
+from tabellion.pipelines.documents.queues import CHORES
 
+OWN = ("documents", "superseded_outputs")  #: tables of chores
 REVIEWED = "review_items"  #: the table whose rows have a time until which a person should have looked
 
 
@@ -81,7 +83,8 @@ class Overview:
         }
 
     def _series(self, series: Series, length: int, count: int) -> dict[str, Any]:
-        tallies = line(series)
+        apart = [one.name for one in self.queues if is_chore(one) or one.table == REVIEWED]
+        tallies = line(series, without=apart)
         return {
             "since": iso(self._throughput.first(length, count)),
             "step": length,
@@ -99,6 +102,11 @@ class Overview:
         told = await sla(self.store, self._pace)
         days = [one | {"at": iso(one["at"])} for one in told["days"]]
         return told | {"next_at": iso(told["next_at"]), "days": days}
+
+
+def is_chore(queue: Queue) -> bool:
+    """Whether a queue sees to what comes after a document: its jobs are no documents that were read."""
+    return queue.name in CHORES and queue.table in OWN
 
 
 async def _controls(store: Store) -> dict[str, dict[str, Any]]:
@@ -122,6 +130,7 @@ def _queue(queue: Queue, counted: Counts, facts: Facts) -> dict[str, Any]:
     return {
         "name": queue.name,
         "table": queue.table,
+        "chore": is_chore(queue),
         "model": model_of(queue),
         "states": {state: states.words(queue, state) for state in STATES},
         "ready": counted.ready,

@@ -19,6 +19,8 @@ from tabellion.monitor.fingerprint import fingerprint, message
 Place = Literal["ready", "waiting", "running", "done", "failed"]
 PLACES: tuple[Place, ...] = ("ready", "waiting", "running", "done", "failed")
 TIMES = ("started_at", "finished_at")
+NAMES = ("name", "title", "file_name")  #: columns that say what people call a row; the first that there is
+LONGEST = 200  #: characters of such a name
 _ATTEMPT_TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")
 
 
@@ -79,13 +81,22 @@ ORDER BY a.retry_at, a.key LIMIT {int(limit)}""",
 
 def _columns(bound: Bound) -> str:
     """The key and the mirrors; times as seconds since 1970 where the column's type lets us."""
-    made = [f"CAST(t.{sql.column(bound.key.name)} AS text) AS key"]
+    made = [f"CAST(t.{sql.column(bound.key.name)} AS text) AS key", f"{called(bound)} AS row_name"]
     for mirror, name in bound.queue.mirrors.items():
         column, expression = bound.column(name), f"t.{sql.column(name)}"
         if mirror in TIMES and _is_clock(column.family, bound.dialect):
             expression = sql.mirror_epoch(expression, column.family, column.type, bound.dialect)
         made.append(f"{expression} AS {mirror}")
     return ", ".join(made)
+
+
+def called(bound: Bound) -> str:
+    """What people call a row of `t`, where its table has a column for that."""
+    for name in NAMES:
+        column = bound.table.columns.get(name)
+        if column is not None and column.family != "bytes" and name != bound.key.name:
+            return f"substr(CAST(t.{sql.column(name)} AS text), 1, {LONGEST})"
+    return "NULL"
 
 
 def _is_clock(family: str, dialect: Dialect) -> bool:
@@ -149,6 +160,7 @@ def _told(row: dict[str, Any], attempt: dict[str, Any] | None, bound: Bound) -> 
     said = str(error) if error is not None else None
     return {
         "key": row["key"],
+        "name": row["row_name"],
         "mirrors": mirrors,
         "attempt": None if attempt is None else attempt | {"error": message(attempt["error"]) or None},
         "error": message(said) or None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -204,13 +204,13 @@ def _together(parts: Iterable[Mapping[str, Tally]]) -> dict[str, Tally]:
     return made
 
 
-def line(series: Series, queue: str | None = None) -> list[Tally]:
-    """One tally for each stretch: of one queue, or of all together."""
+def line(series: Series, queue: str | None = None, without: Collection[str] = ()) -> list[Tally]:
+    """One tally for each stretch: of one queue, or of all together but some."""
     made = []
     for tallies in series:
         whole = Tally()
         for name, tally in tallies.items():
-            if queue in (None, name):
+            if queue in (None, name) and name not in without:
                 whole += tally
         made.append(whole)
     return made

@@ -43,6 +43,7 @@ class QueuePicture(BaseModel):
 
     name: str
     table: str
+    chore: bool = Field(description="Whether it sees to what comes after a document: not counted as work of its own.")
     model: str | None
     states: dict[StateName, str] = Field(description="What makes a row be in each state.")
     ready: int
@@ -92,6 +93,7 @@ class QueueRow(BaseModel):
     """One row of a queue."""
 
     key: str
+    name: str | None = Field(description="What people call it, where its table has a name, a title or a file_name.")
     url: str | None = Field(description="The page about it, where there is one.")
     mirrors: dict[str, Any] = Field(description="The columns that the queue keeps filled in: worker, error, …")
     attempt: LastAttempt | None
@@ -115,6 +117,7 @@ class ErrorGroup(BaseModel):
     first_at: str | None
     last_at: str | None
     key: str = Field(description="One of the rows.")
+    name: str | None = Field(description="What people call that row.")
     message: str = Field(description="What was said of that row.")
 
 
@@ -250,7 +253,7 @@ class Line(BaseModel):
 
 
 class Lines(BaseModel):
-    """The last hour by minutes, and the last day by hours."""
+    """The last hour by minutes, and the last day by hours, of all queues but chores and review."""
 
     minutes: Line
     hours: Line

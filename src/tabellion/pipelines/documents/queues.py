@@ -20,6 +20,8 @@ AT_ONCE = 4 * (os.cpu_count() or 1)
 SHORT = 60.0  #: seconds that following and telling may take
 #: How long a document waits for what is not its fault (a model's limits, the lake, a type's file) before it fails.
 DEADLINE = 7 * 86_400.0
+#: Queues that see to what comes after a document was read, failed, was reviewed: nobody's work is counted in them.
+CHORES = ("followers", "failures", "reviewed", "superseded")
 MOST_DEFERRALS = 100_000  #: the deadline ends it long before
 #: A duplicate's turn comes when its original waits for nothing any more, or is not there. One that failed and goes back
 #: to what it was has not ended. One look-up a duplicate: as a join the planner would gather every document that waits.

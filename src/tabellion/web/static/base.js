@@ -418,7 +418,7 @@ document.addEventListener("keydown", (event) => {
 
 /** Moves through the rows of a table with j and k, and opens the chosen one with Enter. Rows carry a link. */
 export function rowKeys(body, { opens = true } = {}) {
-  const rows = () => [...body.querySelectorAll("tr[data-row]")];
+  const rows = () => [...body.querySelectorAll("tr[data-row]")].filter((row) => row.checkVisibility());
   const go = (step) => {
     const all = rows();
     if (!all.length) return;

@@ -27,12 +27,12 @@ function figure(name, value, sub, kind = "") {
 }
 
 function figures({ queues: all, workers, spend, sla, series }) {
-  const queues = all.filter((one) => !byPeople(one));
+  const ours = all.filter((one) => !byPeople(one)), queues = ours.filter((one) => !one.chore);
   const alive = workers.filter((one) => one.state === "alive");
-  const slots = sum(alive, (one) => one.slots), failed = sum(queues, (one) => one.failed);
+  const slots = sum(alive, (one) => one.slots), failed = sum(ours, (one) => one.failed);
   const waiting = sum(queues, (one) => one.waiting), done = sum(series.minutes.done, (one) => one);
   const lost = sum(series.minutes.failed, (one) => one);
-  const plus = (state) => (queues.some((one) => one.more.includes(state)) ? "+" : "");
+  const plus = (state) => (ours.some((one) => one.more.includes(state)) ? "+" : "");
   const ready = sum(queues, (one) => one.ready);
   figure("ready", number(ready) + plus("ready"), waiting ? t("dashboard.tile_waiting", { n: number(waiting) }) : t(ready ? "dashboard.tile_due" : "dashboard.tile_nothing"));
   figure("running", number(sum(queues, (one) => one.running)), alive.length ? t("dashboard.tile_slots", { n: alive.length, count: number(alive.length), slots: number(slots) }) : t("dashboard.tile_no_worker"), alive.length ? "" : "tile-warn");
@@ -69,7 +69,7 @@ for (const button of document.querySelectorAll("[data-span]")) {
 
 // -- queues ------------------------------------------------------------------------------------------------------
 
-const queueRows = new Rows(byId("queues"), (queue) => {
+function queueRow(queue) {
   const name = el("a", { href: queuePath(queue.name) }, breakable(queue.name));
   const cells = Object.fromEntries(["running", "done", "failed", "minute", "hour", "rate"].map((key) => [key, el("td", { class: "right" })]));
   for (const key of ["minute", "rate"]) cells[key].classList.add("mid-only");
@@ -112,6 +112,24 @@ const queueRows = new Rows(byId("queues"), (queue) => {
     }
   };
   return row;
+}
+
+const queueRows = new Rows(byId("queues"), queueRow), choreRows = new Rows(byId("chores"), queueRow);
+
+/** Chores are folded away, but for those that an operator should see. */
+function queuesNow(all) {
+  const quiet = (one) => one.chore && !one.failed && !one.paused && !one.problem;
+  const chores = all.filter(quiet);
+  listed("queues", queueRows, all.filter((one) => !quiet(one)), (one) => one.name);
+  choreRows.update(chores, (one) => one.name);
+  byId("chores-bar").hidden = !chores.length;
+  put(byId("chores-button"), byId("chores").hidden ? t("dashboard.chores", { n: chores.length }) : t("dashboard.chores_away"));
+}
+
+byId("chores-button").addEventListener("click", () => {
+  byId("chores").hidden = !byId("chores").hidden;
+  byId("chores-button").setAttribute("aria-expanded", String(!byId("chores").hidden));
+  if (picture) queuesNow(picture.queues);
 });
 
 // -- workers -----------------------------------------------------------------------------------------------------
@@ -225,7 +243,7 @@ watch((told) => {
   document.body.classList.remove("unknown");
   figures(told);
   settledNow();
-  listed("queues", queueRows, told.queues, (one) => one.name);
+  queuesNow(told.queues);
   listed("workers", workerRows, told.workers, (one) => one.id);
   listed("gates", gateRows, told.gates, (one) => one.name);
   const alive = told.workers.filter((one) => one.state === "alive").length;
@@ -238,7 +256,7 @@ watch((told) => {
   promised(told.sla);
 });
 
-rowKeys(byId("queues"));
-const chosen = () => document.querySelector("#queues tr.here")?.queue ?? null;
+rowKeys(byId("queues-table"));
+const chosen = () => document.querySelector("#queues-table tr.here")?.queue ?? null;
 if (may("operator")) keys([{ key: "p", does: t("dashboard.key_pause"), run: () => pauseOrResume(chosen()), when: () => chosen() !== null }]);
 keys([{ key: "h", does: t("dashboard.key_span"), run: () => document.querySelector('[data-span][aria-pressed="false"]').click() }]);

@@ -51,13 +51,14 @@ let table = null;
 
 function makeTable() {
   const columns = COLUMNS[state];
-  byId("rows-head").replaceChildren(el("tr", {}, el("th", { scope: "col" }, t("queue_detail.key")),
+  byId("rows-head").replaceChildren(el("tr", {}, el("th", { scope: "col" }, t("queue_detail.row")),
     columns.map(({ word, css }) => el("th", { scope: "col", class: css.replace("said", "") }, t(word))),
     state === "failed" && operator ? el("th", { scope: "col" }, el("span", { class: "unseen" }, t("dashboard.actions"))) : null));
   byId("rows").replaceChildren();
   table = new Rows(byId("rows"), (row) => {
     const cells = columns.map(({ make, css }) => ({ ...make(), css }));
-    const key = row.url ? el("a", { href: row.url, class: "mono", title: row.key }, row.key) : el("span", { class: "mono", title: row.key }, row.key);
+    const called = row.name ? [row.name, el("span", { class: "mono muted block cut" }, row.key)] : el("span", { class: "mono" }, row.key);
+    const key = el(row.url ? "a" : "span", { href: row.url, title: [row.name, row.key].filter(Boolean).join("\n") }, called);
     const made = el("tr", { "data-row": row.key }, el("td", { class: "key-cell" }, key), cells.map(({ node, css }) => el("td", { class: css }, node)),
       state === "failed" && operator ? el("td", { class: "act" }, el("button", {
         type: "button", class: "quiet square small-button", title: t("queue_detail.retry_row", { key: row.key }),
@@ -128,11 +129,12 @@ const groupRows = new Rows(byId("groups"), () => {
   const row = el("tr", { "data-row": "" }, many, el("td", { class: "said" }, shape, sample), el("td", { class: "nowrap" }, last, first), operator ? el("td", { class: "act" }, button) : null);
   row.update = (group) => {
     row.dataset.row = group.fingerprint;
-    row.retry = () => retry(data.queue, { fingerprint: group.fingerprint }, group.count, group.shape);
+    row.retry = () => retry(data.queue, { fingerprint: group.fingerprint }, group.count, group.message || group.shape);
     put(many, number(group.count));
-    put(shape, coded(group.shape) || t("queue_detail.no_word"));
-    put(sample, `${t("queue_detail.sample", { key: group.key })}${group.message && group.message !== group.shape ? `: ${coded(group.message)}` : ""}`);
-    sample.title = coded(group.message);
+    put(shape, coded(group.message) || t("queue_detail.no_word"));
+    const alike = group.count > 1 && group.message !== group.shape ? ` · ${t("queue_detail.alike", { shape: group.shape })}` : "";
+    put(sample, `${t("queue_detail.sample", { key: group.name ?? group.key })}${alike}`);
+    sample.title = group.shape;
     last.update(group.last_at);
     first.update(group.count > 1 ? group.first_at : null);
     if (button) put(button.lastChild, group.count === 1 ? t("queue_detail.retry_one") : t("queue_detail.retry_these", { n: number(group.count) }));
