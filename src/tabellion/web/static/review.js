@@ -18,6 +18,7 @@ import { Pages } from "./review_page.js";
 import { Ahead } from "./review_prefetch.js";
 import { Rail } from "./review_rail.js";
 import { Reasons } from "./review_reasons.js";
+import { lineOf } from "./review_rows.js";
 import { filled } from "./review_table.js";
 import { Verbs } from "./review_verbs.js";
 import { Words } from "./review_words.js";
@@ -52,6 +53,7 @@ class Desk {
   connect() {
     const { form, pages, rail } = this;
     form.addEventListener("focus", ({ detail }) => this.focused(detail.name));
+    form.addEventListener("line", ({ detail }) => this.lined(detail));
     form.addEventListener("typed", ({ detail }) => this.typed(detail));
     form.addEventListener("take", ({ detail }) => this.filling.taken(detail.which));
     this.reasons.addEventListener("go", ({ detail }) => form.focusRow(detail.name));
@@ -249,6 +251,16 @@ class Desk {
     this.before = name;
     this.pages.focus(name, this.item.place(name));
     this.reasons.about(name);
+  }
+
+  // The row of a table that somebody is in, on whichever page it stands.
+  async lined({ name, line }) {
+    const { item, form, pages } = this;
+    if (line === null) return pages.focus(name, item.place(name));
+    const numbers = pages.leaves.map((leaf) => leaf.number);
+    const first = numbers.indexOf(item.fields.get(name).page);
+    const place = await this.filling.seen(lineOf(this.words, numbers.slice(Math.max(first, 0)), item.value(name) || [], line));
+    if (place && item === this.item && form.current === name && form.line === line) pages.underline(name, place);
   }
 
   // Once a field is left, what was typed is shown as it is understood: 14.1.26 becomes 2026-01-14.

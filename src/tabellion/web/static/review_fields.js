@@ -159,8 +159,16 @@ export class Form extends EventTarget {
     if (!name) return;
     this.root.classList.toggle("editing", event.target.matches("input, textarea, select"));
     this.describe(name);
-    if (name === this.current) return;
-    if (this.pointed) this.still(event.target, () => this.turn(name));
+    if (name !== this.current) this.moved(name, event.target);
+    const line = event.target.closest(".cells tbody tr")?.sectionRowIndex ?? null;
+    if (line === this.line) return;
+    this.line = line;
+    this.tell("line", { name, line });
+  }
+
+  moved(name, target) {
+    this.line = null;
+    if (this.pointed) this.still(target, () => this.turn(name));
     else {
       this.slack(0, 0);
       this.turn(name);
@@ -245,13 +253,12 @@ export class Form extends EventTarget {
     return name ? { of: name, at: this.rows.get(name).grid?.placeOf(node) } : null;
   }
 
-  // Into the input. A table without rows gets one, unless somebody only passes by.
-  edit(name, { passing = false, of = null, at = null } = {}) {
+  // Into the input. A table without rows gets one.
+  edit(name, { of = null, at = null } = {}) {
     const row = this.rows.get(name);
     if (!row) return;
     if (!row.grid) row.input.focus({ preventScroll: true });
-    else if (!row.grid.focus(...(of === name && at ? at : [])) && (passing || !this.editable())) row.grid.pass();
-    else if (!row.grid.rows.length) row.grid.insert(0);
+    else if (!row.grid.focus(...(of === name && at ? at : []))) row.grid.insert(0);
   }
 
   // Says no without words: the row shakes, and its sentence is there already.
@@ -267,11 +274,13 @@ export class Form extends EventTarget {
     this.focusRow(this.item.names[Math.min(Math.max(at + by, 0), this.item.names.length - 1)]);
   }
 
-  // The next field's input from here; past the last one the browser goes on as it would.
+  // The next field's input from here, or the row of a table, whose cells nobody wants to pass one by one; past the last
+  // one the browser goes on as it would.
   step(by) {
     const name = this.item.names[this.item.names.indexOf(this.current) + by];
     if (!name) return false;
-    this.edit(name, { passing: true });
+    if (this.rows.get(name).grid) this.focusRow(name);
+    else this.edit(name);
     return true;
   }
 }

@@ -151,17 +151,30 @@ export class Pages extends EventTarget {
         box.classList.toggle("current", mark.name === this.current?.name);
         return box;
       });
-      const kept = [...leaf.boxes.querySelectorAll(".hit, .words, .rubber")];
+      const kept = [...leaf.boxes.querySelectorAll(".hit, .line, .words, .rubber")];
       leaf.boxes.replaceChildren(...made, ...kept);
     }
   }
 
   // Shows where a field stands: scrolled to, and zoomed to when its text is too small to read or too large to see.
   focus(name, place) {
+    this.strip.querySelector(".line")?.remove();
     for (const box of this.strip.querySelectorAll(".box.current")) box.classList.remove("current");
     this.current = place ? { name, ...place } : null;
     if (!place) return;
     this.strip.querySelector(`.sheet[data-page="${place.page}"] .box[data-name="${CSS.escape(name)}"]`)?.classList.add("current");
+    this.bring(this.current);
+  }
+
+  // Shows where a row of a table stands, which may be pages away from the table's box.
+  underline(name, place) {
+    const leaf = this.leaves.find((one) => one.number === place.page);
+    if (!leaf) return;
+    this.strip.querySelector(".line")?.remove();
+    const line = el("div", { class: "line" });
+    placed(line, place.box);
+    leaf.boxes.append(line);
+    this.current = { name, ...place };
     this.bring(this.current);
   }
 

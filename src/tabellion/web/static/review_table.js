@@ -42,8 +42,8 @@ export class Grid {
     this.editable = editable;
     this.body = el("tbody");
     this.foot = el("tfoot");
-    const heads = this.columns.map((column) => el("th", { scope: "col", class: NUMERIC.has(column.kind) ? "number" : "text" }, column.label));
-    const table = el("table", { class: "cells", id, "aria-label": field.label }, el("thead", {}, el("tr", {}, ...heads, el("th", { class: "rowverbs" }))), this.body, this.foot);
+    this.heads = this.columns.map((column) => el("th", { scope: "col", class: NUMERIC.has(column.kind) ? "number" : "text" }, column.label));
+    const table = el("table", { class: "cells", id, "aria-label": field.label }, el("thead", {}, el("tr", {}, ...this.heads, el("th", { class: "rowverbs" }))), this.body, this.foot);
     this.node = el("div", { class: "gridframe" }, table);
     table.addEventListener("keydown", (event) => this.key(event));
     table.addEventListener("paste", (event) => this.paste(event));
@@ -67,9 +67,14 @@ export class Grid {
         const cell = line.cells[place].firstChild;
         const text = row[column.name] === null || row[column.name] === undefined ? "" : String(row[column.name]);
         if (cell.value !== text) cell.value = text;
+        if (cell.title !== text) cell.title = text; // which may be longer than its cell
         cell.readOnly = !this.editable();
       });
       line.querySelector("button").hidden = !this.editable();
+    });
+    this.columns.forEach((column, place) => {
+      const bare = isBlank(rows.map((row) => row[column.name])); // and leaves its room to the others
+      for (const line of [this.heads[place].parentNode, ...this.body.rows]) line.cells[place].classList.toggle("bare", bare);
     });
     this.node.classList.toggle("vacant", !rows.length);
   }
@@ -126,13 +131,6 @@ export class Grid {
     const cell = this.cell(Math.min(row, this.rows.length - 1), column);
     if (cell) cell.focus();
     return Boolean(cell);
-  }
-
-  // On the button for a first row; the table itself where nothing may be added.
-  pass() {
-    const add = this.foot.querySelector("button");
-    if (add && !add.hidden) add.focus();
-    else this.node.closest(".slot")?.focus();
   }
 
   typed(event) {

@@ -5,7 +5,7 @@ import { api } from "./base.js";
 const LONGEST = 2000; // characters of a quote that are kept
 const LINE = 0.5; // share of a word's height that must overlap for two words to stand on one line
 
-const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+export const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
 export const union = (boxes) => [
   Math.min(...boxes.map((box) => box[0])),
@@ -15,7 +15,7 @@ export const union = (boxes) => [
 ];
 
 // Words in reading order, one array a line.
-const linesOf = (words) => {
+export const linesOf = (words) => {
   const lines = [];
   for (const word of [...words].sort((a, b) => a[2] + a[4] - (b[2] + b[4]))) {
     const line = lines.find(({ top, bottom }) => {

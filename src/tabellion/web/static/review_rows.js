@@ -1,0 +1,68 @@
+// Where a row of a table stands on the pages: rows have no boxes of their own, but their words stand on a line.
+
+import { numberOf } from "./review_table.js";
+import { linesOf, plain, union } from "./review_words.js";
+
+const LEAST = 0.5; // share of a row that must be found on one line
+const MOST = 30; // pages that are looked through
+const TEXT = 2; // what a text counts for where a number counts one
+const DIGITS = /^[^\p{L}]*\d[^\p{L}]*$/u;
+const APART = 3; // words that one number may be written in: 1 234 567,00
+
+const partsOf = (text) => plain(text).split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+
+// The words of a line by the words and by the numbers that they are.
+const indexed = (words) => {
+  const texts = new Map();
+  const numbers = new Map();
+  words.forEach((word, at) => {
+    for (const part of partsOf(word[0])) texts.set(part, word);
+    for (let end = at + 1; end <= Math.min(at + APART, words.length); end += 1) {
+      const run = words.slice(at, end);
+      if (!run.every((one) => DIGITS.test(one[0]))) break;
+      const number = numberOf(run.map((one) => one[0]).join(""));
+      if (number !== null && !numbers.has(number)) numbers.set(number, run);
+    }
+  });
+  return { texts, numbers };
+};
+
+// How much of a row stands on a line, and in which words.
+const matched = (cells, line) => {
+  let [found, all] = [0, 0];
+  const words = new Set();
+  for (const cell of cells) {
+    const number = DIGITS.test(cell) ? numberOf(cell) : null;
+    const run = number !== null && line.numbers.get(number);
+    const parts = partsOf(cell);
+    all += number === null ? TEXT : 1;
+    if (run) {
+      found += 1;
+      for (const word of run) words.add(word);
+    } else if (number === null && parts.length) {
+      const here = parts.filter((part) => line.texts.has(part));
+      found += (TEXT * here.length) / parts.length;
+      for (const part of here) words.add(line.texts.get(part));
+    }
+  }
+  return { share: all ? found / all : 0, words: [...words] };
+};
+
+const cellsOf = (row) => Object.values(row || {}).filter((value) => value !== null && value !== "").map(String);
+
+// The place of the row `at`; of rows that say the same, the first stands on the first such line, and so on.
+export const lineOf = async (words, pages, rows, at) => {
+  const cells = cellsOf(rows[at]);
+  const again = rows.slice(0, at).filter((row) => cellsOf(row).join("\n") === cells.join("\n")).length;
+  let [best, places] = [LEAST, []];
+  for (const page of pages.slice(0, MOST)) {
+    for (const line of linesOf(await words.of(page))) {
+      const { share, words: hit } = matched(cells, indexed(line));
+      if (share < best || !hit.length) continue;
+      if (share > best) places = [];
+      best = share;
+      places.push({ page, box: union(hit.map((word) => word.slice(1))) });
+    }
+  }
+  return places[Math.min(again, places.length - 1)] || null;
+};
