@@ -222,3 +222,14 @@ def test_an_admin_is_told_how_many_were_taken(boss: Visitor) -> None:
         [FilePayload(name=name, mimeType="application/pdf", buffer=content) for name, content in papers.items()]
     )
     expect(page.locator("#uploads-title")).to_have_text("0 taken in, 2 refused")
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "fr-FR"])
+def test_names_can_be_read_on_a_tablet(place: Site, chromium: Browser, locale: str) -> None:
+    """Held upright, the list leaves room for what a document is called, in both languages."""
+    with place.visitor(chromium, locale=locale, viewport={"width": 768, "height": 1024}) as one:
+        page = one.open("/documents")
+        assert page.locator("#rows td.name").first.evaluate("cell => cell.clientWidth") > 200
+        page = one.open("/people")
+        wrap = page.locator(".table-wrap")
+        assert wrap.evaluate("box => box.scrollWidth - box.clientWidth") <= 0

@@ -30,7 +30,7 @@ function cells(one) {
   return [
     el("td", { class: "name" }, el("div", {}, icon("file"), el("div", {}, name, under))),
     el("td", {}, el("div", { class: "row tight" }, status(one.status), progress(one))),
-    el("td", {}, verdict(one.verdict)),
+    el("td", { class: "not-narrow" }, verdict(one.verdict)),
     el("td", {}, review(one.review)),
     el("td", { class: "wide-only" }, one.type ? data.types[one.type] ?? one.type : ""),
     el("td", { class: "number wide-only" }, number(one.pages)),

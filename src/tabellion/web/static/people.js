@@ -22,10 +22,10 @@ function row(user) {
     el("td", {}, el("strong", {}, user.name), user.name === me.name && el("span", { class: "muted" }, ` · ${t("people.you")}`)),
     el("td", {}, role),
     el("td", {}, el("div", { class: "row" }, state, !user.has_password && !user.disabled_at && el("span", { class: "muted small" }, t("people.no_password")))),
-    el("td", { class: "muted nowrap", title: moment(user.last_seen_at) }, user.last_seen_at ? ago(user.last_seen_at) : t("people.never")),
+    el("td", { class: "muted nowrap not-narrow", title: moment(user.last_seen_at) }, user.last_seen_at ? ago(user.last_seen_at) : t("people.never")),
     el("td", { class: "right" }, el("div", { class: "actions end" },
       !user.disabled_at && LEVELS[user.role] >= LEVELS.reviewer && el("button", { type: "button", class: "small-button", "aria-pressed": String(!user.available), "aria-label": `${t("people.be_away")}: ${user.name}`, onclick: () => away(user) }, icon("clock"), t("people.be_away")),
-      !user.disabled_at && el("button", { type: "button", class: "small-button", onclick: () => link(user) }, icon("link"), t("people.link")),
+      !user.disabled_at && el("button", { type: "button", class: "small-button", title: t("people.link"), "aria-label": `${t("people.link")}: ${user.name}`, onclick: () => link(user) }, icon("link"), el("span", { class: "not-narrow" }, t("people.link"))),
       user.disabled_at
         ? el("button", { type: "button", class: "small-button", onclick: () => change(user, { disabled: false }, "people.let_in") }, t("people.enable"))
         : el("button", { type: "button", class: "small-button danger", onclick: () => shutOut(user) }, t("people.disable")))));
