@@ -242,7 +242,7 @@ def test_history_tells_who_said_what(reviewer: Visitor) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("t")
     drawer = page.locator("#drawer")
-    expect(drawer.get_by_role("listitem").first).to_contain_text("corrected customer")
+    expect(drawer.get_by_role("listitem").first).to_contain_text("corrected Customer")
     expect(drawer.get_by_role("listitem").first.locator("ins")).to_have_text("Another name")
     expect(drawer).to_contain_text("claimed")
     page.keyboard.press("t")
