@@ -280,7 +280,7 @@ def test_numbers_tell_how_people_work(own: Site, chromium: Browser, tmp_path: Pa
         until(page, lambda: visitor.whole(item)["status"] == "corrected")
         visitor.open("/numbers")
         expect(page.locator("#people").get_by_role("row", name="admin")).to_be_visible()
-        expect(page.locator("#fields").get_by_role("row").first).to_contain_text("total")
+        expect(page.locator("#fields").get_by_role("row").first).to_contain_text("Total")
         with page.expect_download() as got:
             page.locator("#people-csv").click()
         got.value.save_as(tmp_path / "people.csv")
