@@ -17,6 +17,8 @@ export class Bar {
   constructor() {
     this.offline = false;
     this.note = "";
+    // How high the foot is, for what must not lie under it.
+    new ResizeObserver(([{ target }]) => document.body.style.setProperty("--foot", `${target.offsetHeight}px`)).observe(document.querySelector(".deskfoot"));
   }
 
   show(desk) {

@@ -40,7 +40,7 @@ export class Form extends EventTarget {
   row(field) {
     const id = `field-${field.name}`;
     const row = { field, state: el("span", { class: "state" }), sure: el("span", { class: "sure" }), detail: el("div", { class: "detail", hidden: "" }) };
-    const label = el("label", { for: id, title: field.help || field.name }, field.label || field.name);
+    const label = el("label", { for: id, title: [field.label || field.name, field.help].filter(Boolean).join(": ") }, field.label || field.name);
     if (field.required) label.append(el("abbr", { class: "required", title: t("review.required"), "aria-label": t("review.required") }, "*"));
     row.lock = el("span", { class: "lockmark" });
     label.append(row.lock);

@@ -7,6 +7,8 @@ const PAPER = [595, 842];
 const GAP = 14;
 const READABLE = [15, 46]; // pixels: a line of text this high on the screen needs no other zoom
 const WANTED = 21;
+const CLOSEST = 2.4; // what a field is zoomed to at most, in a zone as wide as ROOM; closer in narrow ones
+const ROOM = 640;
 const LEAST = 0.3;
 const MOST = 6;
 const SLIP = 5; // pixels: a drag shorter than this was a click
@@ -195,7 +197,7 @@ export class Pages extends EventTarget {
     const widest = (0.94 * this.zone.clientWidth) / ((box[2] - box[0]) * leaf.size[0] * this.fit);
     const now = line * this.zoom;
     if (now >= READABLE[0] && now <= READABLE[1] && this.zoom <= widest) return false;
-    const zoom = clamp(Math.min(WANTED / line, widest), Math.min(1, widest), 2.4);
+    const zoom = clamp(Math.min(WANTED / line, widest), Math.min(1, widest), Math.max(CLOSEST, (CLOSEST * ROOM) / this.zone.clientWidth));
     if (Math.abs(zoom - this.zoom) < 0.02) return false;
     this.zoom = zoom;
     this.layout();

@@ -82,7 +82,8 @@ export class Reasons extends EventTarget {
   about(name) {
     this.name = name;
     this.update();
-    this.root.querySelector("li.now")?.scrollIntoView({ block: "nearest" });
+    const line = this.root.querySelector("li.now");
+    if (line) this.root.scrollTop = Math.max(Math.min(this.root.scrollTop, line.offsetTop), line.offsetTop + line.offsetHeight - this.root.clientHeight); // and nothing else
   }
 
   // From one field of a broken rule to the next, then on to the next rule, round and round.

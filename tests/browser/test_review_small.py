@@ -1,0 +1,94 @@
+"""The review screen where there is little room: zoomed to 200 %, and on a tablet upright."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
+
+from tests.browser.site import Site, opened
+from tests.browser.test_review import IN_SIGHT
+from tests.browser.watch import until
+
+#: Buttons of which a part is covered or cut off.
+COVERED = """() => [...document.querySelectorAll(".deskfoot button, .pagetools button")].filter(one => {
+    const {left, right, top, bottom} = one.getBoundingClientRect();
+    if (!one.checkVisibility() || !right) return false;
+    const corners = [[left + 3, top + 3], [right - 3, bottom - 3]];
+    return corners.some(([x, y]) => !one.contains(document.elementFromPoint(x, y)));
+}).map(one => one.dataset.verb)"""
+#: Inputs that can be seen whole, and are covered by nothing.
+SEEN = """() => [...document.querySelectorAll("#fields .slot .entry > *")].filter(one => {
+    const {left, top, bottom} = one.getBoundingClientRect();
+    const edges = [[left + 9, top + 3], [left + 9, bottom - 3]];
+    return edges.every(([x, y]) => one.contains(document.elementFromPoint(x, y)));
+}).length"""
+
+
+@pytest.fixture(scope="module")
+def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """An installation of its own."""
+    with opened(tmp_path_factory.mktemp("small") / "data") as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def item(own: Site) -> dict[str, Any]:
+    """A document with something to look at."""
+    return own.doubtful()
+
+
+def box(node: Locator) -> FloatRect:
+    """Where something is."""
+    found = node.bounding_box()
+    assert found
+    return found
+
+
+def fit(page: Page) -> None:
+    """Nothing stands beside the window."""
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate(
+        "document.querySelector('.formzone').scrollWidth <= document.querySelector('.formzone').clientWidth"
+    )
+
+
+@pytest.mark.parametrize("size", [(640, 400), (853, 533), (960, 540)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("locale", ["en-GB", "fr-FR"])
+def test_a_zoomed_screen_shows_fields_and_page(
+    own: Site, chromium: Browser, item: dict[str, Any], size: tuple[int, int], locale: str
+) -> None:
+    """Several fields at once, the place of the one in hand large enough to read, and every button whole."""
+    shape = {"width": size[0], "height": size[1]}
+    with own.visitor(chromium, viewport=shape, device_scale_factor=2, locale=locale) as visitor:
+        page = visitor.review(item)
+        for name in ("invoice_number", "total", "vendor"):
+            entry = page.locator(f"#field-{name}")
+            page.locator(f"#fields [data-name={name}]").focus()
+            mark = page.locator(f"#zone .box[data-name={name}]")
+            until(page, lambda mark=mark: mark.evaluate(IN_SIGHT))  # type: ignore[misc]
+            assert box(mark)["height"] >= 14, name
+            assert page.evaluate(COVERED) == []
+            foot, seen = box(page.locator(".deskfoot")), box(entry)
+            assert seen["y"] + seen["height"] <= foot["y"], name
+            assert entry.evaluate("""node => { const {left, top, height} = node.getBoundingClientRect();
+                return node.contains(document.elementFromPoint(left + 9, top + height / 2)); }"""), name
+        page.locator("#fields [data-name=currency]").focus()  # which has little to say
+        assert page.evaluate(SEEN) >= 3
+        fit(page)
+
+
+@pytest.mark.parametrize("size", [(768, 1024), (640, 400)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_notes_hide_no_button(own: Site, chromium: Browser, item: dict[str, Any], size: tuple[int, int]) -> None:
+    """They stand above the foot."""
+    with own.visitor(chromium, viewport={"width": size[0], "height": size[1]}) as visitor:
+        page = visitor.review(item)
+        page.locator("#field-customer").fill("Somebody")
+        page.keyboard.press("Control+s")
+        note = page.locator("#toasts .toast").last
+        expect(note).to_be_visible()
+        seen = box(note)
+        assert seen["y"] + seen["height"] <= box(page.locator(".deskfoot"))["y"]
+        assert page.evaluate(COVERED) == []
