@@ -1,9 +1,9 @@
 // The form: one row a field, its state, its value, and for the field in hand why it is so and what else it could be.
 
-import { el, t } from "./base.js";
+import { el, sure, t } from "./base.js";
 import { detailOf } from "./review_detail.js";
 import { icon } from "./review_icons.js";
-import { isEmpty, isTable, sure, textOf } from "./review_item.js";
+import { isEmpty, isTable, textOf } from "./review_item.js";
 import { Grid, numberOf } from "./review_table.js";
 
 const LONG = 46; // characters from which on a value gets two lines

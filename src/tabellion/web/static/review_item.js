@@ -10,9 +10,6 @@ export const isTable = (field) => field.kind === "list" || field.kind === "table
 export const isEmpty = (value) => value === null || value === undefined || value === "" || (Array.isArray(value) && !value.length);
 export const same = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null);
 
-// A confidence as people read it; never rounded up, since 0.799 is not the 0.8 that was wanted.
-export const sure = (share) => (typeof share === "number" ? `${Math.floor(100 * share + 1e-6)} %` : null);
-
 // The field of a path such as line_items[2].amount.
 export const fieldOf = (path) => path.split("[")[0].split(".")[0];
 export const fieldsOf = (issue) => [...new Set((issue.fields || []).map(fieldOf))];

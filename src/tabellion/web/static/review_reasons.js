@@ -1,8 +1,8 @@
 // Why the document is here and what is wrong with it now, as sentences; each leads to its fields.
 
-import { el, t } from "./base.js";
+import { el, sure, t } from "./base.js";
 import { icon } from "./review_icons.js";
-import { fieldsOf, sure } from "./review_item.js";
+import { fieldsOf } from "./review_item.js";
 import { saying } from "./sentences.js";
 
 const NOTES = new Set(["sampled", "always"]); // why somebody looks although nothing is in doubt
