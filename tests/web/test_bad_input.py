@@ -106,7 +106,7 @@ def test_a_number_beyond_64_bits_is_refused(web: Live, number: str) -> None:
         ("verdict=good", "verdict", "'accept'"),
         ("since=yesterday", "since", "RFC 3339"), ("until=2020-13-01", "until", "date"), ("q=", "q", "at least 1"),
         ("cursor=zzzz", "cursor", "the `next`"), ("cursor=", "cursor", "the `next`"),
-        ("cursor=" + "A" * 5000, "cursor", "the `next`"), ("sort=name", "sort", "one of: cursor, limit, q, since"),
+        ("cursor=" + "A" * 5000, "cursor", "the `next`"), ("sort=name", "sort", "one of: cursor, limit, q, review, since"),
         ("status__in=queued", "status__in", "one of:"), ("status%5B%5D=queued", "status[]", "one of:"),
         ("LIMIT=1", "LIMIT", "one of:"), ("q%00=1", "q\x00", "one of:"),
     ],

@@ -204,18 +204,20 @@ export async function renewed() {
   return true;
 }
 
-let toldOut = false;
+let toldOut = false, closedAt = 0, touchedAt = 0;
+for (const type of ["keydown", "pointerdown", "drop"]) addEventListener(type, (event) => { touchedAt = event.timeStamp; }, { capture: true, passive: true });
 
-/** The session is over; what is on the page stays there until the person leaves it. */
+/** The session is over; what is on the page stays there until the person leaves it. Whoever wants to stay is asked again when
+ *  they do something, and not by what the page asks by itself. */
 export function signedOut() {
-  if (toldOut) return;
+  if (toldOut || touchedAt < closedAt) return;
   toldOut = true;
   const next = encodeURIComponent(location.pathname + location.search);
   const box = dialog(t("base.signed_out_title"), [el("p", {}, t("base.signed_out_text"))], [
     el("button", { type: "button", onclick: () => box.close() }, t("base.stay")),
     el("a", { class: "button primary", href: `/sign-in?next=${next}` }, t("base.sign_in")),
   ]);
-  box.addEventListener("close", () => { toldOut = false; }); // however it was closed
+  box.addEventListener("close", () => { toldOut = false; closedAt = performance.now(); }); // however it was closed
   document.dispatchEvent(new CustomEvent("signed-out"));
 }
 

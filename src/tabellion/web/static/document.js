@@ -258,8 +258,16 @@ function listen(ended) {
       shown.progress = news.progress;
       drawHead();
     },
-    deleted() { watched = null; for (const one of watches) one.close(); location.assign("/documents"); },
+    deleted() { left(); location.assign("/documents"); },
   })];
+}
+
+/** The document is no more: nothing of it is asked for. */
+function left() {
+  watched = null;
+  for (const one of watches) one.close();
+  clearTimeout(due);
+  due = -1;
 }
 
 let due = 0;
@@ -290,6 +298,7 @@ async function remove() {
   if (!sure) return;
   try {
     await api("DELETE", where);
+    left();
     flash(t("document.deleted", { name: data.name }));
     location.assign("/documents");
   } catch (error) {
