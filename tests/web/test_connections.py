@@ -127,5 +127,5 @@ def test_too_many_connections_make_room_for_new_ones(quick: Live, monkeypatch: p
             assert b"200 OK" in one.recv(65536)  # the half that came with it has been read, too
         assert quick.get("/healthz", key=None).status_code == 200
         told = rest(held[0])
-        assert told.startswith(b"HTTP/1.1 503 ")
+        assert b"HTTP/1.1 503 " in told
         assert b"too_many_connections" in told

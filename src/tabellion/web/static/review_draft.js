@@ -49,13 +49,22 @@ export class Drafts {
     if (!told) return true;
     this.waiting = null;
     try {
-      await this.put(told.id, told.body);
+      await (this.sending = this.put(told.id, told.body));
       return true;
     } catch (error) {
       this.waiting ||= told;
       this.failed(error, told.id);
       return false;
     }
+  }
+
+  // What is decided now is no draft any more: the server is told of no other one, and the last one has reached it.
+  async settle(id) {
+    if (this.waiting?.id === id) {
+      this.waiting = null;
+      clearTimeout(this.timer);
+    }
+    await this.sending?.catch(() => null);
   }
 
   // The newer of the two copies.

@@ -153,14 +153,18 @@ export class Verbs {
         return false;
       }
       const { seconds, keystrokes } = desk.lease;
+      const settled = desk.drafts.settle(item.id);
       const ahead = desk.claim.foresee();
       try {
+        await settled;
         await this.store(item);
+        await desk.drafts.settle(item.id);
         const body = { seconds, keystrokes, next: true };
         const { next } = await post(item.id, "approve", body, { ifMatch: `"${item.version}"` });
         return this.onward(next, t("review.approved", { name: item.whole.name }), item);
       } catch (error) {
         if (ahead) desk.open(item.whole, { item });
+        if (item.dirty) desk.drafts.keep(item);
         throw error;
       }
     });
