@@ -204,6 +204,7 @@ def test_a_finger_says_what_keys_say(own: Site, chromium: Browser) -> None:
         number = page.locator("#field-invoice_number")
         number.tap()
         absent = page.locator(f"{row('invoice_number')} [data-verb=absent]")
+        expect(absent).to_be_visible()
         size = absent.bounding_box()
         assert size
         assert size["height"] >= 44
@@ -228,7 +229,9 @@ def test_a_mouse_says_what_keys_say(reviewer: Visitor) -> None:
     """Also from within the input; what is in hand stays in hand."""
     page = reviewer.review(reviewer.site.doubtful())
     page.locator("#field-due_date").click()
-    size = page.locator(f"{row('due_date')} [data-verb=absent]").bounding_box()
+    absent = page.locator(f"{row('due_date')} [data-verb=absent]")
+    expect(absent).to_be_visible()
+    size = absent.bounding_box()
     assert size
     assert size["height"] >= 24
     page.locator(f"{row('due_date')} [data-verb=absent]").click()

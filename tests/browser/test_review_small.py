@@ -42,6 +42,7 @@ def item(own: Site) -> dict[str, Any]:
 
 def box(node: Locator) -> FloatRect:
     """Where something is."""
+    expect(node).to_be_visible()
     found = node.bounding_box()
     assert found
     return found
