@@ -40,3 +40,17 @@ def visitor(site: Site, chromium: Browser) -> Iterator[Visitor]:
     """The admin, signed in; what no page may do fails the test."""
     with site.visitor(chromium) as one:
         yield one
+
+
+@pytest.fixture(scope="module")
+def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """An installation whose queue nobody else works on."""
+    with opened(tmp_path_factory.mktemp("own") / "data") as one:
+        yield one
+
+
+@pytest.fixture
+def reviewer(own: Site, chromium: Browser) -> Iterator[Visitor]:
+    """Somebody at it."""
+    with own.visitor(chromium) as one:
+        yield one

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
+from tests.browser.screen import field, on, row
 from tests.browser.site import Site, Visitor
 from tests.browser.watch import until
 
@@ -21,16 +22,6 @@ IN_SIGHT = """(box) => {
 def item(site: Site) -> dict[str, Any]:
     """A document that nobody has looked at: its total is not the sum of its parts."""
     return site.doubtful()
-
-
-def row(name: str) -> str:
-    """A field's row."""
-    return f"#fields [data-name={name}]"
-
-
-def on(page: Page, selector: str) -> None:
-    """Waits until something has the focus."""
-    page.wait_for_function("selector => document.activeElement?.matches(selector)", arg=selector)
 
 
 def test_page_and_fields_lead_to_each_other(visitor: Visitor, item: dict[str, Any]) -> None:
@@ -70,11 +61,6 @@ def test_a_box_drawn_on_the_page_fills_the_field(visitor: Visitor, item: dict[st
     page.keyboard.press("Control+s")
     until(page, lambda: field(visitor, item, "customer")["value"] == number)
     assert field(visitor, item, "customer")["box"]
-
-
-def field(visitor: Visitor, item: dict[str, Any], name: str) -> dict[str, Any]:
-    """What the server says of a field."""
-    return dict(next(one for one in visitor.whole(item)["fields"] if one["name"] == name))
 
 
 def test_a_candidate_is_taken_by_its_number(visitor: Visitor, item: dict[str, Any]) -> None:

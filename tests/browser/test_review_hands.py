@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
-from tests.browser.site import Site, Visitor, opened
+from tests.browser.screen import mended, on, row
+from tests.browser.site import Site, Visitor
 from tests.browser.watch import until
 
 #: Where the top of an element is on the screen.
 TOP = "node => Math.round(node.getBoundingClientRect().top)"
-
-
-@pytest.fixture(scope="module")
-def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An installation whose queue nobody else works on."""
-    with opened(tmp_path_factory.mktemp("hands") / "data") as one:
-        yield one
-
-
-@pytest.fixture
-def reviewer(own: Site, chromium: Browser) -> Iterator[Visitor]:
-    """Somebody at it."""
-    with own.visitor(chromium) as one:
-        yield one
-
-
-def row(name: str) -> str:
-    """A field's row."""
-    return f"#fields [data-name={name}]"
-
-
-def on(page: Page, selector: str) -> None:
-    """Waits until something has the focus."""
-    page.wait_for_function("selector => document.activeElement?.matches(selector)", arg=selector)
 
 
 def hold(page: Page, key: str, times: int = 25) -> None:
@@ -57,13 +33,6 @@ def posted(page: Page, verb: str) -> list[str]:
 
     page.on("request", heard)
     return sent
-
-
-def mended(page: Page) -> None:
-    """The total made right."""
-    total = page.locator("#field-total")
-    total.fill(f"{float(total.input_value()) - 10:.2f}")
-    expect(page.locator("#left")).to_have_text("all settled")
 
 
 def test_one_press_approves_one_document(reviewer: Visitor) -> None:

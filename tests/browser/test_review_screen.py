@@ -3,57 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser import axe
-from tests.browser.site import Site, Visitor, opened
+from tests.browser.screen import field, mended, on, row
+from tests.browser.site import Site, Visitor
 from tests.browser.watch import until
 
 #: Puts a text where a spreadsheet would: the clipboard itself is not for pages that nobody has clicked on.
 PASTE = """text => { const data = new DataTransfer(); data.setData("text/plain", text);
     document.activeElement.dispatchEvent(
         new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true})); }"""
-
-
-@pytest.fixture(scope="module")
-def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An installation whose queue nobody else works on."""
-    with opened(tmp_path_factory.mktemp("screen") / "data") as one:
-        yield one
-
-
-@pytest.fixture
-def reviewer(own: Site, chromium: Browser) -> Iterator[Visitor]:
-    """Somebody at it."""
-    with own.visitor(chromium) as one:
-        yield one
-
-
-def row(name: str) -> str:
-    """A field's row."""
-    return f"#fields [data-name={name}]"
-
-
-def on(page: Page, selector: str) -> None:
-    """Waits until something has the focus."""
-    page.wait_for_function("selector => document.activeElement?.matches(selector)", arg=selector)
-
-
-def field(visitor: Visitor, item: dict[str, Any], name: str) -> dict[str, Any]:
-    """What the server says of a field."""
-    return dict(next(one for one in visitor.whole(item)["fields"] if one["name"] == name))
-
-
-def mended(page: Page) -> None:
-    """The total made right."""
-    total = page.locator("#field-total")
-    total.fill(f"{float(total.input_value()) - 10:.2f}")
-    expect(page.locator("#left")).to_have_text("all settled")
 
 
 def test_the_next_document_is_there_when_this_one_is_approved(reviewer: Visitor) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
-from tests.browser.site import Site, opened
+from tests.browser.site import Site
 from tests.browser.test_review import IN_SIGHT
 from tests.browser.watch import until
 
@@ -25,13 +24,6 @@ SEEN = """() => [...document.querySelectorAll("#fields .slot .entry > *")].filte
     const edges = [[left + 9, top + 3], [left + 9, bottom - 3]];
     return edges.every(([x, y]) => one.contains(document.elementFromPoint(x, y)));
 }).length"""
-
-
-@pytest.fixture(scope="module")
-def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An installation of its own."""
-    with opened(tmp_path_factory.mktemp("small") / "data") as one:
-        yield one
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tabellion.pipelines.documents import bills
-from tests.browser.site import Site, opened
+from tests.browser.site import Site
 from tests.browser.test_review import IN_SIGHT
 from tests.browser.watch import until
 
@@ -20,13 +20,6 @@ ROWS = 50
 #: On which page a mark stands, and from where to where, in shares of the page.
 PLACE = """node => [Number(node.closest(".sheet").dataset.page), parseFloat(node.style.top) / 100,
     (parseFloat(node.style.top) + parseFloat(node.style.height)) / 100]"""
-
-
-@pytest.fixture(scope="module")
-def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An installation of its own."""
-    with opened(tmp_path_factory.mktemp("table") / "data") as one:
-        yield one
 
 
 @pytest.fixture(scope="module")
