@@ -38,6 +38,46 @@ def test_environments_and_queues_are_polled_in_list_order(url: str, owner: Owner
     assert order == [(place, queue, key) for place in ("prod", "dev") for queue in ("jobs", "scans") for key in (1, 2)]
 
 
+BACKLOG = 2000
+
+
+@pytest.mark.parametrize("notified", [False, True], ids=["unnotified", "notified"])
+@pytest.mark.parametrize("lanes", ["queues", "environments", "shares", "due retry"])
+def test_an_earlier_lane_is_looked_at_while_a_later_one_is_busy(
+    url: str, owner: Owner, second: Owner, lanes: str, notified: bool
+) -> None:
+    """A row of an earlier queue or environment begins before the backlog of a later one is worked off."""
+    share = 1.0 if lanes == "shares" else None
+    queues = [jobs_queue("urgent", share=share), Queue(
+        "bulk", ready="new", running="running", done="done", failed="failed", share=share)]  # fmt: skip
+    places = [Environment("prod", url), Environment("dev", second.url)]
+    begun: list[str] = []
+
+    async def work(job: Job) -> None:
+        if job.queue.name == "bulk":
+            begun.append("bulk")
+            await asyncio.sleep(0.01)
+        elif lanes == "due retry" and job.attempt == 1:
+            raise ValueError("not yet")
+        else:
+            begun.append("urgent")
+
+    for queue in queues:
+        queue.handler(work)
+    for one in (owner, second):
+        one("CREATE TABLE bulk (id integer PRIMARY KEY, status text NOT NULL DEFAULT 'new')")
+    busy = second if lanes == "environments" else owner
+    busy(f"INSERT INTO bulk (id) VALUES {', '.join(f'({number})' for number in range(BACKLOG))}")
+    with working(Worker(places, queues, concurrency=20, poll=0.1)):
+        eventually(lambda: len(begun) > 100)
+        if notified:
+            ask(url, lambda store: store.add(queues[0], id=1))
+        else:
+            owner.insert(1)
+        eventually(lambda: "urgent" in begun)
+    assert begun.index("urgent") < BACKLOG
+
+
 def test_two_stages_meet_without_waiting_for_a_poll(url: str, owner: Owner) -> None:
     """One queue's done is the next one's ready: the same worker carries the row through at once."""
     owner(

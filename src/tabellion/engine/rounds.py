@@ -43,6 +43,7 @@ class Rounds:
         self._bell = asyncio.Event()
         self._late: dict[Lane, asyncio.Task[list[Job]]] = {}
         self._took = 0.0  #: seconds that claims took of late
+        self._look_again_at = 0.0  #: when every lane is looked at again, on the monotonic clock
         self.stopping = False
 
     def ring(self) -> None:
@@ -66,6 +67,7 @@ class Rounds:
         while not self.stopping:
             self._bell.clear()
             await self._gather()
+            self._look_again_when_due()
             await self._round()
             if self.stopping:
                 break
@@ -74,13 +76,19 @@ class Rounds:
             if self._could_claim():
                 continue
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._poll * random.uniform(0.5, 1.0)):  # noqa: S311 - spreading load
+                async with asyncio.timeout(self._look_again_at - time.monotonic()):
                     await self._bell.wait()
-                    continue
-            self.ring()
         for lane, task in list(self._late.items()):
             with contextlib.suppress(Exception, asyncio.CancelledError):
                 self._hand_back(lane, await task)
+
+    def _look_again_when_due(self) -> None:
+        """Once a poll every lane counts as having rows: a busy one must not keep the worker from an earlier one."""
+        now = time.monotonic()
+        if now >= self._look_again_at:
+            self._look_again_at = now + self._poll * random.uniform(0.5, 1.0)  # noqa: S311 - spreading load
+            for lane in self._slots.lanes:
+                lane.more = True
 
     async def _gather(self) -> None:
         """Lets free slots come together: one claim costs the database as much as many, nearly."""
