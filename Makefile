@@ -63,6 +63,9 @@ chaos-review: $(READY) ## Let many reviewers loose on one queue, kill some, and 
 bench: $(READY) .venv-bench/.ready ## Measure us and the peers side by side
 	@.venv-bench/bin/python -m bench.compare
 
+bench-engine: $(READY) .venv-bench/.ready ## Measure the engine by turns with PgQueuer, in a few minutes: before every commit that touches its SQL
+	@.venv-bench/bin/python -m bench.engine $(if $(AGAINST),--against $(AGAINST))
+
 bench-gates: $(READY) ## Measure gates: a fleet before a quota that moves, an outage, a thousand calls at once (15 min)
 	@$(BIN)/python -m bench.gates fleet
 	@$(BIN)/python -m bench.gates fleet --profile classic
@@ -105,4 +108,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test check browser format chaos chaos-documents chaos-review bench bench-gates bench-pages bench-reading bench-service eval calibrate lock screenshots clean
+.PHONY: help setup run first-run test check browser format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-pages bench-reading bench-service eval calibrate lock screenshots clean

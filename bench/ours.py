@@ -39,11 +39,13 @@ from bench.measure import (
 )
 from bench.peers import trial
 from bench.processes import worker
+from bench.tally import Tally
 from tabellion import Environment, Job, Queue, Store, Worker
 from tabellion.engine import roster
 
 CONCURRENCY_VARIABLE = "BENCH_CONCURRENCY"
 SLEEP_VARIABLE = "BENCH_SLEEP"
+URGENT_VARIABLE = "BENCH_URGENT"
 SLEEP = 3.0
 CLAIM = 100
 CLAIMS = 60
@@ -91,9 +93,29 @@ def work(url: str) -> None:
         if sleep:
             await asyncio.sleep(sleep)
 
+    if URGENT_VARIABLE in os.environ:
+        work_in_order(url, tally)
+        return
     chosen = os.environ.get(CONCURRENCY_VARIABLE)
     options = {"concurrency": int(chosen)} if chosen else {}
     Worker([Environment("bench", url)], [queue], **options).run()
+
+
+def work_in_order(url: str, tally: Tally) -> None:
+    """A worker process of 20 slots with an urgent queue before one whose jobs take 20 ms."""
+    states: dict[str, Any] = {"ready": "ready", "running": "running", "done": "done", "failed": "failed"}
+    urgent, bulk = Queue("urgent", **states), Queue("bulk", **states)
+
+    @urgent.handler
+    async def hurry(job: Job) -> None:
+        tally.mark(int(job["payload"]))
+
+    @bulk.handler
+    async def plod(job: Job) -> None:
+        tally.mark(int(job["payload"]))
+        await asyncio.sleep(0.02)
+
+    Worker([Environment("bench", url)], [urgent, bulk], concurrency=20).run()
 
 
 class Ours:
@@ -182,19 +204,27 @@ def measure(ours: Ours, chosen: trial.Options) -> None:
 
 def claim_cost(ours: Ours, finished: int) -> float:
     """Milliseconds of the median claim, with so many finished rows beside the ready ones."""
+    fill(ours, finished, READY)
+    return statistics.median([claim_once(ours) for _ in range(CLAIMS)][10:])
+
+
+def fill(ours: Ours, finished: int, ready: int) -> None:
+    """So many finished rows with their attempts, and ready ones."""
     for statement in FINISHED[ours.store.dialect]:
         ours.wait(ours.store.database.transact([(statement, (finished,))]))
-    ours.add(0, READY)
+    ours.add(0, ready)
     if ours.store.dialect == "postgresql":
-        ours.wait(ours.store.database.fetch("VACUUM ANALYZE jobs"))
-        ours.wait(ours.store.database.fetch("VACUUM ANALYZE tabellion_attempts"))
-    times = []
-    for _ in range(CLAIMS):
-        started = time.perf_counter()
-        jobs = ours.wait(ours.store.claim(queue, CLAIM, "bench"))
-        times.append((time.perf_counter() - started) * 1000)
-        assert len(jobs) == CLAIM
-    return statistics.median(times[10:])
+        for table in ("jobs", "tabellion_attempts"):
+            ours.wait(ours.store.database.fetch(f"VACUUM ANALYZE {table}"))
+
+
+def claim_once(ours: Ours) -> float:
+    """Milliseconds of one claim."""
+    started = time.perf_counter()
+    jobs = ours.wait(ours.store.claim(queue, CLAIM, "bench"))
+    seconds = time.perf_counter() - started
+    assert len(jobs) == CLAIM
+    return seconds * 1000
 
 
 def sleepers(ours: Ours, chosen: trial.Options, slots: int, what: str) -> list[Result]:

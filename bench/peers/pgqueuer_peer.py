@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+from collections.abc import Callable, Iterator
 
 import asyncpg
 import uvloop
@@ -37,12 +39,12 @@ async def work(url: str, batch: int) -> None:
     await queue.run(batch_size=batch)
 
 
-def main() -> None:
-    chosen = trial.options(__doc__)
+@contextlib.contextmanager
+def installed(url: str) -> Iterator[Callable[[int], trial.Peer]]:
+    """PgQueuer in this database for the length of a block; what the trial needs, by batch size."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        connection = runner.run(asyncpg.connect(chosen.url))
+        connection = runner.run(asyncpg.connect(url))
         queries = Queries(AsyncpgDriver(connection))
-        runner.run(queries.install())
 
         def enqueue(first: int, count: int) -> None:
             for start in range(first, first + count, CHUNK):
@@ -55,27 +57,36 @@ def main() -> None:
                 system=SYSTEM,
                 enqueue=enqueue,
                 left=lambda: runner.run(connection.fetchval("SELECT count(*) FROM pgqueuer")),
-                command=trial.module_command(__spec__.name),
-                env={trial.URL_VARIABLE: chosen.url, BATCH_VARIABLE: str(batch)},
+                command=trial.module_command("bench.peers.pgqueuer_peer"),
+                env={trial.URL_VARIABLE: url, BATCH_VARIABLE: str(batch)},
                 enqueue_one=lambda n: runner.run(queries.enqueue("noop", str(n).encode(), 0)),
                 enqueue_detail=f"enqueue of lists by {CHUNK}",
             )
 
-        drains: dict[int, Drain] = {}
-        for batch in BATCHES:
+        runner.run(queries.install())
+        try:
+            yield peer
+        finally:
             runner.run(queries.uninstall())
-            runner.run(queries.install())
+            runner.run(connection.close())
+
+
+def main() -> None:
+    chosen = trial.options(__doc__)
+    drains: dict[int, Drain] = {}
+    for batch in BATCHES:
+        with installed(chosen.url) as peer:
             enqueued = trial.enqueue(peer(batch), chosen.jobs)
             drains[batch] = trial.drain(peer(batch), chosen)
-        best = max(drains, key=lambda batch: drains[batch].rate)
-        detail = f"its best batch: {best}; {drains[best].detail}"
-        results = [enqueued, Result(SYSTEM, DRAIN, drains[best].rate, JOBS_PER_SECOND, detail)]
-        results += [
-            Result(SYSTEM, f"{DRAIN} by {batch}", done.rate, JOBS_PER_SECOND, done.detail)
-            for batch, done in drains.items()
-        ]
+    best = max(drains, key=lambda batch: drains[batch].rate)
+    detail = f"its best batch: {best}; {drains[best].detail}"
+    results = [enqueued, Result(SYSTEM, DRAIN, drains[best].rate, JOBS_PER_SECOND, detail)]
+    results += [
+        Result(SYSTEM, f"{DRAIN} by {batch}", done.rate, JOBS_PER_SECOND, done.detail) for batch, done in drains.items()
+    ]
+    with installed(chosen.url) as peer:
         results += latency(SYSTEM, trial.pickup(peer(DEFAULT_BATCH), chosen.samples), f"batch {DEFAULT_BATCH}")
-        emit(results, as_json=chosen.json)
+    emit(results, as_json=chosen.json)
 
 
 if __name__ == "__main__":
