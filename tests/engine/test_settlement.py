@@ -249,7 +249,8 @@ async def test_forbidden_extra_statements_fail_their_own_job(pg_store: Store) ->
         "CREATE TABLE secrets (n integer)",
         "DO $$ BEGIN CREATE ROLE clerk LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
         "GRANT USAGE ON SCHEMA public TO clerk",
-        "GRANT SELECT, INSERT, UPDATE ON tasks, tabellion_attempts, tabellion_queues, tabellion_workers TO clerk",
+        "GRANT SELECT, INSERT, UPDATE ON tasks, tabellion_attempts, tabellion_queues, tabellion_workers, "
+        "tabellion_counts TO clerk",
         "GRANT SELECT ON tabellion_schema TO clerk",
     )
     store = Store(pg_store.url.replace("postgres@", "clerk@"))

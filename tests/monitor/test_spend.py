@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tabellion import Store
+from tabellion.engine.counts import DAY
 from tabellion.monitor.spend import model_of, spend
-from tabellion.monitor.throughput import DAY, Throughput
+from tabellion.monitor.throughput import Throughput
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, tasks, tasks_queue
 from tests.monitor.settled import settle
@@ -25,7 +26,7 @@ async def test_money_is_added_up_by_day_and_by_queue(store: Store, clock: Clock)
     seen = Throughput(store)
     await seen.look()
     found = spend(seen, [queue])
-    assert (found["currency"], found["today"], found["month"], found["whole"]) == ("USD", 0.75, 6.75, True)
+    assert (found["currency"], found["today"], found["month"]) == ("USD", 0.75, 6.75)
     assert found["days"][-3:] == [6.0, 0.0, 0.75]
     assert len(found["days"]) == 30
     assert found["since"] == clock.at // DAY * DAY - 29 * DAY

@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 
-from tabellion.engine import postgres_catalog, sql
+from tabellion.engine import counts, postgres_catalog, sql
 from tabellion.engine import postgres_moves as moves
 from tabellion.engine.database import Undone
 from tabellion.engine.declaration import Bound
@@ -65,6 +65,7 @@ class PostgreSQL:
         self._most = connections
         self._used = 0
         self._free = asyncio.Semaphore(connections)
+        self._writer = counts.new_writer()
 
     async def open(self) -> None:
         """Finds out whether the server is reached directly: a pooler tells a process id that is not the server's."""
@@ -235,7 +236,10 @@ class PostgreSQL:
         columns = list(first.values)
         jobs = [one.job for one in batch]
         detailed = not all(one.is_plain for one in batch)
-        text = moves.settle(bound, first.outcome, columns, expired_only=first.expired_only, detailed=detailed)
+        text = moves.settle(
+            bound, first.outcome, columns, expired_only=first.expired_only, detailed=detailed,
+            writer=None if first.stands_alone else self._writer,
+        )  # fmt: skip
         values: list[Any] = [[job.text_key for job in jobs], [job.token for job in jobs]]
         if detailed:
             values += [
@@ -263,6 +267,13 @@ class PostgreSQL:
                         if asked:
                             await self._run_all(connection, [asked], guarded=True)
                         await self._run_extras(connection, also)
+                        # Last of all: what was attached may wait for others, who must not wait for the count.
+                        cost = price(one.job.cost) or 0.0
+                        if counts.is_counted(one.outcome, bool(cost)):
+                            numbers = counts.numbers(one.outcome, 1, cost)
+                            await connection.execute(
+                                self._text(counts.add("postgresql")), one.job.queue.name, self._writer, *numbers
+                            )
                     return rows
             except Undone:
                 return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tabellion.engine import sql
+from tabellion.engine import counts, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import at_claim, at_settlement, extra_condition, texts
 from tabellion.engine.settlement import CHARGED, CONTINUING, Outcome
@@ -74,11 +74,14 @@ SELECT a.key, a.n, a.token::text, a.attempt, a.crashes, a.deferrals,
 UNION ALL SELECT u.{key}::text, NULL, NULL, NULL, NULL, NULL, NULL, u.* FROM tabellion_u AS u"""
 
 
-def settle(bound: Bound, outcome: Outcome, columns: Sequence[str], *, expired_only: bool, detailed: bool) -> str:
+def settle(
+    bound: Bound, outcome: Outcome, columns: Sequence[str], *, expired_only: bool, detailed: bool, writer: str | None
+) -> str:
     """$1 keys, $2 tokens; detailed: $3 errors, $4 delays, $5 notes, $6 costs, $7 values as JSON -> key, outcome.
 
     The attempt is locked first and re-checked under its lock: an attempt that someone else settled meanwhile is
     not touched, however the row looks. A row that is no longer `running` was changed by its owner: superseded.
+    With a `writer` the endings are counted, too.
     """
     table, key = sql.name(bound.queue.table), sql.column(bound.key.name)
     kept, error = "error = NULL", "NULL"
@@ -95,6 +98,9 @@ def settle(bound: Bound, outcome: Outcome, columns: Sequence[str], *, expired_on
         targets = ", ".join(map(sql.column, columns))
         typed = ", ".join(f"{sql.column(name)} {bound.column(name).type}" for name in columns)
         items.append(f"({targets}) = (SELECT {targets} FROM json_to_record({given}) AS v ({typed}))")
+    counted = ""
+    if writer is not None and counts.is_counted(outcome, detailed):
+        counted = f", tabellion_n AS (\n  {counts.add_settled(bound.queue.name, outcome, writer, 'tabellion_s')}\n)"
     return f"""
 WITH tabellion_l AS MATERIALIZED (
   {_locked(bound, f"AND a.lease_until < {NOW}" if expired_only else "")}
@@ -102,11 +108,13 @@ WITH tabellion_l AS MATERIALIZED (
   UPDATE {table} AS t SET {", ".join(items)}
   WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM tabellion_l AS l)) AND {_still_running(bound)}
   RETURNING t.{key}::text AS key
-)
-UPDATE tabellion_attempts AS a SET settled_at = {NOW},
-  outcome = CASE WHEN a.key IN (TABLE tabellion_u) THEN {sql.literal(outcome, _PG)} ELSE 'superseded' END,
-  {kept}
-WHERE {_those_locked(bound)} RETURNING a.key, a.outcome"""
+), tabellion_s AS (
+  UPDATE tabellion_attempts AS a SET settled_at = {NOW},
+    outcome = CASE WHEN a.key IN (TABLE tabellion_u) THEN {sql.literal(outcome, _PG)} ELSE 'superseded' END,
+    {kept}
+  WHERE {_those_locked(bound)} RETURNING a.key, a.outcome, a.cost
+){counted}
+SELECT s.key, s.outcome FROM tabellion_s AS s"""
 
 
 def renew(bound: Bound) -> str:

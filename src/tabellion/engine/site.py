@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from tabellion.engine import roster
+from tabellion.engine import counts, roster
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError
 from tabellion.engine.events import Event
@@ -25,6 +25,7 @@ UNSTARTED = 0.5  # seconds after which a job that waits for a blocked loop is ha
 SWEEP = 5.0
 CONTROLS = 1.0
 FOREIGN = 60.0
+ROLL_UP = 60.0
 LISTEN_PAUSE = 0.005
 LISTEN_AGAIN = 5.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
@@ -134,6 +135,7 @@ class Site:
             asyncio.create_task(self._every(CONTROLS, self._read_controls)),
             asyncio.create_task(self._every(SWEEP, self.sweep)),
             asyncio.create_task(self._every(FOREIGN, self._report_foreign)),
+            asyncio.create_task(self._every(ROLL_UP, self._roll_up_counts)),
             asyncio.create_task(self._listen()),
         ]
         try:
@@ -223,6 +225,11 @@ class Site:
                 found = await self.store.foreign(queue)
                 if found:
                     self.event("foreign_found", queue=queue.name, count=found)
+
+    async def _roll_up_counts(self) -> None:
+        # Another worker may be at it, or the role may not delete: the counts are right all the same.
+        with contextlib.suppress(StoreError):
+            await counts.roll_up(self.store.database)
 
     async def _read_controls(self) -> None:
         rows = await self.store.database.fetch(

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tabellion.engine import sql, sqlite_catalog
+from tabellion.engine import counts, sql, sqlite_catalog
 from tabellion.engine import sqlite_moves as moves
 from tabellion.engine.database import Undone
 from tabellion.engine.declaration import Bound
@@ -179,11 +179,19 @@ class SQLite:
             connection.execute("ROLLBACK TO plain")
             return False
 
+        counting = self._text(counts.add("sqlite"))
+
+        def count(connection: Connection, settled: int, cost: float) -> None:
+            if settled and counts.is_counted(first.outcome, bool(cost)):
+                connection.execute(counting, [bound.queue.name, "", *counts.numbers(first.outcome, settled, cost)])
+
         def work(connection: Connection) -> dict[str, str]:
             if plain and all_plain(connection):
+                count(connection, len(batch), 0.0)
                 failpoint("settle.pre_commit")
                 return {one.job.text_key: first.outcome for one in batch}
             results: dict[str, str] = {}
+            cost = 0.0
             for one in batch:
                 job = one.job
                 settled = connection.execute(
@@ -199,9 +207,11 @@ class SQLite:
                 if not moved:
                     connection.execute(moves.SUPERSEDE, (bound.queue.name, job.text_key, job.n))
                 else:
+                    cost += price(job.cost) or 0.0
                     if asked:
                         self._run_all(connection, [asked], guarded=True)
                     self._run_extras(connection, also)
+            count(connection, sum(outcome == first.outcome for outcome in results.values()), cost)
             failpoint("settle.pre_commit")
             return results
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabellion.engine import sql
+from tabellion.engine.counts import HOUR, MINUTE
 from tabellion.engine.gate_state import GateSettings
 from tabellion.engine.queue import STATES, Queue
 from tabellion.engine.store import Store
@@ -17,7 +18,7 @@ from tabellion.monitor.pace import Pace
 from tabellion.monitor.sla import sla
 from tabellion.monitor.snapshot import waiting
 from tabellion.monitor.spend import model_of, spend
-from tabellion.monitor.throughput import HOUR, HOURS, MINUTE, MINUTES, Series, Tally, Throughput, line
+from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughput, line
 from tabellion.monitor.workers import workers
 from tabellion.pipelines.documents.lookup import iso
 from tabellion.pipelines.documents.queues import CHORES
@@ -78,7 +79,6 @@ class Overview:
             "series": {
                 "minutes": self._series(facts.minutes, MINUTE, MINUTES),
                 "hours": self._series(self._throughput.hours(), HOUR, HOURS),
-                "whole": self._throughput.whole,
             },
         }
 

@@ -71,7 +71,7 @@ async def _waiting(store: Store, bound: Bound, _: Any, after: str | None, limit:
   WHERE m.queue = $1 AND m.key = $3 ORDER BY m.n DESC LIMIT 1)"""
     # CROSS JOIN keeps SQLite from beginning with the table: few wait, many are ready.
     return await store.database.fetch(
-        f"""SELECT {_columns(bound)} FROM {register.attempts_by("due", d)} CROSS JOIN {sql.name(queue.table)} AS t
+        f"""SELECT {_columns(bound)} FROM {register.attempts_due(d)} CROSS JOIN {sql.name(queue.table)} AS t
 WHERE a.queue = $1 AND a.retry_at > {sql.moment("$2", d)} {beyond}
   AND t.{sql.column(bound.key.name)} = {native_key(bound, "a.key")} AND {sql.holds(queue.states["ready"], d)}
 ORDER BY a.retry_at, a.key LIMIT {int(limit)}""",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tabellion.engine import register, roster, sql
+from tabellion.engine import counts, register, roster, sql
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import DeclarationError, StoreError
 from tabellion.engine.gate_row import gate_closure
@@ -74,7 +74,7 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
 async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, not_due: int) -> QueueSnapshot:
     picture = QueueSnapshot(queue.name, queue.table, limit=queue.limit)
     try:
-        counts = await store.counts(queue)
+        rows = await store.counts(queue)
         picture.foreign = await store.foreign(queue)
     except DeclarationError as error:
         picture.problem = "; ".join(problem.what for problem in error.problems)
@@ -82,8 +82,8 @@ async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, not
     if queue.uses is not None:
         closed, _ = await gate_closure(store, queue.uses)
         picture.gate = f"gate {queue.uses} is closed: {closed}" if closed else None
-    picture.ready, picture.running = counts["ready"], counts["running"]
-    picture.done, picture.failed = counts["done"], counts["failed"]
+    picture.ready, picture.running = rows["ready"], rows["running"]
+    picture.done, picture.failed = rows["done"], rows["failed"]
     picture.waiting = min(not_due, picture.ready)
     if control is not None:
         picture.paused = control["paused_at"] is not None
@@ -95,7 +95,7 @@ async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, not
 async def waiting(store: Store) -> dict[str, int]:
     """How many rows of each queue are not due yet."""
     rows = await store.database.fetch(
-        f"""SELECT queue, count(*) AS n FROM {register.attempts_by("due", store.dialect)}
+        f"""SELECT queue, count(*) AS n FROM {register.attempts_due(store.dialect)}
 WHERE retry_at > {sql.moment("$1", store.dialect)} GROUP BY queue""",
         await store.now(),
     )
@@ -103,12 +103,10 @@ WHERE retry_at > {sql.moment("$1", store.dialect)} GROUP BY queue""",
 
 
 async def _spent(store: Store) -> dict[str, float]:
-    rows = await store.database.fetch(
-        f"""SELECT queue, sum(cost) AS cost FROM {register.attempts_by("settled", store.dialect)}
-WHERE cost IS NOT NULL AND settled_at > {sql.moment("$1", store.dialect)} GROUP BY queue""",
-        await store.now() - DAY,
-    )
-    return {row["queue"]: float(row["cost"]) for row in rows}
+    spent: dict[str, float] = {}
+    for row in await counts.read(store.database, await store.now() - DAY):
+        spent[row["queue"]] = spent.get(row["queue"], 0.0) + row["cost"]
+    return spent
 
 
 async def live_jobs(store: Store, queue: str | None = None) -> list[dict[str, Any]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tabellion.engine.counts import DAY
 from tabellion.engine.queue import Queue
-from tabellion.monitor.throughput import DAY, DAYS, Throughput
+from tabellion.monitor.throughput import DAYS, Throughput
 
 CURRENCY = "USD"
 
@@ -44,5 +45,4 @@ def spend(throughput: Throughput, queues: Sequence[Queue]) -> dict[str, Any]:
         "since": throughput.first(DAY, DAYS),
         "days": [round(one, 6) for one in whole],
         "by": by,
-        "whole": throughput.whole,
     }

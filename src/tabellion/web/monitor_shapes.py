@@ -218,7 +218,6 @@ class Spend(BaseModel):
     since: str
     days: list[float] = Field(description="The last thirty days, today last.")
     by: list[SpendOf]
-    whole: bool = Field(description="Whether all of the past has been added up.")
 
 
 class SlaDay(BaseModel):
@@ -257,7 +256,6 @@ class Lines(BaseModel):
 
     minutes: Line
     hours: Line
-    whole: bool = Field(description="Whether all of the past has been counted.")
 
 
 class OverviewPicture(BaseModel):
