@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tabellion import Environment, Job, Queue, Worker
+from tabellion import Environment, Job, Queue, Store, Worker
 from tabellion.engine import controls
 from tests.owner import Owner, jobs_queue
 from tests.waiting import eventually
@@ -158,3 +158,72 @@ def test_shares_of_queues(url: str, owner: Owner) -> None:
     drain(make_worker(url, jobs, scans, concurrency=4))
     assert len(order) == 42
     assert order.index("scans") < 30
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each claim asks for."""
+    sizes: list[int] = []
+    right = Store.claim
+
+    async def claim(store: Store, queue: Queue, n: int, worker: str, **options: Any) -> list[Job]:
+        sizes.append(n)
+        return await right(store, queue, n, worker, **options)
+
+    monkeypatch.setattr(Store, "claim", claim)
+    return sizes
+
+
+def test_quick_jobs_are_claimed_ahead_of_free_slots(url: str, owner: Owner, asked: list[int]) -> None:
+    """A claim takes more rows than there are slots, but no more handlers run at once than slots."""
+    owner.insert(*range(1, 401))
+    queue, gauge = jobs_queue(), Gauge()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        with gauge.running("worker"):
+            await asyncio.sleep(0)
+
+    drain(make_worker(url, queue, concurrency=3))
+    assert max(asked) > 10
+    assert gauge.most["worker"] == 3
+    assert owner.count("done") == 400
+
+
+@pytest.mark.parametrize("options", [{"concurrency": 2}, {"limit": 50}], ids=["concurrency", "limit"])
+def test_a_bounded_queue_is_not_claimed_ahead(
+    url: str, owner: Owner, asked: list[int], options: dict[str, Any]
+) -> None:
+    """Rows that wait in one worker would be missing in another."""
+    owner.insert(*range(1, 101))
+    queue = jobs_queue(**options)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        pass
+
+    drain(make_worker(url, queue, concurrency=3))
+    assert max(asked) <= 3
+
+
+@pytest.mark.parametrize("ending", ["a slow job", "a stop"])
+def test_what_was_claimed_ahead_in_vain_is_released(url: str, owner: Owner, ending: str) -> None:
+    """Jobs that wait behind slow ones go back uncharged after a moment; when the worker stops, at once."""
+    owner.insert(*range(1, 201))
+    queue = jobs_queue(lease=30.0)
+    let_go = threading.Event()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        while job.key > 100 and not let_go.is_set():
+            await asyncio.sleep(0.01)
+
+    with working(make_worker(url, queue, concurrency=1, poll=0.1)) as [shift]:
+        eventually(lambda: owner.count("done") >= 100 and owner.count("running") > 1)
+        if ending == "a stop":
+            shift.worker.stop()
+        eventually(lambda: owner.count("running") == 1)
+        released = owner("SELECT count(*) AS n FROM tabellion_attempts WHERE outcome = 'released'")[0]["n"]
+        assert released > 0
+        assert owner("SELECT max(attempts) AS n FROM jobs WHERE status = 'new'")[0]["n"] == 0
+        let_go.set()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from tabellion.engine.errors import Busy, NotMigrated, Unreachable
 from tabellion.engine.job import Job
 from tabellion.engine.runner import Runner
-from tabellion.engine.slots import Lane, Slots
+from tabellion.engine.slots import FAST, Lane, Slots
 
 PATIENCE = 0.25  # seconds a round waits for one database before it goes on to the next
 GATHER = 0.004  # seconds for slots to gather when only a few are free: one claim instead of many
@@ -19,6 +19,7 @@ LONGEST_GATHER = 0.02  # seconds, where claims are slow anyway
 REST, SHORT_REST = 10.0, 0.5  # seconds before a lane whose claim was refused is asked again
 MOST_AT_ONCE = 250  # rows in one claim: they begin while the next are being claimed
 CROWDED = 0.01  # seconds a claim takes where many share the machine: fewer, larger ones then cost everyone less
+LONGEST_AHEAD = 0.5  # seconds a job that was claimed ahead may wait for a slot
 MOST_UNWRITTEN = 5000  # endings that may wait to be written before claiming stops in their environment
 
 
@@ -89,13 +90,18 @@ class Rounds:
             self._look_again_at = now + self._poll * random.uniform(0.5, 1.0)  # noqa: S311 - spreading load
             for lane in self._slots.lanes:
                 lane.more = True
+                late = self._slots.withdraw(lane, given_before=now - LONGEST_AHEAD)
+                if late:
+                    # The jobs before them turned out to be slow, though none of those has ended yet to show it.
+                    lane.seconds = FAST
+                    self._hand_back(lane, late)
 
     async def _gather(self) -> None:
         """Lets free slots come together: one claim costs the database as much as many, nearly."""
         slots = self._slots
         if self._took >= CROWDED and slots.free < slots.concurrency * 3 // 4:
             await asyncio.sleep(min(self._took, LONGEST_GATHER))
-        elif slots.free < slots.concurrency // 10:
+        elif slots.free + slots.waiting < slots.concurrency // 10:
             await asyncio.sleep(GATHER)
 
     def _may_claim(self, lane: Lane) -> bool:
@@ -123,7 +129,7 @@ class Rounds:
                 if room > 0 and self._may_claim(lane):
                     # Half the slots at most: one half runs and settles while the other is being claimed. In a crowd
                     # there are others to do that, and each turn is paid for with cold caches.
-                    half = (self._slots.concurrency + 1) // 2
+                    half = (self._slots.concurrency + self._slots.ahead(lane) + 1) // 2
                     n = min(room, MOST_AT_ONCE, half if self._took < CROWDED else room)
                     if lane.gate is not None:
                         # Not more than may call: a queue that seemed empty must not hold slots that others need.

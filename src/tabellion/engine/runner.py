@@ -119,7 +119,7 @@ class Runner:
     async def _on_loop(self, run: Run) -> None:
         job = run.job
         settlement: Settlement | None = None
-        handler = cast(Callable[[Job], Coroutine[Any, Any, Mapping[str, Any] | None]], job.queue.function)
+        handler = cast("Callable[[Job], Coroutine[Any, Any, Mapping[str, Any] | None]]", job.queue.function)
         with run.guard:
             run.started_at = time.monotonic()
         current_job.set(job)
@@ -143,7 +143,7 @@ class Runner:
     def _in_thread(self, run: Run) -> None:
         job = run.job
         settlement: Settlement | None = None
-        handler = cast(Callable[[Job], Mapping[str, Any] | None], job.queue.function)
+        handler = cast("Callable[[Job], Mapping[str, Any] | None]", job.queue.function)
         run.started_at = time.monotonic()
         try:
             try:
@@ -184,7 +184,7 @@ def accepted(job: Job, result: object) -> Settlement:
     if type(result) is not dict and not isinstance(result, Mapping):
         what = f"the handler returned {type(result).__name__}: return a dict of columns, or nothing"
         return Settlement(job, "failed", error=what)
-    values = cast(Mapping[str, Any], result)
+    values = cast("Mapping[str, Any]", result)
     running = job.queue.states["running"]
     if any(column in values for column in running):
         named = {column: values[column] for column in running if column in values}

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tabellion.engine.gate import Gate
+from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
+from tabellion.engine.runner import Run
 from tabellion.engine.site import Site
 
+FAST = 0.005  # seconds: jobs that take less are claimed ahead of free slots, or a claim would cost more than the work
+AHEAD = 0.02  # seconds of such work that may be claimed ahead
+MOST_AHEAD = 250
 THREADS = min(32, (os.cpu_count() or 1) + 4)  # default room for a queue whose handler is a plain `def`
 
 
@@ -27,6 +33,8 @@ class Lane:
     gate: Gate | None = None  #: what stands before the model that its handler uses
     flowing: bool = False  #: whether the last claim found all it asked for
     rests_until: float = 0.0  #: after a refused claim, on the monotonic clock
+    waiting: deque[Run] = field(default_factory=deque)  #: claimed ahead of a free slot
+    seconds: float = FAST  #: how long its handler takes, of late
 
     @property
     def open(self) -> bool:
@@ -42,6 +50,7 @@ class Slots:
     concurrency: int
     lanes: Sequence[Lane]
     busy: int = 0
+    waiting: int = 0  #: jobs that were claimed ahead of a free slot
     _by_queue: Counter[Queue] = field(default_factory=Counter)
 
     @property
@@ -50,10 +59,50 @@ class Slots:
         return self.concurrency - self.busy
 
     def room(self, lane: Lane, *, reserve: bool) -> int:
-        """How many jobs this lane may take now; with `reserve`, what others' shares are owed is left alone."""
+        """How many jobs this lane may claim now; with `reserve`, what others' shares are owed is left alone.
+
+        What later lanes have claimed ahead does not keep it from its place in the order.
+        """
         own = self._capacity(lane.queue) - self._by_queue[lane.queue]
         owed = sum(self._owed(other) for other in self.lanes if other is not lane) if reserve else 0
-        return max(0, min(own, self.free - owed))
+        free = self.free - owed
+        before = 0
+        if self.waiting:
+            place = self.lanes.index(lane)
+            before = sum(len(other.waiting) for other in self.lanes[: place + 1])
+            free += self.waiting - before
+        return max(0, min(own, free) + self.ahead(lane) - before)
+
+    def startable(self, lane: Lane) -> int:
+        """How many jobs of this lane may begin now."""
+        return max(0, min(self._capacity(lane.queue) - self._by_queue[lane.queue], self.free))
+
+    def ahead(self, lane: Lane) -> int:
+        """How many jobs may wait in this lane for a slot: some milliseconds of work, where each takes next to none."""
+        queue = lane.queue
+        bounded = queue.concurrency is not None or queue.limit is not None or queue.name in lane.site.limits
+        if lane.seconds >= FAST or lane.gate is not None or not queue.is_async or bounded or self.shared:
+            return 0
+        return min(MOST_AHEAD, int(self.concurrency * AHEAD / max(lane.seconds, AHEAD / MOST_AHEAD)))
+
+    def wait(self, lane: Lane, runs: Sequence[Run]) -> None:
+        """Keeps claimed jobs until there is a slot for them."""
+        lane.waiting.extend(runs)
+        self.waiting += len(runs)
+
+    def next(self, lane: Lane) -> Run:
+        """Takes the first of the jobs that wait in this lane."""
+        self.waiting -= 1
+        return lane.waiting.popleft()
+
+    def withdraw(self, lane: Lane, given_before: float = math.inf) -> list[Job]:
+        """Takes out jobs that have waited since before then: they have not begun and will not."""
+        jobs = []
+        while lane.waiting and lane.waiting[0].given_at < given_before:
+            run = self.next(lane)
+            run.ended_at = time.monotonic()
+            jobs.append(run.job)
+        return jobs
 
     def take(self, lane: Lane, n: int) -> None:
         """Fills places."""

@@ -222,6 +222,8 @@ class Worker:
             await stop.wait()
             self._tell(Event("worker_stopping", worker=self.id, count=self._slots.busy))
             self._rounds.stop()
+            for lane in self._slots.lanes:
+                self._hand_back(lane, self._slots.withdraw(lane))
             [failure] = await asyncio.gather(claiming, return_exceptions=True)
             if watching is not None:
                 watching.cancel()
@@ -280,9 +282,6 @@ class Worker:
                 await asyncio.gather(*(site.ledger.empty() for site in self._sites))
 
     def _begin(self, lane: Lane, jobs: Sequence[Job], asked_at: float) -> None:
-        self._slots.take(lane, len(jobs))
-        if self._idle is not None:
-            self._idle.clear()
         runs = []
         telling = bool(self.listeners)
         for job in jobs:
@@ -300,12 +299,28 @@ class Worker:
         for run in spent:
             runs.remove(run)
             run.ended_at = time.monotonic()
+            self._slots.take(lane, 1)
             error = f"no attempts left: this would be number {run.job.attempt}"
             self._report(run, Settlement(run.job, "failed", error=error))
-        self._runner.start(runs)
+        self._slots.wait(lane, runs)
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        """Starts what waits for a slot, earlier lanes first."""
+        starting: list[Run] = []
+        for lane in self._slots.lanes if self._slots.waiting else ():
+            n = min(len(lane.waiting), self._slots.startable(lane))
+            if n:
+                starting += [self._slots.next(lane) for _ in range(n)]
+                self._slots.take(lane, n)
+        if starting:
+            if self._idle is not None:
+                self._idle.clear()
+            self._runner.start(starting)
 
     def _hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
         for job in jobs:
+            self._lane_of.pop(job.token, None)
             lane.site.ledger.put(Settlement(job, "released"))
 
     def _report(self, run: Run, settlement: Settlement | None) -> None:
@@ -326,12 +341,14 @@ class Worker:
             if lane is None:
                 continue
             self._slots.leave(lane)
+            lane.seconds += 0.1 * (run.seconds - lane.seconds)
             if lane.gate is not None:
                 lane.gate.forget(job.token)
             if settlement is None or job.lost:
                 lane.site.leases.drop(job)
             else:
                 lane.site.ledger.put(settlement)
+        self._start_waiting()
         self.member.busy = self._slots.busy
         if self._slots.busy == 0 and self._idle is not None:
             self._idle.set()
