@@ -7,6 +7,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tabellion.engine.errors import Busy, NotMigrated, Unreachable
 from tabellion.engine.job import Job
@@ -18,9 +19,21 @@ GATHER = 0.004  # seconds for slots to gather when only a few are free: one clai
 LONGEST_GATHER = 0.02  # seconds, where claims are slow anyway
 REST, SHORT_REST = 10.0, 0.5  # seconds before a lane whose claim was refused is asked again
 MOST_AT_ONCE = 250  # rows in one claim: they begin while the next are being claimed
-CROWDED = 0.01  # seconds a claim takes where many share the machine: fewer, larger ones then cost everyone less
+PER_ROW = 3e-5  # seconds of a claim for each of its rows
+CROWDED = (
+    0.01  # seconds that it takes beyond them where many share the machine: fewer, larger ones then cost everyone less
+)
 LONGEST_AHEAD = 0.5  # seconds a job that was claimed ahead may wait for a slot
 MOST_UNWRITTEN = 5000  # endings that may wait to be written before claiming stops in their environment
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Rows that the database was asked for."""
+
+    n: int
+    asked_at: float  #: on the monotonic clock
+    task: asyncio.Task[list[Job]]
 
 
 class Rounds:
@@ -42,7 +55,7 @@ class Rounds:
         self._begin = begin
         self._hand_back = hand_back
         self._bell = asyncio.Event()
-        self._late: dict[Lane, asyncio.Task[list[Job]]] = {}
+        self._late: dict[Lane, Claim] = {}
         self._took = 0.0  #: seconds that claims took of late
         self._look_again_at = 0.0  #: when every lane is looked at again, on the monotonic clock
         self.stopping = False
@@ -79,9 +92,9 @@ class Rounds:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._look_again_at - time.monotonic()):
                     await self._bell.wait()
-        for lane, task in list(self._late.items()):
+        for lane, claim in list(self._late.items()):
             with contextlib.suppress(Exception, asyncio.CancelledError):
-                self._hand_back(lane, await task)
+                self._hand_back(lane, await claim.task)
 
     def _look_again_when_due(self) -> None:
         """Once a poll every lane counts as having rows: a busy one must not keep the worker from an earlier one."""
@@ -101,7 +114,7 @@ class Rounds:
         slots = self._slots
         if self._took >= CROWDED and slots.free < slots.concurrency * 3 // 4:
             await asyncio.sleep(min(self._took, LONGEST_GATHER))
-        elif slots.free + slots.waiting < slots.concurrency // 10:
+        elif slots.free < slots.concurrency // 10 and (not slots.waiting or slots.waiting > slots.concurrency):
             await asyncio.sleep(GATHER)
 
     def _may_claim(self, lane: Lane) -> bool:
@@ -125,46 +138,69 @@ class Rounds:
             for lane in self._slots.lanes:
                 if self.stopping:
                     return
-                room = self._slots.room(lane, reserve=reserve)
-                if room > 0 and self._may_claim(lane):
-                    # Half the slots at most: one half runs and settles while the other is being claimed. In a crowd
-                    # there are others to do that, and each turn is paid for with cold caches.
-                    half = (self._slots.concurrency + self._slots.ahead(lane) + 1) // 2
-                    n = min(room, MOST_AT_ONCE, half if self._took < CROWDED else room)
-                    if lane.gate is not None:
+                if self._may_claim(lane):
+                    n = self._size(lane, self._slots.room(lane, reserve=reserve))
+                    if lane.gate is not None and n > 0:
                         # Not more than may call: a queue that seemed empty must not hold slots that others need.
                         n = lane.gate.room(n if lane.flowing else 1)
                     if n > 0:
                         await self._claim(lane, n)
 
+    def _size(self, lane: Lane, room: int) -> int:
+        """How many rows to claim: half of what fits, so that one half runs and settles while the other is claimed.
+
+        In a crowd there are others to do that, and each turn is paid for with cold caches.
+        """
+        half = (self._slots.concurrency + self._slots.ahead(lane) + 1) // 2
+        return min(room, MOST_AT_ONCE, half if self._took < CROWDED else room)
+
     async def _claim(self, lane: Lane, n: int) -> None:
-        asked_at = time.monotonic()
+        claim: Claim | None = self._ask(lane, n)
+        while claim is not None:
+            done, _ = await asyncio.wait({claim.task}, timeout=PATIENCE)
+            elapsed = time.monotonic() - claim.asked_at - claim.n * PER_ROW
+            self._took += 0.2 * (max(elapsed, 0.0) - self._took)
+            if not done:
+                # A slow database must not hold up the others: its answer is taken in when it comes.
+                self._late[lane] = claim
+                claim.task.add_done_callback(lambda _: self._arrived(lane))
+                return
+            following = self._ask_on(lane, claim)
+            if following is not None:
+                await asyncio.sleep(0)  # the database is asked first, then Python is busy with what it gave
+            self._take(lane, claim)
+            claim = following
+
+    def _ask(self, lane: Lane, n: int) -> Claim:
         lane.site.claims += 1
         lane.more = False  # a bell that rings while we ask sets it again
-        task = asyncio.create_task(
-            lane.site.store.claim(lane.queue, n, self._worker, limited=lane.queue.name in lane.site.limits)
-        )
-        done, _ = await asyncio.wait({task}, timeout=PATIENCE)
-        self._took += 0.2 * (time.monotonic() - asked_at - self._took)
-        if not done:
-            # A slow database must not hold up the others: its answer is taken in when it comes.
-            self._late[lane] = task
-            task.add_done_callback(lambda _: self._arrived(lane, n, asked_at))
-            return
-        self._take(lane, n, task, asked_at)
+        claiming = lane.site.store.claim(lane.queue, n, self._worker, limited=lane.queue.name in lane.site.limits)
+        return Claim(n, time.monotonic(), asyncio.create_task(claiming))
 
-    def _arrived(self, lane: Lane, n: int, asked_at: float) -> None:
-        task = self._late.pop(lane)
+    def _ask_on(self, lane: Lane, claim: Claim) -> Claim | None:
+        """The next claim of quick jobs, under way while these begin; None where order or room speak against it."""
+        if claim.task.exception() is not None or len(claim.task.result()) < claim.n or not self._slots.ahead(lane):
+            return None
+        lane.more = True
+        first = next(other for other in self._slots.lanes if other is lane or self._may_claim(other))
+        room = self._slots.room(lane, reserve=False) - claim.n
+        n = self._size(lane, room)
+        if self.stopping or first is not lane or not self._may_claim(lane) or n < self._slots.concurrency // 2:
+            return None
+        return self._ask(lane, n)
+
+    def _arrived(self, lane: Lane) -> None:
+        claim = self._late.pop(lane)
         if not self.stopping:
-            self._take(lane, n, task, asked_at)
+            self._take(lane, claim)
             self._bell.set()
         else:
-            self._late[lane] = task
+            self._late[lane] = claim
 
-    def _take(self, lane: Lane, n: int, task: asyncio.Task[list[Job]], asked_at: float) -> None:
+    def _take(self, lane: Lane, claim: Claim) -> None:
         lane.site.claims -= 1
         try:
-            jobs = task.result()
+            jobs = claim.task.result()
         except (Unreachable, NotMigrated) as error:
             lane.more = True
             lane.site.trouble(error)
@@ -175,7 +211,7 @@ class Rounds:
             lane.rests_until = time.monotonic() + (SHORT_REST if isinstance(error, Busy) else REST)
             lane.site.event("claim_refused", queue=lane.queue.name, error=str(error))
             return
-        lane.flowing = len(jobs) >= n
+        lane.flowing = len(jobs) >= claim.n
         if lane.flowing:
             lane.more = True
         if not jobs:
@@ -188,4 +224,4 @@ class Rounds:
         if self.stopping:
             self._hand_back(lane, jobs[:room])
         else:
-            self._begin(lane, jobs[:room], asked_at)
+            self._begin(lane, jobs[:room], claim.asked_at)
