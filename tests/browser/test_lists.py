@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, FilePayload, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 
 from tests.browser.site import WRONG, Site, Visitor, opened
 from tests.browser.watch import until
@@ -85,6 +85,22 @@ def test_more_rows_are_gone_on_from(boss: Visitor, path: str) -> None:
         assert page.evaluate(place) == before
         before = rows(page)
     assert before > COPIES
+
+
+def test_more_rows_are_gone_on_from_although_news_come_first(boss: Visitor) -> None:
+    """The list that news bring has the new rows, too: the first of them has the focus."""
+    page = boss.open("/queue")
+    first = str(page.locator("#rows tr[data-row]").first.get_attribute("data-row"))
+    held: list[Route] = []
+    page.route("**/api/review/items?*cursor=*", lambda route: route.continue_() if held else held.append(route))
+    page.locator("#more").click()
+    until(page, lambda: bool(held))
+    boss.site.api("POST", f"/api/review/items/{first}/assign", {"to": None, "reason": "for whoever comes"})
+    shown(page, 51)
+    held[0].continue_()
+    boss.watch.settle(page)
+    place = "[...document.querySelectorAll('#rows tr')].indexOf(document.activeElement.closest('tr'))"
+    assert page.evaluate(place) == 50
 
 
 @pytest.mark.parametrize("path", ["/queue", "/documents"])

@@ -41,9 +41,13 @@ function addressed() {
   history.replaceState(history.state, "", said ? `?${said}` : location.pathname);
 }
 
+let onward = null; // the place of the first row that was asked for as more and is not there yet
+
 /** Asks for so many items from the first one on, or for the next ones; what comes too late is not shown. */
-async function load({ more = false, count = PAGE } = {}) {
+async function load({ more = false, count = PAGE, refresh = false } = {}) {
   const ours = ++asked;
+  if (more) onward = items.length;
+  else if (!refresh) onward = null;
   let found = more ? [...items] : [], cursor = more ? next : null;
   const wanted = (shown = more ? found.length + PAGE : Math.max(PAGE, count));
   addressed();
@@ -58,16 +62,16 @@ async function load({ more = false, count = PAGE } = {}) {
       if (known) skew = Date.parse(known.due_at) - 1000 * known.sla_left - Date.now();
       counted(data.counts);
     } while (cursor && found.length < wanted);
-    const before = items.length;
     [items, next] = [found, cursor];
     show();
-    if (more) rows.children[before]?.querySelector("a").focus();
+    if (onward !== null) rows.children[onward]?.querySelector("a").focus();
+    onward = null;
   } catch (error) {
     if (ours === asked) toast(explain(error), "bad");
   }
 }
 
-const again = () => load({ count: shown });
+const again = () => load({ count: shown, refresh: true });
 
 const soon = (pause = 300, work = again) => {
   clearTimeout(timer);
