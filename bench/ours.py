@@ -124,7 +124,7 @@ class Ours:
     def __init__(self, system: str, url: str) -> None:
         self.system, self.url = system, url
         self.loop = asyncio.new_event_loop()
-        self.store = Store(url)
+        self.store = Store(url, deadline=120)  # a million rows are inserted at once
 
     def prepare(self) -> None:
         """An empty table with its index, and the register."""
