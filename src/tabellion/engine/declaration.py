@@ -240,8 +240,7 @@ def _misfit(column: Column, value: Scalar, dialect: Dialect) -> str | None:
     """Why this value cannot be in this column, or None when it can."""
     if value is None:
         return None if column.nullable else "the column is NOT NULL"
-    length = re.search(r"char\w*(?: varying)?\((\d+)\)", column.plain_type)
-    if dialect == "postgresql" and length and isinstance(value, str) and len(value) > int(length.group(1)):
+    if dialect == "postgresql" and isinstance(value, str) and len(value) > (column.length or len(value)):
         return f"the column is {column.type}, which is too short for it"
     if column.labels:
         return None if value in column.labels else f"its type {column.type} allows only {', '.join(column.labels)}"
