@@ -19,6 +19,7 @@ class Column:
     default: str | None = None  #: the SQL of its DEFAULT
     generated: bool = False  #: the database computes it; nobody can write it
     base: str = ""  #: the type below a domain
+    numbered: bool = False  #: each new row gets a value of its own, from a sequence or at random
 
     @property
     def plain_type(self) -> str:
