@@ -147,7 +147,7 @@ async def _states(where: str, store: Store, bound: Bound) -> list[Finding]:
     except StoreError as error:
         return [Finding("warning", where, f"its states could not be tried: {error}")]
     findings = [
-        Finding("error" if refusal.certain else "warning", where, refusal.problem.what, refusal.problem.fix)
+        Finding("error" if refusal.stops_work else "warning", where, refusal.problem.what, refusal.problem.fix)
         for refusal in refusals
     ]
     if not any(finding.level == "error" for finding in findings):
