@@ -21,7 +21,8 @@ KEPT = 400 * DAY
 
 #: Which column an outcome is counted in; the others only add their cost.
 COLUMN_OF: dict[Outcome, str] = {
-    "done": "done", "failed": "failed", "quarantined": "failed", "retried": "retried", "crashed": "retried",
+    "done": "done", "failed": "failed", "quarantined": "failed", "parked": "failed", "retried": "retried",
+    "crashed": "retried",
 }  # fmt: skip
 
 _PG: Dialect = "postgresql"

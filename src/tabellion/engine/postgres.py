@@ -9,9 +9,9 @@ from typing import Any
 
 import asyncpg
 
-from tabellion.engine import counts, postgres_catalog, sql
+from tabellion.engine import counts, postgres_catalog, postgres_trial, sql
 from tabellion.engine import postgres_moves as moves
-from tabellion.engine.database import Undone
+from tabellion.engine.database import Answers, Trial, Undone
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import ConfigurationError, Unreachable, ValueRefused
 from tabellion.engine.failpoints import failpoint
@@ -144,6 +144,11 @@ class PostgreSQL:
             if guarded and not results[0]:
                 raise Undone
         return results
+
+    async def try_out(self, lock: Numbered, trials: Sequence[Trial]) -> Answers:
+        """Tries statements on a row and takes everything back; no answers where `lock` gives no row."""
+        async with self.connection() as connection:
+            return await postgres_trial.try_out(connection, self._text, lock, trials)
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows by COPY and rings once; a single row in one statement, one round trip instead of four."""

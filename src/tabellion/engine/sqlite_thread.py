@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tabellion.engine.errors import Full, NotMigrated, StoreError, Unreachable, ValueRefused
+from tabellion.engine.errors import Full, NotMigrated, Rule, StoreError, Unreachable, ValueRefused
 
 Result = TypeVar("Result")
 Connection = sqlite3.Connection
@@ -167,8 +167,26 @@ def is_busy(error: BaseException) -> bool:
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
-    """The driver's exception as one of ours."""
+_RULES: dict[str, Rule] = {
+    "SQLITE_CONSTRAINT_CHECK": "check",
+    "SQLITE_CONSTRAINT_UNIQUE": "unique",
+    "SQLITE_CONSTRAINT_PRIMARYKEY": "unique",
+    "SQLITE_CONSTRAINT_FOREIGNKEY": "reference",
+    "SQLITE_CONSTRAINT_NOTNULL": "null",
+    "SQLITE_CONSTRAINT_TRIGGER": "trigger",
+}
+
+
+def explained(error: sqlite3.Error, path: str, deadline: float) -> StoreError:
+    """The driver's exception as one of ours, with the rule of the table that it is about."""
+    ours = _translated(error, path, deadline)
+    ours.rule = _RULES.get(getattr(error, "sqlite_errorname", ""), "")
+    if ours.rule == "check":
+        ours.constraint = str(error).partition("failed: ")[2]
+    return ours
+
+
+def _translated(error: sqlite3.Error, path: str, deadline: float) -> StoreError:
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if "no such table: tabellion_" in text:

@@ -7,20 +7,17 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tabellion.engine import crash, declaration, outsiders, register, sql
+from tabellion.engine import crash, declaration, outsiders, parking, register, sql
 from tabellion.engine.batches import alike, renewable
-from tabellion.engine.database import Database
+from tabellion.engine.database import database_at
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import (
-    Busy,
-    ConfigurationError,
+    AWAY,
     DeclarationError,
-    Forbidden,
     LeaseLost,
     NotMigrated,
     Problem,
     StoreError,
-    Unreachable,
     ValueRefused,
 )
 from tabellion.engine.failpoints import failpoint
@@ -30,6 +27,7 @@ from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.table import Table
+from tabellion.engine.transitions import check_transitions
 from tabellion.engine.values import for_insert, parsed
 
 if TYPE_CHECKING:
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
 DEADLINE = 10.0
 CONNECTIONS = 4
 LONGEST_ERROR = 8000
-
-_AWAY = (Unreachable, NotMigrated, Forbidden, Busy)  # says nothing about the job; the same call may succeed later
 
 
 class Store:
@@ -59,8 +55,9 @@ class Store:
         durable: bool = True,
     ) -> None:
         self.url = url
-        self.database = _database(url, deadline, connections, clock, durable)
+        self.database = database_at(url, deadline, connections, clock, durable)
         self._bound: dict[Queue, Bound] = {}
+        self._tried: set[Queue] = set()
         self._ready = False
         self._opening = asyncio.Lock()
 
@@ -128,7 +125,7 @@ class Store:
             await self.database.fetch(
                 f"SELECT 1 FROM {sql.name(bound.queue.table)} AS t WHERE 1 = 0 {extra_condition(bound)}"
             )
-        except _AWAY:
+        except AWAY:
             raise
         except StoreError as error:
             problem = Problem(
@@ -141,13 +138,22 @@ class Store:
         return await self.database.table(name)
 
     async def check(self, queues: Iterable[Queue]) -> None:
-        """Checks every queue against this database and raises one error that lists all that is wrong."""
+        """Checks every queue against this database, its changes of state included; one error lists all that is wrong.
+
+        The states are tried once: a database that was away is the same one when it is back.
+        """
         problems = []
         for queue in queues:
             try:
-                await self.bind(queue)
+                bound = await self.bind(queue)
             except DeclarationError as error:
                 problems += [(queue, problem) for problem in error.problems]
+                continue
+            if queue not in self._tried:
+                found = await check_transitions(self.database, bound)
+                problems += [(queue, problem) for problem in found]
+                if not found:
+                    self._tried.add(queue)
         if problems:
             names = sorted({queue.name for queue, _ in problems})
             subject = f"queue {names[0]!r}" if len(names) == 1 else f"queues {', '.join(map(repr, names))}"
@@ -228,7 +234,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         for batch in alike(settlements):
             try:
                 verdicts += await self._settle_batch(batch)
-            except _AWAY:
+            except AWAY:
                 raise
             except StoreError:
                 # One value spoils the transaction for all: find it by settling each alone.
@@ -266,6 +272,9 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         bound = await self.bind(queue)
         swept = await crash.expired(self.database, bound)
         verdicts = {verdict.job: verdict for verdict in await self.settle(swept)}
+        for one in swept:
+            verdict = verdicts[one.job]
+            one.outcome, one.error = verdict.outcome or one.outcome, verdict.error or one.error
         return [one for one in swept if verdicts[one.job].accepted]
 
     async def take_over(self, queue: Queue) -> int:
@@ -289,6 +298,10 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         ]
         rows = await self.database.fetch(f"SELECT {', '.join(parts)}")
         return {state: int(rows[0][state]) for state in STATES}
+
+    async def has_work(self, queue: Queue) -> bool:
+        """Whether a row is ready, due now or later, or being worked on; a parked one is neither."""
+        return await parking.has_work(self.database, await self.bind(queue))
 
     async def explain(self, queue: Queue, key: Any) -> Explanation:
         """Why is this row not running? In sentences, with the row's history."""
@@ -328,19 +341,24 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
     async def _settle_alone(self, settlement: Settlement) -> list[Verdict]:
         try:
             return await self._settle_batch([settlement])
-        except _AWAY:
+        except AWAY:
             raise
         except StoreError as error:
             # It would be refused every time, so it is not tried again.
-            why = f"the result could not be written: {error}"
-        settlement.job.cost = settlement.job.cost if isinstance(settlement.job.cost, int | float) else None
+            why = parking.refused_error(settlement, error)
+        job = settlement.job
+        job.cost = job.cost if isinstance(job.cost, int | float) else None
+        failed = Settlement(job, "failed", error=why, expired_only=settlement.expired_only)
         try:
-            [verdict] = await self._settle_batch([Settlement(settlement.job, "failed", error=why)])
-            return [Verdict(verdict.job, verdict.outcome, why)]
-        except _AWAY:
+            [verdict] = await self._settle_batch([failed])
+            return [Verdict(job, verdict.outcome, why)]
+        except AWAY:
             raise
         except StoreError as error:
-            return [Verdict(settlement.job, None, str(error))]
+            bound = await self.bind(job.queue)
+            said = storable(parking.parked_error(bound, settlement.error or why, error))[:LONGEST_ERROR]
+            parked = await parking.park(self.database, bound, settlement, said)
+            return [Verdict(job, "parked" if parked else None, said)]
 
     async def _already(self, bound: Bound, missing: Sequence[Settlement]) -> dict[str, str]:
         """Settlements that an earlier call of ours wrote before its answer was lost."""
@@ -351,27 +369,9 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
 WHERE queue = $1 AND key = $2 AND n = $3 AND CAST(token AS text) = $4 AND settled_at IS NOT NULL""",
                 bound.queue.name, one.job.text_key, one.job.n, one.job.token,
             )  # fmt: skip
-            if rows and rows[0]["outcome"] == one.outcome:
-                written[one.job.text_key] = one.outcome
+            if rows and rows[0]["outcome"] in (one.outcome, "parked"):
+                written[one.job.text_key] = rows[0]["outcome"]
         return written
-
-
-def _database(
-    url: str, deadline: float, connections: int, clock: Callable[[], float] | None, durable: bool
-) -> Database:
-    scheme = url.partition("://")[0].partition("+")[0]
-    if scheme == "sqlite":
-        from tabellion.engine.sqlite import SQLite  # each driver is loaded only where used
-
-        return SQLite(url, deadline=deadline, clock=clock, durable=durable)
-    if scheme in ("postgresql", "postgres"):
-        try:
-            from tabellion.engine.postgres import PostgreSQL
-        except ImportError as error:
-            raise ConfigurationError("PostgreSQL needs its driver: pip install 'tabellion[postgres]'") from error
-        return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock, durable=durable)
-    shown = f"{scheme}://…" if "://" in url else repr(url)
-    raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")
 
 
 def _no_column(name: str, bound: Bound) -> str:

@@ -12,8 +12,10 @@ from tabellion.engine import declaration, register, roster, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import DeclarationError, Forbidden, NotMigrated, StoreError
+from tabellion.engine.parking import parked_rows
 from tabellion.engine.queue import Queue, spoken
 from tabellion.engine.store import Store
+from tabellion.engine.transitions import try_transitions
 
 Level = Literal["ok", "note", "warning", "error"]
 
@@ -133,8 +135,27 @@ async def _table_only(where: str, store: Store, queue: Queue) -> list[Finding]:
         bound = declaration.bind(queue, await store.table(queue.table), store.dialect)
     except DeclarationError as error:
         return [Finding("error", where, problem.what, problem.fix) for problem in error.problems]
-    fits = Finding("ok", where, f"table {queue.table} can carry it; ready is {spoken(queue.states['ready'])}")
-    return [fits] if bound.has_index() else [fits, _no_index(where, bound)]
+    findings = await _states(where, store, bound)
+    return findings if bound.has_index() else [*findings, _no_index(where, bound)]
+
+
+async def _states(where: str, store: Store, bound: Bound) -> list[Finding]:
+    """Whether the table takes every state: tried on a row, and taken back."""
+    queue = bound.queue
+    try:
+        refusals = await try_transitions(store.database, bound)
+    except StoreError as error:
+        return [Finding("warning", where, f"its states could not be tried: {error}")]
+    findings = [
+        Finding("error" if refusal.stops_work else "warning", where, refusal.problem.what, refusal.problem.fix)
+        for refusal in refusals
+    ]
+    if not any(finding.level == "error" for finding in findings):
+        ready = spoken(queue.states["ready"])
+        findings.insert(0, Finding("ok", where, f"table {queue.table} can carry it; ready is {ready}"))
+    if not queue.try_states:
+        findings.append(Finding("note", where, "its states were not tried on a row: try_states=False"))
+    return findings
 
 
 def _no_index(where: str, bound: Bound) -> Finding:
@@ -144,7 +165,8 @@ def _no_index(where: str, bound: Bound) -> Finding:
 
 async def _queue(where: str, store: Store, bound: Bound, members: list[dict[str, Any]]) -> AsyncIterator[Finding]:
     queue = bound.queue
-    yield Finding("ok", where, f"table {queue.table} can carry it; ready is {spoken(queue.states['ready'])}")
+    for finding in await _states(where, store, bound):
+        yield finding
     if not bound.has_index():
         yield _no_index(where, bound)
     foreign = await store.foreign(queue)
@@ -155,6 +177,14 @@ async def _queue(where: str, store: Store, bound: Bound, members: list[dict[str,
             else "once the old workers are gone: declare started_at= and stale_after= to have them taken over"
         )
         yield Finding("warning", where, f"{foreign} rows are running with no claim in the register", fix)
+    parked = await parked_rows(store.database, bound)
+    if parked:
+        yield Finding(
+            "warning",
+            where,
+            f"{len(parked)} rows are parked: the database refused their failed state",
+            f"`tabellion explain {queue.name} {parked[0]}` says why; once mended, `tabellion retry {queue.name} --all`",
+        )
     if queue.function is None:
         yield Finding("note", where, "no handler is declared: workers of this module will not work it")
     if not any(queue.name in member["queues"].split(",") for member in members):
@@ -186,8 +216,30 @@ current_user AS role, (SELECT rolbypassrls OR rolsuper FROM pg_roles WHERE rolna
             "warning", where, f"row level security binds role {facts['role']}: rows hidden from it are never claimed",
             "use the service role, or add a policy for this one",
         )  # fmt: skip
+    if bound.table.kind == "partitioned":
+        async for finding in _shared_keys(where, store, bound):
+            yield finding
     if (facts["dead"] or 0) > max(MANY_DEAD, facts["live"] or 0):
         yield Finding(
             "warning", where, f"{facts['dead']:,} dead rows stand between the living: claims walk over them",
             f"VACUUM {table}; ALTER TABLE {table} SET (autovacuum_vacuum_scale_factor = 0.01);",
         )  # fmt: skip
+
+
+async def _shared_keys(where: str, store: Store, bound: Bound) -> AsyncIterator[Finding]:
+    """Keys that two partitions share: no index of PostgreSQL forbids them."""
+    key = sql.column(bound.key.name)
+    try:
+        shared = await store.database.fetch(
+            f"SELECT {key} AS key FROM {sql.name(bound.queue.table)} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
+        )
+    except StoreError as error:
+        yield Finding("note", where, f"whether a key is in two partitions could not be found out: {error}")
+        return
+    if shared:
+        yield Finding(
+            "error",
+            where,
+            f"two rows have {bound.key.name} = {shared[0]['key']}: they would be one job",
+            f"give one of them another {bound.key.name}",
+        )
