@@ -45,7 +45,8 @@ class Event:
     queue: str = ""  #: or the gate's name, when a gate opened or closed
     key: str = ""
     attempt: int = 0
-    seconds: float | None = None  #: how long the handler ran, or until the next try is due
+    seconds: float | None = None  #: how long the handler ran; of a crash, the time since its claim
+    due_in: float | None = None  #: seconds until the next try
     error: str | None = None
     count: int = 1
     at: float = field(default_factory=time.time)

@@ -125,6 +125,14 @@ class Leases:
                 due.append(lease)
         return due
 
+    async def ending_of(self, job: Job) -> tuple[str | None, str | None]:
+        """How a claim that is gone was ended, and why, as the register has it."""
+        rows = await self._store.database.fetch(
+            "SELECT outcome, error FROM tabellion_attempts WHERE queue = $1 AND key = $2 AND n = $3",
+            job.queue.name, job.text_key, job.n,
+        )  # fmt: skip
+        return (rows[0]["outcome"], rows[0]["error"]) if rows else (None, None)
+
     async def renew(self, *, everything: bool = False) -> list[Run]:
         """Renews what is due (or everything) and returns the jobs whose claim turned out to be gone."""
         due = [lease for lease in self._live.values() if not lease.past_timeout] if everything else self._due()

@@ -46,7 +46,7 @@ class Run:
     @property
     def seconds(self) -> float:
         """How long the handler ran."""
-        return (self.ended_at or time.monotonic()) - (self.started_at or time.monotonic())
+        return 0.0 if self.started_at is None else (self.ended_at or time.monotonic()) - self.started_at
 
 
 class Runner:
@@ -167,6 +167,8 @@ class Runner:
     def _end(self, run: Run, settlement: Settlement | None) -> None:
         run.ended_at = run.ended_at or time.monotonic()
         run.job.close()
+        if settlement is not None:
+            settlement.seconds = run.seconds
         self._report(run, settlement)
         run.reported = True
 

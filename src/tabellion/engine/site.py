@@ -176,7 +176,7 @@ class Site:
             if self._runner.withdraw(run):
                 run.job.lost = True
                 self.leases.drop(run.job)
-                self.ledger.put(Settlement(run.job, "released"))
+                self.ledger.put(Settlement(run.job, "released", seconds=0.0))
         for run in self.leases.overdue():
             self.event("timed_out", run.job, seconds=run.seconds)
             self._runner.stop(run, "timeout")
@@ -194,14 +194,26 @@ class Site:
             return
         for run in gone:
             self.leases.drop(run.job)
-            self.event("lease_lost", run.job)
             self._runner.stop(run, "gone")
+        for run in gone:
+            await self._tell_loss(run)
+
+    async def _tell_loss(self, run: Run) -> None:
+        """Tells of a claim that is gone: a person's decision by its name, anything else as a lost lease."""
+        outcome: str | None = None
+        error: str | None = None
+        with contextlib.suppress(StoreError):
+            outcome, error = await self.leases.ending_of(run.job)
+        name = outcome if outcome in ("cancelled", "superseded") else "lease_lost"
+        self.event(name, run.job, error=error if outcome == name else None, seconds=run.seconds)
 
     def _give_up(self, run: Run) -> None:
         """A handler that runs on while its lease ends: stopped, or, if it would not stop, settled without it."""
         if run.why == "timeout":
             run.job.lost = True
-            self.ledger.put(tried(run.job, f"timed out after {run.job.queue.timeout:g} s and did not stop"))
+            ending = tried(run.job, f"timed out after {run.job.queue.timeout:g} s and did not stop")
+            ending.seconds = run.seconds
+            self.ledger.put(ending)
         else:
             self._runner.stop(run, "stopping")
 
@@ -209,7 +221,7 @@ class Site:
         """Ends expired claims of any worker, and gives back what outsiders left behind."""
         for queue in self.queues:
             for swept in await self.store.sweep(queue):
-                self.event(swept.outcome, swept.job, error=swept.error)
+                self.event(swept.outcome, swept.job, error=swept.error, seconds=swept.seconds)
                 self._ring()
             taken = await self.store.take_over(queue)
             if taken:
@@ -247,7 +259,7 @@ class Site:
         for row in await roster.strays(self.store, self.member.id, self._since, self.leases.tokens()):
             if row["queue"] in named:
                 job = (await self.store.bind(named[row["queue"]])).job(row)
-                self.ledger.put(Settlement(job, "released"))
+                self.ledger.put(Settlement(job, "released", seconds=0.0))
 
     def _written(self, settlement: Settlement, verdict: Verdict) -> None:
         self.leases.drop(settlement.job)

@@ -274,7 +274,7 @@ class Worker:
             for run in site.leases.runs():
                 # It would not stop: its row goes back all the same, and the fence refuses whatever it still does.
                 run.job.lost = True
-                site.ledger.put(Settlement(run.job, "released"))
+                site.ledger.put(Settlement(run.job, "released", seconds=run.seconds))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS):
                 await asyncio.gather(*(site.ledger.empty() for site in self._sites))
@@ -301,12 +301,12 @@ class Worker:
             runs.remove(run)
             run.ended_at = time.monotonic()
             error = f"no attempts left: this would be number {run.job.attempt}"
-            self._report(run, Settlement(run.job, "failed", error=error))
+            self._report(run, Settlement(run.job, "failed", error=error, seconds=0.0))
         self._runner.start(runs)
 
     def _hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            lane.site.ledger.put(Settlement(job, "released"))
+            lane.site.ledger.put(Settlement(job, "released", seconds=0.0))
 
     def _report(self, run: Run, settlement: Settlement | None) -> None:
         """Takes a handler's ending, from any thread; the engine is called once for many."""
@@ -348,7 +348,8 @@ class Worker:
             self.member.retried += 1
         if self.listeners:
             error = verdict.error or (settlement.error if outcome is not None else None)
-            site.event(outcome or "lease_lost", settlement.job, error=error, seconds=settlement.after)
+            due_in = settlement.after if outcome == settlement.outcome else None
+            site.event(outcome or "lease_lost", settlement.job, error=error, seconds=settlement.seconds, due_in=due_in)
         queue = settlement.job.queue
         # A limited queue's next row was not claimable before this one ended, however many slots were free.
         limited = queue.limit is not None or queue.name in site.limits
