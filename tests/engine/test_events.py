@@ -55,10 +55,10 @@ def test_a_listener_that_raises_is_survived_and_reported() -> None:
     assert "no disk" in (heard[0].error or "")
 
 
-def test_listeners_without_anyone_are_false() -> None:
-    """The engine may skip making events nobody hears."""
-    assert not Listeners()
-    assert Listeners((lambda _event: None,))
+def test_events_that_nobody_hears_need_not_be_made() -> None:
+    """A function hears everything; a listener may say what it wants."""
+    assert not Listeners().wants("done", "jobs")
+    assert Listeners((lambda _event: None,)).wants("done", "jobs")
 
 
 RAN = 0.05  # seconds that the handlers below take before they end as they are told to

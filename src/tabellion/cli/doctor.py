@@ -60,7 +60,7 @@ def _show(findings: list) -> None:  # type: ignore[type-arg]
     from rich.console import Console
     from rich.text import Text
 
-    from tabellion.monitor.log import printable
+    from tabellion.engine.log import printable
 
     console = Console(highlight=False)
     for finding in findings:

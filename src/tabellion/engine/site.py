@@ -29,6 +29,7 @@ LISTEN_PAUSE = 0.005
 LISTEN_AGAIN = 5.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
 STEADY = 30.0  # seconds a connection must last for the next pause to be short again
+REMIND = 60.0  # seconds after which a database that is still away is told of again
 
 
 class Site:
@@ -61,7 +62,8 @@ class Site:
         self._settled = settled
         self._ring = ring
         self._since: float | None = None
-        self._down_told = False
+        self._down_since: float | None = None
+        self._down_told_at = -REMIND
         self._lost = asyncio.Event()
         self._touched: dict[str, object] = {}  #: when each queue's controls were last changed
         self._renew_all = False
@@ -108,10 +110,11 @@ class Site:
     def trouble(self, error: Exception) -> None:
         """Notes that the database did not answer: claiming stops here until it does."""
         self._lost.set()
-        if self.up or not self._down_told:
-            self._down_told = True
-            self.up = False
-            self.event("environment_down", error=str(error))
+        self.up = False
+        now = time.monotonic()
+        if self._down_since is None or now - self._down_told_at >= REMIND:
+            self._down_since, self._down_told_at = self._down_since or now, now
+            self.event("environment_down", error=str(error), note=self.environment.address)
 
     async def _connect(self) -> None:
         await self.store.open()
@@ -122,8 +125,9 @@ class Site:
         await self._hand_back_strays()
         await self._read_controls()
         self._lost.clear()
-        self.up, self._down_told = True, False
-        self.event("environment_up")
+        away = None if self._down_since is None else time.monotonic() - self._down_since
+        self.up, self._down_since = True, None
+        self.event("environment_up", seconds=away, note=self.environment.address)
         self.ready.set()
         self._ring()
 
