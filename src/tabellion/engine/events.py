@@ -14,6 +14,8 @@ NAMES: dict[str, str] = {
     "worker_stopped": "a worker ended in order",
     "environment_up": "a database answers",
     "environment_down": "a database does not answer; the others go on",
+    "queue_skipped": "a queue cannot work in one environment as declared; it is looked at again later",
+    "queue_restored": "a queue that was skipped works now",
     "claim_refused": "a database refuses claims of a queue; it is tried again later",
     "claimed": "a job was claimed",
     "done": "a job's result was accepted",

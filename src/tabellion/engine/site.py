@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from tabellion.engine import roster
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError
+from tabellion.engine.errors import Busy, ConfigurationError, DeclarationError, NotMigrated, StoreError, Unreachable
 from tabellion.engine.events import Event
 from tabellion.engine.job import Job
 from tabellion.engine.leases import Leases
@@ -19,12 +19,14 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.roster import Member
 from tabellion.engine.runner import Run, Runner, tried
 from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.skipped import Skipped
 
 WATCH = 0.1  # seconds between two looks at leases and timeouts
 UNSTARTED = 0.5  # seconds after which a job that waits for a blocked loop is handed back
 SWEEP = 5.0
 CONTROLS = 1.0
 FOREIGN = 60.0
+LOOK_AGAIN = 30.0  # seconds before a queue that is skipped is looked at again
 LISTEN_PAUSE = 0.005
 LISTEN_AGAIN = 5.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
@@ -52,8 +54,9 @@ class Site:
         self.store = environment.store()
         self.up = False
         self.ready = asyncio.Event()  #: set once the first connection has been tried
-        self.fatal: Exception | None = None  #: a declaration that cannot work here, found before work began
-        self.admitted = False  #: whether work has begun, with or without this environment
+        self.fatal: Exception | None = None  #: a setting that cannot work here, found before work began
+        self.skipped = Skipped(self.store, queues, self.event)
+        self._admitted = False
         self.paused: set[str] = set()
         self.limits: dict[str, int] = {}
         self.claims = 0  #: running claim calls
@@ -89,7 +92,7 @@ class Site:
                     await self._connect()
                     await self._while_up()
                 except (DeclarationError, ConfigurationError) as error:
-                    if not self.admitted:
+                    if not self._admitted:
                         self.fatal = error
                         self.ready.set()
                         return
@@ -118,7 +121,8 @@ class Site:
 
     async def _connect(self) -> None:
         await self.store.open()
-        await self.store.check(self.queues)
+        for queue in self.queues:
+            await self.skipped.check(queue)
         if self._since is None:
             self._since = await self.store.now()
         await roster.enlist(self.store, self.member)
@@ -131,6 +135,15 @@ class Site:
         self.ready.set()
         self._ring()
 
+    def admit(self) -> None:
+        """Work begins, with or without this environment: what cannot work here is told from now on, not raised."""
+        self._admitted = True
+        self.skipped.admit()
+
+    def works(self, queue: Queue) -> bool:
+        """Whether jobs of this queue may be claimed here."""
+        return self.up and queue not in self.skipped and queue.name not in self.paused
+
     async def _while_up(self) -> None:
         """Runs the periodic tasks until one finds the database gone."""
         tasks = [
@@ -138,6 +151,7 @@ class Site:
             asyncio.create_task(self._every(CONTROLS, self._read_controls)),
             asyncio.create_task(self._every(SWEEP, self.sweep)),
             asyncio.create_task(self._every(FOREIGN, self._report_foreign)),
+            asyncio.create_task(self._every(LOOK_AGAIN, self.skipped.check_again)),
             asyncio.create_task(self._listen()),
         ]
         try:
@@ -192,7 +206,7 @@ class Site:
     async def _renew(self) -> None:
         everything, self._renew_all = self._renew_all, False
         try:
-            gone = await self.leases.renew(everything=everything)
+            gone = await self.leases.renew(everything=everything, without=self.skipped)
         except Exception as error:
             self.trouble(error)
             return
@@ -223,17 +237,29 @@ class Site:
 
     async def sweep(self) -> None:
         """Ends expired claims of any worker, and gives back what outsiders left behind."""
-        for queue in self.queues:
-            for swept in await self.store.sweep(queue):
-                self.event(swept.outcome, swept.job, error=swept.error, seconds=swept.seconds)
-                self._ring()
-            taken = await self.store.take_over(queue)
-            if taken:
-                self.event("taken_over", queue=queue.name, count=taken)
-                self._ring()
+        for queue in self.skipped.others:
+            try:
+                await self._sweep(queue)
+            except (Unreachable, NotMigrated):
+                raise
+            except Busy:
+                continue  # the next sweep will do
+            except (StoreError, DeclarationError) as error:
+                # The database answers and refuses this one queue: its table may have changed.
+                if await self.skipped.check(queue, anew=True):
+                    self.event("claim_refused", queue=queue.name, error=str(error))
+
+    async def _sweep(self, queue: Queue) -> None:
+        for swept in await self.store.sweep(queue):
+            self.event(swept.outcome, swept.job, error=swept.error, seconds=swept.seconds)
+            self._ring()
+        taken = await self.store.take_over(queue)
+        if taken:
+            self.event("taken_over", queue=queue.name, count=taken)
+            self._ring()
 
     async def _report_foreign(self) -> None:
-        for queue in self.queues:
+        for queue in self.skipped.others:
             # Good to know, but a count that takes too long on a large table says nothing about the database.
             with contextlib.suppress(StoreError):
                 found = await self.store.foreign(queue)
@@ -259,7 +285,7 @@ class Site:
         """Releases claims whose answer was lost on the way to us: no handler will ever run them."""
         if self._since is None or self.claims:
             return
-        named = {queue.name: queue for queue in self.queues}
+        named = {queue.name: queue for queue in self.skipped.others}
         for row in await roster.strays(self.store, self.member.id, self._since, self.leases.tokens()):
             if row["queue"] in named:
                 job = (await self.store.bind(named[row["queue"]])).job(row)

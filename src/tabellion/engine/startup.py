@@ -1,4 +1,4 @@
-"""What is checked before a worker begins: what it was given."""
+"""What is checked before a worker claims: what it was given, then its queues against every database."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import ConfigurationError, DeclarationError, Problem
 from tabellion.engine.queue import Queue, check_together
+from tabellion.engine.site import Site
 
 
 def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]) -> None:
@@ -28,3 +29,25 @@ def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]
             ],
         )
     check_together(queues)
+
+
+def check_sites(sites: Sequence[Site], queues: Sequence[Queue]) -> None:
+    """Raises for a queue that can work in no environment; one that can work in some is skipped in the others.
+
+    A database that does not answer yet may be one where it can.
+    """
+    for site in sites:
+        if site.fatal is not None:
+            raise site.fatal
+    wrong = [queue for queue in queues if all(queue in site.skipped for site in sites)]
+    if not wrong:
+        return
+    problems: list[Problem] = []
+    for queue in wrong:
+        for site in sites:
+            where = f"{site.environment.name}: " if len(sites) > 1 else ""
+            problems += [Problem(f"{where}{one.what}", one.fix) for one in site.skipped[queue].problems]
+    names = sorted(queue.name for queue in wrong)
+    raise DeclarationError(
+        f"queue {names[0]!r}" if len(names) == 1 else f"queues {', '.join(map(repr, names))}", problems
+    )

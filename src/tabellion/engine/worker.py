@@ -18,7 +18,7 @@ from types import FrameType
 
 from tabellion.engine.desk import Desk, close_users
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import ConfigurationError, StoreError
+from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError
 from tabellion.engine.events import Event, Listener, Listeners
 from tabellion.engine.folders import Folders
 from tabellion.engine.gate_state import GateSettings
@@ -33,7 +33,7 @@ from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.signals import waking
 from tabellion.engine.site import Site
 from tabellion.engine.slots import Lane, Slots, lanes
-from tabellion.engine.startup import check_arguments
+from tabellion.engine.startup import check_arguments, check_sites
 
 CONCURRENCY = 100
 GRACE = 30.0
@@ -197,9 +197,9 @@ class Worker:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FIRST_LOOK):
                     await asyncio.gather(*(site.ready.wait() for site in self._sites))
-            self._raise_fatal()
+            check_sites(self._sites, self.queues)
             for site in self._sites:
-                site.admitted = True
+                site.admit()
             claiming = asyncio.create_task(self._rounds.run())
             claiming.add_done_callback(lambda _: stop.set())
             watching = asyncio.create_task(self._watch_idle()) if self._until_idle else None
@@ -220,11 +220,6 @@ class Worker:
             await asyncio.gather(*(site.close("stopped in order") for site in self._sites), return_exceptions=True)
             self._folders.close()
             self._tell(Event("worker_stopped", worker=self.id, note=self.member.tally))
-
-    def _raise_fatal(self) -> None:
-        for site in self._sites:
-            if site.fatal is not None:
-                raise site.fatal
 
     def _obey(self) -> None:
         if self._stop_event is None or self._hurry is None:
@@ -359,13 +354,15 @@ class Worker:
                 continue
             left = 0
             for lane in self._slots.lanes:
+                if lane.queue in lane.site.skipped:
+                    continue
                 if not lane.site.up:
                     left += 1
                     continue
                 try:
                     counts = await lane.site.store.counts(lane.queue, cap=1)
                     left += counts["ready"] + counts["running"]
-                except StoreError:
+                except (StoreError, DeclarationError):
                     left += 1
             if not left and not self._slots.busy:
                 self.stop()
