@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,6 +64,16 @@ def any_url(request: pytest.FixtureRequest) -> Iterator[str]:
     else:
         with pooler(str(request.getfixturevalue("pg_url"))) as pooled:
             yield pooled
+
+
+@pytest.fixture
+def restored_log() -> Iterator[None]:
+    """Puts the set-up of tabellion's log back as it was."""
+    logger = logging.getLogger("tabellion")
+    level, propagate, handlers = logger.level, logger.propagate, list(logger.handlers)
+    yield
+    logger.propagate, logger.handlers = propagate, handlers
+    logger.setLevel(level)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

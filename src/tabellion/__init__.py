@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tabellion.engine.events import Event
     from tabellion.engine.gate_state import GateSettings
     from tabellion.engine.job import Job
+    from tabellion.engine.log import log_to_stderr
     from tabellion.engine.queue import Queue
     from tabellion.engine.store import Store
     from tabellion.engine.worker import Worker
@@ -31,6 +32,7 @@ __all__ = [
     "Store",
     "Worker",
     "aread",
+    "log_to_stderr",
     "model",
     "read",
 ]
@@ -48,6 +50,7 @@ _HOMES = {
     "Store": "engine.store",
     "Worker": "engine.worker",
     "aread": "document",
+    "log_to_stderr": "engine.log",
     "model": "config",
     "read": "document",
 }

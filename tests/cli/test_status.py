@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tabellion.engine.register import CURRENT
 from tests.cli.project import Project
+from tests.servers import Postgres
+from tests.working import ask
 
 
 def test_status_counts_rows_by_state(project: Project) -> None:
@@ -53,3 +56,39 @@ def test_migrate_tells_and_prints(project: Project, tmp_path: Path) -> None:
     assert "CREATE TABLE tabellion_attempts" in project.run("migrate", "--sql").output
     assert project.json("migrate") == [{"environment": "prod", "before": 0, "version": CURRENT}]
     assert project.json("migrate") == [{"environment": "prod", "before": CURRENT, "version": CURRENT}]
+
+
+def test_an_environment_without_the_table_is_shown_with_its_problem(project: Project, tmp_path: Path) -> None:
+    """The others are shown; where the table is missing the queue has a problem and no numbers. The doctor warns."""
+    project.insert("a")
+    file = project.folder / "tabellion.toml"
+    file.write_text(file.read_text() + f'staging = "sqlite:///{tmp_path}/staging.db"\n')
+    ask(f"sqlite:///{tmp_path}/staging.db", lambda store: store.open())
+    result = project.run("status")
+    assert result.exit_code == 0, result.output
+    assert "there is no table 'invoices'" in " ".join(result.output.split())
+    prod, staging = project.json("status")
+    assert (prod["queues"][0]["ready"], staging["up"]) == (1, True)
+    assert staging["queues"][0]["problem"] == "there is no table 'invoices'"
+    row = [line for line in result.output.splitlines() if line.split()[:1] == ["invoices"]][-1]
+    assert not any(letter.isdigit() for letter in row), row
+    [finding] = [one for one in project.json("doctor") if one["where"] == "staging: invoices"]
+    assert finding["level"] == "warning"
+    assert finding["what"] == "there is no table 'invoices'; workers skip it here"
+
+
+def test_a_table_that_the_role_may_not_read_does_not_hide_the_rest(postgres18: Postgres, tmp_path: Path) -> None:
+    """`status` and `doctor` name it as one queue's problem; the environment is up."""
+    url = postgres18.create_database("status_of_a_reader")
+    project = Project(tmp_path, url)
+    project.sql("DO $$ BEGIN CREATE ROLE reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    project.sql("GRANT ALL ON SCHEMA public TO reader")
+    file = project.folder / "tabellion.toml"
+    file.write_text(file.read_text().replace("postgres@", "reader@"))
+    ask(url.replace("postgres@", "reader@"), lambda store: store.open())
+    [picture] = project.json("status")
+    assert picture["up"] is True
+    assert "permission denied for table invoices" in picture["queues"][0]["problem"]
+    result = project.run("doctor", "--json")
+    assert result.exit_code == 3
+    assert any("permission denied for table invoices" in one["what"] for one in json.loads(result.stdout))

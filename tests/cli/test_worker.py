@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 from tests.cli.project import Project
 from tests.waiting import eventually
+from tests.working import ask
 
 
 def test_a_killed_process_is_started_again_and_its_end_is_evidence(project: Project) -> None:
@@ -42,3 +44,19 @@ def test_a_declaration_that_cannot_work_ends_the_worker(lite: Project) -> None:
     assert process.returncode == 3
     assert "has no column 'error_message'" in errors
     assert errors.count("cannot work as declared") == 1
+
+
+def test_an_environment_without_the_table_is_skipped_by_the_worker(lite: Project, tmp_path: Path) -> None:
+    """One line says so with the fix; the other environment is worked."""
+    lite.insert("ok")
+    file = lite.folder / "tabellion.toml"
+    file.write_text(file.read_text() + f'staging = "sqlite:///{tmp_path}/staging.db"\n')
+    ask(f"sqlite:///{tmp_path}/staging.db", lambda store: store.open())
+    process = lite.start("worker", "--until-idle")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert [row["status"] for row in lite.sql("SELECT status FROM invoices")] == ["read"]
+    [line] = [line for line in errors.splitlines() if "skipped" in line]
+    assert (
+        "WARNING tabellion.queue.invoices: invoices in staging is skipped: there is no table 'invoices'; fix:" in line
+    )

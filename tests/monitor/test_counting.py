@@ -64,3 +64,23 @@ async def test_a_table_that_is_not_as_declared_is_a_sentence(store: Store) -> No
     found = await counts(store, Queue("nowhere", ready=1, running=2, done=3, failed=4), Pace())
     assert found.problem is not None
     assert "nowhere" in found.problem
+
+
+@asynchronous
+async def test_a_table_that_the_role_may_not_read_is_a_problem_of_its_queue(store: Store) -> None:
+    """The dashboard shows it, and all the others."""
+    if store.dialect == "sqlite":
+        return
+    queue = await tasks(store, 1)
+    await run(
+        store,
+        "DO $$ BEGIN CREATE ROLE counter LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
+        "GRANT USAGE ON SCHEMA public TO counter",
+        "GRANT SELECT ON tabellion_schema TO counter",
+    )
+    theirs = Store(store.url.replace("postgres@", "counter@"))
+    try:
+        found = await counts(theirs, queue, Pace())
+    finally:
+        await theirs.close()
+    assert "permission denied for table tasks" in (found.problem or "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tabellion.engine.errors import Busy, Unreachable
-from tabellion.monitor.log import printable
+from tabellion.engine.log import printable
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents.intake import NotTaken, take_in
 

@@ -18,7 +18,7 @@ def doctor(
 
     Every change of state is tried on one row in a transaction that is rolled back.
 
-    Exits with 3 when a declaration cannot work, 4 when a database does not answer.
+    Exits with 3 when a declaration cannot work in any environment, 4 when a database does not answer.
 
     Examples:
 
@@ -47,6 +47,7 @@ def doctor(
     broken = bool(findings)
     for place in [environment_named(config, environment, new=True)] if environment else config.environments:
         findings += asyncio.run(examination.examine(place, queues))
+    findings = examination.tolerate_skipped(findings)
     if json:
         output.as_json([asdict(finding) for finding in findings])
     else:
@@ -62,7 +63,7 @@ def _show(findings: list) -> None:  # type: ignore[type-arg]
     from rich.console import Console
     from rich.text import Text
 
-    from tabellion.monitor.log import printable
+    from tabellion.engine.log import printable
 
     console = Console(highlight=False)
     for finding in findings:

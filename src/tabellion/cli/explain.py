@@ -28,7 +28,7 @@ def explain(
     from tabellion.cli import output
     from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
     from tabellion.engine.explanation import Explanation
-    from tabellion.monitor.log import printable
+    from tabellion.engine.log import printable
 
     config = config_of(context)
     chosen = queue_named(queues_of(context, config), queue)

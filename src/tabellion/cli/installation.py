@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ctypes
 import json
+import logging
 import os
 import signal
 import socket
@@ -23,9 +24,9 @@ from tabellion.config import Config
 from tabellion.engine import roster
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import Busy, TabellionError, Unreachable
+from tabellion.engine.log import log_to_stderr, printable
 from tabellion.engine.store import Store
 from tabellion.engine.worker import Worker
-from tabellion.monitor.log import log_listener, printable
 from tabellion.pipelines.documents.consume import Consumer, endings
 from tabellion.pipelines.documents.intake import take_in
 from tabellion.pipelines.documents.sweeping import sweep
@@ -156,7 +157,7 @@ class Installation:
     def _workers(self, settings: Settings) -> Crew:
         if self.workers > 1:
             return Processes(self.workers, self._file, self.place.name, self.config.grace)
-        level = "error" if self.demo and self.config.log_level == "info" else self.config.log_level
+        self._set_up_log()
         return Thread(
             None
             if self.workers == 0
@@ -164,9 +165,17 @@ class Installation:
                 [self.place], pipeline.queues_of(self.config, settings), concurrency=self.config.concurrency,
                 grace=self.config.grace, poll=self.config.poll, gates=pipeline.gates_of(self.config),
                 gates_at=self.config.gates_at,
-                listeners=[log_listener(level, as_json=self._json or self.config.log_json)],
             )
         )  # fmt: skip
+
+    def _set_up_log(self) -> None:
+        level = self.config.log_level
+        log_to_stderr(level, as_json=self._json or self.config.log_json)
+        if level == "info":
+            logging.getLogger("tabellion.web").setLevel(logging.WARNING)  # it tells of every request
+            if self.demo:
+                logging.getLogger("tabellion.worker").setLevel(logging.WARNING)
+                logging.getLogger("tabellion.queue").setLevel(logging.CRITICAL)  # some samples fail on purpose
 
     async def _watched(self, store: Store, settings: Settings) -> None:
         if self.consume is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from tabellion.monitor.log import printable
+from tabellion.engine.log import printable
 
 
 def as_json(value: Any) -> None:

@@ -198,7 +198,7 @@ class _Progress:
         """Told of each page of this document."""
         if self._bar is None:
             return None
-        from tabellion.monitor.log import printable
+        from tabellion.engine.log import printable
 
         name = printable(path.name)[:40]
 

@@ -125,9 +125,7 @@ def _environment(picture: Snapshot) -> list[Any]:
         ]
     paid = any(one.cost for one in picture.queues)
     rows = [
-        (one.queue, one.ready, one.waiting or None, one.running, one.done, one.failed)
-        + ((f"${one.cost:,.2f}",) if paid else ())
-        + (_remark(one),)
+        (one.queue, *_numbers(one)) + ((f"${one.cost:,.2f}",) if paid else ()) + (_remark(one),)
         for one in picture.queues
     ]
     spent = ("spent, 24 h",) if paid else ()
@@ -163,6 +161,13 @@ def _environment(picture: Snapshot) -> list[Any]:
     else:
         parts.append(Text("no worker is alive here: start one with `tabellion worker`", "yellow"))
     return [*parts, Text("")]
+
+
+def _numbers(one: Any) -> tuple[int | None, ...]:
+    """How many rows are in each state; a queue that cannot be counted has no numbers, rather than zeros."""
+    if one.problem:
+        return (None,) * 5
+    return one.ready, one.waiting or None, one.running, one.done, one.failed
 
 
 def _remark(one: Any) -> str:

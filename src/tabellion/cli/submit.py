@@ -146,7 +146,7 @@ async def _waited(client: Client, results: list[dict[str, Any]], *, quiet: bool)
 
 
 def _say(result: dict[str, Any]) -> None:
-    from tabellion.monitor.log import printable
+    from tabellion.engine.log import printable
 
     error = result.get("error") or {}
     why = f"{error.get('code', '')}: {error.get('message', '')}" if error else ""

@@ -75,7 +75,7 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 def _tell(result: dict[str, Any]) -> None:
-    from tabellion.monitor.log import printable
+    from tabellion.engine.log import printable
 
     if result["error"]:
         typer.echo(f"error: {printable(result['error'])}", err=True)

@@ -35,7 +35,7 @@ def worker(
     from tabellion.cli import supervisor
     from tabellion.cli.load import config_of, environment_named, is_documents, present, queue_named, queues_of
     from tabellion.engine.errors import ConfigurationError
-    from tabellion.monitor.log import log_listener
+    from tabellion.engine.log import Log, log_to_stderr
 
     config = config_of(context)
     queues = queues_of(context, config)
@@ -52,6 +52,7 @@ def worker(
         from tabellion.engine.worker import Worker
 
         supervisor.die_with_parent()
+        log_to_stderr(config.log_level, as_json=as_json)
         Worker(
             places,
             chosen,
@@ -61,7 +62,6 @@ def worker(
             poll=config.poll,
             gates=gates_of(config) if is_documents(context, config) else config.gates,
             gates_at=config.gates_at,
-            listeners=[log_listener(config.log_level, as_json=as_json)],
         ).run(until_idle=until_idle)
         return
     if is_documents(context, config):
@@ -72,12 +72,13 @@ def worker(
         present(place)
     if is_documents(context, config):
         pipeline.prepare_all(places)
+    log_to_stderr(config.log_level, as_json=as_json)
     code = supervisor.supervise(
         places,
         processes=processes or config.processes,
         name=id or f"worker-{socket.gethostname()}-{os.getpid()}",
         given=id is not None,
-        listen=log_listener(config.log_level, as_json=as_json),
+        listen=Log(),
         grace=grace,
     )
     raise typer.Exit(code)

@@ -23,7 +23,8 @@ async def expired(database: Database, bound: Bound) -> list[Settlement]:
     limit = f"t.{sql.column(queue.max_attempts)}" if isinstance(queue.max_attempts, str) else "NULL"
     rows = await database.fetch(
         f"""SELECT a.key, a.n, CAST(a.token AS text) AS token, a.attempt, a.crashes, a.worker, a.note,
-  {sql.epoch("a.claimed_at", database.dialect)} AS claimed_at, w.host, w.pid, w.ending, {limit} AS bound
+  {sql.epoch("a.claimed_at", database.dialect)} AS claimed_at,
+  {sql.epoch(NOW, database.dialect)} AS now, w.host, w.pid, w.ending, {limit} AS bound
 FROM tabellion_attempts AS a
 LEFT JOIN tabellion_workers AS w ON w.id = a.worker
 LEFT JOIN {sql.name(queue.table)} AS t ON t.{sql.column(bound.key.name)} = {native_key(bound, "a.key")}
@@ -38,18 +39,19 @@ def _settlement(bound: Bound, row: Mapping[str, Any]) -> Settlement:
     queue = bound.queue
     limit = queue.bounds({} if row["bound"] is None else {str(queue.max_attempts): row["bound"]})
     job = bound.job(row)
-    evidence = _evidence(row)
+    evidence, seconds = _evidence(row), row["now"] - row["claimed_at"]
     if row["crashes"] + 1 >= CRASHES_ALLOWED:
         error = f"quarantined after {row['crashes'] + 1} crashes in a row; the last: {evidence}"
-        return Settlement(job, "quarantined", error=error, expired_only=True)
+        return Settlement(job, "quarantined", error=error, expired_only=True, seconds=seconds)
     if row["attempt"] >= limit:
         return Settlement(
             job,
             "failed",
             error=f"crashed on its last attempt ({row['attempt']}): {evidence}",
             expired_only=True,
+            seconds=seconds,
         )
-    return Settlement(job, "crashed", error=evidence, expired_only=True)
+    return Settlement(job, "crashed", error=evidence, expired_only=True, seconds=seconds)
 
 
 def _evidence(row: Mapping[str, Any]) -> str:

@@ -14,6 +14,8 @@ NAMES: dict[str, str] = {
     "worker_stopped": "a worker ended in order",
     "environment_up": "a database answers",
     "environment_down": "a database does not answer; the others go on",
+    "queue_skipped": "a queue cannot work in one environment as declared; it is looked at again later",
+    "queue_restored": "a queue that was skipped works now",
     "claim_refused": "a database refuses claims of a queue; it is tried again later",
     "claimed": "a job was claimed",
     "done": "a job's result was accepted",
@@ -46,8 +48,11 @@ class Event:
     queue: str = ""  #: or the gate's name, when a gate opened or closed
     key: str = ""
     attempt: int = 0
-    seconds: float | None = None  #: how long the handler ran, or until the next try is due
+    seconds: float | None = None  #: how long the handler ran, since a crash's claim, that a database was away
+    due_in: float | None = None  #: seconds until the next try
     error: str | None = None
+    traceback: str | None = None  #: of the handler's own frames, where it raised
+    note: str | None = None  #: what else there is to say: a database's address, what a worker has done
     count: int = 1
     at: float = field(default_factory=time.time)
 
@@ -59,14 +64,29 @@ class Listeners:
     """Whoever wants to know; called in the engine's thread, so they must be quick."""
 
     def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
-        self._listeners = list(listeners)
-
-    def __bool__(self) -> bool:
-        return bool(self._listeners)
+        self._listeners: list[Listener] = []
+        self._choosy: list[Callable[[str, str], bool]] = []
+        self._someone_hears_all = False
+        for listener in listeners:
+            self.add(listener)
 
     def add(self, listener: Listener) -> None:
-        """Adds a listener."""
+        """Adds a listener; one with a method `wants` gets events, but none are made for it that it does not want."""
         self._listeners.append(listener)
+        wants = getattr(listener, "wants", None)
+        if wants is None:
+            self._someone_hears_all = True
+        else:
+            self._choosy.append(wants)
+
+    def wants(self, name: str, queue: str) -> bool:
+        """Whether anyone wants such an event: with many jobs a second, making one for nobody would be felt."""
+        if self._someone_hears_all:
+            return True
+        for wants in self._choosy:  # noqa: SIM110 - asked for every job, and a generator takes as long as the question
+            if wants(name, queue):
+                return True
+        return False
 
     def tell(self, event: Event) -> None:
         """Hands the event to everyone; a listener that raises is reported to the others and survived."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
@@ -125,9 +125,21 @@ class Leases:
                 due.append(lease)
         return due
 
-    async def renew(self, *, everything: bool = False) -> list[Run]:
-        """Renews what is due (or everything) and returns the jobs whose claim turned out to be gone."""
+    async def ending_of(self, job: Job) -> tuple[str | None, str | None]:
+        """How a claim that is gone was ended, and why, as the register has it."""
+        rows = await self._store.database.fetch(
+            "SELECT outcome, error FROM tabellion_attempts WHERE queue = $1 AND key = $2 AND n = $3",
+            job.queue.name, job.text_key, job.n,
+        )  # fmt: skip
+        return (rows[0]["outcome"], rows[0]["error"]) if rows else (None, None)
+
+    async def renew(self, *, everything: bool = False, without: Container[Queue] = ()) -> list[Run]:
+        """Renews what is due (or everything) and returns the jobs whose claim turned out to be gone.
+
+        Queues in `without` have a table that cannot be asked: their leases are left to run out.
+        """
         due = [lease for lease in self._live.values() if not lease.past_timeout] if everything else self._due()
+        due = [lease for lease in due if lease.queue not in without]
         if not due:
             return []
         asked_at = time.monotonic()

@@ -34,6 +34,11 @@ class Member:
     failed: int = 0
     retried: int = 0
 
+    @property
+    def tally(self) -> str:
+        """What it has done so far, in words."""
+        return f"{self.done:,} done, {self.failed:,} failed, {self.retried:,} retried"
+
 
 async def enlist(store: Store, member: Member) -> None:
     """Writes the worker down; refuses an id that another living worker has."""

@@ -19,6 +19,7 @@ from tabellion.engine.settlement import Settlement
 
 BLOCKED = 0.3  # seconds without a turn after which the handlers' loop counts as blocked
 LONGEST_WAIT = 3600.0  # seconds a rate limit may ask for at once
+LONGEST_TRACEBACK = 20_000  # characters; a message may hold a whole page
 
 Why = Literal["timeout", "stopping", "gone"]
 
@@ -46,7 +47,7 @@ class Run:
     @property
     def seconds(self) -> float:
         """How long the handler ran."""
-        return (self.ended_at or time.monotonic()) - (self.started_at or time.monotonic())
+        return 0.0 if self.started_at is None else (self.ended_at or time.monotonic()) - self.started_at
 
 
 class Runner:
@@ -167,6 +168,8 @@ class Runner:
     def _end(self, run: Run, settlement: Settlement | None) -> None:
         run.ended_at = run.ended_at or time.monotonic()
         run.job.close()
+        if settlement is not None:
+            settlement.seconds = run.seconds
         self._report(run, settlement)
         run.reported = True
 
@@ -222,7 +225,9 @@ def _judged(run: Run, error: BaseException) -> Settlement | None:
         return Settlement(job, "released")
     if isinstance(error, RateLimited):
         return deferred(job, error, run.seconds)
-    return tried(job, described(error))
+    ending = tried(job, described(error))
+    ending.traceback = traced(error)
+    return ending
 
 
 def tried(job: Job, error: str) -> Settlement:
@@ -259,6 +264,14 @@ def described(error: BaseException) -> str:
     own = [frame for frame in frames if "/tabellion/engine/" not in frame.filename] or frames
     place = f" ({own[-1].filename.rpartition('/')[2]}:{own[-1].lineno} in {own[-1].name})" if own else ""
     return f"{type(error).__name__}: {_said(error)}{place}"
+
+
+def traced(error: BaseException) -> str:
+    """An exception's traceback from the handler on: how the engine called it is nobody's concern."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_next is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames))[:LONGEST_TRACEBACK]
 
 
 def _said(error: BaseException) -> str:

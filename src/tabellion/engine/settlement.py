@@ -51,6 +51,8 @@ class Settlement:
     expired_only: bool = False  #: a sweep: only if the lease has still run out
     also: Sequence[tuple[str, Mapping[str, Any]]] = ()  #: statements that commit with it, whatever the outcome
     guard: tuple[str, Mapping[str, Any]] | None = None  #: a question that must give a row, or nothing is written
+    seconds: float | None = None  #: how long the handler ran, for those who listen
+    traceback: str | None = None  #: where the handler raised, for those who listen
 
     @property
     def stands_alone(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from tabellion.engine import counts, roster
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError
+from tabellion.engine.errors import Busy, ConfigurationError, DeclarationError, NotMigrated, StoreError, Unreachable
 from tabellion.engine.events import Event
 from tabellion.engine.job import Job
 from tabellion.engine.leases import Leases
@@ -19,6 +19,7 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.roster import Member
 from tabellion.engine.runner import Run, Runner, tried
 from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.skipped import Skipped
 
 WATCH = 0.1  # seconds between two looks at leases and timeouts
 UNSTARTED = 0.5  # seconds after which a job that waits for a blocked loop is handed back
@@ -26,10 +27,12 @@ SWEEP = 5.0
 CONTROLS = 1.0
 FOREIGN = 60.0
 ROLL_UP = 60.0
+LOOK_AGAIN = 30.0  # seconds before a queue that is skipped is looked at again
 LISTEN_PAUSE = 0.005
 LISTEN_AGAIN = 5.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
 STEADY = 30.0  # seconds a connection must last for the next pause to be short again
+REMIND = 60.0  # seconds after which a database that is still away is told of again
 
 
 class Site:
@@ -52,8 +55,9 @@ class Site:
         self.store = environment.store()
         self.up = False
         self.ready = asyncio.Event()  #: set once the first connection has been tried
-        self.fatal: Exception | None = None  #: a declaration that cannot work here, found before work began
-        self.admitted = False  #: whether work has begun, with or without this environment
+        self.fatal: Exception | None = None  #: a setting that cannot work here, found before work began
+        self.skipped = Skipped(self.store, queues, self.event)
+        self._admitted = False
         self.paused: set[str] = set()
         self.limits: dict[str, int] = {}
         self.claims = 0  #: running claim calls
@@ -62,7 +66,8 @@ class Site:
         self._settled = settled
         self._ring = ring
         self._since: float | None = None
-        self._down_told = False
+        self._down_since: float | None = None
+        self._down_told_at = -REMIND
         self._lost = asyncio.Event()
         self._touched: dict[str, object] = {}  #: when each queue's controls were last changed
         self._renew_all = False
@@ -88,7 +93,7 @@ class Site:
                     await self._connect()
                     await self._while_up()
                 except (DeclarationError, ConfigurationError) as error:
-                    if not self.admitted:
+                    if not self._admitted:
                         self.fatal = error
                         self.ready.set()
                         return
@@ -109,24 +114,36 @@ class Site:
     def trouble(self, error: Exception) -> None:
         """Notes that the database did not answer: claiming stops here until it does."""
         self._lost.set()
-        if self.up or not self._down_told:
-            self._down_told = True
-            self.up = False
-            self.event("environment_down", error=str(error))
+        self.up = False
+        now = time.monotonic()
+        if self._down_since is None or now - self._down_told_at >= REMIND:
+            self._down_since, self._down_told_at = self._down_since or now, now
+            self.event("environment_down", error=str(error), note=self.environment.address)
 
     async def _connect(self) -> None:
         await self.store.open()
-        await self.store.check(self.queues)
+        for queue in self.queues:
+            await self.skipped.check(queue)
         if self._since is None:
             self._since = await self.store.now()
         await roster.enlist(self.store, self.member)
         await self._hand_back_strays()
         await self._read_controls()
         self._lost.clear()
-        self.up, self._down_told = True, False
-        self.event("environment_up")
+        away = None if self._down_since is None else time.monotonic() - self._down_since
+        self.up, self._down_since = True, None
+        self.event("environment_up", seconds=away, note=self.environment.address)
         self.ready.set()
         self._ring()
+
+    def admit(self) -> None:
+        """Work begins, with or without this environment: what cannot work here is told from now on, not raised."""
+        self._admitted = True
+        self.skipped.admit()
+
+    def works(self, queue: Queue) -> bool:
+        """Whether jobs of this queue may be claimed here."""
+        return self.up and queue not in self.skipped and queue.name not in self.paused
 
     async def _while_up(self) -> None:
         """Runs the periodic tasks until one finds the database gone."""
@@ -136,6 +153,7 @@ class Site:
             asyncio.create_task(self._every(SWEEP, self.sweep)),
             asyncio.create_task(self._every(FOREIGN, self._report_foreign)),
             asyncio.create_task(self._every(ROLL_UP, self._roll_up_counts)),
+            asyncio.create_task(self._every(LOOK_AGAIN, self.skipped.check_again)),
             asyncio.create_task(self._listen()),
         ]
         try:
@@ -178,7 +196,7 @@ class Site:
             if self._runner.withdraw(run):
                 run.job.lost = True
                 self.leases.drop(run.job)
-                self.ledger.put(Settlement(run.job, "released"))
+                self.ledger.put(Settlement(run.job, "released", seconds=0.0))
         for run in self.leases.overdue():
             self.event("timed_out", run.job, seconds=run.seconds)
             self._runner.stop(run, "timeout")
@@ -190,36 +208,60 @@ class Site:
     async def _renew(self) -> None:
         everything, self._renew_all = self._renew_all, False
         try:
-            gone = await self.leases.renew(everything=everything)
+            gone = await self.leases.renew(everything=everything, without=self.skipped)
         except Exception as error:
             self.trouble(error)
             return
         for run in gone:
             self.leases.drop(run.job)
-            self.event("lease_lost", run.job)
             self._runner.stop(run, "gone")
+        for run in gone:
+            await self._tell_loss(run)
+
+    async def _tell_loss(self, run: Run) -> None:
+        """Tells of a claim that is gone: a person's decision by its name, anything else as a lost lease."""
+        outcome: str | None = None
+        error: str | None = None
+        with contextlib.suppress(StoreError):
+            outcome, error = await self.leases.ending_of(run.job)
+        name = outcome if outcome in ("cancelled", "superseded") else "lease_lost"
+        self.event(name, run.job, error=error if outcome == name else None, seconds=run.seconds)
 
     def _give_up(self, run: Run) -> None:
         """A handler that runs on while its lease ends: stopped, or, if it would not stop, settled without it."""
         if run.why == "timeout":
             run.job.lost = True
-            self.ledger.put(tried(run.job, f"timed out after {run.job.queue.timeout:g} s and did not stop"))
+            ending = tried(run.job, f"timed out after {run.job.queue.timeout:g} s and did not stop")
+            ending.seconds = run.seconds
+            self.ledger.put(ending)
         else:
             self._runner.stop(run, "stopping")
 
     async def sweep(self) -> None:
         """Ends expired claims of any worker, and gives back what outsiders left behind."""
-        for queue in self.queues:
-            for swept in await self.store.sweep(queue):
-                self.event(swept.outcome, swept.job, error=swept.error)
-                self._ring()
-            taken = await self.store.take_over(queue)
-            if taken:
-                self.event("taken_over", queue=queue.name, count=taken)
-                self._ring()
+        for queue in self.skipped.others:
+            try:
+                await self._sweep(queue)
+            except (Unreachable, NotMigrated):
+                raise
+            except Busy:
+                continue  # the next sweep will do
+            except (StoreError, DeclarationError) as error:
+                # The database answers and refuses this one queue: its table may have changed.
+                if await self.skipped.check(queue, anew=True):
+                    self.event("claim_refused", queue=queue.name, error=str(error))
+
+    async def _sweep(self, queue: Queue) -> None:
+        for swept in await self.store.sweep(queue):
+            self.event(swept.outcome, swept.job, error=swept.error, seconds=swept.seconds)
+            self._ring()
+        taken = await self.store.take_over(queue)
+        if taken:
+            self.event("taken_over", queue=queue.name, count=taken)
+            self._ring()
 
     async def _report_foreign(self) -> None:
-        for queue in self.queues:
+        for queue in self.skipped.others:
             # Good to know, but a count that takes too long on a large table says nothing about the database.
             with contextlib.suppress(StoreError):
                 found = await self.store.foreign(queue)
@@ -250,11 +292,11 @@ class Site:
         """Releases claims whose answer was lost on the way to us: no handler will ever run them."""
         if self._since is None or self.claims:
             return
-        named = {queue.name: queue for queue in self.queues}
+        named = {queue.name: queue for queue in self.skipped.others}
         for row in await roster.strays(self.store, self.member.id, self._since, self.leases.tokens()):
             if row["queue"] in named:
                 job = (await self.store.bind(named[row["queue"]])).job(row)
-                self.ledger.put(Settlement(job, "released"))
+                self.ledger.put(Settlement(job, "released", seconds=0.0))
 
     def _written(self, settlement: Settlement, verdict: Verdict) -> None:
         self.leases.drop(settlement.job)

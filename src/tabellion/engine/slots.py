@@ -40,7 +40,7 @@ class Lane:
     def open(self) -> bool:
         """Whether it makes sense to claim here."""
         resting = self.rests_until > time.monotonic()
-        return self.site.up and not resting and self.queue.name not in self.site.paused
+        return not resting and self.site.works(self.queue)
 
 
 @dataclass

@@ -117,6 +117,10 @@ class Store:
             self._bound[queue] = bound
         return bound
 
+    def unbind(self, queue: Queue) -> None:
+        """Forgets how the queue's table looked: the next move looks at it again."""
+        self._bound.pop(queue, None)
+
     async def _try_condition(self, bound: Bound) -> None:
         """Has the database read the queue's `where=` once: it is the one piece of SQL that is not ours."""
         if bound.queue.where is None:
@@ -236,7 +240,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
                 verdicts += await self._settle_batch(batch)
             except AWAY:
                 raise
-            except StoreError:
+            except (StoreError, DeclarationError):
                 # One value spoils the transaction for all: find it by settling each alone.
                 for one in batch:
                     verdicts += await self._settle_alone(one)
@@ -343,6 +347,8 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             return await self._settle_batch([settlement])
         except AWAY:
             raise
+        except DeclarationError as error:
+            return [Verdict(settlement.job, None, str(error))]
         except StoreError as error:
             # It would be refused every time, so it is not tried again.
             why = parking.refused_error(settlement, error)

@@ -18,13 +18,14 @@ from types import FrameType
 
 from tabellion.engine.desk import Desk, close_users
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import ConfigurationError, DeclarationError, Problem, StoreError
+from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError
 from tabellion.engine.events import Event, Listener, Listeners
 from tabellion.engine.folders import Folders
 from tabellion.engine.gate_state import GateSettings
 from tabellion.engine.gates import Gates
 from tabellion.engine.job import Job
-from tabellion.engine.queue import Queue, check_together
+from tabellion.engine.log import Log, log_by_default
+from tabellion.engine.queue import Queue
 from tabellion.engine.roster import Member
 from tabellion.engine.rounds import Rounds
 from tabellion.engine.runner import Run, Runner
@@ -32,6 +33,7 @@ from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.signals import waking
 from tabellion.engine.site import Site
 from tabellion.engine.slots import Lane, Slots, lanes
+from tabellion.engine.startup import check_arguments, check_sites
 
 CONCURRENCY = 100
 GRACE = 30.0
@@ -76,12 +78,12 @@ class Worker:
         if id is not None and not re.fullmatch(r"[A-Za-z0-9_.@:-]+", id):
             raise ConfigurationError(f"worker id {id!r}: use letters, digits and - _ . @ : only")
         self.id = id or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
-        self.listeners = Listeners(tuple(listeners))
+        self.listeners = Listeners((Log(), *listeners))
         self.member = Member(
             id=self.id, host=socket.gethostname(), pid=os.getpid(), boot=boot, version=_version(),
             queues=",".join(queue.name for queue in self.queues), slots=concurrency,
         )  # fmt: skip
-        self._check()
+        check_arguments(self.environments, self.queues)
         self._folders = Folders(self.id, folder)
         self._engine: asyncio.AbstractEventLoop | None = None
         self._stop_asked = 0  #: how often; the second time means now
@@ -97,25 +99,6 @@ class Worker:
         self._desks: dict[Site, Desk] = {}
         #: Queues whose `done` is another's `ready` here: their results are someone's new work.
         self._leading_on = {one for one in self.queues if any(one.leads_to(other) for other in self.queues)}
-
-    def _check(self) -> None:
-        if not self.environments:
-            raise ConfigurationError("a worker needs an environment: Environment('prod', 'postgresql://…')")
-        names = [environment.name for environment in self.environments]
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            raise ConfigurationError(f"two environments are named {name!r}")
-        if not self.queues:
-            raise ConfigurationError("a worker needs a queue to work")
-        idle = [queue for queue in self.queues if queue.function is None]
-        if idle:
-            raise DeclarationError(
-                "this worker",
-                [
-                    Problem(f"queue {queue.name!r} has no handler", f"decorate a function: @{queue.name}.handler")
-                    for queue in idle
-                ],
-            )
-        check_together(self.queues)
 
     # -- from outside ------------------------------------------------------------------------------------------
 
@@ -133,7 +116,8 @@ class Worker:
             signal.signal(number, obey)
         self._owns_process = first
         try:
-            asyncio.run(self.serve(until_idle=until_idle))
+            with log_by_default() if first else contextlib.nullcontext():
+                asyncio.run(self.serve(until_idle=until_idle))
         finally:
             self._returned.set()
             for number, handler in before.items():
@@ -206,16 +190,16 @@ class Worker:
         for lane in self._slots.lanes:
             lane.gate = self._gates.named(lane.queue.uses) if lane.queue.uses else None
         self._rounds = Rounds(self._slots, self.id, self.poll, runner, self._begin, self._hand_back)
-        self._tell(Event("worker_started", worker=self.id))
+        self._tell(Event("worker_started", worker=self.id, note=self._summary()))
         tasks = [asyncio.create_task(site.run()) for site in self._sites]
         try:
             # Declarations are checked before the first claim, but a database that hangs keeps nobody waiting for long.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FIRST_LOOK):
                     await asyncio.gather(*(site.ready.wait() for site in self._sites))
-            self._raise_fatal()
+            check_sites(self._sites, self.queues)
             for site in self._sites:
-                site.admitted = True
+                site.admit()
             claiming = asyncio.create_task(self._rounds.run())
             claiming.add_done_callback(lambda _: stop.set())
             watching = asyncio.create_task(self._watch_idle()) if self._until_idle else None
@@ -237,12 +221,7 @@ class Worker:
             await self._gates.close()
             await asyncio.gather(*(site.close("stopped in order") for site in self._sites), return_exceptions=True)
             self._folders.close()
-            self._tell(Event("worker_stopped", worker=self.id))
-
-    def _raise_fatal(self) -> None:
-        for site in self._sites:
-            if site.fatal is not None:
-                raise site.fatal
+            self._tell(Event("worker_stopped", worker=self.id, note=self.member.tally))
 
     def _obey(self) -> None:
         if self._stop_event is None or self._hurry is None:
@@ -276,14 +255,14 @@ class Worker:
             for run in site.leases.runs():
                 # It would not stop: its row goes back all the same, and the fence refuses whatever it still does.
                 run.job.lost = True
-                site.ledger.put(Settlement(run.job, "released"))
+                site.ledger.put(Settlement(run.job, "released", seconds=run.seconds))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS):
                 await asyncio.gather(*(site.ledger.empty() for site in self._sites))
 
     def _begin(self, lane: Lane, jobs: Sequence[Job], asked_at: float) -> None:
         runs = []
-        telling = bool(self.listeners)
+        telling = self.listeners.wants("claimed", lane.queue.name)
         for job in jobs:
             job.root = self._root
             job.environment = lane.site.environment.name
@@ -301,7 +280,7 @@ class Worker:
             run.ended_at = time.monotonic()
             self._slots.take(lane, 1)
             error = f"no attempts left: this would be number {run.job.attempt}"
-            self._report(run, Settlement(run.job, "failed", error=error))
+            self._report(run, Settlement(run.job, "failed", error=error, seconds=0.0))
         self._slots.wait(lane, runs)
         self._start_waiting()
 
@@ -321,7 +300,7 @@ class Worker:
     def _hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
         for job in jobs:
             self._lane_of.pop(job.token, None)
-            lane.site.ledger.put(Settlement(job, "released"))
+            lane.site.ledger.put(Settlement(job, "released", seconds=0.0))
 
     def _report(self, run: Run, settlement: Settlement | None) -> None:
         """Takes a handler's ending, from any thread; the engine is called once for many."""
@@ -363,9 +342,13 @@ class Worker:
             self.member.failed += 1
         elif outcome == "retried":
             self.member.retried += 1
-        if self.listeners:
+        if self.listeners.wants(outcome or "lease_lost", settlement.job.queue.name):
             error = verdict.error or (settlement.error if outcome is not None else None)
-            site.event(outcome or "lease_lost", settlement.job, error=error, seconds=settlement.after)
+            due_in = settlement.after if outcome == settlement.outcome else None
+            site.event(
+                outcome or "lease_lost", settlement.job, error=error, seconds=settlement.seconds, due_in=due_in,
+                traceback=settlement.traceback,
+            )  # fmt: skip
         queue = settlement.job.queue
         # A limited queue's next row was not claimable before this one ended, however many slots were free.
         limited = queue.limit is not None or queue.name in site.limits
@@ -374,8 +357,11 @@ class Worker:
             self._rounds.ring()
 
     def _tell(self, event: Event) -> None:
-        if self.listeners:
-            self.listeners.tell(event)
+        self.listeners.tell(event)
+
+    def _summary(self) -> str:
+        places = ", ".join(f"{environment.name} ({environment.address})" for environment in self.environments)
+        return f"{', '.join(queue.name for queue in self.queues)} in {places}, {self.concurrency} jobs at once"
 
     async def _watch_idle(self) -> None:
         """Stops the worker once every queue of every environment is drained."""
@@ -385,12 +371,14 @@ class Worker:
                 continue
             left = 0
             for lane in self._slots.lanes:
+                if lane.queue in lane.site.skipped:
+                    continue
                 if not lane.site.up:
                     left += 1
                     continue
                 try:
                     left += await lane.site.store.has_work(lane.queue)
-                except StoreError:
+                except (StoreError, DeclarationError):
                     left += 1
             if not left and not self._slots.busy:
                 self.stop()

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import DeclarationError
+from tabellion.engine.errors import DeclarationError, Forbidden
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.store import Store
 from tabellion.monitor import states
 from tabellion.monitor.pace import Pace
+from tabellion.monitor.snapshot import problem_of
 
 MOST = 1_000_000  #: rows counted in one state; there may be more
 BORN = "created_at"  #: the column that says since when a row waits, where the line's order does not
@@ -33,9 +34,13 @@ class Counts:
 async def counts(store: Store, queue: Queue, pace: Pace) -> Counts:
     """Counts each state; large ones are counted less often."""
     try:
-        bound = await store.bind(queue)
-    except DeclarationError as error:
-        return Counts(problem="; ".join(problem.what for problem in error.problems))
+        return await _counts(store, queue, pace)
+    except (DeclarationError, Forbidden) as error:
+        return Counts(problem=problem_of(error))
+
+
+async def _counts(store: Store, queue: Queue, pace: Pace) -> Counts:
+    bound = await store.bind(queue)
     made = Counts()
     for state in STATES:
         n, oldest = await pace.answer((queue.name, state), lambda state=state: _count(store, bound, state))  # type: ignore[misc]

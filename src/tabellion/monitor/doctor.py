@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tabellion.engine import declaration, register, roster, sql
@@ -80,10 +80,26 @@ async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Fin
             except DeclarationError as error:
                 findings += [Finding("error", where, problem.what, problem.fix) for problem in error.problems]
                 continue
-            findings += [finding async for finding in _queue(where, store, bound, members)]
+            try:
+                async for finding in _queue(where, store, bound, members):
+                    findings.append(finding)
+            except StoreError as error:
+                findings.append(Finding("error", where, str(error)))
     finally:
         await store.close()
     return findings
+
+
+def tolerate_skipped(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, with warnings for errors of queues that work in another environment: workers skip them there."""
+    wrong = {finding.where for finding in findings if finding.level == "error"}
+    fine = {where.partition(": ")[2] for where in {finding.where for finding in findings} - wrong} - {""}
+    return [
+        replace(finding, level="warning", what=f"{finding.what}; workers skip it here")
+        if finding.level == "error" and finding.where.partition(": ")[2] in fine
+        else finding
+        for finding in findings
+    ]
 
 
 async def _database(where: str, store: Store) -> AsyncIterator[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tabellion.engine import counts, register, roster, sql
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import DeclarationError, StoreError
+from tabellion.engine.errors import DeclarationError, NotMigrated, StoreError, Unreachable
 from tabellion.engine.gate_row import gate_closure
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import NOW
@@ -76,8 +76,10 @@ async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, not
     try:
         rows = await store.counts(queue)
         picture.foreign = await store.foreign(queue)
-    except DeclarationError as error:
-        picture.problem = "; ".join(problem.what for problem in error.problems)
+    except (Unreachable, NotMigrated):
+        raise
+    except (DeclarationError, StoreError) as error:
+        picture.problem = problem_of(error)
         return picture
     if queue.uses is not None:
         closed, _ = await gate_closure(store, queue.uses)
@@ -90,6 +92,11 @@ async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, not
         picture.reason = control["reason"] if picture.paused else None
         picture.limit = control["running_limit"] if control["running_limit"] is not None else queue.limit
     return picture
+
+
+def problem_of(error: Exception) -> str:
+    """Why one queue cannot be looked at, while its database answers."""
+    return "; ".join(one.what for one in error.problems) if isinstance(error, DeclarationError) else str(error)
 
 
 async def waiting(store: Store) -> dict[str, int]:

@@ -14,7 +14,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tabellion.engine.errors import Busy, Full, NotMigrated, Unreachable
-from tabellion.monitor.log import printable
+from tabellion.engine.log import printable
 from tabellion.pipelines.documents.files import Unwritable
 from tabellion.web.limits import HEADER_BYTES
 from tabellion.web.problems import Problem

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from tabellion import Job, Queue
+from tabellion import Job, Queue, log_to_stderr
 from tabellion.engine import controls, roster
 from tabellion.engine.guard import Rules
-from tabellion.monitor.log import log_listener
 from tabellion.pipelines.documents import endpoints, webhooks
 from tabellion.pipelines.documents.endpoints import Endpoint
 from tabellion.pipelines.documents.signature import BadSignature, verify
@@ -315,6 +314,7 @@ def test_each_endpoint_is_told_what_it_asked_for(url: str, owner: Owner) -> None
         outbox("document.eaten", DOCUMENT)
 
 
+@pytest.mark.usefixtures("restored_log")
 def test_secrets_are_in_no_log(
     url: str, owner: Owner, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
@@ -322,7 +322,8 @@ def test_secrets_are_in_no_log(
     receiver.answers(500, 200)
     to = endpoint(url, receiver.url + "?token=canary")
     put(url)
-    drain(make_worker(url, quick(), listeners=[log_listener("debug", as_json=True)]))
+    log_to_stderr("debug", as_json=True)
+    drain(make_worker(url, quick()))
     logged = capsys.readouterr()
     assert '"event": "done"' in logged.err
     everything = logged.err + logged.out + repr(to) + repr(owner("SELECT * FROM webhook_deliveries"))

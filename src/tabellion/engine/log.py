@@ -1,0 +1,247 @@
+"""Writes events to Python's logging, each as a sentence with its facts, and sets logging up where nobody has."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import fields
+from time import monotonic
+from typing import Any
+
+from tabellion.engine.events import Event
+
+DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
+REMIND = 60.0  # seconds before the same traceback, or the same refusal, is written again
+MOST_REMEMBERED = 1000
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+#: How loud an event is at most; what is not named here is an everyday event, seen at DEBUG.
+LEVELS = {
+    "worker_started": INFO,
+    "worker_stopping": INFO,
+    "worker_stopped": ERROR,
+    "environment_up": INFO,
+    "environment_down": WARNING,
+    "queue_skipped": WARNING,
+    "queue_restored": INFO,
+    "claim_refused": WARNING,
+    "failed": ERROR,
+    "retried": WARNING,
+    "limited": INFO,
+    "crashed": WARNING,
+    "quarantined": ERROR,
+    "parked": ERROR,
+    "cancelled": INFO,
+    "superseded": INFO,
+    "lease_lost": WARNING,
+    "timed_out": WARNING,
+    "taken_over": WARNING,
+    "foreign_found": WARNING,
+    "gate_closed": WARNING,
+    "gate_opened": INFO,
+    "listener_failed": ERROR,
+}
+#: What happens again and again while its cause lasts: written once a minute for each place.
+LASTING = ("claim_refused", "listener_failed")
+
+_SENTENCES = {
+    "worker_started": "{worker} started: {note}",
+    "worker_stopping": "{worker} is stopping, {count} jobs are running",
+    "worker_stopped": "{worker} stopped: {note}",
+    "environment_up": "{environment} ({note}) answers",
+    "environment_down": "{environment} ({note}) does not answer: {error}; trying again",
+    "queue_skipped": "{queue} in {environment} is skipped: {error}",
+    "queue_restored": "{queue} in {environment} works now",
+    "claim_refused": "{queue} in {environment}: the database refuses claims: {error}; trying again",
+    "claimed": "{job} claimed, attempt {attempt}",
+    "done": "{job} done{after}",
+    "failed": "{job} failed for good on attempt {attempt}{after}: {error}",
+    "retried": "{job} failed on attempt {attempt}{after}{next}: {error}",
+    "limited": "{job} was rate limited{after}{next}: {error}",
+    "released": "{job} released{after}, the attempt not spent",
+    "crashed": "{job} crashed on attempt {attempt} and is ready again: {error}",
+    "quarantined": "{job} failed for good: {error}",
+    "parked": "{job} is parked{after}: {error}",
+    "cancelled": "{job} was cancelled{after}: {error}",
+    "superseded": "{job} was changed by its owner{after}; its result is not kept",
+    "lease_lost": "{job} lost its lease{after}; its result is not kept",
+    "timed_out": "{job} ran past its timeout{after} and is stopped",
+    "taken_over": "{queue} in {environment}: {count} rows left running by other workers are ready again",
+    "foreign_found": "{queue} in {environment}: {count} rows are running without a claim in the register",
+    "gate_closed": "gate {queue} is closed: {error}",
+    "gate_opened": "gate {queue} is open",
+    "listener_failed": "a listener raised: {error}",
+}
+_FACTS = tuple(field.name for field in fields(Event) if field.name not in ("name", "traceback", "at"))
+
+
+class Log:
+    """The listener that every worker has: `tabellion.queue.NAME` tells of jobs, `tabellion.worker` of all else."""
+
+    def __init__(self) -> None:
+        self._written: dict[tuple[str, ...], float] = {}
+
+    def wants(self, name: str, queue: str) -> bool:
+        """Whether anyone would see an event of this name: everyday events are not made for nobody."""
+        return _logger(name, queue).isEnabledFor(LEVELS.get(name, DEBUG))
+
+    def __call__(self, event: Event) -> None:
+        """Writes the event, unless the same was written a moment ago."""
+        logger, level = _logger(event.name, event.queue), _level(event)
+        if not logger.isEnabledFor(level):
+            return
+        if event.name in LASTING and not self._is_due(event.name, event.environment, event.queue):
+            return
+        facts = _facts(event)
+        record = logger.makeRecord(
+            logger.name, level, __file__, 0, sentence(event), (), None, "tabellion", {"event": event.name} | facts
+        )
+        if event.traceback is not None and self._is_due(event.environment, event.queue, *_origin(event)):
+            record.exc_text = _indented(event.traceback)
+            record.traceback = event.traceback
+        logger.handle(record)
+
+    def _is_due(self, *what: str) -> bool:
+        now = monotonic()
+        last = self._written.get(what)
+        if last is not None and now - last < REMIND:
+            return False
+        if len(self._written) >= MOST_REMEMBERED:
+            self._written.clear()
+        self._written[what] = now
+        return True
+
+
+def sentence(event: Event) -> str:
+    """The event for people, on one line."""
+    template = _SENTENCES.get(event.name, "{job}: {name}: {error}")
+    if event.name == "worker_stopped" and event.error:
+        template = "{worker} {error}"
+    elif event.name == "environment_up" and event.seconds is not None:
+        template = "{environment} ({note}) answers again{after}"
+    text = template.format(
+        name=event.name, worker=event.worker, environment=event.environment, queue=event.queue, attempt=event.attempt,
+        count=event.count, job=f"{event.queue}/{event.key} in {event.environment}", note=event.note or "",
+        error=event.error or "no reason given",
+        after="" if event.seconds is None else f" after {_seconds(event.seconds)}",
+        next="" if event.due_in is None else f", next try in {_seconds(event.due_in)}",
+    )  # fmt: skip
+    return printable(text)
+
+
+def log_to_stderr(level: int | str = INFO, *, as_json: bool = False) -> logging.Handler:
+    """Shows everything of tabellion's on standard error, as lines for people or as one JSON object a line.
+
+    `Worker.run()` does this by itself where nothing is set up for logging. Called again, the last call holds.
+    """
+    logger = logging.getLogger("tabellion")
+    for handler in [one for one in logger.handlers if isinstance(one, _StderrHandler)]:
+        logger.removeHandler(handler)
+    handler = _StderrHandler()
+    handler.setFormatter(_JSONFormatter() if as_json else logging.Formatter(FORMAT))
+    logger.addHandler(handler)
+    logger.setLevel(level.upper() if isinstance(level, str) else level)
+    logger.propagate = False  # a root logger with a handler of its own would write everything twice
+    return handler
+
+
+@contextlib.contextmanager
+def log_by_default() -> Iterator[None]:
+    """For the length of a block: where no handler is set up for logging, what tabellion has to say is shown."""
+    logger = logging.getLogger("tabellion")
+    if logger.hasHandlers():
+        yield
+        return
+    level, propagate = logger.level, logger.propagate
+    handler = log_to_stderr(level or INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+def printable(text: str) -> str:
+    """The text on one line, control characters written out."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii", "replace") for char in text
+    )
+
+
+class _StderrHandler(logging.Handler):
+    """Writes to standard error as it is at that moment, like Python's handler of last resort."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            sys.stderr.write(f"{self.format(record)}\n")
+        except Exception:
+            self.handleError(record)
+
+
+class _JSONFormatter(logging.Formatter):
+    """One JSON object for each record; an event's facts have the names of its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        known = vars(record)
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        told: dict[str, Any] = {"event": known["event"]} if "event" in known else {}
+        told |= {
+            "level": record.levelname.lower(),
+            "timestamp": f"{moment}.{int(record.msecs):03d}Z",
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        told |= {name: known[name] for name in _FACTS if name in known}
+        if "traceback" in known:
+            told["traceback"] = known["traceback"]
+        elif record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False, default=str)
+
+
+@functools.cache
+def _logger(name: str, queue: str) -> logging.Logger:
+    """Where an event is logged; a gate's events name the gate where others name their queue."""
+    of_queue = queue and not name.startswith("gate_")
+    return logging.getLogger(f"tabellion.queue.{queue}" if of_queue else "tabellion.worker")
+
+
+def _level(event: Event) -> int:
+    """How loud this one event is: what is in order is quieter than its like."""
+    level = LEVELS.get(event.name, DEBUG)
+    if event.name == "worker_stopped" and event.error is None:
+        return INFO
+    if (event.name == "worker_stopping" and not event.count) or (event.name == "environment_up" and not event.seconds):
+        return DEBUG
+    return level
+
+
+def _facts(event: Event) -> dict[str, Any]:
+    """What is known of the event, by the names of its fields; texts cannot forge a line or drive a terminal."""
+    facts = {name: value for name in _FACTS if (value := getattr(event, name)) not in ("", None)}
+    if event.count == 1:
+        del facts["count"]
+    if not event.attempt:
+        del facts["attempt"]
+    return {name: printable(value) if isinstance(value, str) else value for name, value in facts.items()}
+
+
+def _origin(event: Event) -> tuple[str, str]:
+    """The exception's type and the line that raised it: failures of one origin share a traceback."""
+    places = [line for line in (event.traceback or "").splitlines() if line.startswith('  File "')]
+    return (event.error or "").partition(":")[0], places[-1] if places else ""
+
+
+def _indented(text: str) -> str:
+    """A traceback whose lines cannot be taken for lines of the log."""
+    return "\n".join(f"    {printable(line.expandtabs())}" for line in text.splitlines())
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:,.0f} s"
