@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import typer
 
 from tabellion import config as configuration
+from tabellion.cli.queue_module import declared_queues
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import ConfigurationError
@@ -38,7 +35,7 @@ def queues_of(context: typer.Context, config: Config, *, together: bool = True) 
     name = context.obj["queues"] or config.queues
     if name is None and (missing := config.environments[0].missing_file()):
         raise ConfigurationError(f"{WHICH}, and there is none at {_shown(missing)}: name its data folder with --data")
-    found = _of_documents(config) if name in (None, DOCUMENTS) else declared(name)
+    found = _of_documents(config) if name in (None, DOCUMENTS) else declared_queues(name)
     if together:
         check_together(found)
     return found
@@ -47,15 +44,6 @@ def queues_of(context: typer.Context, config: Config, *, together: bool = True) 
 def is_documents(context: typer.Context, config: Config) -> bool:
     """Whether this call is about the document service: it was named, or nothing else was."""
     return (context.obj["queues"] or config.queues or DOCUMENTS) == DOCUMENTS
-
-
-def declared(name: str) -> list[Queue]:
-    """Every Queue in a module, given as `package.module` or as a file."""
-    module = _from_file(Path(name)) if name.endswith(".py") else _from_package(name)
-    unique: dict[int, Queue] = {id(value): value for value in vars(module).values() if isinstance(value, Queue)}
-    if not unique:
-        raise ConfigurationError(f"{name} declares no Queue at its top level")
-    return list(unique.values())
 
 
 def queue_named(queues: Sequence[Queue], name: str) -> Queue:
@@ -109,29 +97,3 @@ def _of_documents(config: Config) -> list[Queue]:
         raise ConfigurationError(f"{WHICH}, and need more packages: pip install 'tabellion[server,reading]'")
     found: list[Queue] = pipeline.queues_of(config)
     return found
-
-
-def _from_package(name: str) -> ModuleType:
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and name.startswith(error.name):
-            raise ConfigurationError(
-                f"there is no module {name!r} to import queues from (looked in {Path.cwd()} too)"
-            ) from error
-        raise
-
-
-def _from_file(path: Path) -> ModuleType:
-    if not path.exists():
-        raise ConfigurationError(f"{path}: there is no such file")
-    sys.path.insert(0, str(path.parent.resolve()))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # noqa: S101 - the file is there and ends in .py
-    assert spec.loader is not None  # noqa: S101
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module

@@ -75,10 +75,11 @@ def gates_of(config: Config) -> dict[str, GateSettings]:
 
 def watched(config: Config, settings: Settings) -> list[Queue]:
     """Every queue that can be looked at: those of the document service, and those of the user's own module."""
-    from tabellion.cli.load import DOCUMENTS, declared
+    from tabellion.cli.load import DOCUMENTS
+    from tabellion.cli.queue_module import declared_queues
     from tabellion.monitor.declared import document_queues, together
 
-    own = declared(config.queues) if config.queues is not None and config.queues != DOCUMENTS else []
+    own = declared_queues(config.queues) if config.queues is not None and config.queues != DOCUMENTS else []
     return together(document_queues(settings), own)
 
 
