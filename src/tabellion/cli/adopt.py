@@ -45,7 +45,7 @@ def adopt(
     place = environment_named(config, environment)
 
     async def run() -> adoption.Adoption:
-        store = place.store()
+        store = place.store(read_only=True)
         try:
             return await adoption.adopt(store, table, status=status, states=given, name=name)
         finally:

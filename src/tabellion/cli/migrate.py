@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from tabellion.engine.environment import Environment
 
 
 def migrate(
@@ -31,37 +34,48 @@ def migrate(
     from tabellion.cli import output
     from tabellion.cli.load import config_of, document_pipeline, environment_named, is_documents
     from tabellion.engine import register
-    from tabellion.engine.store import Store
 
     config = config_of(context)
     chosen = [environment_named(config, environment, new=True)] if environment else list(config.environments)
-
     pipeline = document_pipeline() if is_documents(context, config) else None
-
-    async def one(store: Store) -> tuple[int, int, str]:
-        try:
-            await store.database.open()
-            before = await store.version()
-            if sql:
-                script = register.script(store.dialect, before) if before < register.CURRENT else ""
-                return before, before, script + (await pipeline.script(store) if pipeline else "")
-            after = await store.migrate()
-            if pipeline:
-                await pipeline.prepare(store)
-            return before, after, ""
-        finally:
-            await store.close()
-
-    rows = []
-    for place in chosen:
-        before, after, script = asyncio.run(one(place.store()))
-        if sql:
+    if sql:
+        for place in chosen:
+            before, script = asyncio.run(_script(place, pipeline))
             typer.echo(f"-- environment {place.name}: version {before}, current is {register.CURRENT}")
             typer.echo(script)
-        rows.append({"environment": place.name, "before": before, "version": after})
-    if json and not sql:
+        return
+    rows = [{"environment": place.name, **asyncio.run(_migrate(place, pipeline))} for place in chosen]
+    if json:
         output.as_json(rows)
-    elif not sql:
-        for row in rows:
-            changed = "was up to date" if row["before"] == row["version"] else f"brought from version {row['before']}"
-            typer.echo(f"{row['environment']}: the register is at version {row['version']} ({changed})")
+        return
+    for row in rows:
+        changed = "was up to date" if row["before"] == row["version"] else f"brought from version {row['before']}"
+        typer.echo(f"{row['environment']}: the register is at version {row['version']} ({changed})")
+
+
+async def _migrate(place: Environment, pipeline: Any) -> dict[str, int]:
+    store = place.store()
+    try:
+        await store.database.open()
+        before = await store.version()
+        after = await store.migrate()
+        if pipeline:
+            await pipeline.prepare(store)
+        return {"before": before, "version": after}
+    finally:
+        await store.close()
+
+
+async def _script(place: Environment, pipeline: Any) -> tuple[int, str]:
+    """The register's version, and what brings it up to date; a file that is not there is not made."""
+    from tabellion.engine import register
+    from tabellion.engine.store import Store
+
+    store = Store("sqlite:///:memory:") if place.missing_file() else place.store(read_only=True)
+    try:
+        await store.database.open()
+        before = await store.version()
+        script = register.script(store.dialect, before) if before < register.CURRENT else ""
+        return before, script + (await pipeline.script(store) if pipeline else "")
+    finally:
+        await store.close()

@@ -93,7 +93,12 @@ def _is_users(file: str) -> bool:
     if file.startswith("<"):
         return False  # the import system itself
     path = Path(file).resolve()
-    libraries: list[str | Path] = [*site.getsitepackages(), site.getusersitepackages(), sysconfig.get_path("stdlib"), OURS]
+    libraries: list[str | Path] = [
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+        sysconfig.get_path("stdlib"),
+        OURS,
+    ]
     return not any(path.is_relative_to(Path(folder).resolve()) for folder in libraries)
 
 

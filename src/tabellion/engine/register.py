@@ -177,6 +177,9 @@ END $$""",
 CURRENT = len(VERSIONS)
 TABLES = ("tabellion_attempts", "tabellion_workers", "tabellion_queues", "tabellion_gates", "tabellion_memos")
 
+MISSING = "there is no register in this database yet: workers make it where their role may, or `tabellion migrate`"
+OLD = "the register is of version {}, too old for this tabellion: workers update it, or `tabellion migrate`"
+
 VERSION_TABLE: dict[Dialect, str] = {
     "postgresql": """CREATE TABLE IF NOT EXISTS tabellion_schema (
   version integer PRIMARY KEY,

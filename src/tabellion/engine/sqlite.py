@@ -31,15 +31,16 @@ class SQLite:
     pooled: bool | None = False
 
     def __init__(
-        self, url: str, *, deadline: float, clock: Callable[[], float] | None = None, durable: bool = True
-    ) -> None:
+        self, url: str, *, deadline: float, clock: Callable[[], float] | None = None, durable: bool = True,
+        read_only: bool = False,
+    ) -> None:  # fmt: skip
         self.path = _path(url)
         self.clock = clock
-        self._thread = ConnectionThread(self.path, deadline, durable)
+        self._thread = ConnectionThread(self.path, deadline, durable, read_only)
         self._texts: dict[str, str] = {}
 
     async def open(self) -> None:
-        """Opens the file, making it if need be."""
+        """Opens the file, making it if need be (and allowed)."""
         await self._thread.call(lambda connection: connection.execute("SELECT 1 FROM sqlite_master").fetchone())
 
     async def close(self) -> None:

@@ -53,8 +53,9 @@ class ConnectionThread:
     `close` ends the thread with its connection; a call that comes later, or meanwhile, gets a new pair.
     """
 
-    def __init__(self, path: str, deadline: float, durable: bool = True) -> None:
+    def __init__(self, path: str, deadline: float, durable: bool = True, read_only: bool = False) -> None:
         self.path = path
+        self._read_only = read_only
         self.deadline = deadline
         self._synchronous = "FULL" if durable else "NORMAL"
         self._calls: queue.SimpleQueue[_Call[Any]] | None = None
@@ -97,6 +98,8 @@ class ConnectionThread:
             call.deliver()
 
     def _connect(self) -> Connection:
+        if self._read_only and self.path != ":memory:":
+            return self._connect_to_read()
         if self.path != ":memory:":
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
             _create_private(self.path)
@@ -109,6 +112,20 @@ class ConnectionThread:
         except sqlite3.Error:
             connection.close()
             raise
+        return connection
+
+    def _connect_to_read(self) -> Connection:
+        """Makes no file, leaves the journal mode as it is, and cannot write.
+
+        A reader that is alone with a file in WAL mode leaves an empty `-wal` behind; SQLite removes it again where
+        the connection may write. Where there is a `-wal` already, such a connection would empty it into the file.
+        """
+        mode = "ro" if Path(f"{self.path}-wal").exists() else "rw"
+        address = f"{Path(self.path).absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(
+            address, uri=True, timeout=self.deadline, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA query_only = ON")
         return connection
 
     def _set(self, connection: Connection, setting: str) -> None:

@@ -57,9 +57,11 @@ class Store:
         connections: int = CONNECTIONS,
         clock: Callable[[], float] | None = None,
         durable: bool = True,
+        read_only: bool = False,
     ) -> None:
         self.url = url
-        self.database = _database(url, deadline, connections, clock, durable)
+        self.database = _database(url, deadline, connections, clock, durable, read_only)
+        self._read_only = read_only  #: makes neither the register nor a file, and leaves SQLite's journal as it is
         self._bound: dict[Queue, Bound] = {}
         self._ready = False
         self._opening = asyncio.Lock()
@@ -83,8 +85,8 @@ class Store:
                         "upgrade tabellion"
                     )
                 if version < register.CURRENT:
-                    if not migrate:
-                        raise NotMigrated()
+                    if not migrate or self._read_only:
+                        raise NotMigrated(register.OLD.format(version) if version else register.MISSING)
                     await self.migrate()
                 self._ready = True
 
@@ -114,7 +116,7 @@ class Store:
         """The queue checked against its table; raises a DeclarationError that lists every problem."""
         bound = self._bound.get(queue)
         if bound is None:
-            await self.open()
+            await (self.database.open() if self._read_only else self.open())
             bound = declaration.bind(queue, await self.database.table(queue.table), self.dialect)
             await self._try_condition(bound)
             self._bound[queue] = bound
@@ -357,13 +359,13 @@ WHERE queue = $1 AND key = $2 AND n = $3 AND CAST(token AS text) = $4 AND settle
 
 
 def _database(
-    url: str, deadline: float, connections: int, clock: Callable[[], float] | None, durable: bool
+    url: str, deadline: float, connections: int, clock: Callable[[], float] | None, durable: bool, read_only: bool
 ) -> Database:
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme == "sqlite":
         from tabellion.engine.sqlite import SQLite  # each driver is loaded only where used
 
-        return SQLite(url, deadline=deadline, clock=clock, durable=durable)
+        return SQLite(url, deadline=deadline, clock=clock, durable=durable, read_only=read_only)
     if scheme in ("postgresql", "postgres"):
         try:
             from tabellion.engine.postgres import PostgreSQL

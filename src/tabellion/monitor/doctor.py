@@ -50,7 +50,7 @@ async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Fin
                 "correct the URL, or create the table",
             )
         ]
-    store = environment.store()
+    store = environment.store(read_only=True)
     findings: list[Finding] = []
     try:
         try:
@@ -124,7 +124,7 @@ def _sqlite(where: str) -> list[Finding]:
                 "upgrade the SQLite your Python is linked with, or let one process alone write the file",
             )
         ]  # fmt: skip
-    return [Finding("ok", where, f"SQLite {version}, write-ahead log, synchronous = FULL")]
+    return [Finding("ok", where, f"SQLite {version}; workers use a write-ahead log and synchronous = FULL")]
 
 
 async def _table_only(where: str, store: Store, queue: Queue) -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tabellion.engine import register, roster, sql
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import DeclarationError, StoreError
+from tabellion.engine.errors import DeclarationError, NotMigrated, StoreError
 from tabellion.engine.gate_row import gate_closure
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import NOW
@@ -47,6 +47,7 @@ class Snapshot:
     address: str
     up: bool
     problem: str | None = None
+    register: str | None = None  #: why there is nothing to say of workers and attempts: it is not there, or too old
     queues: list[QueueSnapshot] = field(default_factory=list)
     jobs: list[dict[str, Any]] = field(default_factory=list)
     workers: list[dict[str, Any]] = field(default_factory=list)
@@ -56,7 +57,13 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
     """Asks the database; an environment that does not answer is part of the picture."""
     snapshot = Snapshot(environment.name, environment.address, up=False)
     try:
-        await store.open()
+        try:
+            await store.open()
+        except NotMigrated as error:
+            snapshot.register = str(error)
+            snapshot.queues = [await _table_only(store, queue) for queue in queues]
+            snapshot.up = True
+            return snapshot
         snapshot.workers = await roster.members(store)
         controls = {row["queue"]: row for row in await store.database.fetch("SELECT * FROM tabellion_queues")}
         not_due, spent = await waiting(store), await _spent(store)
@@ -89,6 +96,19 @@ async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, not
         picture.paused = control["paused_at"] is not None
         picture.reason = control["reason"] if picture.paused else None
         picture.limit = control["running_limit"] if control["running_limit"] is not None else queue.limit
+    return picture
+
+
+async def _table_only(store: Store, queue: Queue) -> QueueSnapshot:
+    """What the table alone tells: whatever runs there is not ours."""
+    picture = QueueSnapshot(queue.name, queue.table, limit=queue.limit)
+    try:
+        counts = await store.counts(queue)
+    except DeclarationError as error:
+        picture.problem = "; ".join(problem.what for problem in error.problems)
+        return picture
+    picture.ready, picture.running = counts["ready"], counts["running"]
+    picture.done, picture.failed, picture.foreign = counts["done"], counts["failed"], counts["running"]
     return picture
 
 
