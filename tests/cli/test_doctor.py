@@ -26,8 +26,8 @@ def test_the_doctor_finds_the_indexes_of_the_document_service(
     """It made them itself: one serves the queues of all models."""
     monkeypatch.setenv("GEMINI_API_KEY", "canary")
     (project.folder / "tabellion.toml").write_text(f'[environments]\nprod = "{project.url}"\n')
-    assert project.run("migrate").exit_code == 0
-    findings = project.json("doctor")
+    assert project.run("migrate", "--with", "documents").exit_code == 0
+    findings = project.json("doctor", "--with", "documents")
     assert {"prod: documents", "prod: documents_gemini", "prod: webhooks"} <= {one["where"] for one in findings}
     assert not [one for one in findings if "no index leads" in one["what"]]
 

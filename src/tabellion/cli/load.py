@@ -16,10 +16,10 @@ from tabellion.engine.environment import Environment
 from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.queue import Queue, check_together
 
-DOCUMENTS = "documents"  #: stands where a module would, for the queues of the document service
+PIPELINES = ("documents",)  #: those that come with tabellion
 WHICH = (
     'which queues? Name the module that declares them: --queues shop.queues, or queues = "shop.queues" in '
-    "tabellion.toml; those of the document service come with `tabellion up`"
+    "tabellion.toml. Those of the document service are --with documents"
 )
 
 
@@ -30,20 +30,39 @@ def config_of(context: typer.Context) -> Config:
     return configuration.load(context.obj["config"], variables)
 
 
+def pipelines_of(context: typer.Context, config: Config) -> tuple[str, ...]:
+    """The pipelines of ours that were asked for, by this call or by the configuration."""
+    asked: tuple[str, ...] = context.obj["with"] or config.pipelines
+    for name in asked:
+        if name not in PIPELINES:
+            raise ConfigurationError(f"there is no pipeline {name!r}; there is {', '.join(map(repr, PIPELINES))}")
+    return asked
+
+
+def has_documents(context: typer.Context, config: Config) -> bool:
+    """Whether this call is about the document service too: it was named, or the database is its own and nothing was."""
+    asked = pipelines_of(context, config)
+    return bool(asked) or (config.has_own_database and _module(context, config) is None)
+
+
 def queues_of(context: typer.Context, config: Config, *, together: bool = True) -> list[Queue]:
-    """The queues the user's module declares, in the order it declares them; without one, the document service's."""
-    name = context.obj["queues"] or config.queues
-    if name is None and (missing := config.environments[0].missing_file()):
+    """The queues of the user's module, in the order it declares them, then those of the pipelines asked for."""
+    name, documents = _module(context, config), has_documents(context, config)
+    if name is None and not documents:
+        raise ConfigurationError(WHICH)
+    if name is None and not pipelines_of(context, config) and (missing := config.environments[0].missing_file()):
         raise ConfigurationError(f"{WHICH}, and there is none at {_shown(missing)}: name its data folder with --data")
-    found = _of_documents(config) if name in (None, DOCUMENTS) else declared_queues(name)
+    found = declared_queues(name) if name is not None else []
+    if documents:
+        found += _of_documents(config)
     if together:
         check_together(found)
     return found
 
 
-def is_documents(context: typer.Context, config: Config) -> bool:
-    """Whether this call is about the document service: it was named, or nothing else was."""
-    return (context.obj["queues"] or config.queues or DOCUMENTS) == DOCUMENTS
+def _module(context: typer.Context, config: Config) -> str | None:
+    name: str | None = context.obj["queues"] or config.queues
+    return name
 
 
 def queue_named(queues: Sequence[Queue], name: str) -> Queue:
@@ -94,6 +113,6 @@ def document_pipeline() -> Any:
 def _of_documents(config: Config) -> list[Queue]:
     pipeline = document_pipeline()
     if pipeline is None:
-        raise ConfigurationError(f"{WHICH}, and need more packages: pip install 'tabellion[server,reading]'")
+        raise ConfigurationError("the document service needs more packages: pip install 'tabellion[server,reading]'")
     found: list[Queue] = pipeline.queues_of(config)
     return found

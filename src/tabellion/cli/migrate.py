@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,31 +20,33 @@ def migrate(
 ) -> None:
     """Create or update the register (our own few tables) where it is missing or old.
 
-    Where no queues of your own are configured, the tables of the document service too. Workers do all this themselves
-    where their role may create tables.
+    Workers make the register themselves where their role may create tables. `--with documents` also makes the tables
+    of the document service, as `tabellion up` does.
 
     Examples:
 
         tabellion migrate
+
+        tabellion migrate --with documents
 
         tabellion migrate --sql | psql "$DATABASE_URL"
     """
     import asyncio
 
     from tabellion.cli import output
-    from tabellion.cli.load import config_of, document_pipeline, environment_named, is_documents
+    from tabellion.cli.load import config_of, environment_named, pipelines_of
     from tabellion.engine import register
 
     config = config_of(context)
     chosen = [environment_named(config, environment, new=True)] if environment else list(config.environments)
-    pipeline = document_pipeline() if is_documents(context, config) else None
+    documents = bool(pipelines_of(context, config))
     if sql:
         for place in chosen:
-            before, script = asyncio.run(_script(place, pipeline))
+            before, script = asyncio.run(_script(place, documents))
             typer.echo(f"-- environment {place.name}: version {before}, current is {register.CURRENT}")
             typer.echo(script)
         return
-    rows = [{"environment": place.name, **asyncio.run(_migrate(place, pipeline))} for place in chosen]
+    rows = [{"environment": place.name, **asyncio.run(_migrate(place, documents))} for place in chosen]
     if json:
         output.as_json(rows)
         return
@@ -53,21 +55,24 @@ def migrate(
         typer.echo(f"{row['environment']}: the register is at version {row['version']} ({changed})")
 
 
-async def _migrate(place: Environment, pipeline: Any) -> dict[str, int]:
+async def _migrate(place: Environment, documents: bool) -> dict[str, int]:
+    from tabellion.cli import service_tables
+
     store = place.store()
     try:
         await store.database.open()
         before = await store.version()
         after = await store.migrate()
-        if pipeline:
-            await pipeline.prepare(store)
+        if documents:
+            await service_tables.prepare(store)
         return {"before": before, "version": after}
     finally:
         await store.close()
 
 
-async def _script(place: Environment, pipeline: Any) -> tuple[int, str]:
+async def _script(place: Environment, documents: bool) -> tuple[int, str]:
     """The register's version, and what brings it up to date; a file that is not there is not made."""
+    from tabellion.cli import service_tables
     from tabellion.engine import register
     from tabellion.engine.store import Store
 
@@ -76,6 +81,6 @@ async def _script(place: Environment, pipeline: Any) -> tuple[int, str]:
         await store.database.open()
         before = await store.version()
         script = register.script(store.dialect, before) if before < register.CURRENT else ""
-        return before, script + (await pipeline.script(store) if pipeline else "")
+        return before, script + (await service_tables.script(store) if documents else "")
     finally:
         await store.close()

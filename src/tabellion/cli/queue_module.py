@@ -37,8 +37,9 @@ def _import_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            service = "; the queues of the document service are --with documents" if name == "documents" else ""
             raise ConfigurationError(
-                f"there is no module {name!r} to import queues from (looked in {Path.cwd()} too)"
+                f"there is no module {name!r} to import queues from (looked in {Path.cwd()} too){service}"
             ) from error
         raise _explain(error) from error
     except (Exception, SystemExit) as error:

@@ -30,10 +30,12 @@ def worker(
 
         tabellion --queues shop.queues worker
 
-        tabellion worker --processes 4 --concurrency 50 --only invoices
+        tabellion worker --queues shop.queues --processes 4 --concurrency 50 --only invoices
+
+        tabellion worker --with documents
     """
     from tabellion.cli import supervisor
-    from tabellion.cli.load import config_of, environment_named, is_documents, present, queue_named, queues_of
+    from tabellion.cli.load import config_of, environment_named, has_documents, present, queue_named, queues_of
     from tabellion.engine.errors import ConfigurationError
     from tabellion.monitor.log import log_listener
 
@@ -59,19 +61,22 @@ def worker(
             id=id or supervisor.child_id(),
             grace=grace,
             poll=config.poll,
-            gates=gates_of(config) if is_documents(context, config) else config.gates,
+            gates=gates_of(config) if has_documents(context, config) else config.gates,
             gates_at=config.gates_at,
             listeners=[log_listener(config.log_level, as_json=as_json)],
         ).run(until_idle=until_idle)
         return
-    if is_documents(context, config):
+    documents = has_documents(context, config)
+    if documents:
         from tabellion.cli import pipeline
 
         pipeline.check_types(config)
     for place in places:
         present(place)
-    if is_documents(context, config):
-        pipeline.prepare_all(places)
+    if documents:
+        from tabellion.cli import service_tables
+
+        service_tables.require_all(places)
     code = supervisor.supervise(
         places,
         processes=processes or config.processes,
