@@ -49,6 +49,32 @@ def test_the_doctor_names_the_collision_of_seed_000(lite: Project) -> None:
     assert "running and failed are the same rows: both are status_id = 4" in " ".join(result.output.split())
 
 
+@pytest.mark.parametrize("migrated", [True, False], ids=["register", "no register"])
+def test_the_doctor_names_the_states_that_the_table_refuses(project: Project, migrated: bool) -> None:
+    """A trigger in the way is an error with its own words and exit code 3, and the row stays as it is."""
+    project.insert("x")
+    if migrated:
+        project.run("migrate")
+    if project.url.startswith("sqlite"):
+        project.sql(
+            """CREATE TRIGGER guard BEFORE UPDATE ON invoices WHEN NEW.status = 'broken'
+BEGIN SELECT RAISE(ABORT, 'nothing breaks here'); END"""
+        )
+    else:
+        project.sql(
+            """CREATE FUNCTION guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+IF NEW.status = 'broken' THEN RAISE EXCEPTION 'nothing breaks here'; END IF; RETURN NEW; END $$""",
+            "CREATE TRIGGER guard BEFORE UPDATE ON invoices FOR EACH ROW EXECUTE FUNCTION guard()",
+        )
+    before = project.sql("SELECT * FROM invoices")
+    result = project.run("doctor")
+    assert result.exit_code == 3
+    assert "failed says status = 'broken'" in result.output
+    assert "nothing breaks here" in result.output
+    assert "can carry it" not in result.output
+    assert project.sql("SELECT * FROM invoices") == before
+
+
 def test_the_doctor_reports_rows_running_outside_the_register(project: Project) -> None:
     """Rows left running by other workers are counted."""
     project.insert("x")

@@ -28,7 +28,7 @@ def catalog(project: Project) -> list[dict[str, Any]]:
         *project.sql("SELECT relname::text AS name, relfilenode::text, xmin::text FROM pg_class ORDER BY oid"),
         *project.sql("SELECT nspname::text AS name FROM pg_namespace WHERE nspname !~ '^pg_' ORDER BY 1"),
         *project.sql("SELECT proname::text AS name FROM pg_proc ORDER BY oid"),
-        *project.sql("SELECT xmin::text, xmax::text, invoices::text FROM invoices ORDER BY id"),
+        *project.sql("SELECT xmin::text, ctid::text, invoices::text FROM invoices ORDER BY id"),
     ]
 
 

@@ -14,7 +14,9 @@ def doctor(
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check declarations, tables, indexes and databases; print what is wrong and what mends it.
+    """Check declarations, tables, states, indexes and databases; print what is wrong and what mends it.
+
+    Every change of state is tried on one row in a transaction that is rolled back.
 
     Exits with 3 when a declaration cannot work, 4 when a database does not answer.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.moves import fitted, native_key, stamp, texts
+from tabellion.engine.moves import at_cancel, at_restart, native_key, texts
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import CONTINUING, Settlement
 from tabellion.engine.sql import NOW
@@ -46,14 +46,6 @@ async def restart(store: Store, queue: Queue, keys: Sequence[Any] | None = None,
     """
     bound = await store.bind(queue)
     d, key = store.dialect, sql.column(bound.key.name)
-    changes = sql.assign(queue.states["ready"], d)
-    changes += [
-        f"{sql.column(queue.mirrors[m])} = NULL"
-        for m in ("worker", "started_at", "finished_at", "error")
-        if m in queue.mirrors
-    ]
-    if "attempts" in queue.mirrors:
-        changes.append(f"{sql.column(queue.mirrors['attempts'])} = 0")
     text_key = f"CAST(t.{key} AS text)"
     conditions, values = [sql.holds(queue.states["failed"], d)], [queue.name]
     if error is not None:
@@ -78,7 +70,7 @@ async def restart(store: Store, queue: Queue, keys: Sequence[Any] | None = None,
             named = f"AND a.key IN ({', '.join(marks)})" if marks else "AND 1 = 0"
         where = " AND ".join(chosen)
         waiting = _close_waiting(bound, f"{where} {named}", "outcome = 'superseded', retry_at = NULL")
-        update = f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)} WHERE {where}
+        update = f"""UPDATE {sql.name(queue.table)} AS t SET {at_restart(bound)} WHERE {where}
 AND CAST($1 AS text) IS NOT NULL RETURNING 1 AS moved"""
         moved += len((await store.database.transact([(waiting, given), (update, given)]))[1])
     await store.database.wake()
@@ -101,16 +93,13 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         if verdict.accepted:
             return True
         # Its owner had put the row back to ready: the claim is over now, and the row waits like any other.
-    changes = sql.assign(queue.states["failed"], store.dialect)
-    if "error" in queue.mirrors:
-        changes.append(f"{sql.column(queue.mirrors['error'])} = {fitted(bound, queue.mirrors['error'], '$3')}")
-    if "finished_at" in queue.mirrors:
-        changes.append(f"{sql.column(queue.mirrors['finished_at'])} = {stamp(bound, 'finished_at')}")
     where = f"""t.{sql.column(bound.key.name)} = {native_key(bound, "$2")}
 AND {sql.holds(queue.states["ready"], store.dialect)}
 AND CAST($1 AS text) IS NOT NULL AND CAST($3 AS text) IS NOT NULL"""
     waiting = _close_waiting(bound, f"{where} AND a.key = $2", "outcome = 'cancelled', retry_at = NULL, error = $3")
-    update = f"UPDATE {sql.name(queue.table)} AS t SET {', '.join(changes)} WHERE {where} RETURNING 1 AS moved"
+    update = (
+        f"UPDATE {sql.name(queue.table)} AS t SET {at_cancel(bound, error='$3')} WHERE {where} RETURNING 1 AS moved"
+    )
     values = (queue.name, str(key), reason)
     return bool((await store.database.transact([(waiting, values), (update, values)]))[1])
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tabellion.engine.declaration import Bound
+from tabellion.engine.errors import StoreError
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.settlement import Settlement
@@ -15,6 +17,19 @@ from tabellion.engine.table import Table
 
 class Undone(Exception):  # noqa: N818 - what happens to the transaction
     """Ends a transaction whose guard gave no row, so that nothing of it is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Statements to try in a savepoint of their own, and what to try after them."""
+
+    name: str
+    statements: Sequence[Numbered]
+    then: Sequence[Trial] = ()
+
+
+#: What the last statement of each trial gave, or the error of the one that was refused.
+Answers = dict[str, list[dict[str, Any]] | StoreError]
 
 
 class Database(Protocol):
@@ -36,6 +51,9 @@ class Database(Protocol):
         self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
     ) -> list[list[dict[str, Any]]]:
         """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
+
+    async def try_out(self, lock: Numbered, trials: Sequence[Trial]) -> Answers:
+        """Tries statements on a row and takes everything back; no answers where `lock` gives no row."""
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows as fast as it goes, and wakes whoever listens."""

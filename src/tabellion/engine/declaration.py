@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.errors import DeclarationError, Problem
 from tabellion.engine.job import Job
-from tabellion.engine.queue import STATES, Queue
+from tabellion.engine.queue import STATES, Queue, spoken
 from tabellion.engine.sql import Dialect, Scalar
 from tabellion.engine.table import Column, Table
 
@@ -88,7 +89,12 @@ def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
                 )
             ],
         )
-    problems = [*_unknown_columns(queue, table), *_key_problems(queue, table), *_type_problems(queue, table, dialect)]
+    problems = [
+        *_unknown_columns(queue, table),
+        *_key_problems(queue, table),
+        *_type_problems(queue, table, dialect),
+        *_unwritable(queue, table, dialect),
+    ]
     if problems:
         raise DeclarationError(f"queue {queue.name!r}", problems)
     key = table.columns[queue.key or table.primary_key[0]]
@@ -97,6 +103,26 @@ def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
     if key.name not in {column for column, _ in order}:
         order = (*order, (key.name, False))
     return Bound(queue, table, key, order, dialect)
+
+
+TIMES = ("started_at", "finished_at")  # mirrors that hold a time
+EMPTY = {"text": "''", "integer": "0", "number": "0"}
+
+
+def empty_value(column: Column, mirror: str, dialect: Dialect) -> str | None:
+    """The SQL that empties a mirror: NULL, the column's own default, '' or 0; None where there is nothing to write.
+
+    A time that may be neither NULL nor the default keeps its last value: any other would be invented.
+    """
+    if column.nullable:
+        return "NULL"
+    if column.default and not re.match(r"(?i)\(*null\b", column.default):
+        if dialect == "postgresql":
+            return "DEFAULT"
+        # SQLite takes a bare word for a text here, and nowhere else.
+        bare = re.fullmatch(r"(?i)(?!(?:current_\w+|true|false)$)[a-z_]\w*", column.default)
+        return sql.literal(column.default, dialect) if bare else f"({column.default})"
+    return None if mirror in TIMES else EMPTY.get(column.family)
 
 
 def _unknown_columns(queue: Queue, table: Table) -> Iterable[Problem]:
@@ -166,6 +192,34 @@ def _type_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Pro
             )
 
 
+def _unwritable(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Problem]:
+    """States and mirrors that the database computes itself, and mirrors that cannot be emptied."""
+    for state in STATES:
+        columns = [table.columns[name] for name in queue.changes[state] if name in table.columns]
+        if columns and all(column.generated for column in columns):
+            yield Problem(
+                f"{state} says {spoken(queue.changes[state])}, but the database computes this column",
+                f"name the columns it is computed from, as in {state}={{'column': value}}",
+            )
+    for mirror, name in queue.mirrors.items():
+        column = table.columns.get(name)
+        if column is None:
+            continue
+        if column.generated:
+            what = f"{mirror}={name!r} is computed by the database and cannot be written"
+            yield Problem(what, f"name another column for {mirror}, or none")
+        elif mirror in ("worker", "error") and empty_value(column, mirror, dialect) is None:
+            drop = (
+                f"ALTER TABLE {sql.name(table.name)} ALTER COLUMN {sql.column(name)} DROP NOT NULL;"
+                if dialect == "postgresql"
+                else "make it nullable"
+            )
+            yield Problem(
+                f"{mirror}={name!r} is {column.type} NOT NULL without a default, so it cannot be emptied",
+                f"{drop} or name another column for {mirror}, or none",
+            )
+
+
 _MIRROR_HOLDS = {"attempts": "a count", "worker": "a worker's id", "error": "an error's text"}
 
 
@@ -186,6 +240,9 @@ def _misfit(column: Column, value: Scalar, dialect: Dialect) -> str | None:
     """Why this value cannot be in this column, or None when it can."""
     if value is None:
         return None if column.nullable else "the column is NOT NULL"
+    length = re.search(r"char\w*(?: varying)?\((\d+)\)", column.plain_type)
+    if dialect == "postgresql" and length and isinstance(value, str) and len(value) > int(length.group(1)):
+        return f"the column is {column.type}, which is too short for it"
     if column.labels:
         return None if value in column.labels else f"its type {column.type} allows only {', '.join(column.labels)}"
     if dialect == "postgresql" and column.family == "json":

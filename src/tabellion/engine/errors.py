@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 
 class TabellionError(Exception):
@@ -79,8 +80,20 @@ class GateClosed(RateLimited):
         super().__init__(after, f"gate {gate!r} is closed: {why}")
 
 
+Rule = Literal["check", "unique", "reference", "null", "trigger", ""]
+
+
 class StoreError(TabellionError):
     """The database refused what was asked."""
+
+    rule: Rule = ""  #: what kind of rule of the table refused it, where the database says so
+    constraint: str = ""  #: the constraint's name
+    function: str = ""  #: the trigger's function that raised it
+
+    @property
+    def words(self) -> str:
+        """What the database said, without the row's values that it adds."""
+        return str(self).partition("\nDETAIL:")[0]
 
 
 class Busy(StoreError):  # noqa: N818 - a state, not a failure

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.declaration import Bound
+from tabellion.engine.declaration import Bound, empty_value
 from tabellion.engine.errors import ValueRefused
 from tabellion.engine.job import Job
 from tabellion.engine.settlement import CHARGED, STATE_OF, Outcome, Settlement
@@ -48,31 +48,72 @@ def extra_condition(bound: Bound) -> str:
 def at_claim(bound: Bound, *, worker: str, attempt: str, now: str | None = None) -> str:
     """The SET items of a claim: the running state and the mirrors."""
     mirrors = bound.queue.mirrors
-    items = sql.assign(bound.queue.changes["running"], bound.dialect)
+    items = enter_state(bound, bound.queue.changes["running"])
     if "worker" in mirrors:
-        items.append(f"{sql.column(mirrors['worker'])} = {fitted(bound, mirrors['worker'], worker)}")
+        items[mirrors["worker"]] = fitted(bound, mirrors["worker"], worker)
     if "started_at" in mirrors:
-        items.append(f"{sql.column(mirrors['started_at'])} = {now or stamp(bound, 'started_at')}")
+        items[mirrors["started_at"]] = now or stamp(bound, "started_at")
     if "attempts" in mirrors:
-        items.append(f"{sql.column(mirrors['attempts'])} = {attempt}")
-    return ", ".join(items)
+        items[mirrors["attempts"]] = attempt
+    return set_items(items)
 
 
 def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequence[str]) -> list[str]:
     """The SET items of a settlement: the new state and the mirrors, except columns that the handler sets itself."""
     state, mirrors = STATE_OF[outcome], bound.queue.mirrors
-    items = {sql.column(col): sql.literal(value, bound.dialect) for col, value in bound.queue.changes[state].items()}
-    if "error" in mirrors and (outcome == "done" or state == "failed" or outcome in CHARGED):
-        items[sql.column(mirrors["error"])] = "NULL" if outcome == "done" else fitted(bound, mirrors["error"], error)
+    items = enter_state(bound, bound.queue.changes[state])
+    if outcome == "done":
+        items |= clear_mirrors(bound, "error")
+    elif "error" in mirrors and (state == "failed" or outcome in CHARGED):
+        items[mirrors["error"]] = fitted(bound, mirrors["error"], error)
     if state == "ready":
-        items |= {sql.column(mirrors[mirror]): "NULL" for mirror in ("worker", "started_at") if mirror in mirrors}
+        items |= clear_mirrors(bound, "worker", "started_at")
     elif "finished_at" in mirrors:
-        items[sql.column(mirrors["finished_at"])] = stamp(bound, "finished_at")
+        items[mirrors["finished_at"]] = stamp(bound, "finished_at")
     if "attempts" in mirrors and state == "ready" and outcome not in CHARGED:
-        column = sql.column(mirrors["attempts"])
-        items[column] = f"t.{column} - 1"
-    own = {sql.column(column) for column in columns}
-    return [f"{target} = {value}" for target, value in items.items() if target not in own]
+        items[mirrors["attempts"]] = f"t.{sql.column(mirrors['attempts'])} - 1"
+    return [f"{sql.column(target)} = {value}" for target, value in items.items() if target not in columns]
+
+
+def at_restart(bound: Bound) -> str:
+    """The SET items of a row that starts a new life: ready, every mirror empty."""
+    items = enter_state(bound, bound.queue.states["ready"])
+    items |= clear_mirrors(bound, "worker", "started_at", "finished_at", "error")
+    if "attempts" in bound.queue.mirrors:
+        items[bound.queue.mirrors["attempts"]] = "0"
+    return set_items(items)
+
+
+def at_cancel(bound: Bound, *, error: str) -> str:
+    """The SET items of a row that is cancelled while it waits, or while nobody works on it."""
+    mirrors, items = bound.queue.mirrors, enter_state(bound, bound.queue.states["failed"])
+    if "error" in mirrors:
+        items[mirrors["error"]] = fitted(bound, mirrors["error"], error)
+    if "finished_at" in mirrors:
+        items[mirrors["finished_at"]] = stamp(bound, "finished_at")
+    return set_items(items)
+
+
+def enter_state(bound: Bound, state: sql.State) -> dict[str, str]:
+    """Columns with the SQL of the values that make this state; what the database computes follows by itself."""
+    return {
+        name: sql.literal(value, bound.dialect) for name, value in state.items() if not bound.column(name).generated
+    }
+
+
+def clear_mirrors(bound: Bound, *mirrors: str) -> dict[str, str]:
+    """Columns of these mirrors with the SQL of an empty value; a time that may not be NULL keeps its last value."""
+    empty = {
+        bound.queue.mirrors[mirror]: empty_value(bound.column(bound.queue.mirrors[mirror]), mirror, bound.dialect)
+        for mirror in mirrors
+        if mirror in bound.queue.mirrors
+    }
+    return {column: value for column, value in empty.items() if value is not None}
+
+
+def set_items(items: Mapping[str, str]) -> str:
+    """Columns and the SQL of their new values as SET takes them."""
+    return ", ".join(f"{sql.column(column)} = {value}" for column, value in items.items())
 
 
 def native_key(bound: Bound, text: str) -> str:
@@ -116,10 +157,11 @@ def texts(outcomes: Sequence[Outcome]) -> str:
 def stamp(bound: Bound, mirror: str) -> str:
     """Now, as this mirror's column wants it."""
     column = bound.column(bound.queue.mirrors[mirror])
-    return sql.stamp(column.family, column.type, bound.dialect)
+    return sql.stamp(column.family, column.plain_type, bound.dialect)
 
 
 def fitted(bound: Bound, column: str, text: str) -> str:
     """A text, cut to what a `varchar(n)` column takes."""
-    length = re.search(r"\((\d+)\)", bound.column(column).type)
-    return f"substr({text}, 1, {length.group(1)})" if length else text
+    length = re.search(r"\((\d+)\)", bound.column(column).plain_type)
+    cut = f"substr({text}, 1, {length.group(1)})" if length else text
+    return cut if bound.column(column).nullable else f"coalesce({cut}, '')"

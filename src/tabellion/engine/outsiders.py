@@ -5,6 +5,7 @@ from __future__ import annotations
 from tabellion.engine import sql
 from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
+from tabellion.engine.moves import clear_mirrors, enter_state, set_items
 from tabellion.engine.sql import NOW
 
 MOST_COUNTED = 1000
@@ -27,13 +28,10 @@ async def take_over(database: Database, bound: Bound) -> int:
     if queue.stale_after is None:
         return 0
     started = bound.column(queue.mirrors["started_at"])
-    started_at = sql.mirror_epoch(f"t.{sql.column(started.name)}", started.family, started.type, dialect)
-    changes = sql.assign(queue.states["ready"], dialect)
-    changes += [
-        f"{sql.column(queue.mirrors[name])} = NULL" for name in ("worker", "started_at") if name in queue.mirrors
-    ]
+    started_at = sql.mirror_epoch(f"t.{sql.column(started.name)}", started.family, started.plain_type, dialect)
+    changes = enter_state(bound, queue.states["ready"]) | clear_mirrors(bound, "worker", "started_at")
     rows = await database.fetch(
-        f"""UPDATE {sql.name(queue.table)} AS t SET {", ".join(changes)}
+        f"""UPDATE {sql.name(queue.table)} AS t SET {set_items(changes)}
 WHERE {sql.holds(queue.states["running"], dialect)} AND {started_at} < {sql.epoch(NOW, dialect)} - $2
   AND {_unregistered(bound)} RETURNING 1 AS moved""",
         queue.name,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.table import Column, Index, Table
+from tabellion.engine.table import Check, Column, Index, Kind, Table
 
 Fetch = Callable[..., Awaitable[list[dict[str, Any]]]]
 
@@ -18,7 +18,15 @@ async def describe(fetch: Fetch, name: str) -> Table | None:
         return None
     oid = found[0]["oid"]
     columns = {
-        row["name"]: Column(row["name"], row["type"], not row["required"], tuple(row["labels"] or ()))
+        row["name"]: Column(
+            row["name"],
+            row["type"],
+            nullable=not row["required"],
+            labels=tuple(row["labels"] or ()),
+            default=None if row["generated"] else row["default"],
+            generated=row["generated"],
+            base=row["base"] or "",
+        )
         for row in await fetch(_COLUMNS, oid)
     }
     indexes: list[Index] = []
@@ -29,15 +37,53 @@ async def describe(fetch: Fetch, name: str) -> Table | None:
             primary_key = index.columns
         indexes.append(index)
     references = {row["column"]: (row["table"], row["target"]) for row in await fetch(_REFERENCES, oid)}
-    return Table(name, columns, primary_key, tuple(indexes), found[0]["row_security"], references)
+    checks = [
+        Check(row["name"], row["expression"], frozenset(row["columns"] or ())) for row in await fetch(_CHECKS, oid)
+    ]
+    return Table(
+        name,
+        columns,
+        primary_key,
+        tuple(indexes),
+        found[0]["row_security"],
+        references,
+        _KINDS.get(found[0]["kind"], "table"),
+        tuple(found[0]["partition_columns"]),
+        tuple(checks),
+    )
 
 
-_TABLE = """SELECT c.oid, c.relrowsecurity AS row_security FROM pg_class AS c WHERE c.oid = to_regclass($1)"""
+_KINDS: dict[str, Kind] = {"p": "partitioned", "v": "view", "m": "view", "f": "foreign"}
 
+_TABLE = """SELECT c.oid, c.relrowsecurity AS row_security, c.relkind::text AS kind,
+  array(SELECT a.attname::text FROM pg_partitioned_table AS p, unnest(p.partattrs::smallint[]) AS number
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = number WHERE p.partrelid = c.oid)
+    AS partition_columns
+FROM pg_class AS c WHERE c.oid = to_regclass($1)"""
+
+#: A domain is followed down to the type it is made of: what a domain refuses is then told like anything else.
 _COLUMNS = """
-SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
-  (SELECT array_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum AS e WHERE e.enumtypid = a.atttypid) AS labels
-FROM pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+WITH RECURSIVE below (number, type, modifier, required, preset, depth) AS (
+  SELECT a.attnum, a.atttypid, a.atttypmod, a.attnotnull, pg_get_expr(d.adbin, d.adrelid), 0
+  FROM pg_attribute AS a LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT b.number, t.typbasetype, t.typtypmod, b.required OR t.typnotnull, coalesce(b.preset, t.typdefault), b.depth + 1
+  FROM below AS b JOIN pg_type AS t ON t.oid = b.type AND t.typtype = 'd'
+)
+SELECT DISTINCT ON (a.attnum) a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, b.required,
+  CASE WHEN b.depth > 0 THEN format_type(b.type, b.modifier) END AS base, b.preset AS default,
+  a.attgenerated <> '' OR a.attidentity = 'a' AS generated,
+  (SELECT array_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum AS e WHERE e.enumtypid = b.type) AS labels
+FROM pg_attribute AS a JOIN below AS b ON b.number = a.attnum AND a.attrelid = $1
+ORDER BY a.attnum, b.depth DESC"""
+
+_CHECKS = """
+SELECT c.conname AS name, pg_get_expr(c.conbin, c.conrelid) AS expression,
+  array(SELECT coalesce(a.attname::text, '') FROM unnest(c.conkey) AS number
+        LEFT JOIN pg_attribute AS a ON a.attrelid = c.conrelid AND a.attnum = number) AS columns
+FROM pg_constraint AS c WHERE c.contype = 'c' AND c.conrelid = $1
+  AND coalesce((to_jsonb(c) ->> 'conenforced')::boolean, true) ORDER BY c.conname"""
 
 _INDEXES = """
 SELECT c.relname AS name, i.indisunique AS unique, i.indisprimary AS primary,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import asyncpg
 
 from tabellion.engine.errors import (
@@ -10,6 +12,7 @@ from tabellion.engine.errors import (
     Forbidden,
     Full,
     NotMigrated,
+    Rule,
     StoreError,
     TabellionError,
     Unreachable,
@@ -42,8 +45,24 @@ BUSY = (
 )
 
 
+_RULES: dict[str, Rule] = {
+    "23514": "check", "23505": "unique", "23P01": "unique", "23503": "reference", "23502": "null", "P0001": "trigger",
+}  # fmt: skip
+_FUNCTION = re.compile(r"function (\S+?)\(")
+
+
 def explained(error: Exception, deadline: float) -> Exception:
-    """The driver's exception as one of ours, so that nobody above knows the driver."""
+    """The driver's exception as one of ours, with the rule of the table that it is about."""
+    ours = _translated(error, deadline)
+    if isinstance(ours, StoreError) and isinstance(error, asyncpg.PostgresError):
+        raised = _FUNCTION.search(error.context or "")
+        ours.function = raised.group(1) if raised else ""
+        ours.rule = "trigger" if raised else _RULES.get(error.sqlstate or "", "")
+        ours.constraint = error.constraint_name or ""
+    return ours
+
+
+def _translated(error: Exception, deadline: float) -> Exception:
     text = str(error) or type(error).__name__
     if isinstance(error, TabellionError):
         return error

@@ -71,6 +71,7 @@ class Queue:
         share: float | None = None,
         stale_after: float | None = None,
         uses: str | None = None,
+        try_states: bool = True,
     ) -> None:
         self.table = table
         self.name = name or table
@@ -95,6 +96,7 @@ class Queue:
         self.share = share
         self.stale_after = stale_after
         self.uses = uses  #: the gate before the model that its handler calls: while it is closed, nothing is claimed
+        self.try_states = try_states  #: whether every change of state is tried, and taken back, before work begins
         self.function: HandlerFunction | None = None
         self.is_async = False  #: whether the handler runs on the event loop; otherwise it gets a thread of its own
 

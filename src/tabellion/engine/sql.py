@@ -125,7 +125,7 @@ def mirror_epoch(expression: str, family: str, type_name: str, dialect: Dialect)
             return f"extract(epoch FROM {zoned})::float8"
         if family in ("integer", "number"):
             return f"{expression}::float8"
-        return f"extract(epoch FROM {expression}::timestamptz)::float8"
+        return f"extract(epoch FROM nullif({expression}, '')::timestamptz)::float8"
     if family in ("integer", "number"):
         return expression
     return f"((julianday({expression}) - 2440587.5) * 86400.0)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -10,14 +11,14 @@ from typing import Any
 
 from tabellion.engine import sql, sqlite_catalog
 from tabellion.engine import sqlite_moves as moves
-from tabellion.engine.database import Undone
+from tabellion.engine.database import Answers, Trial, Undone
 from tabellion.engine.declaration import Bound
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms, extras, guard, price
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
-from tabellion.engine.sqlite_thread import ConnectionThread
+from tabellion.engine.sqlite_thread import ConnectionThread, explained
 from tabellion.engine.table import Table
 from tabellion.engine.values import for_sqlite, json_text
 
@@ -76,6 +77,32 @@ class SQLite:
             if guarded and not results[0]:
                 raise Undone
         return results
+
+    async def try_out(self, lock: Numbered, trials: Sequence[Trial]) -> Answers:
+        """Tries statements on a row and takes everything back; no answers where `lock` gives no row."""
+        answers: Answers = {}
+
+        def work(connection: Connection) -> None:
+            if self._run_all(connection, [lock], guarded=False)[0]:
+                self._try_all(connection, trials, answers)
+            raise Undone
+
+        with contextlib.suppress(Undone):
+            await self._thread.try_out(work)
+        return answers
+
+    def _try_all(self, connection: Connection, trials: Sequence[Trial], answers: Answers) -> None:
+        for trial in trials:
+            connection.execute("SAVEPOINT trial")
+            try:
+                answers[trial.name] = self._run_all(connection, trial.statements, guarded=False)[-1]
+                self._try_all(connection, trial.then, answers)
+            except sqlite3.Error as error:
+                answers[trial.name] = explained(error, self.path, self._thread.deadline)
+            if not connection.in_transaction:
+                raise Undone  # RAISE(ROLLBACK) ended the transaction: what came next would be kept
+            connection.execute("ROLLBACK TO trial")
+            connection.execute("RELEASE trial")
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows in one transaction; workers see the file change."""

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Iterable, Iterator
 
 from tabellion.engine import sql
-from tabellion.engine.table import Column, Index, Table
+from tabellion.engine.table import Check, Column, Index, Table
 
 
 def describe(connection: sqlite3.Connection, name: str) -> Table | None:
     """The table as the file's schema describes it."""
     schema, _, bare = name.rpartition(".")
     pragma = f"PRAGMA {sql.column(schema)}." if schema else "PRAGMA "
-    rows = connection.execute(f"{pragma}table_info({sql.column(bare)})").fetchall()
+    rows = [row for row in connection.execute(f"{pragma}table_xinfo({sql.column(bare)})").fetchall() if row[6] != 1]
     if not rows:
         return None
     # An INTEGER PRIMARY KEY says nullable but never is; any other primary key may really hold NULL.
     columns = {
-        row[1]: Column(row[1], row[2], not row[3] and not (row[5] and row[2].upper() == "INTEGER")) for row in rows
+        row[1]: Column(
+            row[1],
+            re.sub(r"(?i)\s*\bgenerated always$", "", row[2]),
+            nullable=not row[3] and not (row[5] and row[2].upper() == "INTEGER"),
+            default=row[4],
+            generated=row[6] in (2, 3),
+        )
+        for row in rows
     }
     primary_key = tuple(row[1] for row in sorted((row for row in rows if row[5]), key=lambda row: row[5]))
     indexes = []
@@ -32,4 +40,39 @@ def describe(connection: sqlite3.Connection, name: str) -> Table | None:
         row[3]: (row[2], row[4] or "rowid")
         for row in connection.execute(f"{pragma}foreign_key_list({sql.column(bare)})").fetchall()
     }
-    return Table(name, columns, primary_key, tuple(indexes), references=references)
+    master = f"{sql.column(schema)}.sqlite_master" if schema else "sqlite_master"
+    made = connection.execute(f"SELECT type, sql FROM {master} WHERE lower(name) = lower(?)", [bare]).fetchone()
+    kind, text = made if made else ("table", "")
+    return Table(
+        name,
+        columns,
+        primary_key,
+        tuple(indexes),
+        references=references,
+        kind="view" if kind == "view" else "table",
+        # With a collation of its own a column compares differently from the values we could ask about.
+        checks=() if re.search(r"(?i)\bcollate\b", text or "") else tuple(_checks(text or "", columns)),
+    )
+
+
+_TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|\w+|\S""", re.DOTALL)
+
+
+def _checks(text: str, columns: Iterable[str]) -> Iterator[Check]:
+    """The CHECK constraints in a CREATE TABLE: SQLite has them nowhere else."""
+    tokens = [token for token in _TOKEN.finditer(text) if not token.group().startswith(("--", "/*"))]
+    spelled = [token.group() for token in tokens]
+    for place, word in enumerate(spelled):
+        if word.upper() != "CHECK" or spelled[place + 1 : place + 2] != ["("]:
+            continue
+        end, depth = place + 1, 1
+        while depth and end + 1 < len(spelled):
+            end += 1
+            depth += {"(": 1, ")": -1}.get(spelled[end], 0)
+        words = {part.strip('"`[]').lower() for part in spelled[place + 2 : end] if not part.startswith("'")}
+        named = place > 1 and spelled[place - 2].upper() == "CONSTRAINT"
+        yield Check(
+            spelled[place - 1].strip('"`[]') if named else "",
+            text[tokens[place + 1].start() : tokens[end].end()],
+            frozenset(column for column in columns if column.lower() in words),
+        )

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tabellion.engine.errors import Full, NotMigrated, StoreError, Unreachable, ValueRefused
+from tabellion.engine.errors import Full, NotMigrated, Rule, StoreError, Unreachable, ValueRefused
 
 Result = TypeVar("Result")
 Connection = sqlite3.Connection
@@ -69,6 +69,12 @@ class ConnectionThread:
         self._calls.put(_Call(work, atomic, future))
         return await future
 
+    async def try_out(self, work: Callable[[Connection], Result]) -> Result:
+        """Runs `work`, which takes back what it does, in an immediate transaction; a read-only connection can do so."""
+        if not self._read_only or self.path == ":memory:":
+            return await self.call(work, atomic=True)
+        return await self.call(lambda _: self._try_beside(work))
+
     async def close(self) -> None:
         """Closes the connection, after what was asked before, and ends the thread."""
         calls, self._calls = self._calls, None
@@ -120,13 +126,20 @@ class ConnectionThread:
         A reader that is alone with a file in WAL mode leaves an empty `-wal` behind; SQLite removes it again where
         the connection may write. Where there is a `-wal` already, such a connection would empty it into the file.
         """
-        mode = "ro" if Path(f"{self.path}-wal").exists() else "rw"
-        address = f"{Path(self.path).absolute().as_uri()}?mode={mode}"
-        connection = sqlite3.connect(
-            address, uri=True, timeout=self.deadline, isolation_level=None, check_same_thread=False
-        )
+        connection = self._open_existing("ro" if Path(f"{self.path}-wal").exists() else "rw")
         connection.execute("PRAGMA query_only = ON")
         return connection
+
+    def _try_beside(self, work: Callable[[Connection], Result]) -> Result:
+        """On a connection that may write, closed before ours: the last one to close empties a `-wal` into the file."""
+        with contextlib.closing(self._open_existing("rw")) as writer:
+            for setting in ("cache_spill = OFF", "foreign_keys = ON"):  # not a page is written before the rollback
+                self._set(writer, setting)
+            return _transaction(writer, work)
+
+    def _open_existing(self, mode: str) -> Connection:
+        address = f"{Path(self.path).absolute().as_uri()}?mode={mode}"
+        return sqlite3.connect(address, uri=True, timeout=self.deadline, isolation_level=None, check_same_thread=False)
 
     def _set(self, connection: Connection, setting: str) -> None:
         """Makes a setting; the switch to WAL does not wait for another process that makes it, so we do."""
@@ -184,8 +197,26 @@ def is_busy(error: BaseException) -> bool:
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def explained(error: sqlite3.Error, path: str, deadline: float) -> Exception:
-    """The driver's exception as one of ours."""
+_RULES: dict[str, Rule] = {
+    "SQLITE_CONSTRAINT_CHECK": "check",
+    "SQLITE_CONSTRAINT_UNIQUE": "unique",
+    "SQLITE_CONSTRAINT_PRIMARYKEY": "unique",
+    "SQLITE_CONSTRAINT_FOREIGNKEY": "reference",
+    "SQLITE_CONSTRAINT_NOTNULL": "null",
+    "SQLITE_CONSTRAINT_TRIGGER": "trigger",
+}
+
+
+def explained(error: sqlite3.Error, path: str, deadline: float) -> StoreError:
+    """The driver's exception as one of ours, with the rule of the table that it is about."""
+    ours = _translated(error, path, deadline)
+    ours.rule = _RULES.get(getattr(error, "sqlite_errorname", ""), "")
+    if ours.rule == "check":
+        ours.constraint = str(error).partition("failed: ")[2]
+    return ours
+
+
+def _translated(error: sqlite3.Error, path: str, deadline: float) -> StoreError:
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if "no such table: tabellion_" in text:

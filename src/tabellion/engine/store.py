@@ -30,6 +30,7 @@ from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.table import Table
+from tabellion.engine.transitions import check_transitions
 from tabellion.engine.values import for_insert, parsed
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Store:
         self.database = _database(url, deadline, connections, clock, durable, read_only)
         self._read_only = read_only  #: makes neither the register nor a file, and leaves SQLite's journal as it is
         self._bound: dict[Queue, Bound] = {}
+        self._tried: set[Queue] = set()
         self._ready = False
         self._opening = asyncio.Lock()
 
@@ -143,13 +145,22 @@ class Store:
         return await self.database.table(name)
 
     async def check(self, queues: Iterable[Queue]) -> None:
-        """Checks every queue against this database and raises one error that lists all that is wrong."""
+        """Checks every queue against this database, its changes of state included; one error lists all that is wrong.
+
+        The states are tried once: a database that was away is the same one when it is back.
+        """
         problems = []
         for queue in queues:
             try:
-                await self.bind(queue)
+                bound = await self.bind(queue)
             except DeclarationError as error:
                 problems += [(queue, problem) for problem in error.problems]
+                continue
+            if queue not in self._tried:
+                found = await check_transitions(self.database, bound)
+                problems += [(queue, problem) for problem in found]
+                if not found:
+                    self._tried.add(queue)
         if problems:
             names = sorted({queue.name for queue, _ in problems})
             subject = f"queue {names[0]!r}" if len(names) == 1 else f"queues {', '.join(map(repr, names))}"

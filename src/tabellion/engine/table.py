@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its type as the database spells it, and whether it may be empty."""
+    """One column: its type as the database spells it, whether it may be empty, and who fills it in."""
 
     name: str
     type: str
     nullable: bool = True
     labels: tuple[str, ...] = ()  #: the values an enum type allows
+    default: str | None = None  #: the SQL of its DEFAULT
+    generated: bool = False  #: the database computes it; nobody can write it
+    base: str = ""  #: the type below a domain
+
+    @property
+    def plain_type(self) -> str:
+        """Its type, a domain's being the type below it."""
+        return self.base or self.type
 
     @property
     def family(self) -> str:
         """What kind of values it takes: integer, number, boolean, text, time, json, uuid, bytes or other."""
-        spelled = self.type.lower()
+        if self.labels:
+            return "other"  # an enum may be called anything, even date_status
+        spelled = self.plain_type.lower()
         for family, marks in _FAMILIES:
             if any(mark in spelled for mark in marks):
                 return family
@@ -49,6 +60,18 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """One CHECK constraint: its name where it has one, its expression, and the columns it is about."""
+
+    name: str
+    expression: str
+    columns: frozenset[str]
+
+
+Kind = Literal["table", "partitioned", "view", "foreign"]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table of the owner's, seen through the catalog."""
 
@@ -58,6 +81,9 @@ class Table:
     indexes: tuple[Index, ...] = ()
     row_security: bool = False
     references: Mapping[str, tuple[str, str]] = field(default_factory=dict)  #: column -> (table, column)
+    kind: Kind = "table"
+    partition_columns: tuple[str, ...] = ()  #: what decides in which partition a row is
+    checks: tuple[Check, ...] = ()
 
     def unique_columns(self) -> set[str]:
         """Columns that alone identify a row."""

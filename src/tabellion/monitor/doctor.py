@@ -14,6 +14,7 @@ from tabellion.engine.environment import Environment
 from tabellion.engine.errors import DeclarationError, Forbidden, NotMigrated, StoreError
 from tabellion.engine.queue import Queue, spoken
 from tabellion.engine.store import Store
+from tabellion.engine.transitions import try_transitions
 
 Level = Literal["ok", "note", "warning", "error"]
 
@@ -133,8 +134,27 @@ async def _table_only(where: str, store: Store, queue: Queue) -> list[Finding]:
         bound = declaration.bind(queue, await store.table(queue.table), store.dialect)
     except DeclarationError as error:
         return [Finding("error", where, problem.what, problem.fix) for problem in error.problems]
-    fits = Finding("ok", where, f"table {queue.table} can carry it; ready is {spoken(queue.states['ready'])}")
-    return [fits] if bound.has_index() else [fits, _no_index(where, bound)]
+    findings = await _states(where, store, bound)
+    return findings if bound.has_index() else [*findings, _no_index(where, bound)]
+
+
+async def _states(where: str, store: Store, bound: Bound) -> list[Finding]:
+    """Whether the table takes every state: tried on a row, and taken back."""
+    queue = bound.queue
+    try:
+        refusals = await try_transitions(store.database, bound)
+    except StoreError as error:
+        return [Finding("warning", where, f"its states could not be tried: {error}")]
+    findings = [
+        Finding("error" if refusal.certain else "warning", where, refusal.problem.what, refusal.problem.fix)
+        for refusal in refusals
+    ]
+    if not any(finding.level == "error" for finding in findings):
+        ready = spoken(queue.states["ready"])
+        findings.insert(0, Finding("ok", where, f"table {queue.table} can carry it; ready is {ready}"))
+    if not queue.try_states:
+        findings.append(Finding("note", where, "its states were not tried on a row: try_states=False"))
+    return findings
 
 
 def _no_index(where: str, bound: Bound) -> Finding:
@@ -144,7 +164,8 @@ def _no_index(where: str, bound: Bound) -> Finding:
 
 async def _queue(where: str, store: Store, bound: Bound, members: list[dict[str, Any]]) -> AsyncIterator[Finding]:
     queue = bound.queue
-    yield Finding("ok", where, f"table {queue.table} can carry it; ready is {spoken(queue.states['ready'])}")
+    for finding in await _states(where, store, bound):
+        yield finding
     if not bound.has_index():
         yield _no_index(where, bound)
     foreign = await store.foreign(queue)

@@ -1,0 +1,315 @@
+"""Tries every change of state on one real row, takes it back, and names what the table refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tabellion.engine import sql
+from tabellion.engine.database import Answers, Database, Trial
+from tabellion.engine.declaration import Bound
+from tabellion.engine.errors import Busy, Forbidden, Problem, StoreError, Unreachable
+from tabellion.engine.moves import (
+    Numbered,
+    at_cancel,
+    at_claim,
+    at_restart,
+    at_settlement,
+    extra_condition,
+    native_key,
+)
+from tabellion.engine.queue import STATES, StateName, spoken
+from tabellion.engine.settlement import Outcome
+
+ROWS_TRIED = 3  # a trigger may refuse one row and take the next
+ROWS_SEEN = 1000  # where no row is ready, a row in another state is looked for among so many
+TRIED = "'a trial of tabellion, rolled back'"
+
+CLAIM, CANCEL, DONE, FAIL, RETRY, RESTART = (
+    "ready → running", "ready → failed", "running → done", "running → failed", "running → ready", "failed → ready",
+)  # fmt: skip
+_TARGET: dict[str, StateName] = {
+    CLAIM: "running", CANCEL: "failed", DONE: "done", FAIL: "failed", RETRY: "ready", RESTART: "ready",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One change of state that the table refuses."""
+
+    state: StateName  #: the state that cannot be entered
+    problem: Problem
+    certain: bool = True  #: False: what the handler returns may satisfy the table after all
+
+
+async def check_transitions(database: Database, bound: Bound) -> list[Problem]:
+    """What keeps this queue's rows from their states, each with its fix; the table is left as it is."""
+    return [refusal.problem for refusal in await try_transitions(database, bound) if refusal.certain]
+
+
+async def try_transitions(database: Database, bound: Bound) -> list[Refusal]:
+    """The same, with the refusals that a handler's result may make good."""
+    try:
+        by_rule = await _refused_by_rules(database, bound)
+        by_trial, entered = await _refused_by_trial(database, bound) if bound.queue.try_states else ([], set())
+    except Forbidden as error:
+        return [Refusal("running", _forbidden(bound, str(error)))]
+    # A row that has entered a state is right, whatever we read into the rules.
+    by_rule = [refusal for refusal in by_rule if refusal.state not in entered]
+    known = {refusal.state for refusal in by_rule}
+    return by_rule + [refusal for refusal in by_trial if refusal.state not in known]
+
+
+# -- what the catalog tells, rows or none --------------------------------------------------------------------------
+
+
+async def _refused_by_rules(database: Database, bound: Bound) -> list[Refusal]:
+    """States that a CHECK, a domain or a foreign key refuses whatever else the row holds."""
+    refusals = []
+    for state in STATES:
+        values = bound.queue.states[state]
+        checks = [check for check in bound.table.checks if check.columns and check.columns <= values.keys()]
+        domains = any(bound.column(name).base for name in values)
+        if checks or domains:
+            row = ", ".join(
+                f"CAST({sql.literal(value, bound.dialect)} AS {bound.column(name).type}) AS {sql.column(name)}"
+                if bound.dialect == "postgresql"
+                else f"{sql.literal(value, bound.dialect)} AS {sql.column(name)}"
+                for name, value in values.items()
+            )
+            tests = "".join(
+                f", CASE WHEN ({check.expression}) THEN 1 WHEN NOT ({check.expression}) THEN 0 ELSE 1 END AS c{number}"
+                for number, check in enumerate(checks)
+            )
+            alias = sql.column(bound.table.name.rpartition(".")[2])
+            try:
+                [found] = await database.fetch(f"SELECT *{tests} FROM (SELECT {row}) AS {alias}")
+            except (Unreachable, Busy):
+                raise
+            except StoreError as error:
+                refusals.append(_refusal(bound, state, error.words, f"use a value that its type allows in {state}="))
+                continue
+            for number, check in enumerate(checks):
+                if not found[f"c{number}"]:
+                    name = f"constraint {check.name!r}" if check.name else "a CHECK constraint"
+                    words = f"{name} refuses it: CHECK {_in_parentheses(check.expression)}"
+                    refusals.append(
+                        _refusal(
+                            bound, state, words, f"use a value that it allows in {state}=, or change the constraint"
+                        )
+                    )
+        refusals += await _refused_by_references(database, bound, state)
+    return refusals
+
+
+async def _refused_by_references(database: Database, bound: Bound, state: StateName) -> list[Refusal]:
+    refusals = []
+    for name, value in bound.queue.states[state].items():
+        table, column = bound.table.references.get(name, ("", ""))
+        if not table or value is None:
+            continue
+        # PostgreSQL's catalog spells the table as SQL does, SQLite's as it is called.
+        source = table if bound.dialect == "postgresql" else sql.name(table)
+        target = "rowid" if column == "rowid" else sql.column(column)
+        try:
+            found = await database.fetch(
+                f"SELECT 1 FROM {source} WHERE {target} = {sql.literal(value, bound.dialect)} LIMIT 1"
+            )
+        except Forbidden:
+            continue  # the database looks there with its owner's rights; ours do not reach
+        if not found:
+            words = f"{name} must be in {table}.{column}, where there is no {value!r}"
+            refusals.append(_refusal(bound, state, words, f"insert it into {table}, or use a value that is there"))
+    return refusals
+
+
+def _in_parentheses(expression: str) -> str:
+    text = " ".join(expression.split())
+    return text if text.startswith("(") else f"({text})"
+
+
+# -- what a row tells ----------------------------------------------------------------------------------------------
+
+
+async def _refused_by_trial(database: Database, bound: Bound) -> tuple[list[Refusal], set[StateName]]:
+    """Changes of state that every row refuses which could be tried, and the states that one could enter.
+
+    What only some rows are refused is their own affair.
+    """
+    refusals: dict[str, Refusal] | None = None
+    entered: set[StateName] = set()
+    for key, state in await _rows_to_try(database, bound):
+        lock = f"SELECT 1 FROM {sql.name(bound.queue.table)} AS t WHERE t.{sql.column(bound.key.name)} = "
+        lock += native_key(bound, "$1")
+        if state in STATES:
+            lock += f" AND {sql.holds(bound.queue.states[state], bound.dialect)}"
+        if bound.dialect == "postgresql":
+            lock += " FOR UPDATE SKIP LOCKED"  # a row that someone works on is not waited for
+        try:
+            answers = await database.try_out((lock, [key]), _trials(bound, key, state))
+        except Busy:
+            continue
+        if not answers or any(isinstance(answer, Busy) for answer in answers.values()):
+            continue
+        found = await _refusals(database, bound, answers)
+        entered |= {_TARGET[change] for change in answers if change in _TARGET and change not in found}
+        refusals = found if refusals is None else {change: refusals[change] for change in found if change in refusals}
+        if not refusals:
+            break
+    # Two ways into the same state that are refused in the same words are one problem.
+    different: dict[tuple[StateName, str], Refusal] = {}
+    for one in (refusals or {}).values():
+        different.setdefault((one.state, one.problem.what.partition(" is refused")[2]), one)
+    return list(different.values()), entered
+
+
+async def _rows_to_try(database: Database, bound: Bound) -> list[tuple[str, str]]:
+    """Keys and states of a few rows: ready ones as a claim finds them, else the nearest to ready among the first."""
+    key, table = f"t.{sql.column(bound.key.name)}", sql.name(bound.queue.table)
+    ready = f"SELECT CAST({key} AS text) AS key, 'ready' AS state FROM {table} AS t"
+    ready += f" WHERE {sql.holds(bound.queue.states['ready'], bound.dialect)} {extra_condition(bound)}"
+    states = " ".join(
+        f"WHEN {sql.holds(bound.queue.states[state], bound.dialect)} THEN '{state}'"
+        for state in ("ready", "failed", "running", "done")
+    )
+    others = f"""SELECT * FROM (SELECT CAST({key} AS text) AS key, CASE {states} ELSE '' END AS state
+FROM {table} AS t WHERE {key} IS NOT NULL LIMIT {ROWS_SEEN}) AS s
+ORDER BY CASE state WHEN 'ready' THEN 1 WHEN 'failed' THEN 2 WHEN 'running' THEN 3 ELSE 4 END"""
+    rows = []
+    for question in (ready, others):
+        try:
+            rows = await database.fetch(f"{question} LIMIT {ROWS_TRIED}")
+        except Busy:
+            continue  # a large table without an index: claims will be as slow, and `doctor` says so
+        if rows:
+            break
+    return [(row["key"], row["state"]) for row in rows]
+
+
+def _trials(bound: Bound, key: str, state: str) -> Sequence[Trial]:
+    """Every change of state there is, from the row's own state on."""
+    table = sql.name(bound.queue.table)
+    where = f"WHERE t.{sql.column(bound.key.name)} = {native_key(bound, '$1')}"
+
+    def change(items: str) -> Numbered:
+        return f"UPDATE {table} AS t SET {items} {where}", [key]
+
+    def settled(outcome: Outcome) -> Numbered:
+        return change(", ".join(at_settlement(bound, outcome, error=TRIED, columns=())))
+
+    columns = ", ".join(f"t.{sql.column(column)}" for column in bound.queue.states["running"])
+    running = f"CASE WHEN {sql.holds(bound.queue.states['running'], bound.dialect)} THEN 1 ELSE 0 END AS tabellion_runs"
+    looked = f"SELECT {running}, {columns} FROM {table} AS t {where}", [key]
+    restart = Trial(RESTART, [change(at_restart(bound))])
+    claimed = change(at_claim(bound, worker="'tabellion'", attempt="1"))
+    from_ready = (
+        Trial(
+            CLAIM,
+            [claimed, looked],
+            (
+                Trial(DONE, [settled("done")]),
+                Trial(FAIL, [settled("failed")], (restart,)),
+                Trial(RETRY, [settled("retried")]),
+            ),
+        ),
+        Trial(CANCEL, [change(at_cancel(bound, error=TRIED))]),
+    )
+    if state == "ready":
+        return from_ready
+    if state == "running":
+        return (Trial(RETRY, [settled("retried")], from_ready),)
+    # From `done`, or from a state that is not ours, no move of ours leads to ready: a refusal of that says nothing.
+    return (Trial(RESTART if state == "failed" else "", [change(at_restart(bound))], from_ready),)
+
+
+async def _refusals(database: Database, bound: Bound, answers: Answers) -> dict[str, Refusal]:
+    refusals: dict[str, Refusal] = {}
+    for change, answer in answers.items():
+        if isinstance(answer, Unreachable):
+            raise answer
+        state = _TARGET.get(change)
+        if state is None:
+            continue
+        if isinstance(answer, Forbidden):
+            refusals[change] = Refusal(state, _forbidden(bound, f"{change}: {answer}"))
+        elif isinstance(answer, StoreError):
+            # Uniqueness is about two rows, and the other one may be gone when it matters.
+            if answer.rule != "unique":
+                where = f" (raised in function {answer.function})" if answer.function else ""
+                what = _said(bound, state, f"{change} is refused: {answer.words}{where}")
+                certain = change != DONE or not await _may_be_made_good(database, bound, answer)
+                refusals[change] = Refusal(state, Problem(what, _fix(bound, answer)), certain)
+        elif change == CLAIM and answer and not answer[0].pop("tabellion_runs"):
+            words = f"after the change the row is {spoken(answer[0])}: a trigger or a rule of the table undoes it"
+            refusals[change] = _refusal(bound, state, words, "change the trigger, or name the values that it writes")
+        elif change == CLAIM and not answer:
+            words = "after the change the row cannot be seen any more"
+            fix = "let the worker's role see running rows: row level security hides them"
+            refusals[change] = _refusal(bound, state, words, fix)
+    return refusals
+
+
+async def _may_be_made_good(database: Database, bound: Bound, error: StoreError) -> bool:
+    """Whether the refusal of `done` is about columns that the handler's result may fill in."""
+    if error.rule == "check":
+        about = [check.columns for check in bound.table.checks if error.constraint in (check.name, check.expression)]
+        about = about or [check.columns for check in bound.table.checks if error.constraint in check.expression]
+    elif error.rule == "trigger":
+        about = [await _columns_of_triggers(database, bound, error.function)]
+    elif error.rule == "null":
+        return not any(column in str(error) for column in bound.queue.mirrors.values())
+    else:
+        return False
+    ours = set(bound.queue.mirrors.values()) | bound.queue.states["done"].keys()
+    return any(not columns <= ours for columns in about)
+
+
+async def _columns_of_triggers(database: Database, bound: Bound, function: str) -> frozenset[str]:
+    """The columns of the new row that the table's triggers look at; '' stands for the whole row."""
+    if bound.dialect == "postgresql":
+        rows = await database.fetch(
+            """SELECT p.prosrc AS text FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
+WHERE t.tgrelid = to_regclass($1) AND NOT t.tgisinternal AND p.proname = $2""",
+            sql.name(bound.queue.table),
+            function.rpartition(".")[2].strip('"'),
+        )
+    else:
+        rows = await database.fetch(
+            "SELECT sql AS text FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = lower($1)",
+            bound.queue.table.rpartition(".")[2],
+        )
+    named = set()
+    for row in rows:
+        for match in re.finditer(r'(?i)(\breturn\s+)?\bnew\b(?:\s*\.\s*"?(\w+)"?)?', row["text"] or ""):
+            if match.group(2) or not match.group(1):
+                named.add(match.group(2) or "")
+    known = {column.lower(): column for column in bound.table.columns}
+    return frozenset(known.get(name.lower(), name) for name in named)
+
+
+# -- in words ------------------------------------------------------------------------------------------------------
+
+
+def _refusal(bound: Bound, state: StateName, words: str, fix: str) -> Refusal:
+    return Refusal(state, Problem(_said(bound, state, words), fix))
+
+
+def _said(bound: Bound, state: StateName, words: str) -> str:
+    return f"{state} says {spoken(bound.queue.changes[state])}, but {words}"
+
+
+def _fix(bound: Bound, error: StoreError) -> str:
+    table = bound.queue.table
+    if error.rule == "trigger":
+        return f"change the trigger of {table}, or declare other states; try_states=False skips this trial"
+    if error.constraint:
+        return f"change constraint {error.constraint!r} of {table}, or declare other states"
+    return f"change what {table} allows, or declare other states"
+
+
+def _forbidden(bound: Bound, words: str) -> Problem:
+    table = sql.name(bound.queue.table)
+    if "row-level security" in words:
+        return Problem(words, f"give the worker's role a policy FOR UPDATE on {table} that allows it")
+    return Problem(words, f"GRANT SELECT, UPDATE ON {table} TO the worker's role;")
