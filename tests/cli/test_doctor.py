@@ -137,3 +137,16 @@ def test_adopt_reads_the_names_behind_a_status_id(lite: Project) -> None:
     )
     found = lite.json("adopt", "extraction_queue")
     assert found["states"] == {"ready": 1, "running": 2, "done": 3, "failed": 4}
+
+
+def test_adopt_ends_with_3_where_the_table_refuses(lite: Project) -> None:
+    """The declaration is printed all the same; what stands against it goes to standard error."""
+    lite.sql(
+        "CREATE TABLE short (id INTEGER PRIMARY KEY, status TEXT DEFAULT 'new' CHECK (length(status) < 4))",
+        "INSERT INTO short (status) VALUES ('new')",
+    )
+    result = lite.run("adopt", "short", "--done", "ok", "--failed", "bad")
+    assert result.exit_code == 3
+    assert "short = Queue(" in result.stdout
+    assert "length(status)" in result.stderr
+    assert lite.run("adopt", "short", "--running", "on", "--done", "ok", "--failed", "bad").exit_code == 0
