@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 import pytest
 
 from tabellion import LeaseLost, Store
 from tabellion.engine import controls
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, claim_one, outcomes, row, rows, run, tasks, tasks_queue
+from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks, tasks_queue
 
 
 @asynchronous
@@ -241,3 +244,67 @@ async def test_cancelling_a_row_its_owner_set_back(store: Store) -> None:
     with pytest.raises(LeaseLost):
         await store.finish(job)
     assert await store.claim(queue, 1, "w") == []
+
+
+@asynchronous
+async def test_a_cancelled_row_leaves_its_trace(store: Store) -> None:
+    """A waiting row that was never tried: the register and `explain` say who, why and when."""
+    queue = await tasks(store, 1)
+    assert await controls.cancel(store, queue, 1, "wrong file", by="anna")
+    [attempt] = await attempts(store, 1)
+    assert (attempt["outcome"], attempt["worker"], attempt["attempt"]) == ("cancelled", "anna", 0)
+    assert attempt["error"] == "wrong file (by anna)"
+    assert attempt["settled_at"] is not None
+    found = await store.explain(queue, 1)
+    assert "It was cancelled 0 s ago: wrong file (by anna)." in found.sentences
+    assert [one["outcome"] for one in found.history] == ["cancelled"]
+    assert await controls.restart(store, queue, [1]) == 1
+    job = await claim_one(store, queue)
+    assert (job.attempt, job.n) == (1, 2)
+
+
+@asynchronous
+async def test_cancelling_keeps_what_was_tried_before(store: Store) -> None:
+    """The attempt that waited keeps its own error, and is due no more."""
+    queue = await tasks(store, 1)
+    await store.retry(await claim_one(store, queue), 3600, "boom")
+    assert await controls.cancel(store, queue, 1, "not wanted")
+    tried, cancelled = await attempts(store, 1)
+    assert (tried["outcome"], tried["error"], tried["retry_at"]) == ("retried", "boom", None)
+    assert (cancelled["outcome"], cancelled["error"], cancelled["worker"]) == ("cancelled", "not wanted", "cancel")
+
+
+@asynchronous
+async def test_cancelling_twice_is_cancelling_once(store: Store) -> None:
+    """The second one finds nothing to cancel and adds no trace."""
+    queue = await tasks(store, 1)
+    assert [await controls.cancel(store, queue, 1), await controls.cancel(store, queue, 1)] == [True, False]
+    assert await outcomes(store) == ["cancelled"]
+
+
+@asynchronous
+async def test_cancelling_while_others_claim(store: Store) -> None:
+    """Each row is either cancelled or claimed, never both, and nothing is refused."""
+    queue = await tasks(store, 40)
+    other = Store(store.url)
+
+    async def claim_all() -> list[int]:
+        taken: list[int] = []
+        while jobs := await other.claim(queue, 3, "w"):
+            taken += [job.key for job in jobs]
+            for job in jobs:
+                with contextlib.suppress(LeaseLost):
+                    await other.finish(job)
+        return taken
+
+    async def cancel_all() -> list[int]:
+        return [key for key in range(1, 41) if await controls.cancel(store, queue, key)]
+
+    try:
+        taken, cancelled = await asyncio.gather(claim_all(), cancel_all())
+    finally:
+        await other.close()
+    states = {found["id"]: found["status"] for found in await rows(store)}
+    assert {key for key, state in states.items() if state == "failed"} == set(cancelled)
+    assert set(taken) | set(cancelled) == set(range(1, 41))
+    assert set(await outcomes(store)) <= {"done", "cancelled"}

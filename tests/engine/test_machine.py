@@ -174,8 +174,10 @@ class Model:
         if row.status != "new":
             return False
         row.status = "failed"
-        if row.attempts and row.attempts[-1].outcome in CONTINUING:
-            row.attempts[-1].over = True
+        for waiting in row.attempts:
+            waiting.due = None
+        n = row.attempts[-1].n + 1 if row.attempts else 1
+        row.attempts.append(Attempt(n, "", 0, 0, 0, now, outcome="cancelled"))
         return True
 
 
@@ -354,7 +356,8 @@ class Machine(RuleBasedStateMachine):
         for key, lines in by_key.items():
             model = everyone[key].attempts
             assert [line["n"] for line in lines] == list(range(1, len(lines) + 1)), "n increases by one"
-            assert [line["token"] for line in lines] == [attempt.token for attempt in model]
+            tokens = [line["token"] if line["attempt"] else "" for line in lines]  # a cancelled wait was no claim
+            assert tokens == [attempt.token for attempt in model]
             assert sum(line["outcome"] is None for line in lines) <= 1, "at most one live claim"
             assert all(line["attempt"] <= MAX_ATTEMPTS for line in lines), "attempts are bounded"
             for line, attempt in zip(lines, model, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tabellion import DeclarationError, Queue, Store
 from tabellion.engine import controls
 from tabellion.testing import Clock
+from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import STATES, asynchronous, claim_one, outcomes, row, run
 
 DJANGO = """CREATE TABLE jobs (
@@ -24,6 +26,12 @@ MIRRORS: dict[str, Any] = {
     "worker": "worker_id", "error": "error_message", "started_at": "started_at", "finished_at": "finished_at",
     "attempts": "attempts",
 }  # fmt: skip
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])
+def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
+    """A store on everything we support, by the test's clock."""
+    return store_on(request.param, emptied, tmp_path, clock)
 
 
 async def django(store: Store) -> Queue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -11,9 +12,17 @@ import pytest
 from tabellion import DeclarationError, Queue, Store
 from tabellion.engine.errors import Problem
 from tabellion.engine.transitions import check_transitions, try_transitions
+from tabellion.testing import Clock
+from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import STATES, asynchronous, attempts, claim_one, row, rows, run, tasks, tasks_queue
 
 ILLEGAL = "illegal change of state"
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])
+def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
+    """A store on everything we support, by the test's clock."""
+    return store_on(request.param, emptied, tmp_path, clock)
 
 
 async def problems(store: Store, queue: Queue) -> list[Problem]:

@@ -24,7 +24,7 @@ def retry(
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Put failed rows back to ready, with all counters reset.
+    """Put failed and parked rows back to ready, with all counters reset.
 
     Examples:
 
@@ -53,15 +53,21 @@ def cancel(
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Stop one job: a waiting row fails at once, a running one loses its claim.
+    """Stop one job: a waiting row fails at once, a running one loses its claim; the register keeps who and why.
 
     Example:
 
         tabellion cancel ocr 4711 --reason "wrong file"
     """
+    import contextlib
+    import getpass
+
     from tabellion.engine import controls
 
-    done = _do(context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason))
+    who = ""
+    with contextlib.suppress(Exception):  # a container may have no name for its user
+        who = getpass.getuser()
+    done = _do(context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason, by=who))
     _tell(json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} is cancelled" if done else "")
     if not done:
         typer.echo(f"{queue} {key} is neither ready nor running: nothing to cancel", err=True)

@@ -7,7 +7,9 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
+from tabellion.engine.errors import ValueRefused
 from tabellion.engine.moves import at_cancel, at_restart, native_key, texts
+from tabellion.engine.parking import is_parked
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import CONTINUING, Settlement
 from tabellion.engine.sql import NOW
@@ -40,14 +42,14 @@ ON CONFLICT (queue) DO UPDATE SET running_limit = excluded.running_limit, update
 
 
 async def restart(store: Store, queue: Queue, keys: Sequence[Any] | None = None, error: str | None = None) -> int:
-    """Puts failed rows back to ready with all counters reset; returns how many.
+    """Puts failed rows, and parked ones, back to ready with all counters reset; returns how many.
 
     `keys` names them; `error` takes those whose last error contains this text; neither takes every failed row.
     """
     bound = await store.bind(queue)
     d, key = store.dialect, sql.column(bound.key.name)
     text_key = f"CAST(t.{key} AS text)"
-    conditions, values = [sql.holds(queue.states["failed"], d)], [queue.name]
+    conditions, values = [f"({sql.holds(queue.states['failed'], d)} OR {is_parked(bound)})"], [queue.name]
     if error is not None:
         values.append(error)
         # The settled attempt that failed the row is its last one: what it says decides.
@@ -77,9 +79,13 @@ AND CAST($1 AS text) IS NOT NULL RETURNING 1 AS moved"""
     return moved
 
 
-async def cancel(store: Store, queue: Queue, key: Any, reason: str = "cancelled") -> bool:
-    """Stops a job: a waiting one fails at once, a running one loses its claim and its handler is stopped."""
+async def cancel(store: Store, queue: Queue, key: Any, reason: str = "cancelled", by: str = "") -> bool:
+    """Stops a job: a waiting or parked one fails at once, a running one loses its claim and its handler is stopped.
+
+    The register keeps the reason, the time and who it was.
+    """
     bound = await store.bind(queue)
+    told = f"{reason} (by {by})" if by else reason
     rows = await store.database.fetch(
         """SELECT key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts
 WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
@@ -88,20 +94,31 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
     )
     if rows:
         job = bound.job(rows[0])
-        [verdict] = await store.settle([Settlement(job, "cancelled", error=reason)])
+        mirror = queue.mirrors.get("error")
+        written = {mirror: reason[: bound.column(mirror).length]} if mirror else {}
+        [verdict] = await store.settle([Settlement(job, "cancelled", written, error=told)])
         await _touch(store, queue)
+        if verdict.outcome == "parked":
+            raise ValueRefused(verdict.error or "")
         if verdict.accepted:
             return True
         # Its owner had put the row back to ready: the claim is over now, and the row waits like any other.
-    where = f"""t.{sql.column(bound.key.name)} = {native_key(bound, "$2")}
-AND {sql.holds(queue.states["ready"], store.dialect)}
-AND CAST($1 AS text) IS NOT NULL AND CAST($3 AS text) IS NOT NULL"""
-    waiting = _close_waiting(bound, f"{where} AND a.key = $2", "outcome = 'cancelled', retry_at = NULL, error = $3")
-    update = (
-        f"UPDATE {sql.name(queue.table)} AS t SET {at_cancel(bound, error='$3')} WHERE {where} RETURNING 1 AS moved"
-    )
-    values = (queue.name, str(key), reason)
-    return bool((await store.database.transact([(waiting, values), (update, values)]))[1])
+    # The row first: who has it locked decides what its last attempt is.
+    update = f"""UPDATE {sql.name(queue.table)} AS t SET {at_cancel(bound, error="$3")}
+WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$2")}
+  AND ({sql.holds(queue.states["ready"], store.dialect)} OR {is_parked(bound)})
+  AND NOT EXISTS (SELECT 1 FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key = $2 AND a.settled_at IS NULL)
+  AND CAST($3 AS text) IS NOT NULL RETURNING 1 AS moved"""
+    no_wait = """UPDATE tabellion_attempts SET retry_at = NULL
+WHERE queue = $1 AND key = $2 AND retry_at IS NOT NULL AND settled_at IS NOT NULL"""
+    token = "gen_random_uuid()" if store.dialect == "postgresql" else "lower(hex(randomblob(16)))"
+    trace = f"""INSERT INTO tabellion_attempts (queue, key, n, token, attempt, crashes, deferrals, worker, first_at,
+  claimed_at, lease_until, settled_at, outcome, error)
+SELECT $1, $2, coalesce(max(n), 0) + 1, {token}, 0, 0, 0, $4, {NOW}, {NOW}, {NOW}, {NOW}, 'cancelled', $3
+FROM tabellion_attempts WHERE queue = $1 AND key = $2"""
+    named = (queue.name, str(key))
+    steps = [(update, (*named, reason)), (no_wait, named), (trace, (*named, told, by or "cancel"))]
+    return bool(await store.database.transact(steps, guarded=True))
 
 
 def _close_waiting(bound: Bound, where: str, changes: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import StoreError
+from tabellion.engine.errors import ConfigurationError, StoreError
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.settlement import Settlement
@@ -78,3 +78,27 @@ class Database(Protocol):
 
     async def table(self, name: str) -> Table | None:
         """A table as the catalog describes it."""
+
+
+def database_at(
+    url: str,
+    deadline: float,
+    connections: int,
+    clock: Callable[[], float] | None,
+    durable: bool,
+    read_only: bool = False,
+) -> Database:
+    """The database that a URL names, not connected yet."""
+    scheme = url.partition("://")[0].partition("+")[0]
+    if scheme == "sqlite":
+        from tabellion.engine.sqlite import SQLite  # each driver is loaded only where used
+
+        return SQLite(url, deadline=deadline, clock=clock, durable=durable, read_only=read_only)
+    if scheme in ("postgresql", "postgres"):
+        try:
+            from tabellion.engine.postgres import PostgreSQL
+        except ImportError as error:
+            raise ConfigurationError("PostgreSQL needs its driver: pip install 'tabellion[postgres]'") from error
+        return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock, durable=durable)
+    shown = f"{scheme}://…" if "://" in url else repr(url)
+    raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")

@@ -11,6 +11,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.errors import DeclarationError, Problem
 from tabellion.engine.job import Job
+from tabellion.engine.keys import key_column, key_problems
 from tabellion.engine.queue import STATES, Queue, spoken
 from tabellion.engine.sql import Dialect, Scalar
 from tabellion.engine.table import Column, Table
@@ -72,7 +73,9 @@ class Bound:
             else f"{sql.column(column)} = {sql.literal(value, self.dialect)}"
             for column, value in self.queue.states["ready"].items()
         )
-        how = "CREATE INDEX CONCURRENTLY" if self.dialect == "postgresql" else "CREATE INDEX"
+        # PostgreSQL makes no index of a partitioned table beside its writers.
+        beside = self.dialect == "postgresql" and self.table.kind != "partitioned"
+        how = "CREATE INDEX CONCURRENTLY" if beside else "CREATE INDEX"
         title = f"{self.table.name.rpartition('.')[2]}_{self.queue.name}_ready"
         return f"{how} {sql.column(title)} ON {sql.name(self.table.name)} ({columns}) WHERE {condition};"
 
@@ -91,13 +94,13 @@ def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
         )
     problems = [
         *_unknown_columns(queue, table),
-        *_key_problems(queue, table),
+        *key_problems(queue, table, dialect),
         *_type_problems(queue, table, dialect),
         *_unwritable(queue, table, dialect),
     ]
-    if problems:
+    key = key_column(queue, table)
+    if problems or key is None:
         raise DeclarationError(f"queue {queue.name!r}", problems)
-    key = table.columns[queue.key or table.primary_key[0]]
     default = (("created_at", False),) if "created_at" in table.columns else ()
     order = queue.order if queue.order is not None else default
     if key.name not in {column for column, _ in order}:
@@ -131,30 +134,6 @@ def _unknown_columns(queue: Queue, table: Table) -> Iterable[Problem]:
         create = f"ALTER TABLE {sql.name(table.name)} ADD COLUMN {sql.column(column)} …;"
         fix = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(table.columns)}, or {create}"
         yield Problem(f"table {table.name!r} has no column {column!r}", fix)
-
-
-def _key_problems(queue: Queue, table: Table) -> Iterable[Problem]:
-    if queue.key is None:
-        if len(table.primary_key) != 1:
-            what = "no primary key" if not table.primary_key else f"a primary key of {len(table.primary_key)} columns"
-            yield Problem(
-                f"table {table.name!r} has {what}",
-                f"name one unique column with key=, or ALTER TABLE {sql.name(table.name)} ADD PRIMARY KEY (…);",
-            )
-    elif queue.key in table.columns and queue.key not in table.unique_columns():
-        yield Problem(
-            f"key={queue.key!r} does not identify a row: the column is not unique",
-            f"CREATE UNIQUE INDEX {sql.column(f'{table.name}_{queue.key}')} ON {sql.name(table.name)} "
-            f"({sql.column(queue.key)});",
-        )
-    key = table.columns.get(queue.key or (table.primary_key[0] if len(table.primary_key) == 1 else ""))
-    if key is not None and not key.type:
-        what = f"the key {key.name!r} has no type, so that 5 and '5' are two rows"
-        yield Problem(what, "declare it INTEGER or TEXT, or name another unique column with key=")
-    if key is not None and key.family == "bytes":
-        yield Problem(
-            f"the key {key.name!r} is {key.type}, which has no plain text form", "name another unique column with key="
-        )
 
 
 def _type_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Problem]:
@@ -240,8 +219,7 @@ def _misfit(column: Column, value: Scalar, dialect: Dialect) -> str | None:
     """Why this value cannot be in this column, or None when it can."""
     if value is None:
         return None if column.nullable else "the column is NOT NULL"
-    length = re.search(r"char\w*(?: varying)?\((\d+)\)", column.plain_type)
-    if dialect == "postgresql" and length and isinstance(value, str) and len(value) > int(length.group(1)):
+    if dialect == "postgresql" and isinstance(value, str) and len(value) > (column.length or len(value)):
         return f"the column is {column.type}, which is too short for it"
     if column.labels:
         return None if value in column.labels else f"its type {column.type} allows only {', '.join(column.labels)}"

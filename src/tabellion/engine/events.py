@@ -23,6 +23,7 @@ NAMES: dict[str, str] = {
     "released": "a job was handed back, the attempt not spent",
     "crashed": "a claim's lease ran out; the job is ready again",
     "quarantined": "a job's second crash in a row; it failed with the evidence",
+    "parked": "a job failed, the database refuses that state, and the row was left as it is until someone mends it",
     "cancelled": "a person stopped a job",
     "superseded": "the row's owner changed it while it ran; the owner won",
     "lease_lost": "a claim was gone when its worker came back to it; nothing was changed",

@@ -24,7 +24,7 @@ class Explanation:
 
     queue: str
     key: str
-    state: str  #: ready, running, done, failed, elsewhere or missing
+    state: str  #: ready, running, parked, done, failed, elsewhere or missing
     sentences: list[str]
     history: list[dict[str, Any]] = field(default_factory=list)
 
@@ -47,7 +47,9 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
         )
     state = _state(row)
     last = history[0] if history else None
-    if state == "ready":
+    if state == "running" and last and last["outcome"] == "parked":
+        state, sentences = "parked", _why_parked(queue, key, last)
+    elif state == "ready":
         sentences = await _why_waiting(store, bound, row, last)
     elif state == "running":
         sentences = _why_running(queue, last)
@@ -157,11 +159,23 @@ def _why_running(queue: Queue, last: dict[str, Any] | None) -> list[str]:
     return sentences
 
 
+def _why_parked(queue: Queue, key: Any, last: dict[str, Any]) -> list[str]:
+    return [
+        f"It is parked: attempt {last['attempt']} ended {_ago(last['settled_ago'])} ago, and the database let nobody "
+        f"write that; the row is as the attempt left it ({spoken(queue.states['running'])}).",
+        f"What was said: {last['error']}.",
+        f"No worker touches it. Mend what refuses the state (`tabellion doctor`), then `tabellion retry {queue.name} "
+        f"{key}` to have it tried again, or `tabellion cancel {queue.name} {key}` to have it failed.",
+    ]
+
+
 def _why_failed(queue: Queue, key: Any, last: dict[str, Any] | None) -> list[str]:
     sentences = [f"It has failed: {spoken(queue.states['failed'])}."]
     if last is not None and last["outcome"] is not None:
+        # A row that is cancelled while it waits has no attempt that could have been.
+        which = f"Attempt {last['attempt']}" if last["attempt"] else "It"
         sentences.append(
-            f"Attempt {last['attempt']} {_outcome_words(last['outcome'])} {_ago(last['settled_ago'])} ago: "
+            f"{which} {_outcome_words(last['outcome'])} {_ago(last['settled_ago'])} ago: "
             f"{last['error'] or 'no error text'}."
         )
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -162,6 +161,6 @@ def stamp(bound: Bound, mirror: str) -> str:
 
 def fitted(bound: Bound, column: str, text: str) -> str:
     """A text, cut to what a `varchar(n)` column takes."""
-    length = re.search(r"\((\d+)\)", bound.column(column).plain_type)
-    cut = f"substr({text}, 1, {length.group(1)})" if length else text
+    length = bound.column(column).length
+    cut = f"substr({text}, 1, {length})" if length else text
     return cut if bound.column(column).nullable else f"coalesce({cut}, '')"

@@ -6,6 +6,7 @@ from tabellion.engine import sql
 from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import clear_mirrors, enter_state, set_items
+from tabellion.engine.parking import is_parked
 from tabellion.engine.sql import NOW
 
 MOST_COUNTED = 1000
@@ -41,6 +42,6 @@ WHERE {sql.holds(queue.states["running"], dialect)} AND {started_at} < {sql.epoc
 
 
 def _unregistered(bound: Bound) -> str:
-    """$1 queue: the row has no live claim."""
-    return f"""NOT EXISTS (SELECT 1 FROM tabellion_attempts AS a
+    """$1 queue: the row has no live claim, and it is not one of ours that was parked."""
+    return f"""NOT ({is_parked(bound)}) AND NOT EXISTS (SELECT 1 FROM tabellion_attempts AS a
 WHERE a.queue = $1 AND a.settled_at IS NULL AND a.key = CAST(t.{sql.column(bound.key.name)} AS text))"""

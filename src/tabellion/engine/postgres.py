@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 
-from tabellion.engine import postgres_catalog, sql
+from tabellion.engine import postgres_catalog, postgres_trial, sql
 from tabellion.engine import postgres_moves as moves
 from tabellion.engine.database import Answers, Trial, Undone
 from tabellion.engine.declaration import Bound
@@ -39,9 +39,6 @@ _TURN = {
 _PIN = "; ".join(
     [f"SET LOCAL {setting} = {value}" for setting, value in _PINNED.items()] + ["SET LOCAL lock_timeout = '2s'"]
 )
-
-#: A trial waits for nobody, and meets at once what the table would say at the commit.
-_TRIAL = "SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '2s'; SET CONSTRAINTS ALL IMMEDIATE"
 
 
 class PostgreSQL:
@@ -149,27 +146,8 @@ class PostgreSQL:
 
     async def try_out(self, lock: Numbered, trials: Sequence[Trial]) -> Answers:
         """Tries statements on a row and takes everything back; no answers where `lock` gives no row."""
-        answers: Answers = {}
         async with self.connection() as connection:
-            with contextlib.suppress(Undone):
-                async with connection.transaction():
-                    await connection.execute(_TRIAL)
-                    if (await self._run_all(connection, [lock], guarded=False))[0]:
-                        await self._try_all(connection, trials, answers)
-                    raise Undone
-        return answers
-
-    async def _try_all(self, connection: Connection, trials: Sequence[Trial], answers: Answers) -> None:
-        for trial in trials:
-            try:
-                async with connection.transaction():
-                    answers[trial.name] = (await self._run_all(connection, trial.statements, guarded=False))[-1]
-                    await self._try_all(connection, trial.then, answers)
-                    raise Undone
-            except Undone:
-                pass
-            except asyncpg.PostgresError as error:
-                answers[trial.name] = explained(error, self.deadline)  # type: ignore[assignment]
+            return await postgres_trial.try_out(connection, self._text, lock, trials)
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows by COPY and rings once; a single row in one statement, one round trip instead of four."""

@@ -26,6 +26,7 @@ async def describe(fetch: Fetch, name: str) -> Table | None:
             default=None if row["generated"] else row["default"],
             generated=row["generated"],
             base=row["base"] or "",
+            numbered=row["numbered"],
         )
         for row in await fetch(_COLUMNS, oid)
     }
@@ -74,6 +75,7 @@ WITH RECURSIVE below (number, type, modifier, required, preset, depth) AS (
 SELECT DISTINCT ON (a.attnum) a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, b.required,
   CASE WHEN b.depth > 0 THEN format_type(b.type, b.modifier) END AS base, b.preset AS default,
   a.attgenerated <> '' OR a.attidentity = 'a' AS generated,
+  a.attidentity <> '' OR coalesce(b.preset ~ '^(nextval|gen_random_uuid|uuid_generate_v|uuidv)', false) AS numbered,
   (SELECT array_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum AS e WHERE e.enumtypid = b.type) AS labels
 FROM pg_attribute AS a JOIN below AS b ON b.number = a.attnum AND a.attrelid = $1
 ORDER BY a.attnum, b.depth DESC"""

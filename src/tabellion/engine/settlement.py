@@ -18,6 +18,7 @@ Outcome = Literal[
     "crashed",  # the lease ran out: the worker died or froze
     "quarantined",  # crashed twice in a row
     "cancelled",  # a person stopped it
+    "parked",  # the database refused even the failed state: the row was left as it is
     "superseded",  # the row's owner changed the row meanwhile; the owner wins
 ]
 
@@ -73,5 +74,5 @@ class Verdict:
 
     @property
     def accepted(self) -> bool:
-        """Whether the row and the register took the settlement."""
+        """Whether the claim ended with this settlement."""
         return self.outcome not in (None, "superseded")

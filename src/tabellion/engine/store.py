@@ -7,13 +7,12 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tabellion.engine import crash, declaration, outsiders, register, sql
+from tabellion.engine import crash, declaration, outsiders, parking, register, sql
 from tabellion.engine.batches import alike, renewable
-from tabellion.engine.database import Database
+from tabellion.engine.database import database_at
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import (
     Busy,
-    ConfigurationError,
     DeclarationError,
     Forbidden,
     LeaseLost,
@@ -61,7 +60,7 @@ class Store:
         read_only: bool = False,
     ) -> None:
         self.url = url
-        self.database = _database(url, deadline, connections, clock, durable, read_only)
+        self.database = database_at(url, deadline, connections, clock, durable, read_only)
         self._read_only = read_only  #: makes neither the register nor a file, and leaves SQLite's journal as it is
         self._bound: dict[Queue, Bound] = {}
         self._tried: set[Queue] = set()
@@ -279,6 +278,9 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         bound = await self.bind(queue)
         swept = await crash.expired(self.database, bound)
         verdicts = {verdict.job: verdict for verdict in await self.settle(swept)}
+        for one in swept:
+            verdict = verdicts[one.job]
+            one.outcome, one.error = verdict.outcome or one.outcome, verdict.error or one.error
         return [one for one in swept if verdicts[one.job].accepted]
 
     async def take_over(self, queue: Queue) -> int:
@@ -302,6 +304,10 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         ]
         rows = await self.database.fetch(f"SELECT {', '.join(parts)}")
         return {state: int(rows[0][state]) for state in STATES}
+
+    async def has_work(self, queue: Queue) -> bool:
+        """Whether a row is ready, due now or later, or being worked on; a parked one is neither."""
+        return await parking.has_work(self.database, await self.bind(queue))
 
     async def explain(self, queue: Queue, key: Any) -> Explanation:
         """Why is this row not running? In sentences, with the row's history."""
@@ -345,15 +351,20 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             raise
         except StoreError as error:
             # It would be refused every time, so it is not tried again.
-            why = f"the result could not be written: {error}"
-        settlement.job.cost = settlement.job.cost if isinstance(settlement.job.cost, int | float) else None
+            why = parking.refused_error(settlement, error)
+        job = settlement.job
+        job.cost = job.cost if isinstance(job.cost, int | float) else None
+        failed = Settlement(job, "failed", error=why, expired_only=settlement.expired_only)
         try:
-            [verdict] = await self._settle_batch([Settlement(settlement.job, "failed", error=why)])
-            return [Verdict(verdict.job, verdict.outcome, why)]
+            [verdict] = await self._settle_batch([failed])
+            return [Verdict(job, verdict.outcome, why)]
         except _AWAY:
             raise
         except StoreError as error:
-            return [Verdict(settlement.job, None, str(error))]
+            bound = await self.bind(job.queue)
+            said = storable(parking.parked_error(bound, settlement.error or why, error))[:LONGEST_ERROR]
+            parked = await parking.park(self.database, bound, settlement, said)
+            return [Verdict(job, "parked" if parked else None, said)]
 
     async def _already(self, bound: Bound, missing: Sequence[Settlement]) -> dict[str, str]:
         """Settlements that an earlier call of ours wrote before its answer was lost."""
@@ -364,27 +375,9 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
 WHERE queue = $1 AND key = $2 AND n = $3 AND CAST(token AS text) = $4 AND settled_at IS NOT NULL""",
                 bound.queue.name, one.job.text_key, one.job.n, one.job.token,
             )  # fmt: skip
-            if rows and rows[0]["outcome"] == one.outcome:
-                written[one.job.text_key] = one.outcome
+            if rows and rows[0]["outcome"] in (one.outcome, "parked"):
+                written[one.job.text_key] = rows[0]["outcome"]
         return written
-
-
-def _database(
-    url: str, deadline: float, connections: int, clock: Callable[[], float] | None, durable: bool, read_only: bool
-) -> Database:
-    scheme = url.partition("://")[0].partition("+")[0]
-    if scheme == "sqlite":
-        from tabellion.engine.sqlite import SQLite  # each driver is loaded only where used
-
-        return SQLite(url, deadline=deadline, clock=clock, durable=durable, read_only=read_only)
-    if scheme in ("postgresql", "postgres"):
-        try:
-            from tabellion.engine.postgres import PostgreSQL
-        except ImportError as error:
-            raise ConfigurationError("PostgreSQL needs its driver: pip install 'tabellion[postgres]'") from error
-        return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock, durable=durable)
-    shown = f"{scheme}://…" if "://" in url else repr(url)
-    raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")
 
 
 def _no_column(name: str, bound: Bound) -> str:

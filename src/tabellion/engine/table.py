@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,11 +19,18 @@ class Column:
     default: str | None = None  #: the SQL of its DEFAULT
     generated: bool = False  #: the database computes it; nobody can write it
     base: str = ""  #: the type below a domain
+    numbered: bool = False  #: each new row gets a value of its own, from a sequence or at random
 
     @property
     def plain_type(self) -> str:
         """Its type, a domain's being the type below it."""
         return self.base or self.type
+
+    @property
+    def length(self) -> int | None:
+        """How many characters it takes, where its type says so."""
+        said = re.search(r"char\w*(?: varying)?\s*\((\d+)\)", self.plain_type, re.IGNORECASE)
+        return int(said.group(1)) if said else None
 
     @property
     def family(self) -> str:

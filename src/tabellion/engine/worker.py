@@ -372,8 +372,7 @@ class Worker:
                     left += 1
                     continue
                 try:
-                    counts = await lane.site.store.counts(lane.queue, cap=1)
-                    left += counts["ready"] + counts["running"]
+                    left += await lane.site.store.has_work(lane.queue)
                 except StoreError:
                     left += 1
             if not left and not self._slots.busy:

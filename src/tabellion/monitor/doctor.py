@@ -207,8 +207,30 @@ current_user AS role, (SELECT rolbypassrls OR rolsuper FROM pg_roles WHERE rolna
             "warning", where, f"row level security binds role {facts['role']}: rows hidden from it are never claimed",
             "use the service role, or add a policy for this one",
         )  # fmt: skip
+    if bound.table.kind == "partitioned":
+        async for finding in _shared_keys(where, store, bound):
+            yield finding
     if (facts["dead"] or 0) > max(MANY_DEAD, facts["live"] or 0):
         yield Finding(
             "warning", where, f"{facts['dead']:,} dead rows stand between the living: claims walk over them",
             f"VACUUM {table}; ALTER TABLE {table} SET (autovacuum_vacuum_scale_factor = 0.01);",
         )  # fmt: skip
+
+
+async def _shared_keys(where: str, store: Store, bound: Bound) -> AsyncIterator[Finding]:
+    """Keys that two partitions share: no index of PostgreSQL forbids them."""
+    key = sql.column(bound.key.name)
+    try:
+        shared = await store.database.fetch(
+            f"SELECT {key} AS key FROM {sql.name(bound.queue.table)} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
+        )
+    except StoreError as error:
+        yield Finding("note", where, f"whether a key is in two partitions could not be found out: {error}")
+        return
+    if shared:
+        yield Finding(
+            "error",
+            where,
+            f"two rows have {bound.key.name} = {shared[0]['key']}: they would be one job",
+            f"give one of them another {bound.key.name}",
+        )

@@ -10,7 +10,8 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.declaration import empty_value
 from tabellion.engine.errors import ConfigurationError
-from tabellion.engine.queue import STATES, StateName
+from tabellion.engine.keys import key_column
+from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.sql import Dialect, Scalar
 from tabellion.engine.table import Table
 from tabellion.monitor.status_column import WORDS, StatusColumn, plain
@@ -252,7 +253,7 @@ def guess_mirrors(table: Table, dialect: Dialect, states: Collection[str]) -> li
 
 def guess_key(table: Table) -> Guess | None:
     """The one column that identifies a row, where there is no primary key of one column."""
-    if len(table.primary_key) == 1:
+    if key_column(Queue(table.name, ready=0, running=1, done=2, failed=3), table) is not None:
         return None
     unique = sorted(name for name in table.unique_columns() if not table.columns[name].nullable)
     return Guess("key", unique[0], "the only unique column") if len(unique) == 1 else None

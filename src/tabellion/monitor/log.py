@@ -22,6 +22,7 @@ LEVELS = {
     "retried": "warning",
     "crashed": "warning",
     "quarantined": "error",
+    "parked": "error",
     "cancelled": "info",
     "superseded": "info",
     "lease_lost": "warning",

@@ -147,7 +147,7 @@ async def errors(store: Store, queue: Queue) -> list[dict[str, Any]]:
     """The most frequent last errors of failed jobs, for `retry --error`."""
     return await store.database.fetch(
         f"""SELECT substr(error, 1, 160) AS error, count(*) AS n FROM tabellion_attempts
-WHERE queue = $1 AND outcome IN ('failed', 'quarantined') GROUP BY substr(error, 1, 160)
+WHERE queue = $1 AND outcome IN ('failed', 'quarantined', 'parked') GROUP BY substr(error, 1, 160)
 ORDER BY count(*) DESC LIMIT {ERRORS_SHOWN}""",
         queue.name,
     )

@@ -17,7 +17,7 @@ RECENT = 180  #: seconds of which single slots are kept
 MINUTES, HOURS, DAYS = 60, 24, 30  #: how far back each series goes
 PATIENCE = 0.4  #: seconds that one look may spend on the past; the rest of it comes with the next looks
 
-FAILED = ("failed", "quarantined")
+FAILED = ("failed", "quarantined", "parked")
 RETRIED = ("retried", "crashed")
 
 

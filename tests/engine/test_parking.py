@@ -1,0 +1,223 @@
+"""Jobs whose row the database lets nobody move: parked once, told truthfully, and back when someone mends it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tabellion import Environment, Queue, Store, Worker
+from tabellion.engine import controls
+from tabellion.engine.errors import StoreError
+from tabellion.engine.events import Event
+from tabellion.engine.settlement import Settlement
+from tabellion.testing import Clock
+from tests.engine.conftest import Emptied, store_on
+from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, run, tasks
+from tests.engine.test_transitions import ILLEGAL, refuse
+from tests.owner import Owner, jobs_queue
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])
+def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
+    """A store on everything we support, by the test's clock."""
+    return store_on(request.param, emptied, tmp_path, clock)
+
+
+async def stuck(store: Store, *outcomes_refused: str, n: int = 1) -> Queue:
+    """A table that refuses these states."""
+    queue = await tasks(store, n, lease=60, stale_after=600)
+    await refuse(store, " OR ".join(f"NEW.status = '{one}'" for one in outcomes_refused))
+    return queue
+
+
+async def release_trigger(store: Store) -> None:
+    """The owner mends the table."""
+    await run(store, "DROP TRIGGER guard" + (" ON tasks" if store.dialect == "postgresql" else ""))
+
+
+@asynchronous
+async def test_a_failure_that_cannot_be_written_is_parked(store: Store) -> None:
+    """The attempt ends with the job's own error and the database's words; the row stays as it is."""
+    queue = await stuck(store, "failed", n=2)
+    job, other = await store.claim(queue, 2, "w")
+    before = await row(store)
+    verdicts = await store.settle([Settlement(job, "failed", error="no such file"), Settlement(other, "done")])
+    assert {verdict.job.key: verdict.outcome for verdict in verdicts} == {1: "parked", 2: "done"}
+    [parked] = [verdict for verdict in verdicts if verdict.outcome == "parked"]
+    [attempt] = await attempts(store, 1)
+    assert attempt["outcome"] == "parked"
+    assert attempt["settled_at"] is not None
+    assert attempt["error"] == parked.error
+    for words in ("the database refuses the state failed (status = 'failed')", ILLEGAL, "no such file"):
+        assert words in attempt["error"]
+    assert await row(store) == before
+
+
+@asynchronous
+async def test_a_result_whose_failure_is_refused_too(store: Store) -> None:
+    """Both refusals are told."""
+    queue = await stuck(store, "failed")
+    job = await claim_one(store, queue)
+    [verdict] = await store.settle([Settlement(job, "done", {"small": 500})])
+    assert verdict.outcome == "parked"
+    assert "the result could not be written" in (verdict.error or "")
+    assert ILLEGAL in (verdict.error or "")
+
+
+@asynchronous
+async def test_a_retry_that_is_refused_fails_truthfully(store: Store) -> None:
+    """Where only ready is refused, the job fails, and the words are not about a result."""
+    queue = await stuck(store, "new")
+    job = await claim_one(store, queue)
+    [verdict] = await store.settle([Settlement(job, "retried", error="boom", after=5)])
+    assert verdict.outcome == "failed"
+    found = await row(store)
+    assert found["status"] == "failed"
+    assert found["error"].startswith("boom; the row could not be put back to ready: ")
+    assert ILLEGAL in found["error"]
+
+
+@pytest.mark.parametrize("refused", [("new", "failed"), ("failed",)], ids=["crashed", "quarantined"])
+@asynchronous
+async def test_a_sweep_that_is_refused_is_told_once(store: Store, clock: Clock, refused: tuple[str, ...]) -> None:
+    """The claim of a dead worker is parked: the next sweeps have nothing to say."""
+    queue = await tasks(store, 1, lease=60)
+    if refused == ("failed",):
+        await claim_one(store, queue)
+        clock.advance(61)
+        await store.sweep(queue)
+    await claim_one(store, queue)
+    await refuse(store, " OR ".join(f"NEW.status = '{one}'" for one in refused))
+    clock.advance(61)
+    [swept] = await store.sweep(queue)
+    assert swept.outcome == "parked"
+    assert ILLEGAL in (swept.error or "")
+    assert "w1" in (swept.error or "")
+    clock.advance(61)
+    assert await store.sweep(queue) == []
+    assert (await outcomes(store))[-1] == "parked"
+
+
+@asynchronous
+async def test_a_sweep_tells_what_was_written(store: Store, clock: Clock) -> None:
+    """A crash whose row cannot go back to ready is a failure, and is told as one."""
+    queue = await stuck(store, "new")
+    await claim_one(store, queue)
+    clock.advance(61)
+    [swept] = await store.sweep(queue)
+    assert (swept.outcome, (await row(store))["status"]) == ("failed", "failed")
+    assert ILLEGAL in (swept.error or "")
+
+
+@asynchronous
+async def test_a_living_claim_is_not_failed_by_a_sweep(store: Store, clock: Clock) -> None:
+    """The second try of a refused sweep keeps the condition of the first: the lease has run out."""
+    queue = await stuck(store, "new")
+    job = await claim_one(store, queue)
+    [verdict] = await store.settle([Settlement(job, "crashed", error="late", expired_only=True)])
+    assert verdict.outcome is None
+    assert await store.renew([job]) == []
+
+
+@asynchronous
+async def test_a_parked_row_is_left_alone(store: Store, clock: Clock) -> None:
+    """It is not claimed, not taken over, and nobody else's worker is blamed."""
+    queue = await stuck(store, "failed")
+    await store.settle([Settlement(await claim_one(store, queue), "failed", error="bad")])
+    clock.advance(10_000)
+    assert await store.claim(queue, 5, "w") == []
+    assert await store.foreign(queue) == 0
+    assert await store.take_over(queue) == 0
+    assert not await store.has_work(queue)
+
+
+@asynchronous
+async def test_explain_says_what_is_in_the_way(store: Store) -> None:
+    """The state is parked; the sentences name the refusal and the way out."""
+    queue = await stuck(store, "failed")
+    await store.settle([Settlement(await claim_one(store, queue), "failed", error="no such file")])
+    found = await store.explain(queue, 1)
+    assert found.state == "parked"
+    text = " ".join(found.sentences)
+    for words in (ILLEGAL, "no such file", "tabellion retry tasks 1", "tabellion cancel tasks 1"):
+        assert words in text
+    assert "a worker that does not use tabellion" not in text
+
+
+@asynchronous
+async def test_a_parked_row_is_retried(store: Store) -> None:
+    """By key or by error text; its next claim starts a new life."""
+    queue = await stuck(store, "failed")
+    for terms in ({"keys": [1]}, {"error": "bad"}, {}):
+        await store.settle([Settlement(await claim_one(store, queue), "failed", error="bad")])
+        assert await controls.restart(store, queue, [2]) == 0
+        assert await controls.restart(store, queue, **terms) == 1
+    job = await claim_one(store, queue)
+    assert (job.attempt, job.crashes, job.n) == (1, 0, 4)
+    await store.finish(job)
+
+
+@asynchronous
+async def test_a_parked_row_is_cancelled_once_the_table_is_mended(store: Store) -> None:
+    """Before, the database says no, and so do we."""
+    queue = await stuck(store, "failed")
+    await store.settle([Settlement(await claim_one(store, queue), "failed", error="bad")])
+    with pytest.raises(StoreError, match=ILLEGAL):
+        await controls.cancel(store, queue, 1, "not wanted")
+    await release_trigger(store)
+    assert await controls.cancel(store, queue, 1, "not wanted")
+    assert (await row(store))["status"] == "failed"
+    assert await outcomes(store) == ["parked", "cancelled"]
+
+
+@asynchronous
+async def test_its_owner_brings_it_back(store: Store) -> None:
+    """A row that its owner sets to ready is claimed like any other."""
+    queue = await stuck(store, "failed")
+    await store.settle([Settlement(await claim_one(store, queue), "failed", error="bad")])
+    await run(store, "UPDATE tasks SET status = 'new'")
+    job = await claim_one(store, queue)
+    assert job.attempt == 1
+    await store.finish(job)
+    assert await outcomes(store) == ["parked", "done"]
+
+
+@asynchronous
+async def test_cancelling_a_running_job_that_cannot_fail(store: Store) -> None:
+    """Its claim ends, its row stays, and the refusal is said instead of a success."""
+    queue = await stuck(store, "failed")
+    job = await claim_one(store, queue)
+    with pytest.raises(StoreError, match=ILLEGAL):
+        await controls.cancel(store, queue, 1, "not wanted")
+    assert await store.renew([job]) == [job]
+    assert await outcomes(store) == ["parked"]
+
+
+def test_a_worker_tells_of_it_once_and_stops_when_all_is_done(url: str, owner: Owner, often: None) -> None:
+    """One event for the parked job; a worker that is to stop when idle does not wait for it."""
+    owner.insert(*range(1, 6))
+    if owner.dialect == "sqlite":
+        owner(
+            "CREATE TRIGGER guard BEFORE UPDATE ON jobs WHEN NEW.status = 'failed' AND NEW.id = 4 "
+            f"BEGIN SELECT RAISE(ABORT, '{ILLEGAL}'); END"
+        )
+    else:
+        owner(
+            "CREATE FUNCTION guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.status = 'failed' AND "
+            f"NEW.id = 4 THEN RAISE EXCEPTION '{ILLEGAL}'; END IF; RETURN NEW; END $$"
+        )
+        owner("CREATE TRIGGER guard BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION guard()")
+    queue = jobs_queue(max_attempts=1)
+
+    @queue.handler
+    async def work(job: object) -> None:
+        raise ValueError("bad file")
+
+    told: list[Event] = []
+    worker = Worker([Environment("here", url)], [queue], listeners=[told.append], concurrency=2)
+    asyncio.run(asyncio.wait_for(worker.serve(until_idle=True), 30))
+    assert [(event.key, event.name) for event in told if event.name in ("parked", "lease_lost")] == [("4", "parked")]
+    assert sorted(event.key for event in told if event.name == "failed") == ["1", "2", "3", "5"]
+    assert owner.row(4)["status"] == "running"
