@@ -42,12 +42,12 @@ def pipelines_of(context: typer.Context, config: Config) -> tuple[str, ...]:
 def has_documents(context: typer.Context, config: Config) -> bool:
     """Whether this call is about the document service too: it was named, or the database is its own and nothing was."""
     asked = pipelines_of(context, config)
-    return bool(asked) or (config.has_own_database and _module(context, config) is None)
+    return bool(asked) or (config.has_own_database and module_of(context, config) is None)
 
 
 def queues_of(context: typer.Context, config: Config, *, together: bool = True) -> list[Queue]:
     """The queues of the user's module, in the order it declares them, then those of the pipelines asked for."""
-    name, documents = _module(context, config), has_documents(context, config)
+    name, documents = module_of(context, config), has_documents(context, config)
     if name is None and not documents:
         raise ConfigurationError(WHICH)
     if name is None and not pipelines_of(context, config) and (missing := config.environments[0].missing_file()):
@@ -60,7 +60,8 @@ def queues_of(context: typer.Context, config: Config, *, together: bool = True) 
     return found
 
 
-def _module(context: typer.Context, config: Config) -> str | None:
+def module_of(context: typer.Context, config: Config) -> str | None:
+    """The module of the user's queues, as it was named."""
     name: str | None = context.obj["queues"] or config.queues
     return name
 

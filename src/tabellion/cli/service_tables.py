@@ -11,6 +11,7 @@ from tabellion.engine.errors import Busy, NotMigrated, Unreachable
 
 if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
+    from tabellion.engine.sql import Dialect
     from tabellion.engine.store import Store
 
 
@@ -36,6 +37,27 @@ async def script(store: Store) -> str:
     if not await web_tables.exist(store):
         made += [f"{text};\n" for text in web_tables.statements(store.dialect)]
     return "".join(made)
+
+
+def full_script(dialect: Dialect, wanted: bool) -> str:
+    """The SQL for a database that has none of them."""
+    from tabellion.pipelines.documents import endpoints, tables
+    from tabellion.web import tables as web_tables
+
+    if not wanted:
+        return ""
+    others = [*endpoints.statements(dialect), *web_tables.statements(dialect)]
+    return tables.script(dialect, 0) + "".join(f"{text};\n" for text in others)
+
+
+def service_grants(role: str) -> list[str]:
+    """What lets a role use them."""
+    from tabellion.engine import sql
+    from tabellion.pipelines.documents import endpoints, tables
+    from tabellion.web import tables as web_tables
+
+    names = ("documents_schema", *tables.TABLES, *endpoints.TABLES, *web_tables.TABLES)
+    return [f"GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(names)} TO {sql.column(role)};"]
 
 
 async def require(environment: Environment) -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.queue import Queue
 
 
 def worker(
@@ -77,6 +82,7 @@ def worker(
         from tabellion.cli import service_tables
 
         service_tables.require_all(places)
+    _check_rights(places, chosen)
     code = supervisor.supervise(
         places,
         processes=processes or config.processes,
@@ -86,3 +92,33 @@ def worker(
         grace=grace,
     )
     raise typer.Exit(code)
+
+
+def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> None:
+    """Refuses to start with a role that cannot work, before anything is made; a database that is away is left out."""
+    import asyncio
+    import contextlib
+
+    from tabellion.engine.errors import Busy, Forbidden, Unreachable
+    from tabellion.monitor.rights import MissingRight, missing_rights
+
+    async def ask(place: Environment) -> list[MissingRight]:
+        store = place.store(read_only=True)
+        try:
+            with contextlib.suppress(Unreachable, Busy):
+                await store.database.open()
+                return await missing_rights(store, queues)
+            return []
+        finally:
+            await store.close()
+
+    async def ask_all() -> list[list[MissingRight]]:
+        return await asyncio.gather(*(ask(place) for place in places))
+
+    lines = [
+        f"{place.name}: {right.problem}"
+        for place, missing in zip(places, asyncio.run(ask_all()), strict=True)
+        for right in missing
+    ]
+    if lines:
+        raise Forbidden("\n".join(lines))

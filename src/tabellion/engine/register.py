@@ -239,9 +239,10 @@ async def migrate(database: Database) -> int:
             failpoint("migrate.mid")
             await database.transact([(text, ()) for text in [*lock, *statements(database.dialect, found)]])
     except Forbidden as error:
+        role = (await database.fetch("SELECT current_user AS role"))[0]["role"]
         raise NotMigrated(
-            f"the register is not in this database and this role may not create it ({error}): "
-            "have someone who may run the SQL that `tabellion migrate --sql` prints"
+            f"the register is not in this database and role {role} may not create it: "
+            f"have someone who may run the SQL that `tabellion migrate --sql --grant {role}` prints"
         ) from error
     except StoreError as error:
         # Another process may have been quicker.

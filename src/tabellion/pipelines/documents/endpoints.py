@@ -51,6 +51,7 @@ _COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("finished_at", "TIME"),
     ),
 }
+TABLES = tuple(_COLUMNS)
 _INDEXES = (
     "CREATE INDEX IF NOT EXISTS webhook_deliveries_pending ON webhook_deliveries (created_at, id) "
     "WHERE status = 'pending'",
