@@ -25,6 +25,7 @@ DATA = Path("tabellion-data")
 #: Every key of the file, with its type and one line on it; the docs table is checked against it.
 KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "queues": (str, "the module that declares your queues, e.g. `shop.queues`"),
+    "pipelines": (list, 'pipelines that come with tabellion and are worked here: `["documents"]` (none)'),
     "environments": (dict, "name = URL, or name = { url = …, share = … }; order is polling order"),
     "worker.concurrency": (int, "jobs one worker process runs at once (100)"),
     "worker.processes": (int, "worker processes that `tabellion worker` keeps alive (1)"),
@@ -56,6 +57,7 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
 #: Environment variables and the key each one sets; the first that is there wins.
 VARIABLES: dict[str, str] = {
     "TABELLION_QUEUES": "queues",
+    "TABELLION_PIPELINES": "pipelines",
     "TABELLION_CONCURRENCY": "worker.concurrency",
     "TABELLION_PROCESSES": "worker.processes",
     "TABELLION_GRACE": "worker.grace",
@@ -84,7 +86,9 @@ class Config:
     """What was configured, with every default filled in."""
 
     queues: str | None = None
+    pipelines: tuple[str, ...] = ()
     environments: tuple[Environment, ...] = ()
+    has_own_database: bool = False  #: none was configured: it is a file in the data folder, and only ours
     concurrency: int = 100
     processes: int = 1
     grace: float = 30.0
@@ -118,7 +122,8 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         raise ConfigurationError(f"{path}: there is no such file")
     _override(settings, variables)
     data = Path(settings.get("data", DATA)).expanduser()
-    environments = _environments(settings.pop("environments", None), variables, f"sqlite:///{data}/tabellion.db")
+    own = f"sqlite:///{data}/tabellion.db"
+    environments = _environments(settings.pop("environments", None), variables, own)
     level = str(settings.get("log.level", "info")).lower()
     if level not in LEVELS:
         raise ConfigurationError(f"log.level: {level!r} is not one of {', '.join(LEVELS)}")
@@ -133,7 +138,9 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         )
     return Config(
         queues=settings.get("queues"),
+        pipelines=_pipelines(settings.get("pipelines", [])),
         environments=environments,
+        has_own_database=[one.url for one in environments] == [own],
         concurrency=settings.get("worker.concurrency", Config.concurrency),
         processes=settings.get("worker.processes", Config.processes),
         grace=float(settings.get("worker.grace", Config.grace)),
@@ -244,6 +251,12 @@ def _expanded(text: str, key: str, variables: Mapping[str, str]) -> str:
         return variables[match[1]]
 
     return re.sub(r"\$\{(\w+)\}", value, text)
+
+
+def _pipelines(given: list[Any]) -> tuple[str, ...]:
+    if any(not isinstance(name, str) for name in given):
+        raise ConfigurationError('pipelines: write names, e.g. pipelines = ["documents"]')
+    return tuple(given)
 
 
 def _gates(given: Mapping[str, Any]) -> dict[str, GateSettings]:

@@ -86,7 +86,7 @@ def test_the_data_folder_is_named_before_or_behind_the_command(tmp_path: Path) -
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr
 
-    assert run("migrate", "--data", str(data))[0] == 0
+    assert run("migrate", "--with", "documents", "--data", str(data))[0] == 0
     made = run("--data", "here", "keys", "create", "--role", "viewer")
     assert made[0] == 0
     for words in (
@@ -111,7 +111,7 @@ def test_no_command_makes_a_second_database_by_mistake(
     """Exit code 3, with the file that is not there and what to do; nothing is made."""
     for name in ("DATABASE_URL", "TABELLION_DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    for before in ([], ["--queues", "documents"]):
+    for before in ([], ["--with", "documents"]):
         result = CliRunner().invoke(app, [*before, "--data", str(tmp_path / "typo"), *words.split()])
         assert isinstance(result.exception, ConfigurationError), result.output
         assert str(tmp_path / "typo" / "tabellion.db") in str(result.exception)

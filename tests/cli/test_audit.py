@@ -11,6 +11,8 @@ from tests.cli.project import Project
 from tests.review.test_audit import OFF, appended, some
 from tests.working import ask
 
+pytestmark = pytest.mark.usefixtures("documents")
+
 
 @pytest.fixture
 def project(tmp_path: Path, url: str) -> Project:

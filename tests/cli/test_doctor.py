@@ -26,8 +26,8 @@ def test_the_doctor_finds_the_indexes_of_the_document_service(
     """It made them itself: one serves the queues of all models."""
     monkeypatch.setenv("GEMINI_API_KEY", "canary")
     (project.folder / "tabellion.toml").write_text(f'[environments]\nprod = "{project.url}"\n')
-    assert project.run("migrate").exit_code == 0
-    findings = project.json("doctor")
+    assert project.run("migrate", "--with", "documents").exit_code == 0
+    findings = project.json("doctor", "--with", "documents")
     assert {"prod: documents", "prod: documents_gemini", "prod: webhooks"} <= {one["where"] for one in findings}
     assert not [one for one in findings if "no index leads" in one["what"]]
 
@@ -137,3 +137,16 @@ def test_adopt_reads_the_names_behind_a_status_id(lite: Project) -> None:
     )
     found = lite.json("adopt", "extraction_queue")
     assert found["states"] == {"ready": 1, "running": 2, "done": 3, "failed": 4}
+
+
+def test_adopt_ends_with_3_where_the_table_refuses(lite: Project) -> None:
+    """The declaration is printed all the same; what stands against it goes to standard error."""
+    lite.sql(
+        "CREATE TABLE short (id INTEGER PRIMARY KEY, status TEXT DEFAULT 'new' CHECK (length(status) < 4))",
+        "INSERT INTO short (status) VALUES ('new')",
+    )
+    result = lite.run("adopt", "short", "--done", "ok", "--failed", "bad")
+    assert result.exit_code == 3
+    assert "short = Queue(" in result.stdout
+    assert "length(status)" in result.stderr
+    assert lite.run("adopt", "short", "--running", "on", "--done", "ok", "--failed", "bad").exit_code == 0

@@ -1,4 +1,4 @@
-"""`tabellion migrate`: the register everywhere, the document service's tables where nothing else is configured."""
+"""`tabellion migrate`: the register everywhere, the document service's tables where they are asked for."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_a_project_with_queues_of_its_own_gets_the_register_only(lite: Project) 
     assert not OURS & found
 
 
-def test_without_queues_the_document_service_gets_its_tables(tmp_path: Path, url: str) -> None:
+def test_the_document_service_gets_its_tables_when_it_is_named(tmp_path: Path, url: str) -> None:
     """Made at once, or as SQL that makes the same; a second time there is nothing to do."""
     file = tmp_path / "documents.toml"
     file.write_text(f'[environments]\nprod = "{url}"\n')
 
     def run(*words: str) -> str:
-        result = CliRunner().invoke(app, ["--config", str(file), "migrate", *words])
+        result = CliRunner().invoke(app, ["--config", str(file), "migrate", "--with", "documents", *words])
         assert result.exit_code == 0, result.output
         return str(result.output)
 

@@ -131,7 +131,7 @@ def test_a_type_with_a_mistake_is_said_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "types").mkdir()
     (tmp_path / "types" / "slip.yaml").write_text('name: slip\nversion: "1"\nfields:\n  total: {type: mony}\n')
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
-    for words in (["up", "--port", "0", "--data", str(tmp_path / "data")], ["--queues", "documents", "worker"]):
+    for words in (["up", "--port", "0", "--data", str(tmp_path / "data")], ["--with", "documents", "worker"]):
         done = subprocess.run(
             [sys.executable, "-m", "tabellion", *words], capture_output=True, text=True, check=False, timeout=60,
             env=kept | {"TABELLION_TYPES": str(tmp_path / "types"), "DATABASE_URL": f"sqlite:///{tmp_path}/w.db"},

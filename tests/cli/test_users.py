@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tabellion.engine.store import Store
 from tabellion.web import links, passwords, sessions, users
 from tests.cli.project import Project
 from tests.working import ask
+
+pytestmark = pytest.mark.usefixtures("documents")
 
 GOOD = "seven horses on a roof"
 

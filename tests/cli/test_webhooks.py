@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.cli.project import Project
+
+pytestmark = pytest.mark.usefixtures("documents")
 
 
 def test_an_endpoint_from_its_beginning_to_its_end(project: Project) -> None:
@@ -29,7 +33,6 @@ def test_an_endpoint_from_its_beginning_to_its_end(project: Project) -> None:
 def test_what_is_recommended_works(lite: Project) -> None:
     """The command that sends parked deliveries again is one that exists, with all it needs."""
     (lite.folder / "tabellion.toml").write_text(f'[environments]\nprod = "{lite.url}"\n')
-    assert lite.run("migrate").exit_code == 0
     made = lite.json("webhooks", "add", "https://93.184.215.14/hook")
     told = re.search("`tabellion (.*?)`", lite.run("webhooks", "enable", made["id"]).stdout)
     assert told is not None

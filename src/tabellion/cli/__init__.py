@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+import traceback
 
 from tabellion.cli.app import app
 from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError, TabellionError, ValueRefused
@@ -21,6 +22,8 @@ def main() -> None:
     try:
         app()
     except TabellionError as error:
+        if os.environ.get("TABELLION_DEBUG"):
+            traceback.print_exc()
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the command line talks to people
         sys.exit(exit_code(error))
     except OSError as error:

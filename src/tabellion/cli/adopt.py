@@ -16,6 +16,9 @@ def adopt(
     running: Annotated[str | None, typer.Option(help="The status value that means running.")] = None,
     done: Annotated[str | None, typer.Option(help="The status value that means done.")] = None,
     failed: Annotated[str | None, typer.Option(help="The status value that means failed.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The column that identifies a row. [default: the primary key]")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="The queue's name. [default: the table's]")] = None,
     write: Annotated[Path | None, typer.Option(help="Write the declaration to this new file.")] = None,
     notify: Annotated[bool, typer.Option(help="Also print a trigger that wakes workers at once (PostgreSQL).")] = False,
@@ -25,6 +28,9 @@ def adopt(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write the declaration for a table you have, and print the index it should get. Changes nothing.
+
+    What it guesses is marked with the reason. Every change of state is tried on one row in a transaction that is rolled
+    back; exits with 3 when the table refuses one.
 
     Examples:
 
@@ -37,6 +43,7 @@ def adopt(
 
     from tabellion.cli import output
     from tabellion.cli.load import config_of, environment_named
+    from tabellion.engine.log import printable
     from tabellion.monitor import adoption
 
     config = config_of(context)
@@ -45,9 +52,9 @@ def adopt(
     place = environment_named(config, environment)
 
     async def run() -> adoption.Adoption:
-        store = place.store()
+        store = place.store(read_only=True)
         try:
-            return await adoption.adopt(store, table, status=status, states=given, name=name)
+            return await adoption.adopt(store, table, status=status, states=given, name=name, key=key)
         finally:
             await store.close()
 
@@ -58,11 +65,19 @@ def adopt(
         write.write_text(found.declaration, "utf-8")
     if json:
         output.as_json(asdict(found))
+        if found.problems:
+            raise typer.Exit(3)
         return
     typer.echo(f"# wrote {write}" if write else found.declaration)
+    for note in found.notes:
+        typer.echo(f"-- note: {printable(note)}")
     if not found.indexed:
         typer.echo("-- The index that keeps claiming cheap; run it once:")
         typer.echo(found.index)
     if notify and found.trigger:
         typer.echo("\n-- Wakes idle workers at every INSERT, once per statement:")
         typer.echo(found.trigger)
+    for number, problem in enumerate(found.problems, 1):
+        typer.echo(f"{number}. {printable(problem['what'])}\n   fix: {printable(problem['fix'])}", err=True)
+    if found.problems:
+        raise typer.Exit(3)

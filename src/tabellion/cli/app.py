@@ -40,17 +40,21 @@ COMMANDS = {
 }
 
 
+GLOBAL = ("--config", "--data", "--queues", "--with")  #: options that may also follow the command
+
+
 class Commands(TyperGroup):
-    """All commands; `--data` may stand behind one of them as well as before it."""
+    """All commands; global options may follow one of them as well as precede it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Puts it in front."""
+        """Puts them in front."""
         end = args.index("--") if "--" in args else len(args)
         moved: list[str] = []
         rest: list[str] = []
         place = 0
         while place < end:
-            taken = 2 if args[place] == "--data" else 1 if args[place].startswith("--data=") else 0
+            name, has_value, _ = args[place].partition("=")
+            taken = 0 if name not in GLOBAL else 1 if has_value else 2
             (moved if taken else rest).extend(args[place : min(place + (taken or 1), end)])
             place += taken or 1
         return super().parse_args(ctx, [*moved, *rest, *args[end:]])
@@ -60,7 +64,7 @@ app = typer.Typer(
     name="tabellion",
     cls=Commands,
     help="Turns the tables you already have into safe work queues.",
-    epilog="Start with `tabellion adopt TABLE` on a table of yours, then `tabellion worker`.",
+    epilog="Start with `tabellion adopt TABLE` on a table of yours, then `tabellion --queues FILE worker`.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -83,6 +87,10 @@ def options(
     queues: Annotated[
         str | None, typer.Option("--queues", "-q", help="The module or file that declares your queues.")
     ] = None,
+    with_: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="A pipeline that comes with tabellion: documents. May be repeated."),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option("--data", help="The data folder; also behind the command. [default: ./tabellion-data]"),
@@ -92,7 +100,7 @@ def options(
     ] = False,
 ) -> None:
     """Turns the tables you already have into safe work queues."""
-    context.obj = {"config": config, "queues": queues, "data": data}
+    context.obj = {"config": config, "queues": queues, "with": tuple(with_ or ()), "data": data}
 
 
 def _add(name: str, module: str) -> None:

@@ -103,13 +103,12 @@ def _short(entry: dict[str, Any], name: str) -> str:
 
 def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> Any:
     from tabellion.cli.load import config_of, environment_named
-    from tabellion.pipelines.documents import tables
+    from tabellion.cli.service_tables import service_store
 
     place = environment_named(config_of(context), name)
 
     async def run() -> Any:
-        async with place.store() as store:
-            await tables.prepare(store)
+        async with service_store(place) as store:
             return await work(store)
 
     return asyncio.run(run())

@@ -49,11 +49,14 @@ class Direct:
         self._store = config.environments[0].store()
 
     async def __aenter__(self) -> Direct:
-        from tabellion.cli.pipeline import prepare
+        from tabellion.cli import service_tables
 
-        if missing := self._config.environments[0].missing_file():
+        place = self._config.environments[0]
+        if not self._config.has_own_database:
+            await service_tables.require(place)
+        elif missing := place.missing_file():
             Path(missing).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await prepare(self._store)
+        await service_tables.prepare(self._store)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -92,7 +95,7 @@ class Direct:
         from tabellion.engine import roster
 
         workers = [one for one in await roster.members(self._store) if "documents" in one["queues"].split(",")]
-        return "" if workers else "no worker is running: start `tabellion up` or `tabellion worker` elsewhere"
+        return "" if workers else "no worker is running: start `tabellion up`, or `tabellion worker --with documents`"
 
 
 class Remote:

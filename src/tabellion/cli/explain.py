@@ -34,8 +34,11 @@ def explain(
     chosen = queue_named(queues_of(context, config), queue)
 
     async def run() -> Explanation:
-        async with environment_named(config, environment).store() as store:
+        store = environment_named(config, environment).store(read_only=True)
+        try:
             return await store.explain(chosen, key)
+        finally:
+            await store.close()
 
     found = asyncio.run(run())
     if json:

@@ -60,6 +60,7 @@ def export(
 
     from tabellion.cli import output
     from tabellion.cli.load import config_of, environment_named
+    from tabellion.cli.service_tables import require
     from tabellion.pipelines.documents import export as exporting
     from tabellion.pipelines.documents.sheets import ToFile, ToStream
 
@@ -73,6 +74,7 @@ def export(
         )
     wanted = _range(since, until, type or [], status or [], review or [])
     place = environment_named(config, environment)
+    asyncio.run(require(place))
 
     async def run(target: Any) -> exporting.Exported:
         store = place.store()

@@ -76,13 +76,29 @@ async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bo
     from tabellion.engine.gate_state import GateSettings
     from tabellion.monitor.gates import picture
 
-    async with present(config.gates_at).store() as store:
-        known = await gate_row.gates(store, config.gates)
+    store = present(config.gates_at).store(read_only=not (changes or reset))
+    try:
+        known = await _known(store, config.gates)
         if name is not None and name not in known:
             there = f"there are {', '.join(map(repr, known))}" if known else "there is none yet"
             raise ConfigurationError(f"there is no gate {name!r}; {there}")
         if name is not None and (changes or reset):
             row = gate_row.GateRow(store, name, config.gates.get(name, GateSettings()))
             await row.edit(changes, reset=reset)
-            known = await gate_row.gates(store, config.gates)
+            known = await _known(store, config.gates)
         return [picture(gate, state, now) for gate, (state, now) in known.items() if name in (None, gate)]
+    finally:
+        await store.close()
+
+
+async def _known(store: Any, settings: Any) -> dict[str, Any]:
+    """Every gate with its state; where nothing has called a model yet, the configured ones as they will begin."""
+    from tabellion.engine import gate_row
+    from tabellion.engine.errors import NotMigrated
+    from tabellion.engine.gate_state import GateState
+
+    try:
+        return await gate_row.gates(store, settings)
+    except NotMigrated:
+        now = await store.now()
+        return {name: (GateState.load(one, None), now) for name, one in sorted(settings.items())}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tabellion.cli import adminkey, datafolder, demo, pipeline
+from tabellion.cli import adminkey, datafolder, demo, pipeline, service_tables
 from tabellion.config import Config
 from tabellion.engine import roster
 from tabellion.engine.environment import Environment
@@ -74,7 +74,7 @@ class Installation:
         with datafolder.held(self.config.data) as self._note, Sandbox() as sandbox:
             store = self.place.store()
             try:
-                await pipeline.prepare(store)
+                await service_tables.prepare(store)
                 await _bury(store)
                 key_file, key = await adminkey.ensure(store, self.place.name, self.config.data)
                 settings = pipeline.settings_of(self.config, self.place, sandbox)
@@ -286,7 +286,7 @@ class Processes(Crew):
         self._process: subprocess.Popen[bytes] | None = None
         options = ["--config", str(file)] if file is not None else []
         self._command = [
-            sys.executable, "-m", "tabellion", *options, "--queues", "documents", "worker",
+            sys.executable, "-m", "tabellion", *options, "--with", "documents", "worker",
             "--processes", str(count), "--environment", environment,
         ]  # fmt: skip
 

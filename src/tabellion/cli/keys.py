@@ -114,11 +114,12 @@ def revoke(
 
 def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> tuple[str, Any]:
     from tabellion.cli.load import config_of, environment_named
+    from tabellion.cli.service_tables import service_store
 
     place = environment_named(config_of(context), name)
 
     async def run() -> Any:
-        async with place.store() as store:
+        async with service_store(place) as store:
             return await work(store, place.name)
 
     return place.name, asyncio.run(run())

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import typer
 
 from tabellion import config as configuration
+from tabellion.cli.queue_module import declared_queues
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.queue import Queue, check_together
 
-DOCUMENTS = "documents"  #: stands where a module would, for the queues of the document service
+PIPELINES = ("documents",)  #: those that come with tabellion
 WHICH = (
     'which queues? Name the module that declares them: --queues shop.queues, or queues = "shop.queues" in '
-    "tabellion.toml; those of the document service come with `tabellion up`"
+    "tabellion.toml. Those of the document service are --with documents"
 )
 
 
@@ -33,29 +30,40 @@ def config_of(context: typer.Context) -> Config:
     return configuration.load(context.obj["config"], variables)
 
 
+def pipelines_of(context: typer.Context, config: Config) -> tuple[str, ...]:
+    """The pipelines of ours that were asked for, by this call or by the configuration."""
+    asked: tuple[str, ...] = context.obj["with"] or config.pipelines
+    for name in asked:
+        if name not in PIPELINES:
+            raise ConfigurationError(f"there is no pipeline {name!r}; there is {', '.join(map(repr, PIPELINES))}")
+    return asked
+
+
+def has_documents(context: typer.Context, config: Config) -> bool:
+    """Whether this call is about the document service too: it was named, or the database is its own and nothing was."""
+    asked = pipelines_of(context, config)
+    return bool(asked) or (config.has_own_database and module_of(context, config) is None)
+
+
 def queues_of(context: typer.Context, config: Config, *, together: bool = True) -> list[Queue]:
-    """The queues the user's module declares, in the order it declares them; without one, the document service's."""
-    name = context.obj["queues"] or config.queues
-    if name is None and (missing := config.environments[0].missing_file()):
+    """The queues of the user's module, in the order it declares them, then those of the pipelines asked for."""
+    name, documents = module_of(context, config), has_documents(context, config)
+    if name is None and not documents:
+        raise ConfigurationError(WHICH)
+    if name is None and not pipelines_of(context, config) and (missing := config.environments[0].missing_file()):
         raise ConfigurationError(f"{WHICH}, and there is none at {_shown(missing)}: name its data folder with --data")
-    found = _of_documents(config) if name in (None, DOCUMENTS) else declared(name)
+    found = declared_queues(name) if name is not None else []
+    if documents:
+        found += _of_documents(config)
     if together:
         check_together(found)
     return found
 
 
-def is_documents(context: typer.Context, config: Config) -> bool:
-    """Whether this call is about the document service: it was named, or nothing else was."""
-    return (context.obj["queues"] or config.queues or DOCUMENTS) == DOCUMENTS
-
-
-def declared(name: str) -> list[Queue]:
-    """Every Queue in a module, given as `package.module` or as a file."""
-    module = _from_file(Path(name)) if name.endswith(".py") else _from_package(name)
-    unique: dict[int, Queue] = {id(value): value for value in vars(module).values() if isinstance(value, Queue)}
-    if not unique:
-        raise ConfigurationError(f"{name} declares no Queue at its top level")
-    return list(unique.values())
+def module_of(context: typer.Context, config: Config) -> str | None:
+    """The module of the user's queues, as it was named."""
+    name: str | None = context.obj["queues"] or config.queues
+    return name
 
 
 def queue_named(queues: Sequence[Queue], name: str) -> Queue:
@@ -106,32 +114,6 @@ def document_pipeline() -> Any:
 def _of_documents(config: Config) -> list[Queue]:
     pipeline = document_pipeline()
     if pipeline is None:
-        raise ConfigurationError(f"{WHICH}, and need more packages: pip install 'tabellion[server,reading]'")
+        raise ConfigurationError("the document service needs more packages: pip install 'tabellion[server,reading]'")
     found: list[Queue] = pipeline.queues_of(config)
     return found
-
-
-def _from_package(name: str) -> ModuleType:
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and name.startswith(error.name):
-            raise ConfigurationError(
-                f"there is no module {name!r} to import queues from (looked in {Path.cwd()} too)"
-            ) from error
-        raise
-
-
-def _from_file(path: Path) -> ModuleType:
-    if not path.exists():
-        raise ConfigurationError(f"{path}: there is no such file")
-    sys.path.insert(0, str(path.parent.resolve()))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # noqa: S101 - the file is there and ends in .py
-    assert spec.loader is not None  # noqa: S101
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module

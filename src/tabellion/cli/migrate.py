@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
 
 
 def migrate(
@@ -12,56 +16,109 @@ def migrate(
     sql: Annotated[
         bool, typer.Option("--sql", help="Print the SQL for someone who may run it; change nothing.")
     ] = False,
+    grant: Annotated[
+        str | None,
+        typer.Option("--grant", metavar="ROLE", help="With --sql: also the grants that this role needs (PostgreSQL)."),
+    ] = None,
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Create or update the register (our own few tables) where it is missing or old.
 
-    Where no queues of your own are configured, the tables of the document service too. Workers do all this themselves
-    where their role may create tables.
+    Workers make the register themselves where their role may create tables. `--with documents` also makes the tables
+    of the document service, as `tabellion up` does.
 
     Examples:
 
         tabellion migrate
 
+        tabellion migrate --with documents
+
         tabellion migrate --sql | psql "$DATABASE_URL"
+
+        tabellion migrate --queues shop.queues --sql --grant app | psql "$ADMIN_DATABASE_URL"
     """
     import asyncio
 
     from tabellion.cli import output
-    from tabellion.cli.load import config_of, document_pipeline, environment_named, is_documents
+    from tabellion.cli.load import config_of, environment_named, pipelines_of
     from tabellion.engine import register
-    from tabellion.engine.store import Store
 
     config = config_of(context)
     chosen = [environment_named(config, environment, new=True)] if environment else list(config.environments)
-
-    pipeline = document_pipeline() if is_documents(context, config) else None
-
-    async def one(store: Store) -> tuple[int, int, str]:
-        try:
-            await store.database.open()
-            before = await store.version()
-            if sql:
-                script = register.script(store.dialect, before) if before < register.CURRENT else ""
-                return before, before, script + (await pipeline.script(store) if pipeline else "")
-            after = await store.migrate()
-            if pipeline:
-                await pipeline.prepare(store)
-            return before, after, ""
-        finally:
-            await store.close()
-
-    rows = []
-    for place in chosen:
-        before, after, script = asyncio.run(one(place.store()))
-        if sql:
+    documents = bool(pipelines_of(context, config))
+    if grant is not None and not sql:
+        raise typer.BadParameter("grants are printed, not given: say --sql too", param_hint="--grant")
+    if sql:
+        for place in chosen:
+            if grant is not None and place.url.startswith("sqlite"):
+                raise typer.BadParameter(f"{place.name} is SQLite, which has no roles", param_hint="--grant")
+            before, script, schema = asyncio.run(_script(place, documents))
             typer.echo(f"-- environment {place.name}: version {before}, current is {register.CURRENT}")
             typer.echo(script)
-        rows.append({"environment": place.name, "before": before, "version": after})
-    if json and not sql:
+            if grant is not None:
+                typer.echo("\n".join(_grants(context, config, grant, schema)))
+        return
+    rows = [{"environment": place.name, **asyncio.run(_migrate(place, documents))} for place in chosen]
+    if json:
         output.as_json(rows)
-    elif not sql:
-        for row in rows:
-            changed = "was up to date" if row["before"] == row["version"] else f"brought from version {row['before']}"
-            typer.echo(f"{row['environment']}: the register is at version {row['version']} ({changed})")
+        return
+    for row in rows:
+        changed = "was up to date" if row["before"] == row["version"] else f"brought from version {row['before']}"
+        typer.echo(f"{row['environment']}: the register is at version {row['version']} ({changed})")
+
+
+async def _migrate(place: Environment, documents: bool) -> dict[str, int]:
+    from tabellion.cli import service_tables
+
+    store = place.store()
+    try:
+        await store.database.open()
+        before = await store.version()
+        after = await store.migrate()
+        if documents:
+            await service_tables.prepare(store)
+        return {"before": before, "version": after}
+    finally:
+        await store.close()
+
+
+async def _script(place: Environment, documents: bool) -> tuple[int, str, str]:
+    """The register's version, what brings it up to date, and its schema.
+
+    A file that is not there is not made, and a server that is away need not be asked.
+    """
+    from tabellion.cli import service_tables
+    from tabellion.engine import register
+    from tabellion.engine.errors import Unreachable
+    from tabellion.engine.store import Store
+
+    store = Store("sqlite:///:memory:") if place.missing_file() else place.store(read_only=True)
+    try:
+        try:
+            await store.database.open()
+        except Unreachable as error:
+            typer.echo(f"{place.name} could not be asked, this is for a database without any of it: {error}", err=True)
+            return 0, register.script(store.dialect, 0) + service_tables.full_script(store.dialect, documents), "public"
+        before = await store.version()
+        script = register.script(store.dialect, before) if before < register.CURRENT else ""
+        schema = "public"
+        if store.dialect == "postgresql":
+            schema = (await store.database.fetch("SELECT current_schema()::text AS name"))[0]["name"] or schema
+        return before, script + (await service_tables.script(store) if documents else ""), schema
+    finally:
+        await store.close()
+
+
+def _grants(context: typer.Context, config: Config, role: str, schema: str) -> list[str]:
+    from tabellion.cli.load import module_of, pipelines_of
+    from tabellion.cli.queue_module import declared_queues
+    from tabellion.monitor.rights import register_grants, table_grants
+
+    module = module_of(context, config)
+    lines = register_grants(role, schema)
+    if pipelines_of(context, config):
+        from tabellion.cli.service_tables import service_grants
+
+        lines += service_grants(role)
+    return [*lines, *table_grants(role, declared_queues(module) if module is not None else [])]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import sys
 from typing import TYPE_CHECKING
 
 from tabellion.config import Config, model, model_gates
-from tabellion.engine.errors import Busy, Unreachable
 from tabellion.engine.gate_state import GateSettings
 from tabellion.engine.guard import Rules
 from tabellion.pipelines.documents.blobs import Blobs
@@ -17,11 +15,8 @@ from tabellion.pipelines.documents.settings import Settings, Types
 from tabellion.pipelines.documents.webhooks import outbox, webhooks_queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tabellion.engine.environment import Environment
     from tabellion.engine.queue import Queue
-    from tabellion.engine.store import Store
     from tabellion.reading.sandbox import Sandbox
 
 
@@ -75,50 +70,8 @@ def gates_of(config: Config) -> dict[str, GateSettings]:
 
 def watched(config: Config, settings: Settings) -> list[Queue]:
     """Every queue that can be looked at: those of the document service, and those of the user's own module."""
-    from tabellion.cli.load import DOCUMENTS, declared
+    from tabellion.cli.queue_module import declared_queues
     from tabellion.monitor.declared import document_queues, together
 
-    own = declared(config.queues) if config.queues is not None and config.queues != DOCUMENTS else []
+    own = declared_queues(config.queues) if config.queues is not None else []
     return together(document_queues(settings), own)
-
-
-def prepare_all(environments: Iterable[Environment]) -> None:
-    """The same in every environment that answers; a worker waits for the others, and asks again."""
-
-    async def one(environment: Environment) -> None:
-        store = environment.store()
-        try:
-            await prepare(store)
-        except (Unreachable, Busy):
-            pass
-        finally:
-            await store.close()
-
-    async def every() -> None:
-        await asyncio.gather(*(one(environment) for environment in environments))
-
-    asyncio.run(every())
-
-
-async def script(store: Store) -> str:
-    """The SQL that makes or updates those tables, for someone who may run it; empty where they are up to date."""
-    from tabellion.pipelines.documents import endpoints, tables
-    from tabellion.web import tables as web_tables
-
-    version = await tables.version(store.database)
-    made = [tables.script(store.dialect, version)] if version < tables.CURRENT else []
-    if not await endpoints.exist(store):
-        made += [f"{text};\n" for text in endpoints.statements(store.dialect)]
-    if not await web_tables.exist(store):
-        made += [f"{text};\n" for text in web_tables.statements(store.dialect)]
-    return "".join(made)
-
-
-async def prepare(store: Store) -> None:
-    """Sees to it that every table of the document service is there."""
-    from tabellion.pipelines.documents import endpoints, tables
-    from tabellion.web import tables as web_tables
-
-    await tables.prepare(store)
-    await endpoints.prepare(store)
-    await web_tables.prepare(store)

@@ -55,7 +55,7 @@ async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors
     from tabellion.cli import output
     from tabellion.monitor import snapshot
 
-    stores = [(place, place.store()) for place in places]
+    stores = [(place, place.store(read_only=True)) for place in places]
     try:
         pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
         while watch and json:
@@ -65,7 +65,7 @@ async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors
         if watch:
             await _keep_up(stores, queues, pictures)
         errors = [
-            await snapshot.errors(store, queues[0]) if with_errors and picture.up else []
+            await snapshot.errors(store, queues[0]) if with_errors and picture.up and not picture.register else []
             for (_, store), picture in zip(stores, pictures, strict=True)
         ]
         if json:
@@ -158,6 +158,8 @@ def _environment(picture: Snapshot) -> list[Any]:
             for one in picture.workers
         ]
         parts.append(output.table("workers", ("worker", "busy", "slots", "done", "retried", "failed", "up"), workers))
+    elif picture.register:
+        parts.append(Text(picture.register, "yellow"))
     else:
         parts.append(Text("no worker is alive here: start one with `tabellion worker`", "yellow"))
     return [*parts, Text("")]

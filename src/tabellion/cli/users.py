@@ -197,11 +197,12 @@ def _base(context: typer.Context, url: str | None) -> str:
 
 def _do(context: typer.Context, name: str | None, work: Callable[[Store, str], Awaitable[Any]]) -> tuple[str, Any]:
     from tabellion.cli.load import config_of, environment_named
+    from tabellion.cli.service_tables import service_store
 
     place = environment_named(config_of(context), name)
 
     async def run() -> Any:
-        async with place.store() as store:
+        async with service_store(place) as store:
             return await work(store, place.name)
 
     return place.name, asyncio.run(run())

@@ -127,7 +127,7 @@ def enable(context: typer.Context, id: Id, environment: Place = None, json: Json
 
     Example:
 
-        tabellion webhooks enable we_12ab && tabellion retry webhooks --error "is disabled"
+        tabellion webhooks enable we_12ab && tabellion retry webhooks --error "is disabled" --with documents
     """
     from tabellion.pipelines.documents import endpoints
 
@@ -135,7 +135,7 @@ def enable(context: typer.Context, id: Id, environment: Place = None, json: Json
     _tell(
         json,
         {"id": id, "disabled": None},
-        f"{id} is told again; `tabellion retry webhooks --all` sends what was parked",
+        f"{id} is told again; `tabellion retry webhooks --all --with documents` sends what was parked",
     )
 
 
@@ -155,11 +155,10 @@ def remove(context: typer.Context, id: Id, environment: Place = None, json: Json
 
 def _do(context: typer.Context, environment: str | None, move: Callable[[Store], Awaitable[Any]]) -> Any:
     from tabellion.cli.load import config_of, environment_named
-    from tabellion.pipelines.documents import endpoints
+    from tabellion.cli.service_tables import service_store
 
     async def run() -> Any:
-        async with environment_named(config_of(context), environment).store() as store:
-            await endpoints.prepare(store)
+        async with service_store(environment_named(config_of(context), environment)) as store:
             return await move(store)
 
     return asyncio.run(run())

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.queue import Queue
 
 
 def worker(
@@ -30,10 +35,12 @@ def worker(
 
         tabellion --queues shop.queues worker
 
-        tabellion worker --processes 4 --concurrency 50 --only invoices
+        tabellion worker --queues shop.queues --processes 4 --concurrency 50 --only invoices
+
+        tabellion worker --with documents
     """
     from tabellion.cli import supervisor
-    from tabellion.cli.load import config_of, environment_named, is_documents, present, queue_named, queues_of
+    from tabellion.cli.load import config_of, environment_named, has_documents, present, queue_named, queues_of
     from tabellion.engine.errors import ConfigurationError
     from tabellion.engine.log import Log, log_to_stderr
 
@@ -60,18 +67,22 @@ def worker(
             id=id or supervisor.child_id(),
             grace=grace,
             poll=config.poll,
-            gates=gates_of(config) if is_documents(context, config) else config.gates,
+            gates=gates_of(config) if has_documents(context, config) else config.gates,
             gates_at=config.gates_at,
         ).run(until_idle=until_idle)
         return
-    if is_documents(context, config):
+    documents = has_documents(context, config)
+    if documents:
         from tabellion.cli import pipeline
 
         pipeline.check_types(config)
     for place in places:
         present(place)
-    if is_documents(context, config):
-        pipeline.prepare_all(places)
+    if documents:
+        from tabellion.cli import service_tables
+
+        service_tables.require_all(places)
+    _check_rights(places, chosen)
     log_to_stderr(config.log_level, as_json=as_json)
     code = supervisor.supervise(
         places,
@@ -82,3 +93,33 @@ def worker(
         grace=grace,
     )
     raise typer.Exit(code)
+
+
+def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> None:
+    """Refuses to start with a role that cannot work, before anything is made; a database that is away is left out."""
+    import asyncio
+    import contextlib
+
+    from tabellion.engine.errors import Busy, Forbidden, Unreachable
+    from tabellion.monitor.rights import MissingRight, missing_rights
+
+    async def ask(place: Environment) -> list[MissingRight]:
+        store = place.store(read_only=True)
+        try:
+            with contextlib.suppress(Unreachable, Busy):
+                await store.database.open()
+                return await missing_rights(store, queues)
+            return []
+        finally:
+            await store.close()
+
+    async def ask_all() -> list[list[MissingRight]]:
+        return await asyncio.gather(*(ask(place) for place in places))
+
+    lines = [
+        f"{place.name}: {right.problem}"
+        for place, missing in zip(places, asyncio.run(ask_all()), strict=True)
+        for right in missing
+    ]
+    if lines:
+        raise Forbidden("\n".join(lines))

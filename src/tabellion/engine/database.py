@@ -81,14 +81,19 @@ class Database(Protocol):
 
 
 def database_at(
-    url: str, deadline: float, connections: int, clock: Callable[[], float] | None, durable: bool
+    url: str,
+    deadline: float,
+    connections: int,
+    clock: Callable[[], float] | None,
+    durable: bool,
+    read_only: bool = False,
 ) -> Database:
     """The database that a URL names, not connected yet."""
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme == "sqlite":
         from tabellion.engine.sqlite import SQLite  # each driver is loaded only where used
 
-        return SQLite(url, deadline=deadline, clock=clock, durable=durable)
+        return SQLite(url, deadline=deadline, clock=clock, durable=durable, read_only=read_only)
     if scheme in ("postgresql", "postgres"):
         try:
             from tabellion.engine.postgres import PostgreSQL

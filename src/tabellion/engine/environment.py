@@ -27,9 +27,11 @@ class Environment:
         self.share = share
         self._deadline = deadline
 
-    def store(self) -> Store:
-        """A new Store on this environment's database."""
-        return Store(self.url) if self._deadline is None else Store(self.url, deadline=self._deadline)
+    def store(self, *, read_only: bool = False) -> Store:
+        """A new Store on this environment's database; a `read_only` one changes nothing there."""
+        if self._deadline is None:
+            return Store(self.url, read_only=read_only)
+        return Store(self.url, deadline=self._deadline, read_only=read_only)
 
     def missing_file(self) -> str | None:
         """The SQLite file that is not there; opening it would make an empty one."""

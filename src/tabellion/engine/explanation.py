@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tabellion.engine import roster, sql
+from tabellion.engine import register, roster, sql
 from tabellion.engine.declaration import Bound
+from tabellion.engine.errors import NotMigrated
 from tabellion.engine.gate_row import gate_closure
 from tabellion.engine.moves import native_key
 from tabellion.engine.queue import STATES, Queue, spoken
@@ -32,7 +33,10 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
     """Looks at the row, the register, the controls and the roster, and says what stands in the way."""
     bound = await store.bind(queue)
     row = await _row(store, bound, str(key))
-    history = await _history(store, queue, str(key))
+    try:
+        history = await _history(store, queue, str(key))
+    except NotMigrated:
+        return _without_register(bound, str(key), row)
     if row is None:
         return Explanation(
             queue.name,
@@ -41,7 +45,7 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
             [f"There is no row with {bound.key.name} = {key} in {queue.table}."],
             history,
         )
-    state = next((state for state in STATES if row[f"is_{state}"]), "elsewhere")
+    state = _state(row)
     last = history[0] if history else None
     if state == "running" and last and last["outcome"] == "parked":
         state, sentences = "parked", _why_parked(queue, key, last)
@@ -64,6 +68,23 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
             f"To be claimed it must be {spoken(queue.states['ready'])}.",
         ]
     return Explanation(queue.name, str(key), state, sentences, history)
+
+
+def _state(row: dict[str, Any]) -> str:
+    return next((state for state in STATES if row[f"is_{state}"]), "elsewhere")
+
+
+def _without_register(bound: Bound, key: str, row: dict[str, Any] | None) -> Explanation:
+    """What the table alone tells: nothing of ours has worked here yet."""
+    queue, state = bound.queue, "missing" if row is None else _state(row)
+    if state == "missing" or row is None:
+        sentence = f"There is no row with {bound.key.name} = {key} in {queue.table}."
+    elif state == "elsewhere":
+        now = {column: row["row"].get(column) for column in queue.states["ready"]}
+        sentence = f"It is in none of this queue's states: {spoken(now)}."
+    else:
+        sentence = f"It is {state}: {spoken(queue.states[state])}."  # type: ignore[index]
+    return Explanation(queue.name, key, state, [sentence, f"{register.MISSING[0].upper()}{register.MISSING[1:]}."])
 
 
 async def _why_waiting(store: Store, bound: Bound, row: dict[str, Any], last: dict[str, Any] | None) -> list[str]:

@@ -236,6 +236,9 @@ TABLES = (
     "tabellion_counts",
 )  # fmt: skip
 
+MISSING = "there is no register in this database yet: workers make it where their role may, or `tabellion migrate`"
+OLD = "the register is of version {}, too old for this tabellion: workers update it, or `tabellion migrate`"
+
 VERSION_TABLE: dict[Dialect, str] = {
     "postgresql": """CREATE TABLE IF NOT EXISTS tabellion_schema (
   version integer PRIMARY KEY,
@@ -295,9 +298,10 @@ async def migrate(database: Database) -> int:
             failpoint("migrate.mid")
             await database.transact([(text, ()) for text in [*lock, *statements(database.dialect, found)]])
     except Forbidden as error:
+        role = (await database.fetch("SELECT current_user AS role"))[0]["role"]
         raise NotMigrated(
-            f"the register is not in this database and this role may not create it ({error}): "
-            "have someone who may run the SQL that `tabellion migrate --sql` prints"
+            f"the register is not in this database and role {role} may not create it: "
+            f"have someone who may run the SQL that `tabellion migrate --sql --grant {role}` prints"
         ) from error
     except StoreError as error:
         # Another process may have been quicker.

@@ -32,15 +32,16 @@ class SQLite:
     pooled: bool | None = False
 
     def __init__(
-        self, url: str, *, deadline: float, clock: Callable[[], float] | None = None, durable: bool = True
-    ) -> None:
+        self, url: str, *, deadline: float, clock: Callable[[], float] | None = None, durable: bool = True,
+        read_only: bool = False,
+    ) -> None:  # fmt: skip
         self.path = _path(url)
         self.clock = clock
-        self._thread = ConnectionThread(self.path, deadline, durable)
+        self._thread = ConnectionThread(self.path, deadline, durable, read_only)
         self._texts: dict[str, str] = {}
 
     async def open(self) -> None:
-        """Opens the file, making it if need be."""
+        """Opens the file, making it if need be (and allowed)."""
         await self._thread.call(lambda connection: connection.execute("SELECT 1 FROM sqlite_master").fetchone())
 
     async def close(self) -> None:
@@ -87,7 +88,7 @@ class SQLite:
             raise Undone
 
         with contextlib.suppress(Undone):
-            await self._thread.call(work, atomic=True)
+            await self._thread.try_out(work)
         return answers
 
     def _try_all(self, connection: Connection, trials: Sequence[Trial], answers: Answers) -> None:

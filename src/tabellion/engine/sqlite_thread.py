@@ -53,8 +53,9 @@ class ConnectionThread:
     `close` ends the thread with its connection; a call that comes later, or meanwhile, gets a new pair.
     """
 
-    def __init__(self, path: str, deadline: float, durable: bool = True) -> None:
+    def __init__(self, path: str, deadline: float, durable: bool = True, read_only: bool = False) -> None:
         self.path = path
+        self._read_only = read_only
         self.deadline = deadline
         self._synchronous = "FULL" if durable else "NORMAL"
         self._calls: queue.SimpleQueue[_Call[Any]] | None = None
@@ -67,6 +68,12 @@ class ConnectionThread:
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._calls.put(_Call(work, atomic, future))
         return await future
+
+    async def try_out(self, work: Callable[[Connection], Result]) -> Result:
+        """Runs `work`, which takes back what it does, in an immediate transaction; a read-only connection can do so."""
+        if not self._read_only or self.path == ":memory:":
+            return await self.call(work, atomic=True)
+        return await self.call(lambda _: self._try_beside(work))
 
     async def close(self) -> None:
         """Closes the connection, after what was asked before, and ends the thread."""
@@ -97,6 +104,8 @@ class ConnectionThread:
             call.deliver()
 
     def _connect(self) -> Connection:
+        if self._read_only and self.path != ":memory:":
+            return self._connect_to_read()
         if self.path != ":memory:":
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
             _create_private(self.path)
@@ -110,6 +119,27 @@ class ConnectionThread:
             connection.close()
             raise
         return connection
+
+    def _connect_to_read(self) -> Connection:
+        """Makes no file, leaves the journal mode as it is, and cannot write.
+
+        A reader that is alone with a file in WAL mode leaves an empty `-wal` behind; SQLite removes it again where
+        the connection may write. Where there is a `-wal` already, such a connection would empty it into the file.
+        """
+        connection = self._open_existing("ro" if Path(f"{self.path}-wal").exists() else "rw")
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def _try_beside(self, work: Callable[[Connection], Result]) -> Result:
+        """On a connection that may write, closed before ours: the last one to close empties a `-wal` into the file."""
+        with contextlib.closing(self._open_existing("rw")) as writer:
+            for setting in ("cache_spill = OFF", "foreign_keys = ON"):  # not a page is written before the rollback
+                self._set(writer, setting)
+            return _transaction(writer, work)
+
+    def _open_existing(self, mode: str) -> Connection:
+        address = f"{Path(self.path).absolute().as_uri()}?mode={mode}"
+        return sqlite3.connect(address, uri=True, timeout=self.deadline, isolation_level=None, check_same_thread=False)
 
     def _set(self, connection: Connection, setting: str) -> None:
         """Makes a setting; the switch to WAL does not wait for another process that makes it, so we do."""

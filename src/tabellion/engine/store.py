@@ -53,9 +53,11 @@ class Store:
         connections: int = CONNECTIONS,
         clock: Callable[[], float] | None = None,
         durable: bool = True,
+        read_only: bool = False,
     ) -> None:
         self.url = url
-        self.database = database_at(url, deadline, connections, clock, durable)
+        self.database = database_at(url, deadline, connections, clock, durable, read_only)
+        self._read_only = read_only  #: makes neither the register nor a file, and leaves SQLite's journal as it is
         self._bound: dict[Queue, Bound] = {}
         self._tried: set[Queue] = set()
         self._ready = False
@@ -80,8 +82,8 @@ class Store:
                         "upgrade tabellion"
                     )
                 if version < register.CURRENT:
-                    if not migrate:
-                        raise NotMigrated()
+                    if not migrate or self._read_only:
+                        raise NotMigrated(register.OLD.format(version) if version else register.MISSING)
                     await self.migrate()
                 self._ready = True
 
@@ -111,7 +113,7 @@ class Store:
         """The queue checked against its table; raises a DeclarationError that lists every problem."""
         bound = self._bound.get(queue)
         if bound is None:
-            await self.open()
+            await (self.database.open() if self._read_only else self.open())
             bound = declaration.bind(queue, await self.database.table(queue.table), self.dialect)
             await self._try_condition(bound)
             self._bound[queue] = bound

@@ -1,191 +1,248 @@
-"""Guesses from a table what its queue is: status column, states, mirrors; and writes the declaration."""
+"""Makes a declaration out of a table: guesses what its columns mean, tries it on a row, and writes it down."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tabellion.engine import declaration, sql
-from tabellion.engine.errors import ConfigurationError, DeclarationError, Problem
-from tabellion.engine.queue import STATES, Queue
+from tabellion.engine.declaration import Bound
+from tabellion.engine.errors import ConfigurationError, DeclarationError, NotMigrated, StoreError
+from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.sql import Scalar
 from tabellion.engine.store import Store
 from tabellion.engine.table import Table
+from tabellion.engine.transitions import Refusal, try_transitions
+from tabellion.monitor.declaration_text import declaration_text
+from tabellion.monitor.guessing import (
+    USUAL_FLAGS,
+    Guess,
+    ask_for,
+    count_rows,
+    find_flags,
+    flag_states,
+    guess_condition,
+    guess_key,
+    guess_mirrors,
+    guess_states,
+)
+from tabellion.monitor.status_column import StatusColumn, find_status_column
 
-VALUES_SEEN = 50
-STATUS_NAMES = ("status", "state", "status_id", "statut", "etat", "job_status", "processing_status", "stage")
-WORDS: dict[str, tuple[str, ...]] = {
-    "ready": ("ready", "pending", "queued", "new", "todo", "waiting", "not-started", "en_attente", "created", "open"),
-    "running": ("running", "processing", "in_progress", "in-progress", "working", "doing", "started", "en_traitement"),
-    "done": ("done", "completed", "complete", "finished", "success", "succeeded", "processed", "termine", "ok"),
-    "failed": ("failed", "error", "errored", "failure", "erreur", "broken", "dead"),
-}
-MIRROR_NAMES: dict[str, tuple[str, ...]] = {
-    "worker": ("worker_id", "worker", "locked_by", "claimed_by", "owner"),
-    "started_at": ("processing_started_at", "started_at", "locked_at", "claimed_at"),
-    "finished_at": ("finished_at", "completed_at", "processed_at"),
-    "error": ("error_message", "error", "last_error"),
-    "attempts": ("attempts", "attempt_count", "retry_count", "tries"),
-}
+OTHER_GUESSES = 8  # how often a state that the table refused is guessed anew
+HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """A declaration for a table, and the SQL that goes with it."""
+    """A declaration for a table, why it is so, what is in its way, and the SQL that goes with it."""
 
     table: str
-    status: str
-    states: dict[str, Scalar]
+    key: str
+    status: str | None  #: None: its states are made of booleans
+    states: dict[str, Any]
     seen: dict[str, int]  #: the values in the status column now, with their counts
+    allowed: list[Scalar] | None  #: the only values that the status column takes, as far as is known
+    guesses: list[dict[str, Any]]  #: argument, value and why, of everything that the caller did not say
+    notes: list[str]
+    problems: list[dict[str, str]]  #: what the table refused when it was tried, and what to do
+    leftovers: int  #: rows that are running now, with no claim in the register
     declaration: str
     index: str
     indexed: bool
     trigger: str
 
 
+@dataclass(slots=True)
+class _Draft:
+    """What is known so far."""
+
+    table: Table
+    status: StatusColumn | None
+    states: dict[StateName, Guess]
+    others: list[Guess]  #: arguments beside the states
+    notes: list[str] = field(default_factory=list)
+
+    def queue(self, name: str | None) -> Queue:
+        arguments = {guess.argument: guess.value for guess in [*self.states.values(), *self.others]}
+        return Queue(self.table.name, name=name, **arguments)
+
+
 async def adopt(
-    store: Store, table_name: str, *, status: str | None, states: Mapping[str, str | None], name: str | None
+    store: Store,
+    table_name: str,
+    *,
+    status: str | None,
+    states: Mapping[str, str | None],
+    name: str | None,
+    key: str | None = None,
 ) -> Adoption:
-    """Looks the table over; what cannot be guessed is asked for, all at once."""
+    """Looks the table over; what cannot be guessed is asked for, all at once. Changes nothing."""
     await store.database.open()
-    table = await store.table(table_name)
-    if table is None:
-        raise ConfigurationError(f"there is no table {table_name!r} in this database")
-    column = _status_column(table, status)
-    counts = await _values(store, table, column)
-    labels = await _labels(store, table, column, list(counts))
-    chosen: dict[str, Scalar] = {}
-    problems = []
-    for state in STATES:
-        given = states.get(state)
-        value = _typed(given, table, column) if given is not None else _guess(state, counts, labels, table, column)
-        if value is None:
-            problems.append(Problem(f"no value of {column} is obviously {state!r}", f"say --{state} VALUE"))
-        else:
-            chosen[state] = value
-    if problems:
-        seen = ", ".join(
-            f"{value!r}{f' ({labels[value]})' if value in labels else ''}: {n}" for value, n in counts.items()
-        )
-        problems.append(Problem(f"the column holds {seen or 'nothing yet'}"))
-        raise DeclarationError(f"table {table_name!r}", problems)
-    mirrors = {
-        mirror: named for mirror, names in MIRROR_NAMES.items() for named in names[::-1] if named in table.columns
-    }
-    queue = Queue(table_name, name=name, status=column, **chosen, **mirrors)  # type: ignore[arg-type]
-    bound = declaration.bind(queue, table, store.dialect)
+    table = await _table(store, table_name)
+    column = await find_status_column(store, table, status)
+    draft = _draft(table, column, states, key, store)
+    bound = declaration.bind(draft.queue(name), table, store.dialect)
+    draft, bound, refusals = await _tried(store, draft, bound, states, name)
+    leftovers = await _leftovers(store, bound)
+    _remark(draft, bound.queue, leftovers)
     return Adoption(
-        table_name,
-        column,
-        chosen,
-        {str(value): n for value, n in counts.items()},
-        _declaration(table_name, name, column, chosen, mirrors),
+        table.name,
+        bound.key.name,
+        column.column.name if column else None,
+        {state: guess.value for state, guess in draft.states.items()},
+        {str(value): n for value, n in column.seen.items()} if column else {},
+        list(column.allowed) if column and column.allowed is not None else None,
+        [
+            {"argument": guess.argument, "value": guess.value, "why": guess.why}
+            for guess in [*draft.states.values(), *draft.others]
+            if guess.why
+        ],
+        draft.notes,
+        [{"what": refusal.problem.what, "fix": refusal.problem.fix} for refusal in refusals if refusal.stops_work],
+        leftovers,
+        declaration_text(table.name, name, [*_status_first(draft)], _stale(bound.queue, leftovers)),
         bound.index_ddl(),
         bound.has_index(),
-        _trigger(table_name) if store.dialect == "postgresql" else "",
+        _trigger(table.name) if store.dialect == "postgresql" else "",
     )
 
 
-def _status_column(table: Table, given: str | None) -> str:
-    if given is not None:
-        if given not in table.columns:
-            raise ConfigurationError(f"table {table.name!r} has no column {given!r}; it has {', '.join(table.columns)}")
-        return given
-    for name in STATUS_NAMES:
-        if name in table.columns:
-            return name
-    enums = [column.name for column in table.columns.values() if column.labels]
-    if len(enums) == 1:
-        return enums[0]
+async def _table(store: Store, given: str) -> Table:
+    name = ".".join(part.strip('"') for part in given.split("."))
+    table = await store.table(name)
+    if table is None:
+        near = await _near(store, name)
+        hint = f": did you mean {' or '.join(near)}?" if near else ""
+        raise ConfigurationError(f"there is no table {name!r} in this database{hint}")
+    return table
+
+
+async def _near(store: Store, name: str) -> list[str]:
+    """Tables whose names are alike, in whatever schema or case."""
+    if store.dialect == "sqlite":
+        text = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'"
+    else:
+        text = """SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE n.nspname || '.' END || c.relname AS name
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1 LIMIT 10000"""
+    names = [str(row["name"]) for row in await store.database.fetch(text)]
+    spelled = {one: one.rpartition(".")[2].lower() for one in names}
+    alike = difflib.get_close_matches(name.rpartition(".")[2].lower(), set(spelled.values()), n=2, cutoff=0.7)
+    return [one for word in alike for one in names if spelled[one] == word][:3]
+
+
+def _draft(
+    table: Table, column: StatusColumn | None, given: Mapping[str, str | None], key: str | None, store: Store
+) -> _Draft:
+    if column is None:
+        states, others = _flag_states(table), []
+    else:
+        states = guess_states(column, given)
+        if missing := [state for state in STATES if state not in states]:
+            raise ConfigurationError(ask_for(table.name, column, missing))
+        others = [Guess("status", column.column.name, column.why)]
+    used = {name for guess in states.values() if isinstance(guess.value, dict) for name in guess.value}
+    used |= {column.column.name} if column else set()
+    chosen_key = Guess("key", key) if key is not None else guess_key(table)
+    others += [guess for guess in (chosen_key, guess_condition(table)) if guess is not None]
+    return _Draft(table, column, states, [*others, *guess_mirrors(table, store.dialect, used)])
+
+
+def _flag_states(table: Table) -> dict[StateName, Guess]:
+    flags = find_flags(table)
+    if len(flags) == len(STATES) - 1:
+        return flag_states(flags)
+    alter = f"ALTER TABLE {sql.name(table.name)} ADD COLUMN"
+    if flags:
+        lacking = [state for state in STATES[1:] if state not in flags]
+        columns = " ".join(f"{alter} {USUAL_FLAGS[state]} boolean NOT NULL DEFAULT false;" for state in lacking)
+        raise ConfigurationError(
+            f"{' and '.join(flags.values())} of {table.name!r} cannot say that a row is {' or '.join(lacking)}: "
+            f"{columns} then adopt it again; or say --status COLUMN"
+        )
     raise ConfigurationError(
-        f"which column of {table.name!r} is the status? Say --status; it has {', '.join(table.columns)}"
+        f"which column of {table.name!r} is the status? Say --status; it has {', '.join(table.columns)}. "
+        f"Where none is: {alter} status text NOT NULL DEFAULT 'pending'; and set it to 'completed' in the rows that are"
     )
 
 
-async def _values(store: Store, table: Table, column: str) -> dict[Any, int]:
-    rows = await store.database.fetch(
-        f"""SELECT {sql.column(column)} AS value, count(*) AS n FROM {sql.name(table.name)}
-GROUP BY {sql.column(column)} ORDER BY count(*) DESC LIMIT {VALUES_SEEN}"""
-    )
-    counts = {row["value"]: int(row["n"]) for row in rows if row["value"] is not None}
-    return counts | {label: 0 for label in table.columns[column].labels if label not in counts}
-
-
-async def _labels(store: Store, table: Table, column: str, values: list[Any]) -> dict[Any, str]:
-    """What the values are called, where the column points to a table of names."""
-    reference = table.references.get(column)
-    if reference is None:
-        return {}
-    target = await store.table(reference[0])
-    if target is None:
-        return {}
-    texts = [named.name for named in target.columns.values() if named.family == "text"]
-    if not texts:
-        return {}
-    rows = await store.database.fetch(
-        f"""SELECT {sql.column(reference[1])} AS value, {sql.column(texts[0])} AS label
-FROM {sql.name(target.name)} LIMIT {VALUES_SEEN}"""
-    )
-    return {row["value"]: str(row["label"]) for row in rows}
-
-
-def _guess(
-    state: str, counts: Mapping[Any, int], labels: Mapping[Any, str], table: Table, column: str
-) -> Scalar | None:
-    spelled = {str(labels.get(value, value)).lower().replace(" ", "_"): value for value in [*counts, *labels]}
-    for word in WORDS[state]:
-        if word in spelled:
-            value: Scalar = spelled[word]
-            return value
-    # A text column without such a value yet: the plain word does, when the column takes any text.
-    plain = {"ready": "pending", "running": "processing", "done": "completed", "failed": "failed"}[state]
-    known = {value for words in WORDS.values() for value in words}
-    free = table.columns[column].family == "text" and not table.columns[column].labels
-    return plain if free and set(map(str.lower, map(str, counts))) & known and plain not in counts else None
-
-
-def _typed(text: str, table: Table, column: str) -> Scalar:
-    family = table.columns[column].family
-    if family == "integer":
+async def _tried(
+    store: Store, draft: _Draft, bound: Bound, given: Mapping[str, str | None], name: str | None
+) -> tuple[_Draft, Bound, list[Refusal]]:
+    """The draft after every change of state was tried on a row; a guessed word that the table refuses is replaced."""
+    last = best = draft, bound, await _try(store, draft, bound)
+    refused: dict[str, set[Scalar]] = {}
+    for _ in range(OTHER_GUESSES):
+        doubted = {one.state for one in last[2] if one.stops_work and last[0].states[one.state].why}
+        if not doubted or draft.status is None:
+            break
+        for state in doubted:
+            refused.setdefault(state, set()).add(last[0].states[state].value)
+        states = guess_states(draft.status, given, refused)
+        if len(states) < len(STATES):
+            break
+        other = _Draft(draft.table, draft.status, states, draft.others, draft.notes)
         try:
-            return int(text)
-        except ValueError:
-            raise ConfigurationError(
-                f"{column} is {table.columns[column].type}: {text!r} is not a whole number"
-            ) from None
-    if family == "boolean":
-        return text.lower() in ("true", "1", "yes")
-    return text
+            other_bound = declaration.bind(other.queue(name), draft.table, store.dialect)
+        except DeclarationError:
+            break
+        last = other, other_bound, await _try(store, other, other_bound)
+        best = min(best, last, key=lambda one: len(one[2]))
+    return best
 
 
-def _declaration(
-    table: str, name: str | None, status: str, states: Mapping[str, Scalar], mirrors: Mapping[str, str]
-) -> str:
-    variable = "".join(char if char.isalnum() else "_" for char in (name or table).rpartition(".")[2]).lower()
-    first = (
-        [repr(table)] + ([f"name={name!r}"] if name else []) + ([f"status={status!r}"] if status != "status" else [])
+async def _try(store: Store, draft: _Draft, bound: Bound) -> list[Refusal]:
+    try:
+        return await try_transitions(store.database, bound)
+    except StoreError as error:
+        note = f"its states could not be tried: {error}"
+        if note not in draft.notes:
+            draft.notes.append(note)
+        return []
+
+
+async def _leftovers(store: Store, bound: Bound) -> int:
+    """Rows that are running now and that no register knows."""
+    try:
+        return await store.foreign(bound.queue)
+    except NotMigrated:
+        return (await store.counts(bound.queue))["running"]
+
+
+def _remark(draft: _Draft, queue: Queue, leftovers: int) -> None:
+    status = draft.status
+    if status is not None:
+        used = [guess.value for guess in draft.states.values()]
+        others = [f"{value!r} ({count_rows(n)})" for value, n in status.seen.items() if value not in used]
+        if others:
+            draft.notes.append(
+                f"other values of {status.column.name}, which the queue leaves alone: {', '.join(others)}"
+            )
+    if leftovers:
+        rest = (
+            "stale_after= has workers take over what is old enough"
+            if "started_at" in queue.mirrors
+            else "no column tells since when, so nothing is taken over: set it to ready by hand once nobody works on it"
+        )
+        draft.notes.append(f"running now and not in the register: {count_rows(leftovers)}; {rest}")
+
+
+def _stale(queue: Queue, leftovers: int) -> str | None:
+    """The line that takes leftovers over, for the user to switch on: whoever has them may still be at work."""
+    if not leftovers or "started_at" not in queue.mirrors:
+        return None
+    return (
+        f"stale_after={HOUR},  # takes over rows that run outside the register ({leftovers} now) an hour after their "
+        "start: uncomment it when no other program works on them"
     )
-    lines = [
-        '"""The queues of this project: `tabellion --queues THIS_FILE worker` works them."""',
-        "",
-        "from tabellion import Job, Queue  # noqa: F401",
-        "",
-        f"{variable} = Queue(",
-        f"    {', '.join(first)},",
-        f"    {', '.join(f'{state}={value!r}' for state, value in states.items())},",
-        *([f"    {', '.join(f'{mirror}={column!r}' for mirror, column in mirrors.items())},"] if mirrors else []),
-        ")",
-        "",
-        "",
-        "# Write the handler, then take the marks away: job['column'] is the row's value,",
-        "# and the columns you return are written together with `done`.",
-        f"# @{variable}.handler",
-        "# async def work(job: Job) -> dict:",
-        "#     return {}",
-        "",
-    ]
-    return "\n".join(lines)
+
+
+def _status_first(draft: _Draft) -> list[Guess]:
+    first = [guess for guess in draft.others if guess.argument in ("status", "key")]
+    rest = [guess for guess in draft.others if guess not in first]
+    return [*first, *(draft.states[state] for state in STATES), *rest]
 
 
 def _trigger(table: str) -> str:

@@ -16,6 +16,7 @@ from tabellion.engine.parking import parked_rows
 from tabellion.engine.queue import Queue, spoken
 from tabellion.engine.store import Store
 from tabellion.engine.transitions import try_transitions
+from tabellion.monitor.rights import missing_rights
 
 Level = Literal["ok", "note", "warning", "error"]
 
@@ -52,7 +53,7 @@ async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Fin
                 "correct the URL, or create the table",
             )
         ]
-    store = environment.store()
+    store = environment.store(read_only=True)
     findings: list[Finding] = []
     try:
         try:
@@ -64,10 +65,19 @@ async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Fin
                 )
             ]
         findings += [finding async for finding in _database(environment.name, store)]
-        try:
-            await store.open(migrate=False)
-        except (NotMigrated, Forbidden) as error:
-            findings.append(Finding("note", environment.name, str(error), "workers also make it where their role may"))
+        lacking = await missing_rights(store, queues)
+        for right in lacking:
+            where = f"{environment.name}: {right.queue}" if right.queue else environment.name
+            findings.append(Finding("error", where, right.problem.what, right.problem.fix))
+        queues = [queue for queue in queues if queue.name not in {right.queue for right in lacking}]
+        has_register = all(right.queue for right in lacking)
+        if has_register:
+            try:
+                await store.open(migrate=False)
+            except (NotMigrated, Forbidden) as error:
+                findings.append(Finding("note", environment.name, str(error)))
+                has_register = False
+        if not has_register:
             for queue in queues:
                 findings += await _table_only(f"{environment.name}: {queue.name}", store, queue)
             return findings
@@ -142,7 +152,7 @@ def _sqlite(where: str) -> list[Finding]:
                 "upgrade the SQLite your Python is linked with, or let one process alone write the file",
             )
         ]  # fmt: skip
-    return [Finding("ok", where, f"SQLite {version}, write-ahead log, synchronous = FULL")]
+    return [Finding("ok", where, f"SQLite {version}; workers use a write-ahead log and synchronous = FULL")]
 
 
 async def _table_only(where: str, store: Store, queue: Queue) -> list[Finding]:
@@ -213,20 +223,13 @@ async def _queue(where: str, store: Store, bound: Bound, members: list[dict[str,
 async def _postgres_table(where: str, store: Store, bound: Bound) -> AsyncIterator[Finding]:
     table = sql.name(bound.queue.table)
     rows = await store.database.fetch(
-        """SELECT has_table_privilege($1, 'SELECT') AND has_table_privilege($1, 'UPDATE') AS allowed,
-current_user AS role, (SELECT rolbypassrls OR rolsuper FROM pg_roles WHERE rolname = current_user) AS bypasses,
+        """SELECT current_user AS role,
+(SELECT rolbypassrls OR rolsuper FROM pg_roles WHERE rolname = current_user) AS bypasses,
 (SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = to_regclass($1)) AS dead,
 (SELECT n_live_tup FROM pg_stat_user_tables WHERE relid = to_regclass($1)) AS live""",
         table,
     )
     facts = rows[0]
-    if not facts["allowed"]:
-        yield Finding(
-            "error",
-            where,
-            f"role {facts['role']} may not change the table",
-            f"GRANT SELECT, UPDATE ON {table} TO {facts['role']};",
-        )
     if bound.table.row_security and not facts["bypasses"]:
         yield Finding(
             "warning", where, f"row level security binds role {facts['role']}: rows hidden from it are never claimed",

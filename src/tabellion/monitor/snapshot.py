@@ -47,6 +47,7 @@ class Snapshot:
     address: str
     up: bool
     problem: str | None = None
+    register: str | None = None  #: why there is nothing to say of workers and attempts: it is not there, or too old
     queues: list[QueueSnapshot] = field(default_factory=list)
     jobs: list[dict[str, Any]] = field(default_factory=list)
     workers: list[dict[str, Any]] = field(default_factory=list)
@@ -56,7 +57,13 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
     """Asks the database; an environment that does not answer is part of the picture."""
     snapshot = Snapshot(environment.name, environment.address, up=False)
     try:
-        await store.open()
+        try:
+            await store.open()
+        except NotMigrated as error:
+            snapshot.register = str(error)
+            snapshot.queues = [await _table_only(store, queue) for queue in queues]
+            snapshot.up = True
+            return snapshot
         snapshot.workers = await roster.members(store)
         controls = {row["queue"]: row for row in await store.database.fetch("SELECT * FROM tabellion_queues")}
         not_due, spent = await waiting(store), await _spent(store)
@@ -97,6 +104,19 @@ async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, not
 def problem_of(error: Exception) -> str:
     """Why one queue cannot be looked at, while its database answers."""
     return "; ".join(one.what for one in error.problems) if isinstance(error, DeclarationError) else str(error)
+
+
+async def _table_only(store: Store, queue: Queue) -> QueueSnapshot:
+    """What the table alone tells: whatever runs there is not ours."""
+    picture = QueueSnapshot(queue.name, queue.table, limit=queue.limit)
+    try:
+        rows = await store.counts(queue)
+    except DeclarationError as error:
+        picture.problem = problem_of(error)
+        return picture
+    picture.ready, picture.running = rows["ready"], rows["running"]
+    picture.done, picture.failed, picture.foreign = rows["done"], rows["failed"], rows["running"]
+    return picture
 
 
 async def waiting(store: Store) -> dict[str, int]:

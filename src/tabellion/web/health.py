@@ -117,7 +117,8 @@ async def station(office: Office) -> tuple[dict[str, Any], str]:
         return told | {"database": "unreachable"}, "the database does not answer"
     busy = any(one["busy"] for one in workers)
     told |= {"workers": len(workers), "state": "working" if busy else "idle" if workers else "no_worker"}
-    return told, "" if workers else "no worker for documents was seen: run `tabellion worker` or `tabellion up`"
+    missing = "no worker for documents was seen: run `tabellion up`, or `tabellion worker --with documents`"
+    return told, "" if workers else missing
 
 
 async def _migrated(office: Office) -> None:

@@ -88,7 +88,7 @@ async def prepare(store: Store) -> None:
         except Forbidden as error:
             raise NotMigrated(
                 f"the tables {' and '.join(TABLES)} are not in this database and this role may not create them: "
-                "have someone who may run the SQL that `tabellion migrate --sql` prints"
+                "have someone who may run the SQL that `tabellion migrate --with documents --sql` prints"
             ) from error
         except StoreError as error:
             # Another process may have been quicker.

@@ -51,6 +51,7 @@ _COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("finished_at", "TIME"),
     ),
 }
+TABLES = tuple(_COLUMNS)
 _INDEXES = (
     "CREATE INDEX IF NOT EXISTS webhook_deliveries_pending ON webhook_deliveries (created_at, id) "
     "WHERE status = 'pending'",
@@ -114,7 +115,7 @@ async def prepare(store: Store) -> None:
         except Forbidden as error:
             raise NotMigrated(
                 f"the tables {' and '.join(_COLUMNS)} are not in this database and this role may not create them: "
-                "have someone who may run the SQL that `tabellion migrate --sql` prints"
+                "have someone who may run the SQL that `tabellion migrate --with documents --sql` prints"
             ) from error
         except StoreError as error:
             # Another process may have been quicker.

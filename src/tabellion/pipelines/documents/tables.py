@@ -177,7 +177,7 @@ async def migrate(database: Database) -> int:
     except Forbidden as error:
         raise NotMigrated(
             f"the document tables are not in this database and this role may not create them ({error}): "
-            "have someone who may run the SQL that `tabellion migrate --sql` prints"
+            "have someone who may run the SQL that `tabellion migrate --with documents --sql` prints"
         ) from error
     except StoreError as error:
         # Another process may have been quicker.

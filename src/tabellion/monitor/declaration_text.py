@@ -1,0 +1,44 @@
+"""Writes a queue's declaration as Python, every guess marked with its reason."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Sequence
+
+from tabellion.monitor.guessing import Guess
+
+HEAD = '''"""The queues of this project: `tabellion --queues THIS_FILE worker` works them.
+
+Lines marked `guessed` are what `tabellion adopt` made of the table: look at each, then remove its mark.
+"""
+
+from tabellion import Job, Queue  # noqa: F401
+'''
+
+
+def declaration_text(table: str, name: str | None, arguments: Sequence[Guess], proposed: str | None = None) -> str:
+    """A module with one queue; `proposed` is a line that is written as a comment."""
+    variable = _variable(name or table)
+    lines = [HEAD, f"{variable} = Queue(", f"    {table!r},", *([f"    name={name!r},"] if name else [])]
+    for one in arguments:
+        mark = f"  # guessed: {' '.join(one.why.split())}" if one.why else ""
+        lines.append(f"    {one.argument}={one.value!r},{mark}")
+    lines += [f"    # {proposed}"] if proposed else []
+    lines += [
+        ")",
+        "",
+        "",
+        "# Write the handler and uncomment it: job['column'] is the row's value,",
+        "# and the columns you return are written together with `done`.",
+        f"# @{variable}.handler",
+        "# async def work(job: Job) -> dict:",
+        "#     return {}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _variable(text: str) -> str:
+    bare = "".join(char if char.isalnum() else "_" for char in text.rpartition(".")[2]).lower()
+    named = bare if bare.isidentifier() else f"queue_{bare}"
+    return f"{named}_" if keyword.iskeyword(named) or named in ("Job", "Queue") else named

@@ -1,0 +1,117 @@
+"""What a database role must be allowed: which of it is missing, and the GRANTs that give it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tabellion.engine import register, sql
+from tabellion.engine.errors import Forbidden, Problem
+from tabellion.engine.queue import Queue
+from tabellion.engine.store import Store
+
+READ = ("SELECT",)
+WRITE = ("SELECT", "INSERT", "UPDATE")
+ALL = (*WRITE, "DELETE")
+#: What work needs of each table of the register; old workers and memos are removed.
+REGISTER: dict[str, tuple[str, ...]] = {
+    "tabellion_schema": READ,
+    **dict.fromkeys(register.TABLES, WRITE),
+    "tabellion_workers": ALL,
+    "tabellion_memos": ALL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRight:
+    """One thing that the role may not do."""
+
+    queue: str | None  #: None: it is about the register
+    problem: Problem
+
+
+async def missing_rights(store: Store, queues: Sequence[Queue]) -> list[MissingRight]:
+    """Everything that the connected role may not do and work needs; asked of the catalog, so nothing need be there."""
+    if store.dialect != "postgresql":
+        return []
+    rows = await store.database.fetch("SELECT current_user::text AS role, current_schema()::text AS schema")
+    role, schema = rows[0]["role"], rows[0]["schema"]
+    found = await _register(store, role, schema)
+    for queue in queues:
+        problem = await _table(store, role, queue)
+        if problem is not None:
+            found.append(MissingRight(queue.name, problem))
+    return found
+
+
+async def _register(store: Store, role: str, schema: str | None) -> list[MissingRight]:
+    fix = f"have someone who may run what `tabellion migrate --sql --grant {role}` prints"
+    names = list(REGISTER)
+    rows = await store.database.fetch(
+        """SELECT n.name, to_regclass(n.name) IS NOT NULL AS there,
+  array(SELECT r.right_name FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (right_name)
+        WHERE to_regclass(n.name) IS NOT NULL AND NOT has_table_privilege(to_regclass(n.name), r.right_name)) AS missing
+FROM unnest($1::text[]) AS n (name)""",
+        names,
+    )
+    if not any(row["there"] for row in rows):
+        if schema is None:
+            what = f"role {role} may use no schema of its search_path, so that there is none for the register"
+            return [MissingRight(None, Problem(what, fix))]
+        allowed = await store.database.fetch("SELECT has_schema_privilege($1, 'CREATE') AS allowed", schema)
+        if allowed[0]["allowed"]:
+            return []
+        return [MissingRight(None, Problem(f"role {role} may not make the register in schema {schema}", fix))]
+    lacking = [
+        f"{' and '.join(needed)} on {row['name']}"
+        for row in rows
+        if (needed := [right for right in REGISTER[row["name"]] if right in row["missing"]])
+    ]
+    if not lacking:
+        return []
+    return [MissingRight(None, Problem(f"role {role} may not use the register: {', '.join(lacking)} is missing", fix))]
+
+
+async def _table(store: Store, role: str, queue: Queue) -> Problem | None:
+    fix = " ".join(table_grants(role, [queue]))
+    try:
+        table = await store.table(queue.table)
+    except Forbidden:
+        schema = queue.table.rpartition(".")[0]
+        return Problem(f"role {role} may not use schema {schema}", fix)
+    if table is None:
+        return None  # the declaration's check says so
+    written = {name for changes in queue.changes.values() for name in changes} | set(queue.mirrors.values())
+    rows = await store.database.fetch(
+        """SELECT has_table_privilege($1, 'SELECT') AS reads,
+  (SELECT bool_and(has_column_privilege($1, c.name, 'UPDATE')) FROM unnest($2::text[]) AS c (name)) AS writes""",
+        sql.name(queue.table),
+        sorted(name for name in written if name in table.columns and not table.columns[name].generated),
+    )
+    missing = [right for right, allowed in (("SELECT", rows[0]["reads"]), ("UPDATE", rows[0]["writes"])) if not allowed]
+    return Problem(f"role {role} may not {' and '.join(missing)} {queue.table}", fix) if missing else None
+
+
+def register_grants(role: str, schema: str = "public") -> list[str]:
+    """What lets a role use the register."""
+    to = sql.column(role)
+    kinds = dict.fromkeys(REGISTER.values())
+    return [
+        f"GRANT USAGE ON SCHEMA {sql.column(schema)} TO {to};",
+        *(
+            f"GRANT {', '.join(rights)} ON {', '.join(name for name in REGISTER if REGISTER[name] == rights)} TO {to};"
+            for rights in kinds
+        ),
+    ]
+
+
+def table_grants(role: str, queues: Iterable[Queue]) -> list[str]:
+    """What lets a role work these queues."""
+    to = sql.column(role)
+    statements = []
+    for table in dict.fromkeys(queue.table for queue in queues):
+        schema = table.rpartition(".")[0]
+        if schema:
+            statements.append(f"GRANT USAGE ON SCHEMA {sql.column(schema)} TO {to};")
+        statements.append(f"GRANT SELECT, UPDATE ON {sql.name(table)} TO {to};")
+    return list(dict.fromkeys(statements))

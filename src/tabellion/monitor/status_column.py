@@ -1,0 +1,182 @@
+"""The column of a table that says where a row stands: which one it is, what it holds and what it allows."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.errors import ConfigurationError
+from tabellion.engine.sql import Scalar
+from tabellion.engine.store import Store
+from tabellion.engine.table import Column, Table
+
+VALUES_SEEN = 50
+STATUS_NAMES = ("status", "state", "status_id", "statut", "etat", "job_status", "processing_status", "stage")
+WORDS: dict[str, tuple[str, ...]] = {
+    "ready": ("ready", "pending", "queued", "new", "todo", "to_do", "waiting", "not_started", "unprocessed",
+              "scheduled", "en_attente", "created", "open"),
+    "running": ("running", "processing", "in_progress", "working", "doing", "started", "busy", "en_traitement",
+                "en_cours"),
+    "done": ("done", "completed", "complete", "finished", "success", "succeeded", "successful", "processed", "sent",
+             "termine", "ok"),
+    "failed": ("failed", "error", "errored", "failure", "erreur", "echec", "broken", "dead"),
+}  # fmt: skip
+_LITERAL = r"'(?:[^']|'')*'|-?\d+(?:\.\d+)?"
+_CAST = r"::[\w\". ]+(?:\(\d+\))?(?:\[\])?"
+
+
+@dataclass(frozen=True, slots=True)
+class StatusColumn:
+    """One column, as far as its states can be guessed from it."""
+
+    column: Column
+    why: str  #: why it is this one; empty: the caller said so
+    seen: dict[Any, int]  #: the values there are now, with their counts
+    labels: dict[Any, str] = field(default_factory=dict)  #: what the values are called in the table they refer to
+    allowed: tuple[Scalar, ...] | None = None  #: the only values it takes; None: not known, or any
+    default: Scalar = None
+
+    def candidates(self) -> list[Scalar]:
+        """Every value that may mean a state, the most frequent first."""
+        known = [*self.seen, *self.labels, *([] if self.default is None else [self.default])]
+        if self.allowed is not None:
+            known = [*(value for value in known if value in self.allowed), *self.allowed]
+        return list(dict.fromkeys(known))
+
+    def word(self, value: Scalar) -> str:
+        """The value's name, spelled plainly."""
+        return plain(str(self.labels.get(value, value)))
+
+
+def plain(text: str) -> str:
+    """Lower case with underscores, no accents: `inProgress`, `In Progress` and `IN-PROGRESS` are one word."""
+    bare = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", bare)
+    return re.sub(r"\W+|_+", "_", parted).strip("_").lower()
+
+
+def states_named(words: Iterable[str]) -> set[str]:
+    """Which of the four states these words name."""
+    given = set(words)
+    return {state for state, names in WORDS.items() if given & set(names)}
+
+
+async def find_status_column(store: Store, table: Table, given: str | None) -> StatusColumn | None:
+    """The column with what it holds; None where the table has none that could be it."""
+    column, why = _choose(table, await _allowed_words(store, table), given)
+    if column is None:
+        return None
+    allowed = (await _allowed_words(store, table)).get(column.name)
+    seen = await _values(store, table, column.name)
+    labels = await _labels(store, table, column.name)
+    if labels and allowed is None:
+        allowed = tuple(labels)
+    return StatusColumn(column, why, seen, labels, allowed, default_value(column))
+
+
+def _choose(table: Table, allowed: dict[str, tuple[Scalar, ...]], given: str | None) -> tuple[Column | None, str]:
+    if given is not None:
+        if given not in table.columns:
+            raise ConfigurationError(f"table {table.name!r} has no column {given!r}; it has {', '.join(table.columns)}")
+        return table.columns[given], ""
+    spelled = {plain(name): name for name in reversed(list(table.columns))}
+    for name in STATUS_NAMES:
+        if name in spelled:
+            return table.columns[spelled[name]], "its name"
+    telling = [name for name, words in allowed.items() if len(states_named(plain(str(word)) for word in words)) > 1]
+    ending = [name for word, name in spelled.items() if word.endswith(("_status", "_state"))]
+    for found, why in ((telling, "the words that it allows"), (ending, "its name")):
+        if len(found) == 1:
+            return table.columns[found[0]], why
+    if telling or ending:
+        names = ", ".join(sorted({*telling, *ending}))
+        raise ConfigurationError(f"which column of {table.name!r} is the status? Say --status with one of: {names}")
+    return None, ""
+
+
+async def _values(store: Store, table: Table, column: str) -> dict[Any, int]:
+    rows = await store.database.fetch(
+        f"""SELECT {sql.column(column)} AS value, count(*) AS n FROM {sql.name(table.name)}
+GROUP BY {sql.column(column)} ORDER BY count(*) DESC LIMIT {VALUES_SEEN}"""
+    )
+    return {row["value"]: int(row["n"]) for row in rows if row["value"] is not None}
+
+
+async def _labels(store: Store, table: Table, column: str) -> dict[Any, str]:
+    """What the values are called, where the column refers to a table of names."""
+    reference = table.references.get(column)
+    target = None if reference is None else await store.table(_bare_name(reference[0]))
+    texts = [] if target is None else [named.name for named in target.columns.values() if named.family == "text"]
+    if reference is None or target is None or not texts:
+        return {}
+    rows = await store.database.fetch(
+        f"""SELECT {sql.column(reference[1])} AS value, {sql.column(texts[0])} AS label
+FROM {sql.name(target.name)} LIMIT {VALUES_SEEN}"""
+    )
+    return {row["value"]: str(row["label"]) for row in rows}
+
+
+def _bare_name(spelled: str) -> str:
+    return ".".join(part.strip('"').replace('""', '"') for part in spelled.split("."))
+
+
+async def _allowed_words(store: Store, table: Table) -> dict[str, tuple[Scalar, ...]]:
+    """For each column that takes only certain values: those, as far as its type, domain and CHECKs tell."""
+    found: dict[str, tuple[Scalar, ...]] = {}
+    for column in table.columns.values():
+        if column.labels:
+            found[column.name] = column.labels
+            continue
+        rules = [check.expression for check in table.checks if check.columns == {column.name}]
+        lists = [listed_values(rule, column.name) for rule in rules]
+        if column.base:
+            lists += [listed_values(rule, "VALUE") for rule in await _domain_rules(store, column.type)]
+        known = [one for one in lists if one is not None]
+        if known:
+            found[column.name] = tuple(value for value in known[0] if all(value in other for other in known))
+    return found
+
+
+async def _domain_rules(store: Store, domain: str) -> list[str]:
+    rows = await store.database.fetch(
+        """SELECT pg_get_expr(c.conbin, 0) AS rule FROM pg_constraint AS c
+WHERE c.contype = 'c' AND c.contypid = to_regtype($1)""",
+        domain,
+    )
+    return [row["rule"] for row in rows]
+
+
+def listed_values(expression: str, column: str) -> tuple[Scalar, ...] | None:
+    """The values that a rule lists for a column (`IN`, `= ANY`, `=` with `OR`); None: it says something else."""
+    values = [_value(found) for found in re.findall(_LITERAL, expression)]
+    rest = re.sub(_LITERAL, " ", expression)
+    rest = re.sub(_CAST, " ", rest)
+    rest = re.sub(rf'(?i)["`\[]?\b{re.escape(column)}\b["`\]]?\s+IS\s+NULL', " ", rest)
+    rest = re.sub(rf'(?i)["`\[]?\b{re.escape(column)}\b["`\]]?', " ", rest)
+    rest = re.sub(r"(?i)\b(IN|ANY|ARRAY|OR)\b", " ", rest)
+    if not values or re.search(r"(?i)[^\s()\[\],=]", rest):
+        return None
+    return tuple(dict.fromkeys(values))
+
+
+def _value(text: str) -> Scalar:
+    if text.startswith("'"):
+        return text[1:-1].replace("''", "'")
+    return float(text) if "." in text else int(text)
+
+
+def default_value(column: Column) -> Scalar:
+    """The column's DEFAULT, where it is a constant."""
+    text = re.sub(_CAST, "", column.default or "").strip().strip("()").strip()
+    if re.fullmatch(_LITERAL, text):
+        value = _value(text)
+        return str(value) if column.family in ("text", "other") and not isinstance(value, str) else value
+    if re.fullmatch(r'"[^"]*"', text):
+        return text.strip('"')  # SQLite takes this for a text
+    if column.family == "boolean" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return None

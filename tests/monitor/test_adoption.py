@@ -1,0 +1,390 @@
+"""From a table to the declaration of its queue: what is guessed, what is asked, what the table refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tabellion import Queue, Store
+from tabellion.engine.errors import ConfigurationError, DeclarationError
+from tabellion.monitor.adoption import Adoption, adopt
+from tabellion.monitor.status_column import listed_values, plain
+
+KEYS = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "serial PRIMARY KEY"}
+TIMES = {"sqlite": "TIMESTAMP", "postgresql": "timestamptz"}
+
+
+def dialect(url: str) -> str:
+    """Which database it is."""
+    return url.partition(":")[0]
+
+
+def run(url: str, *statements: str) -> None:
+    """Statements of the table's owner; KEY and TIME are what this database calls them."""
+
+    async def work() -> None:
+        store = Store(url)
+        try:
+            for text in statements:
+                await store.database.fetch(text.replace("KEY", KEYS[dialect(url)]).replace("TIME", TIMES[dialect(url)]))
+        finally:
+            await store.close()
+
+    asyncio.run(work())
+
+
+def adopted(url: str, table: str = "jobs", **options: Any) -> Adoption:
+    """What is made of the table, by a look that changes nothing."""
+
+    async def work() -> Adoption:
+        store = Store(url, read_only=True)
+        try:
+            states = {state: options.pop(state, None) for state in ("ready", "running", "done", "failed")}
+            settings = {"status": None, "name": None} | options
+            return await adopt(store, table, states=states, **settings)
+        finally:
+            await store.close()
+
+    return asyncio.run(work())
+
+
+def declared(found: Adoption) -> Queue:
+    """The queue that the written text declares."""
+    names: dict[str, Any] = {}
+    exec(found.declaration, names)
+    [queue] = [value for value in names.values() if isinstance(value, Queue)]
+    return queue
+
+
+def why(found: Adoption, argument: str) -> str:
+    """The reason for a guess; empty: it is none."""
+    return next((one["why"] for one in found.guesses if one["argument"] == argument), "")
+
+
+def test_every_guess_is_marked_with_its_reason(url: str) -> None:
+    """In the text and in the data; what the caller said is not a guess."""
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, status text NOT NULL DEFAULT 'new', worker_id text, started_at TIME)",
+        "INSERT INTO jobs (status) VALUES ('new'), ('done'), ('done')",
+    )
+    found = adopted(url, failed="broken")
+    assert found.states == {"ready": "new", "running": "processing", "done": "done", "failed": "broken"}
+    assert why(found, "ready") == "the column's default"
+    assert why(found, "done") == "the word says so; 2 rows have it"
+    assert why(found, "running") == "the usual word; no row has it yet"
+    assert (why(found, "failed"), why(found, "worker")) == ("", "its name and type")
+    lines = found.declaration.splitlines()
+    assert "    ready='new',  # guessed: the column's default" in lines
+    assert "    failed='broken'," in lines
+    assert declared(found).mirrors == {"worker": "worker_id", "started_at": "started_at"}
+
+
+@pytest.mark.parametrize(
+    ("words", "states"),
+    [
+        (("PENDING", "DONE"), ("PENDING", "PROCESSING", "DONE", "FAILED")),
+        (("Pending", "In Progress", "Done"), ("Pending", "In Progress", "Done", "Failed")),
+        (("in-progress", "queued", "error"), ("queued", "in-progress", "completed", "error")),
+        (("notStarted", "inProgress", "Complete", "ERROR"), ("notStarted", "inProgress", "Complete", "ERROR")),
+        (("en attente", "terminé"), ("en attente", "processing", "terminé", "failed")),
+    ],
+)
+def test_words_are_found_however_they_are_spelled(
+    url: str, words: tuple[str, ...], states: tuple[str, str, str, str]
+) -> None:
+    """Case, spaces, hyphens and accents do not matter; a word that is added is spelled like the others."""
+    rows = ", ".join(f"('{word}')" for word in words)
+    run(url, "CREATE TABLE jobs (id KEY, status text)", f"INSERT INTO jobs (status) VALUES {rows}")
+    assert tuple(adopted(url).states.values()) == states
+
+
+def test_an_empty_table_gets_the_usual_words(url: str) -> None:
+    """And says that they are only that."""
+    run(url, "CREATE TABLE jobs (id KEY, state text)")
+    found = adopted(url)
+    assert tuple(found.states.values()) == ("pending", "processing", "completed", "failed")
+    assert "the table is empty" in why(found, "ready")
+    assert (found.status, why(found, "status")) == ("state", "its name")
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "CHECK (status IN ('new', 'busy', 'done', 'broken'))",
+        "CHECK (status = 'new' OR status = 'busy' OR status = 'done' OR status = 'broken')",
+    ],
+)
+def test_only_words_that_a_check_allows_are_guessed(url: str, check: str) -> None:
+    """`processing` is not among them; `busy` is."""
+    run(url, f"CREATE TABLE jobs (id KEY, status text NOT NULL DEFAULT 'new' {check})")
+    found = adopted(url)
+    assert found.states == {"ready": "new", "running": "busy", "done": "done", "failed": "broken"}
+    assert found.allowed == ["new", "busy", "done", "broken"]
+    assert found.problems == []
+
+
+def test_a_check_without_a_word_for_running_is_a_question(url: str) -> None:
+    """With the words that it allows."""
+    run(url, "CREATE TABLE jobs (id KEY, status text CHECK (status IN ('new', 'done', 'error', 'archived', 'paused')))")
+    with pytest.raises(ConfigurationError) as error:
+        adopted(url)
+    assert "Say --running VALUE." in str(error.value)
+    assert "it allows only 'new', 'done', 'error', 'archived', 'paused'" in str(error.value)
+
+
+def test_the_last_word_is_guessed_by_elimination(url: str) -> None:
+    """Four words, three of them known."""
+    run(url, "CREATE TABLE jobs (id KEY, status text CHECK (status IN ('new', 'chez_ocr', 'done', 'error')))")
+    found = adopted(url)
+    assert found.states["running"] == "chez_ocr"
+    assert "the only value left" in why(found, "running")
+
+
+def test_words_of_the_owners_own_are_read_by_their_form(url: str) -> None:
+    """`scraping` runs, `scraped` is done, `scrape_failed` failed; `archived` is none of these."""
+    words = "'new', 'scraping', 'scraped', 'scrape_failed', 'archived'"
+    run(url, f"CREATE TABLE jobs (id KEY, status text DEFAULT 'new' CHECK (status IN ({words})))")
+    found = adopted(url)
+    assert found.states == {"ready": "new", "running": "scraping", "done": "scraped", "failed": "scrape_failed"}
+
+
+def test_a_word_that_the_table_refuses_is_replaced(url: str) -> None:
+    """A CHECK that lists nothing is tried on a row: another usual word fits, or what refuses is named."""
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, status text DEFAULT 'new' CHECK (length(status) < 7))",
+        "INSERT INTO jobs (status) VALUES ('new'), ('done')",
+        "CREATE TABLE short (id KEY, status text DEFAULT 'new' CHECK (length(status) < 4))",
+        "INSERT INTO short (status) VALUES ('new')",
+    )
+    found = adopted(url)
+    assert (found.states["running"], found.problems) == ("doing", [])
+    found = adopted(url, "short", done="ok", failed="bad")
+    assert any("running" in one["what"] and "length(status)" in one["what"] for one in found.problems)
+    assert adopted(url, "short", running="on", done="ok", failed="bad").problems == []
+
+
+def test_labels_of_an_enum_and_words_of_a_domain(pg_url: str) -> None:
+    """Both are all that the column takes."""
+    run(
+        pg_url,
+        "CREATE TYPE mood AS ENUM ('QUEUED', 'WORKING', 'FINISHED', 'DEAD')",
+        "CREATE TABLE jobs (id KEY, etape mood DEFAULT 'QUEUED')",
+        "CREATE DOMAIN phase AS text DEFAULT 'todo' CHECK (VALUE IN ('todo', 'doing', 'ok', 'dead'))",
+        "CREATE TABLE others (id KEY, status phase)",
+    )
+    found = adopted(pg_url)
+    assert found.status == "etape"
+    assert tuple(found.states.values()) == ("QUEUED", "WORKING", "FINISHED", "DEAD")
+    found = adopted(pg_url, "others")
+    assert tuple(found.states.values()) == ("todo", "doing", "ok", "dead")
+    assert why(found, "ready") == "the column's default"
+
+
+def test_numbers_are_asked_for_beside_the_default(url: str) -> None:
+    """An integer enum tells only its default."""
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, status integer NOT NULL DEFAULT 0)",
+        "INSERT INTO jobs (status) VALUES (0), (3)",
+    )
+    with pytest.raises(ConfigurationError) as error:
+        adopted(url)
+    assert "--ready" not in str(error.value)
+    assert "--running VALUE" in str(error.value)
+    found = adopted(url, running="1", done="2", failed="3")
+    assert (found.states["ready"], why(found, "ready")) == (0, "the column's default")
+
+
+def test_a_key_can_be_named_and_is_guessed_where_only_one_can_be_it(url: str) -> None:
+    """A table without a primary key needs one unique column."""
+    run(
+        url,
+        "CREATE TABLE jobs (number integer, code text NOT NULL UNIQUE, status text DEFAULT 'new')",
+        "CREATE TABLE two (code text NOT NULL UNIQUE, name text NOT NULL UNIQUE, status text DEFAULT 'new')",
+    )
+    found = adopted(url)
+    assert (found.key, why(found, "key"), declared(found).key) == ("code", "the only unique column", "code")
+    with pytest.raises(DeclarationError, match="no primary key"):
+        adopted(url, "two")
+    found = adopted(url, "two", key="name")
+    assert (found.key, why(found, "key"), declared(found).key) == ("name", "", "name")
+
+
+@pytest.mark.parametrize(
+    ("column", "condition"),
+    [
+        ("deleted_at TIME", "deleted_at IS NULL"),
+        ("archived_at TIME", "archived_at IS NULL"),
+        ("is_deleted boolean NOT NULL DEFAULT false", "is_deleted IS NOT TRUE"),
+        ("deleted integer NOT NULL DEFAULT 0", "deleted = 0"),
+        ('"deletedAt" TIME', '"deletedAt" IS NULL'),
+    ],
+)
+def test_rows_marked_as_deleted_are_left_alone(url: str, column: str, condition: str) -> None:
+    """The condition is proposed, and works."""
+    run(
+        url,
+        f"CREATE TABLE jobs (id KEY, status text NOT NULL DEFAULT 'new', {column})",
+        "INSERT INTO jobs (status) VALUES ('new')",
+    )
+    found = adopted(url)
+    assert declared(found).where == condition
+    assert "deleted" in why(found, "where")
+    assert found.problems == []
+
+    async def counts() -> dict[Any, int]:
+        async with Store(url) as store:
+            return dict(await store.counts(declared(found)))
+
+    assert asyncio.run(counts())["ready"] == 1
+
+
+def test_three_booleans_are_four_states(url: str) -> None:
+    """A table without a status column that still tells them apart."""
+    flags = ", ".join(f"{name} boolean NOT NULL DEFAULT false" for name in ("processing", "processed", "failed"))
+    run(url, f"CREATE TABLE jobs (id KEY, {flags})", "INSERT INTO jobs (id) VALUES (1)")
+    found = adopted(url)
+    assert found.status is None
+    assert found.states["ready"] == {"processing": False, "processed": False, "failed": False}
+    assert declared(found).states["done"] == {"processing": False, "processed": True, "failed": False}
+    assert found.problems == []
+
+
+def test_two_booleans_cannot_say_running(url: str) -> None:
+    """What to do is said."""
+    run(url, "CREATE TABLE jobs (id KEY, processed boolean DEFAULT false, failed boolean DEFAULT false)")
+    with pytest.raises(ConfigurationError) as error:
+        adopted(url)
+    assert "processed and failed of 'jobs' cannot say that a row is running" in str(error.value)
+    assert 'ALTER TABLE "jobs" ADD COLUMN processing boolean' in str(error.value)
+
+
+def test_a_table_without_anything_like_a_status(url: str) -> None:
+    """Its columns are named, and the column that would do."""
+    run(url, "CREATE TABLE jobs (id KEY, url text)")
+    with pytest.raises(
+        ConfigurationError, match="which column of 'jobs' is the status\\? Say --status; it has id, url"
+    ):
+        adopted(url)
+
+
+def test_leftovers_are_counted_and_taken_over_only_when_wanted(url: str) -> None:
+    """Rows that run now may be somebody's: the line that takes them over is there, as a comment."""
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, status text DEFAULT 'new', started_at TIME)",
+        "INSERT INTO jobs (status) VALUES ('new'), ('processing'), ('processing')",
+        "CREATE TABLE bare (id KEY, status text DEFAULT 'new')",
+        "INSERT INTO bare (status) VALUES ('processing')",
+    )
+    found = adopted(url)
+    assert found.leftovers == 2
+    assert any("not in the register: 2 rows" in note for note in found.notes)
+    assert "    # stale_after=3600,  # takes over rows that run outside the register (2 now)" in found.declaration
+    assert declared(found).stale_after is None
+    found = adopted(url, "bare")
+    assert "stale_after" not in found.declaration
+    assert any("no column tells since when" in note for note in found.notes)
+
+
+def test_other_values_are_named(url: str) -> None:
+    """The queue leaves them alone, and its owner should know."""
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, status text DEFAULT 'new')",
+        "INSERT INTO jobs (status) VALUES ('new'), ('cancelled'), ('cancelled')",
+    )
+    assert any("'cancelled' (2 rows)" in note for note in adopted(url).notes)
+
+
+def test_two_words_for_one_state_are_both_named(url: str) -> None:
+    """The default wins."""
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, status text DEFAULT 'queued')",
+        "INSERT INTO jobs (status) VALUES ('pending'), ('queued')",
+    )
+    found = adopted(url)
+    assert found.states["ready"] == "queued"
+    assert "'pending' could be it too" in why(found, "ready")
+
+
+def test_columns_that_are_something_else_are_no_mirrors(url: str) -> None:
+    """`owner` refers to people, `error` is a flag, `locked_by` is a number."""
+    run(
+        url,
+        "CREATE TABLE people (id KEY)",
+        "CREATE TABLE jobs (id KEY, status text DEFAULT 'new', owner integer REFERENCES people (id), error boolean, "
+        "locked_by integer, attempts text)",
+    )
+    assert declared(adopted(url)).mirrors == {}
+
+
+def test_quoted_names_and_other_schemas(url: str) -> None:
+    """Capital letters are kept; a name that is not quite right is answered with those that are."""
+    schema = "" if dialect(url) == "sqlite" else "sales."
+    run(
+        url,
+        *(["CREATE SCHEMA sales"] if schema else []),
+        f'CREATE TABLE {schema}"WorkItems" (id KEY, "jobStatus" text DEFAULT \'New\', "startedAt" TIME, '
+        '"lastError" text)',
+        f'INSERT INTO {schema}"WorkItems" ("jobStatus") VALUES (\'New\')',
+    )
+    found = adopted(url, f"{schema}WorkItems")
+    assert (found.status, found.states["running"]) == ("jobStatus", "Processing")
+    assert declared(found).mirrors == {"started_at": "startedAt", "error": "lastError"}
+    assert found.problems == []
+    assert adopted(url, f'{schema}"WorkItems"').table == f"{schema}WorkItems"
+    with pytest.raises(ConfigurationError, match=f"did you mean {schema}WorkItems?"):
+        adopted(url, "workitem")
+
+
+def test_a_table_that_refuses_is_told_about(url: str) -> None:
+    """A trigger against a state that the caller named is a problem in the trigger's own words."""
+    if dialect(url) == "sqlite":
+        guard = """CREATE TRIGGER guard BEFORE UPDATE ON jobs WHEN NEW.status = 'done' BEGIN
+  SELECT RAISE(ABORT, 'not before Monday'); END"""
+    else:
+        run(
+            url,
+            """CREATE FUNCTION guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF NEW.status = 'done' THEN RAISE EXCEPTION 'not before Monday'; END IF; RETURN NEW; END $$""",
+        )
+        guard = "CREATE TRIGGER guard BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION guard()"
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, status text DEFAULT 'new')",
+        "INSERT INTO jobs (status) VALUES ('new')",
+        guard,
+    )
+    found = adopted(url, done="done")
+    assert any("not before Monday" in one["what"] for one in found.problems)
+
+
+@pytest.mark.parametrize(
+    ("rule", "values"),
+    [
+        ("status IN ('a', 'b')", ("a", "b")),
+        ("((status = ANY (ARRAY['a'::text, 'it''s'::text])))", ("a", "it's")),
+        ("((status)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[]))", ("a", "b")),
+        ("(status IS NULL OR status IN ('a'))", ("a",)),
+        ('("status" IN (0, 1, 2))', (0, 1, 2)),
+        ("status <> 'a'", None),
+        ("length(status) < 7", None),
+        ("status NOT IN ('a')", None),
+        ("status IN ('a') AND kind = 'b'", None),
+        ("status >= 0", None),
+    ],
+)
+def test_what_a_rule_lists(rule: str, values: tuple[Any, ...] | None) -> None:
+    """Lists are understood as both databases print them; anything else is left to the trial."""
+    assert listed_values(rule, "status") == values
+
+
+def test_plain_words() -> None:
+    """One spelling for all."""
+    assert {plain(text) for text in ("In Progress", "IN-PROGRESS", "inProgress", "in_progress ")} == {"in_progress"}
