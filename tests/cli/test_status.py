@@ -91,4 +91,4 @@ def test_a_table_that_the_role_may_not_read_does_not_hide_the_rest(postgres18: P
     assert "permission denied for table invoices" in picture["queues"][0]["problem"]
     result = project.run("doctor", "--json")
     assert result.exit_code == 3
-    assert any("permission denied for table invoices" in one["what"] for one in json.loads(result.stdout))
+    assert any("role reader may not SELECT and UPDATE invoices" in one["what"] for one in json.loads(result.stdout))
