@@ -250,6 +250,17 @@ def test_events_that_nobody_would_see_are_not_wanted() -> None:
     assert Listeners((Log(), lambda _event: None)).wants("done", "ocr")
 
 
+@pytest.mark.usefixtures("restored_log")
+def test_a_database_that_is_back_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first connection is in the line at start; the next says how long the database was away."""
+    log_to_stderr("info")
+    write = Log()
+    write(Event("environment_up", environment="prod", note="postgresql://db/shop"))
+    write(Event("environment_up", environment="prod", note="postgresql://db/shop", seconds=35.2))
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.endswith("INFO tabellion.worker: prod (postgresql://db/shop) answers again after 35 s")
+
+
 def test_printable_keeps_what_people_read() -> None:
     """Letters of any language and signs stay."""
     assert printable("żółw 🐢 — ok") == "żółw 🐢 — ok"

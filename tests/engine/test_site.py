@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tabellion import Environment, Job, Queue, Worker
-from tabellion.engine import site
-from tabellion.engine.errors import DeclarationError, TabellionError
+from tabellion import Environment, Job, Queue, Store, Worker
+from tabellion.engine import roster, site
+from tabellion.engine.errors import DeclarationError, TabellionError, Unreachable
+from tabellion.engine.roster import Member
 from tests.owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
 from tests.working import Diary, Shift, ask, drain, make_worker, working
@@ -33,6 +34,42 @@ def test_a_dead_environment_is_reported_once_and_skipped(url: str, owner: Owner)
     with working(worker):
         eventually(lambda: owner.count("done") == 30)
     assert [event.environment for event in diary.of("environment_down")] == ["staging"]
+
+
+def test_a_database_that_stays_away_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a minute, so that nobody takes silence for work; its address has no password."""
+    monkeypatch.setattr(site, "REMIND", 0.3)
+    queue = jobs_queue()
+    diary = Diary()
+    queue.handler(_nothing)
+    with working(make_worker("postgresql://clerk:canary@127.0.0.1:9/shop", queue, listeners=[diary])):
+        eventually(lambda: len(diary.of("environment_down")) > 1)
+    assert {event.note for event in diary.of("environment_down")} == {"postgresql://127.0.0.1:9/shop"}
+
+
+def test_a_database_that_comes_back_tells_how_long_it_was_away(
+    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first connection has nothing to tell of; the second has the time between."""
+    queue = jobs_queue()
+    diary = Diary()
+    queue.handler(_nothing)
+    kept, failed = roster.beat, threading.Event()
+
+    async def fail_once(store: Store, member: Member) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise Unreachable("the plug was pulled")
+        await kept(store, member)
+
+    monkeypatch.setattr(roster, "BEAT", 0.1)
+    monkeypatch.setattr(roster, "beat", fail_once)
+    with working(make_worker(url, queue, listeners=[diary])):
+        eventually(lambda: len(diary.of("environment_up")) == 2)
+    first, second = diary.of("environment_up")
+    assert first.seconds is None
+    assert (second.seconds or 0) > 0
+    assert [event.error for event in diary.of("environment_down")] == ["the plug was pulled"]
 
 
 def test_declaration_errors_come_before_any_claim(url: str, owner: Owner) -> None:
