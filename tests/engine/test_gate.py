@@ -11,14 +11,15 @@ import pytest
 
 from tabellion import Job, Store
 from tabellion.engine import gate as gate_module
+from tabellion.engine.adaptive import Adaptive
 from tabellion.engine.desk import OpenDesk
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import GateClosed, Unreachable
 from tabellion.engine.gate import Gate
 from tabellion.engine.gate_row import GateRow
-from tabellion.engine.gate_state import GateSettings, News, Turn
+from tabellion.engine.gate_state import GateSettings, News, Refusal, Turn
 from tabellion.engine.gates import Gates
-from tabellion.engine.limiter import BURST, Adaptive
+from tabellion.engine.limiter import BURST
 from tests.owner import Owner, jobs_queue
 from tests.waiting import eventually
 from tests.working import Diary, Gauge, make_worker, working
@@ -272,5 +273,38 @@ def test_a_database_in_trouble_is_asked_again_after_a_rest(
                 await asyncio.sleep(0)
             assert row.turns < 50
             running.cancel()
+
+    asyncio.run(go())
+
+
+class Recorder(GateRow):
+    """A row that remembers what it was told."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, "gemini", FAST)
+        self.refusals: list[Refusal] = []
+
+    async def turn(self, news: News, want: int) -> Turn:
+        """Takes the turn."""
+        self.refusals += news.throttled
+        return await super().turn(news, want)
+
+
+def test_a_refusal_tells_how_long_ago_its_call_was_made(sqlite_url: str) -> None:
+    """The rate learns from when calls were made, not from when their refusals came."""
+
+    async def go() -> None:
+        async with Store(sqlite_url) as store:
+            row = Recorder(store)
+            gate = Gate(row)
+            running = asyncio.create_task(gate.run())
+            admitted = await gate.admit()
+            await asyncio.sleep(0.02)
+            admitted.throttled(3.0)
+            await admitted.heard()
+            running.cancel()
+            [refusal] = row.refusals
+            assert (refusal.hint, refusal.epoch) == (3.0, 0)
+            assert refusal.age >= 0.02
 
     asyncio.run(go())

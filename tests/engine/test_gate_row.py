@@ -6,7 +6,7 @@ import asyncio
 
 from tabellion import Store
 from tabellion.engine.gate_row import GateRow, gates
-from tabellion.engine.gate_state import GateSettings, News
+from tabellion.engine.gate_state import GateSettings, News, Refusal
 
 
 def test_turns_of_many_never_hand_out_a_slot_twice(any_url: str) -> None:
@@ -36,11 +36,11 @@ def test_what_is_learned_survives_and_is_shared(url: str) -> None:
     async def go() -> None:
         async with Store(url) as store:
             await GateRow(store, "gemini", GateSettings(rate=20)).turn(
-                News(ok=1, throttled=[(None, 0)], failed=2, why="503", spent=0.25), 0
+                News(ok=1, throttled=[Refusal(None, 0)], failed=2, why="503", spent=0.25), 0
             )
         async with Store(url) as store:
             state, _ = await GateRow(store, "gemini", GateSettings(rate=20)).read()
-            assert state.limiter.speed == 14.0
+            assert state.limiter.speed == 9.5
             assert state.breaker.failures == 2
             assert state.spent == 0.25
             assert list(await gates(store, {"other": GateSettings()})) == ["gemini", "other"]

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from tabellion.engine.errors import GateClosed, StoreError
 from tabellion.engine.gate_row import GateRow, spoken
-from tabellion.engine.gate_state import News, Turn
+from tabellion.engine.gate_state import News, Refusal, Turn
 
 MOST_AT_ONCE = 64  # slots taken in one turn
 SOON = 0.03  # seconds: a slot so near is as good as there
@@ -42,6 +42,7 @@ class Pass:
         self._gate = gate
         self._epoch, self._breaker = slot.epoch
         self._estimate = estimate
+        self._made_at = time.monotonic()
         self._told = False
 
     def succeeded(self, cost: float | None) -> None:
@@ -50,7 +51,8 @@ class Pass:
 
     def throttled(self, hint: float | None) -> None:
         """The upstream wants fewer calls."""
-        self._tell(throttled=(hint, self._epoch), epoch=self._breaker, spent=-self._estimate)
+        refusal = Refusal(hint, self._epoch, time.monotonic() - self._made_at)
+        self._tell(throttled=refusal, epoch=self._breaker, spent=-self._estimate)
 
     def failed(self, why: str) -> None:
         """The upstream, or the way to it, is in trouble."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from tabellion.engine.breaker import RECOVERY, THRESHOLD, Breaker
 from tabellion.engine.errors import ConfigurationError
-from tabellion.engine.limiter import DEFAULT_RATES, PROFILES, Limiter, Rates
+from tabellion.engine.limiter import Limiter, Rates
+from tabellion.engine.profiles import DEFAULT_RATES, PROFILES
 
 DAY = 86_400.0
 KEPT = ("day", "spent", "typical", "needed", "calls", "refusals", "failures")  #: plain numbers of a gate
@@ -54,6 +55,15 @@ class GateSettings:
         return replace(self, **{name: value for name, value in edits.items() if name in known})
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A call that was refused for its haste."""
+
+    hint: float | None  #: seconds to wait, in the server's own words
+    epoch: int  #: of the rate, when the call got its slot
+    age: float = 0.0  #: seconds from the call to its refusal
+
+
 @dataclass
 class News:
     """What became of calls since the last turn."""
@@ -61,7 +71,7 @@ class News:
     ok: int = 0
     ok_ago: float = 0.0  #: seconds since the last of them
     epochs: list[int] = field(default_factory=list)  #: of the breaker, when the answered calls were let through
-    throttled: list[tuple[float | None, int]] = field(default_factory=list)  #: the server's hint, the call's epoch
+    throttled: list[Refusal] = field(default_factory=list)
     failed: int = 0
     abandoned: int = 0  #: nobody waited for the answer
     why: str = ""
@@ -123,7 +133,7 @@ class GateState:
 
     def dump(self) -> str:
         """The same as JSON."""
-        saved = {name: value for name, value in asdict(self).items() if name not in ("settings", "limiter", "breaker")}
+        saved: dict[str, Any] = {name: getattr(self, name) for name in ("edits", *KEPT)}
         saved |= {
             "profile": self.settings.profile,
             "limiter": self.limiter.as_dict(),
@@ -160,8 +170,8 @@ class GateState:
         if news.ok or news.throttled:
             answered = news.ok + len(news.throttled)
             self.breaker.succeeded(now - news.ok_ago, answered, self.breaker.epoch in news.epochs)
-        for hint, epoch in news.throttled:
-            self.limiter.throttled(now, hint, epoch)
+        for refusal in news.throttled:
+            self.limiter.throttled(now, refusal.hint, refusal.epoch, refusal.age)
         self.breaker.abandoned(news.abandoned)
         self.breaker.failed(now, news.failed, news.why, settings.threshold, settings.recovery)
         if news.refused:

@@ -1,4 +1,4 @@
-"""How fast calls may go: two policies over a few plain numbers, with no clock or database of their own.
+"""How fast calls may go: what a policy is, and the classic one; plain numbers, no clock or database of their own.
 
 A *slot* is the right to make one call at a certain time or later. A policy hands out slots and hears what became of the
 calls. Its fields are its whole memory: they are saved as JSON and shared by every process that calls the same upstream.
@@ -6,10 +6,9 @@ calls. Its fields are its whole memory: they are saved as JSON and shared by eve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, Self
 
 HORIZON = 1.0  # seconds ahead for which slots are handed out: what is handed out cannot be slowed down any more
 BURST = 0.1  # seconds' worth of unused slots that may be used at once
@@ -38,8 +37,8 @@ class Limiter(Protocol):
     def succeeded(self, now: float, count: int) -> None:
         """So many calls were answered."""
 
-    def throttled(self, now: float, hint: float | None, epoch: int) -> None:
-        """A call was refused for its haste; `hint` is the server's own word on how long to wait."""
+    def throttled(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
+        """A call made `age` seconds ago was refused for its haste; `hint`: how long to wait, by the server's word."""
 
     def rewind(self, now: float) -> None:
         """The slots that are out are worth nothing: their times may be given away again."""
@@ -55,14 +54,14 @@ class Limiter(Protocol):
         """Calls per second at this moment."""
 
 
-class _Saved:
+class Saved:
     """A policy's memory, to and from JSON."""
 
     def as_dict(self) -> dict[str, Any]:
         """Its memory, without the bounds: those are a matter of configuration."""
-        saved = asdict(self)  # type: ignore[call-overload]
-        saved.pop("rates")
-        return saved  # type: ignore[no-any-return]
+        # Not asdict: it copies every list, and a gate is saved at every turn.
+        names = (one.name for one in fields(self) if one.name != "rates")  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def load(cls, rates: Rates, saved: Mapping[str, Any]) -> Self:
@@ -72,132 +71,7 @@ class _Saved:
 
 
 @dataclass
-class Adaptive(_Saved):
-    """Finds the upstream's limit, remembers it, stays a little below it, and looks now and then whether it has moved.
-
-    Slots are spaced evenly over the whole fleet. A refusal lowers the rate once, however many calls were refused
-    together: those made before the decrease, and those within the same second, change nothing more. Then the rate
-    returns quickly to nearly the remembered limit, rests there, and goes beyond it, slowly at first and faster the
-    longer nobody objects.
-
-    Where the limit is, two things tell: the rate at which the refusal came, which a server that saves up unused calls
-    makes too high; and what it let pass since the last refusal, which is right for such a server and a little low for
-    one that does not. The lower of the two is believed.
-    """
-
-    rates: Rates
-    rate: float = 0.0  #: 0: not begun
-    next_at: float = 0.0  #: when the next slot is
-    paused_until: float = 0.0  #: by the server's own word
-    limit: float | None = None  #: the rate that seems to be allowed
-    limited_at: float = 0.0
-    changed_at: float = 0.0
-    granted: int = 0  #: slots since the last refusal
-    full: bool = True  #: whether all slots were wanted since then
-    strikes: int = 0  #: decreases in quick succession
-    calm: float = 2.0  #: seconds without refusal before going beyond the remembered limit
-    epoch: int = 0
-
-    WINDOW: ClassVar[float] = 1.0  # seconds in which all refusals are one event
-    GROWTH: ClassVar[float] = 1.6  # per second, while no limit is known
-    NEAR: ClassVar[float] = 0.97  # of the remembered limit: where the rate rests
-    BELOW: ClassVar[float] = 0.93  # of it: where the rate goes when it was refused
-    QUICK, SLOW = 1.5, 3.0  # seconds: how fast it returns to 90 %, and from there to NEAR
-    PROBE, DOUBLING, FASTEST = 0.02, 1.5, 0.5  # of the limit per second when going beyond; doubles; at most
-    CALM = ((2.0, 20.0), (5.0, 75.0), (14.0, 250.0))  # seconds, and calls, before it goes beyond: a limit that rose,
-    # one that fell, one found again where it was
-    SLOWEST: ClassVar[float] = 60.0  # seconds after which it goes beyond in any case
-    TRUST: ClassVar[float] = 1.25  # the limit is not further below the refused rate than this: it may have moved up
-    ENOUGH: ClassVar[float] = 4.0  # seconds after which what was let pass tells the limit
-    PASSED: ClassVar[float] = 0.975  # of the limit is what passed: between NEAR and all of it
-
-    def __post_init__(self) -> None:
-        self.rate = self._bounded(self.rate or self.rates.start)
-
-    @property
-    def speed(self) -> float:
-        """Calls per second at this moment."""
-        return self.rate
-
-    def grant(self, now: float, want: int) -> list[float]:
-        """Evenly spaced slots, not further ahead than the horizon."""
-        self._grow(now)
-        self.next_at = max(self.next_at, now - BURST)
-        slots: list[float] = []
-        while len(slots) < want and self.next_at <= now + HORIZON:
-            slots.append(self.next_at)
-            self.next_at += 1 / self.rate
-        self.granted += len(slots)
-        return slots
-
-    def next_slot(self, now: float) -> float:
-        """When the next slot comes within the horizon."""
-        return max(now, self.next_at - HORIZON)
-
-    def succeeded(self, now: float, count: int) -> None:
-        """Nothing to learn: the rate grows with time, not with luck."""
-
-    def throttled(self, now: float, hint: float | None, epoch: int) -> None:
-        """Lowers the rate once per event, and waits as long as the server says."""
-        if hint is not None:
-            self.paused_until = max(self.paused_until, now + hint)
-            self.next_at = max(self.next_at, self.paused_until)
-        if epoch < self.epoch:
-            return
-        passed = now - self.limited_at
-        if passed < self.WINDOW:
-            # The lower rate was refused too: the server still counts the second that was too fast.
-            self.next_at = max(self.next_at, self.limited_at + self.WINDOW)
-            return
-        self.strikes = self.strikes + 1 if passed < 3 * self.WINDOW else 0
-        before, self.limit = self.limit, self.rate
-        if self.full and self.limited_at and passed > self.ENOUGH:
-            self.limit = min(self.rate, max(self.granted / passed / self.PASSED, self.rate / self.TRUST))
-        found_again = before is not None and abs(self.limit / before - 1) < 0.1
-        few, some, many = (min(max(least, calls / self.limit), self.SLOWEST) for least, calls in self.CALM)
-        fell = before is not None and self.limit < before
-        self.calm = min(self.calm * 2, many) if found_again else some if fell else few
-        goal = self.BELOW * self.limit if before is not None else 0.7 * self.rate
-        self.rate = self._bounded(goal if not self.strikes else self.rate * (0.7 if self.strikes == 1 else 0.5))
-        self.limited_at = self.changed_at = now
-        self.granted, self.full = 0, True
-        self.next_at = max(self.next_at if hint is not None else 0.0, now + 1 / self.rate)
-        self.epoch += 1
-
-    def rewind(self, now: float) -> None:
-        """The schedule begins again now, unless the server wants a pause."""
-        self.next_at = min(self.next_at, max(now, self.paused_until))
-
-    def set_rate(self, now: float, rate: float) -> None:
-        """Goes at this rate from now on, and learns from there."""
-        self.rate, self.limit, self.changed_at, self.epoch = self._bounded(rate), None, now, self.epoch + 1
-        self.next_at, self.full = now, False
-
-    def _grow(self, now: float) -> None:
-        passed, self.changed_at = min(max(now - self.changed_at, 0.0), 1.0), now
-        if self.next_at < now - 2 * BURST:
-            self.full = False
-            return  # slots were left over: the rate was not what held anyone back
-        limit, beyond = self.limit, now - self.limited_at - self.calm
-        if limit is None:
-            rate = self.rate * self.GROWTH**passed
-        elif self.rate < 0.9 * limit:
-            rate = self._towards(self.NEAR * limit, passed, self.QUICK)
-        elif beyond < 0:
-            rate = max(self.rate, self._towards(self.NEAR * limit, passed, self.SLOW))
-        else:
-            rate = self.rate + min(self.PROBE * 2 ** min(beyond / self.DOUBLING, 30), self.FASTEST) * limit * passed
-        self.rate = self._bounded(rate)
-
-    def _towards(self, goal: float, passed: float, seconds: float) -> float:
-        return self.rate + (goal - self.rate) * (1 - math.exp(-passed / seconds))
-
-    def _bounded(self, rate: float) -> float:
-        return min(max(rate, self.rates.least), self.rates.most)
-
-
-@dataclass
-class Classic(_Saved):
+class Classic(Saved):
     """The token bucket of the chunked OCR description (seed 004), to the letter.
 
     Starts with 5 tokens and 3 per second; ten successes in a row add 1 and 0.5; every refusal takes 2 and 1 away and
@@ -248,7 +122,7 @@ class Classic(_Saved):
                 self.refill_rate = min(self.rates.most, self.refill_rate + 0.5)
                 self.consecutive_successes = 0
 
-    def throttled(self, now: float, hint: float | None, epoch: int) -> None:
+    def throttled(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
         """Slows down and stops everything for a while; the server's hint is not asked for."""
         self.consecutive_429s += 1
         self.consecutive_successes = 0
@@ -269,7 +143,3 @@ class Classic(_Saved):
         passed = now - (self.last_refill or now)
         self.tokens = min(self.max_tokens, self.tokens + passed * self.refill_rate)
         self.last_refill = now
-
-
-PROFILES: dict[str, type[Adaptive] | type[Classic]] = {"adaptive": Adaptive, "classic": Classic}
-DEFAULT_RATES = {"adaptive": Rates(5.0, 0.05, 1000.0), "classic": Rates(3.0, 1.0, 10.0)}

@@ -6,6 +6,7 @@ import pytest
 
 from tabellion.engine.errors import ConfigurationError
 from tabellion.models.fake.control import Control
+from tabellion.models.fake.quota import BUCKET
 
 
 def test_a_wrong_change_changes_nothing() -> None:
@@ -35,8 +36,25 @@ def test_the_same_seed_gives_the_same_faults() -> None:
     assert faults(1) == faults(1) != faults(2)
 
 
-def test_requests_of_one_rate_share_a_bucket() -> None:
-    """Two requests that name the same rate draw on the same tokens; another rate has its own."""
+def test_requests_of_one_rate_share_a_quota() -> None:
+    """Two requests that name the same rate draw on the same tokens; another rate or window has its own."""
     control = Control()
-    assert [control.refused_for(1) > 0 for _ in range(3)] == [False, False, True]
-    assert control.refused_for(2) == 0
+    assert [control.refused_for(1, BUCKET) > 0 for _ in range(3)] == [False, False, True]
+    assert control.refused_for(2, BUCKET) == 0
+    assert control.refused_for(1, ("fixed", 1000.0)) == 0
+
+
+def test_a_changed_rate_changes_the_quota_of_the_window_that_runs() -> None:
+    """Raised or lowered for the whole server: what has passed already counts."""
+    control = Control(rate=0.01, knobs="window=sliding:1000")
+
+    def passes() -> bool:
+        chosen = control.knobs("", "")
+        assert chosen.rate is not None
+        return not control.refused_for(chosen.rate, chosen.window)
+
+    assert [passes() for _ in range(11)] == [True] * 10 + [False]
+    control.change({"rate": 0.012})
+    assert [passes() for _ in range(3)] == [True, True, False]
+    control.change({"rate": 0.005})
+    assert not passes()

@@ -113,6 +113,16 @@ def test_a_rate_refuses_what_is_above_it(fake: Serving) -> None:
     assert eventually(lambda: generate(fake.url, "x", "m@rate=2.5").status == 200, within=5)
 
 
+def test_a_window_counts_the_rate_over_its_length(fake: Serving) -> None:
+    """Three in a thousand seconds: the fourth is refused until the first has left the window, hint or none."""
+    model = "m@rate=0.003,window=sliding:1000"
+    assert [chat(fake.url, "x", model).status for _ in range(4)] == [200, 200, 200, 429]
+    assert 900 < int(chat(fake.url, "x", model).headers["retry-after"]) <= 1000
+    bare = chat(fake.url, "x", f"{model},hint=bare")
+    assert bare.status == 429
+    assert "retry-after" not in bare.headers
+
+
 def test_chances(fake: Serving) -> None:
     """A chance of a half refuses some and answers some."""
     statuses = {chat(fake.url, "x", "m@503=0.5").status for _ in range(40)}

@@ -20,6 +20,14 @@ def test_a_text_of_several_knobs() -> None:
     assert chosen.chances == {"truncate": 1.0}
 
 
+def test_a_window_goes_with_a_rate() -> None:
+    """Its kind and its length; a bucket of a second where nothing is said."""
+    assert knobs("rate=10,window=fixed:20").window == ("fixed", 20.0)
+    assert knobs("rate=10").window == ("bucket", 1.0)
+    with pytest.raises(ConfigurationError, match="window=weekly"):
+        knobs("rate=10,window=weekly")
+
+
 def test_the_nearest_text_wins() -> None:
     """What a header says wins over the model's name, and that over the server, knob by knob."""
     chosen = knobs("rate=5,latency=1", "rate=9", "latency=0")
@@ -51,7 +59,7 @@ def test_statuses_and_how_likely_they_are(text: str, status: str, after: float, 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("slow", "there is no knob 'slow'; there are rate, latency"),
+        ("slow", "there is no knob 'slow'; there are rate, window, latency"),
         ("rate=0", "rate=0: that is no number it can take"),
         ("rate", "rate=: that is no number it can take"),
         ("latency=soon", "latency=soon"),

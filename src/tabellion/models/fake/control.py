@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 from tabellion.engine.errors import ConfigurationError
-from tabellion.models.fake.bucket import Bucket
 from tabellion.models.fake.knobs import Knobs, knobs
+from tabellion.models.fake.quota import Quota, Window, quota_of
 
-MOST_BUCKETS = 1000
+MOST_QUOTAS = 1000
 
 
 class Control:
@@ -26,7 +26,7 @@ class Control:
         self.statuses: Counter[str] = Counter()
         self.open = self.most_open = 0
         self._faults, self._delays = Random(seed), Random(seed + 1)  # noqa: S311 - the same dice in every run
-        self._buckets: dict[float, Bucket] = {}
+        self._quotas: dict[tuple[float, Window], Quota] = {}
         self._base = ""
         self.change({})
 
@@ -43,7 +43,7 @@ class Control:
         if rate is not None:
             words.append(f"rate={rate}")
         base = ",".join(words)
-        knobs(base)
+        self._change_quota(knobs(self._base), knobs(base))
         self.rate, self.latency, self.text, self._base = rate, latency, text, base
 
     def report(self) -> dict[str, Any]:
@@ -62,15 +62,23 @@ class Control:
         """What is set for a request: the server's knobs, then the model's, then the header's."""
         return knobs(self._base, suffix, header)
 
-    def refused_for(self, rate: float) -> float:
-        """Takes a token from the bucket of this rate: zero, or the seconds until there is one."""
+    def refused_for(self, rate: float, window: Window) -> float:
+        """Takes one request's place in the quota of this rate: zero, or the seconds until there is one."""
         now = time.monotonic()
-        bucket = self._buckets.get(rate)
-        if bucket is None:
-            if len(self._buckets) >= MOST_BUCKETS:
-                self._buckets.clear()
-            bucket = self._buckets[rate] = Bucket(rate, now)
-        return bucket.take(now)
+        quota = self._quotas.get((rate, window))
+        if quota is None:
+            if len(self._quotas) >= MOST_QUOTAS:
+                self._quotas.clear()
+            quota = self._quotas[rate, window] = quota_of(rate, window, now)
+        return quota.take(now)
+
+    def _change_quota(self, before: Knobs, after: Knobs) -> None:
+        """The server's quota is raised or lowered: what has passed in the window that runs still counts."""
+        if before.rate and after.rate and before.window == after.window and before.rate != after.rate:
+            quota = self._quotas.pop((before.rate, before.window), None)
+            if quota is not None:
+                quota.rate = after.rate
+                self._quotas[after.rate, after.window] = quota
 
     def drawn(self, chosen: Knobs) -> frozenset[str]:
         """The knobs that this request meets."""

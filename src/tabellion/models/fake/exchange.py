@@ -55,7 +55,7 @@ class Exchange:
         return self._answer(call, question, knobs, met, entry)
 
     def _check_quota(self, knobs: Knobs, met: frozenset[str], call: Call, entry: Entry) -> None:
-        wait = self._control.refused_for(knobs.rate) if knobs.rate else 0.0
+        wait = self._control.refused_for(knobs.rate, knobs.window) if knobs.rate else 0.0
         if wait:
             entry.knob = "rate"
             seconds = -(-wait * 1000 // 1) / 1000

@@ -10,12 +10,14 @@ from random import Random
 from typing import Literal, get_args
 
 from tabellion.engine.errors import ConfigurationError
+from tabellion.models.fake.quota import BUCKET, Window, window_of
 
 Form = Literal["full", "text", "header", "bare"]
 
 #: Every knob and what it does; the table in docs/fake-model.md is checked against it.
 KNOBS: dict[str, str] = {
     "rate": "429 above this many requests a second",
+    "window": "how `rate` is counted: `bucket:1`, `fixed:60` or `sliding:60`, the length in seconds",
     "latency": "seconds before the answer: `3`, `0.5-2` or `exp:1.5`",
     "429": "too many requests, with every hint the provider gives; `429=36` says when to come back",
     "429bare": "too many requests, and not a word on when to come back",
@@ -73,6 +75,7 @@ class Knobs:
     """What is set for one request."""
 
     rate: float | None = None
+    window: Window = BUCKET
     latency: Latency | None = None
     after: float = HINT_AFTER
     hint: Form = "full"
@@ -106,11 +109,14 @@ def _split(text: str) -> dict[str, str]:
 
 def _knobs(values: Mapping[str, str]) -> Knobs:
     rate = latency = None
+    window = BUCKET
     after, form, huge = HINT_AFTER, "full", HUGE
     chances: dict[str, float] = {}
     for name, value in values.items():
         if name == "rate":
             rate = _number(name, value)
+        elif name == "window":
+            window = window_of(value)
         elif name == "latency":
             latency = latency_of(value)
         elif name == "hint":
@@ -125,7 +131,7 @@ def _knobs(values: Mapping[str, str]) -> Knobs:
                 huge = max(1, int(number))
     if form not in get_args(Form):
         raise ConfigurationError(f"hint={form}: it is one of {', '.join(get_args(Form))}")
-    return Knobs(rate, latency, after, form, huge, chances)  # type: ignore[arg-type]
+    return Knobs(rate, window, latency, after, form, huge, chances)  # type: ignore[arg-type]
 
 
 def _chance(name: str, value: str) -> tuple[float | None, float]:
