@@ -70,7 +70,7 @@ PG_PICKUP: Figure = (OURS_POSTGRES, PICKUP_P50)
 PG_ENQUEUE: Figure = (OURS_POSTGRES, ENQUEUE)
 
 TARGETS = (
-    Target("PostgreSQL drain / PgQueuer, its best batch", PG_DRAIN, ("pgqueuer", DRAIN), 0.9, 1.3),
+    Target("PostgreSQL drain / PgQueuer, its best batch", PG_DRAIN, ("pgqueuer", DRAIN), 1.15, 1.3),
     Target("PostgreSQL drain / Dramatiq", PG_DRAIN, ("dramatiq+redis", DRAIN), 4),
     Target("PostgreSQL drain / Celery + Redis", PG_DRAIN, ("celery+redis", DRAIN), 12),
     Target("PostgreSQL drain / procrastinate", PG_DRAIN, ("procrastinate", DRAIN), 20),
@@ -78,7 +78,7 @@ TARGETS = (
     Target("PostgreSQL drain / bare loop", PG_DRAIN, ("bare/postgres", DRAIN), aim=0.5),
     Target("SQLite drain / DBOS on SQLite", LITE_DRAIN, ("dbos/sqlite", DRAIN), 20),
     Target("SQLite drain / Huey on SQLite", LITE_DRAIN, ("huey/sqlite", DRAIN), 5),
-    Target("SQLite drain / bare batch loop", LITE_DRAIN, ("bare/sqlite", DRAIN), aim=0.5),
+    Target("SQLite drain / bare batch loop", LITE_DRAIN, ("bare/sqlite", DRAIN), aim=0.3),
     Target("enqueue", PG_ENQUEUE, required=100_000, unit="rows/s"),
     Target("enqueue / COPY", PG_ENQUEUE, ("bare/postgres", f"{ENQUEUE} COPY"), aim=1.0),
     Target("pick-up p50 / bare NOTIFY", PG_PICKUP, ("bare/notify", PICKUP_P50), 2.0, at_most=True),
@@ -88,11 +88,11 @@ TARGETS = (
         "claim, 1M finished / 10k, PostgreSQL",
         (OURS_POSTGRES, CLAIM_1M),
         (OURS_POSTGRES, CLAIM_10K),
-        1.2,
+        1.1,
         1.0,
         True,
     ),
-    Target("claim, 1M finished / 10k, SQLite", (OURS_SQLITE, CLAIM_1M), (OURS_SQLITE, CLAIM_10K), 1.2, 1.0, True),
+    Target("claim, 1M finished / 10k, SQLite", (OURS_SQLITE, CLAIM_1M), (OURS_SQLITE, CLAIM_10K), 1.1, 1.0, True),
     Target("1,000 jobs of 3 s, one process", (OURS_POSTGRES, SLEEPERS_1000), required=98, unit="%"),
     Target("their memory", (OURS_POSTGRES, SLEEPERS_1000_RSS), required=150, at_most=True, unit="MB"),
     Target("5,000 jobs of 3 s, one process", (OURS_POSTGRES, SLEEPERS_5000), aim=95, unit="%"),
