@@ -221,3 +221,13 @@ def test_a_worker_tells_of_it_once_and_stops_when_all_is_done(url: str, owner: O
     assert [(event.key, event.name) for event in told if event.name in ("parked", "lease_lost")] == [("4", "parked")]
     assert sorted(event.key for event in told if event.name == "failed") == ["1", "2", "3", "5"]
     assert owner.row(4)["status"] == "running"
+
+
+@asynchronous
+async def test_an_outsiders_row_that_cannot_be_let_go(store: Store) -> None:
+    """The other rows are taken over all the same."""
+    queue = await tasks(store, 3, stale_after=60)
+    await run(store, "UPDATE tasks SET status = 'working', started_at = '1969-01-01 00:00:00+00:00'")
+    await refuse(store, "NEW.id = 2 AND NEW.status = 'new'")
+    assert await store.take_over(queue) == 2
+    assert await store.foreign(queue) == 1

@@ -124,3 +124,58 @@ async def test_enum_labels_and_row_security(pg_store: Store) -> None:
     assert table.columns["status"].labels == ("new", "busy")
     assert table.row_security
     assert await store.table("t") is None
+
+
+@asynchronous
+async def test_a_reference_that_names_only_its_table(store: Store) -> None:
+    """It points to the primary key, whatever that is called; a reference of two columns is not one of each."""
+    await run(
+        store,
+        "CREATE TABLE states (code text PRIMARY KEY)",
+        "CREATE TABLE kinds (a text, b text, PRIMARY KEY (a, b))",
+        """CREATE TABLE jobs (id integer PRIMARY KEY, status text REFERENCES states, a text, b text,
+  FOREIGN KEY (a, b) REFERENCES kinds)""",
+    )
+    table = await store.table("jobs")
+    assert table is not None
+    assert table.references == {"status": ("states", "code")}
+
+
+@asynchronous
+async def test_defaults_computed_columns_and_checks(store: Store) -> None:
+    """What a column is without a word, what the database computes, and which columns a rule is about."""
+    await run(
+        store,
+        """CREATE TABLE jobs (id integer PRIMARY KEY, status text NOT NULL DEFAULT 'it''s',
+  kind text /* CHECK (no) */ CHECK (kind IN ('a)', 'b')), "Odd Name" integer,
+  twice integer GENERATED ALWAYS AS ("Odd Name" * 2) STORED,
+  CONSTRAINT pair CHECK (status <> 'kind' OR "Odd Name" > 0))""",
+    )
+    table = await store.table("jobs")
+    assert table is not None
+    assert (table.columns["status"].default or "").startswith("'it''s'")
+    assert [name for name, column in table.columns.items() if column.generated] == ["twice"]
+    assert table.columns["twice"].family == "integer"
+    assert {check.columns for check in table.checks} == {frozenset({"kind"}), frozenset({"status", "Odd Name"})}
+    assert "pair" in {check.name for check in table.checks}
+
+
+@asynchronous
+async def test_kinds_partitions_and_domains(pg_store: Store) -> None:
+    """PostgreSQL: what is a view, what decides the partition, and the type below a domain."""
+    store = pg_store
+    await store.open()
+    await run(
+        store,
+        "CREATE DOMAIN word AS varchar(9) NOT NULL DEFAULT 'x'",
+        "CREATE DOMAIN update_date AS word",
+        "CREATE TABLE parts (id bigserial, w update_date, made date, PRIMARY KEY (id, made)) PARTITION BY LIST (made)",
+        "CREATE VIEW seen AS SELECT * FROM parts",
+    )
+    parts, seen = await store.table("parts"), await store.table("seen")
+    assert parts is not None
+    assert seen is not None
+    assert (parts.kind, parts.partition_columns, seen.kind) == ("partitioned", ("made",), "view")
+    word = parts.columns["w"]
+    assert (word.family, word.length, word.nullable, word.default) == ("text", 9, False, "'x'::character varying")
+    assert parts.columns["id"].numbered

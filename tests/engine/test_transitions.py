@@ -166,7 +166,7 @@ async def test_what_the_handler_may_make_good_is_no_problem(store: Store) -> Non
     )
     bound = await store.bind(queue)
     [doubt] = await try_transitions(store.database, bound)
-    assert (doubt.state, doubt.certain) == ("done", False)
+    assert (doubt.state, doubt.stops_work) == ("done", False)
     assert "whole" in doubt.problem.what
     assert await problems(store, queue) == []
     await store.check([queue])
@@ -180,7 +180,17 @@ async def test_a_trigger_that_wants_a_result_is_no_problem(store: Store) -> None
     queue = await tasks(store, 1)
     await refuse(store, "NEW.status = 'done' AND NEW.result IS NULL")
     [doubt] = await try_transitions(store.database, await store.bind(queue))
-    assert (doubt.state, doubt.certain) == ("done", False)
+    assert (doubt.state, doubt.stops_work) == ("done", False)
+
+
+@asynchronous
+async def test_what_only_people_do_does_not_stop_a_worker(store: Store) -> None:
+    """A failed row that may not come back, a waiting one that may not be cancelled: told, and work goes on."""
+    queue = await tasks(store, 1)
+    await refuse(store, "OLD.status = 'failed' OR OLD.status = 'new' AND NEW.status = 'failed'")
+    refusals = await try_transitions(store.database, await store.bind(queue))
+    assert {(one.state, one.stops_work) for one in refusals} == {("ready", False), ("failed", False)}
+    assert await problems(store, queue) == []
 
 
 @asynchronous

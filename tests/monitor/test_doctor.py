@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tabellion import Environment, Queue, Store
+from tabellion.engine.settlement import Settlement
 from tabellion.monitor.doctor import Finding, examine
 from tests.engine.tables import STATES
 
@@ -55,3 +56,22 @@ def test_states_that_are_not_to_be_tried(url: str) -> None:
         url, Queue("jobs", **STATES, try_states=False), "CREATE TABLE jobs (id integer PRIMARY KEY, status text)"
     )
     assert any("try_states=False" in one.what for one in found)
+
+
+def test_parked_rows_are_named(url: str) -> None:
+    """With the way to see why, and the way back; nobody else's worker is blamed."""
+    queue = Queue("jobs", **STATES)
+
+    async def story() -> list[Finding]:
+        async with Store(url) as store:
+            table = "CREATE TABLE jobs (id integer PRIMARY KEY, status text CHECK (status <> 'failed'))"
+            await store.database.transact([(table, ()), ("INSERT INTO jobs VALUES (7, 'new')", ())])
+            [job] = await store.claim(queue, 1, "w")
+            await store.settle([Settlement(job, "failed", error="bad")])
+        return await examine(Environment("here", url), [queue])
+
+    found = asyncio.run(story())
+    [parked] = [one for one in found if "parked" in one.what]
+    assert parked.what == "1 rows are parked: the database refused their failed state"
+    assert "tabellion explain jobs 7" in parked.fix
+    assert not [one for one in found if "no claim in the register" in one.what]

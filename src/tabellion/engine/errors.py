@@ -118,3 +118,7 @@ class Full(Unreachable):
 
 class ValueRefused(StoreError):  # noqa: N818 - what the database said
     """A value does not fit its column."""
+
+
+#: Errors that say nothing about what was asked: the same call may succeed later.
+AWAY = (Unreachable, NotMigrated, Forbidden, Busy)

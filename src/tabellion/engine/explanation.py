@@ -161,10 +161,10 @@ def _why_running(queue: Queue, last: dict[str, Any] | None) -> list[str]:
 
 def _why_parked(queue: Queue, key: Any, last: dict[str, Any]) -> list[str]:
     return [
-        f"It is parked: attempt {last['attempt']} ended {_ago(last['settled_ago'])} ago, and the database let nobody "
-        f"write that; the row is as the attempt left it ({spoken(queue.states['running'])}).",
+        f"It is parked: attempt {last['attempt']} ended {_ago(last['settled_ago'])} ago, and the database refused its "
+        f"failed state; the row is as the attempt left it ({spoken(queue.states['running'])}).",
         f"What was said: {last['error']}.",
-        f"No worker touches it. Mend what refuses the state (`tabellion doctor`), then `tabellion retry {queue.name} "
+        f"No worker touches it. Fix what refuses the state (`tabellion doctor`), then `tabellion retry {queue.name} "
         f"{key}` to have it tried again, or `tabellion cancel {queue.name} {key}` to have it failed.",
     ]
 

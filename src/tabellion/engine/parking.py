@@ -11,6 +11,8 @@ from tabellion.engine.queue import spoken
 from tabellion.engine.settlement import STATE_OF, Settlement
 from tabellion.engine.sql import NOW
 
+MOST_LISTED = 1000
+
 
 def refused_error(settlement: Settlement, refusal: StoreError) -> str:
     """What is said of a job that fails because its ending was refused."""
@@ -38,6 +40,16 @@ RETURNING n""",
         bound.queue.name, job.text_key, job.n, job.token, error, job._note, price(job.cost),
     )  # fmt: skip
     return bool(rows)
+
+
+async def parked_rows(database: Database, bound: Bound) -> list[str]:
+    """The keys of parked rows, a thousand at most."""
+    rows = await database.fetch(
+        f"""SELECT CAST(t.{sql.column(bound.key.name)} AS text) AS key FROM {sql.name(bound.queue.table)} AS t
+WHERE {is_parked(bound)} LIMIT {MOST_LISTED}""",
+        bound.queue.name,
+    )
+    return [row["key"] for row in rows]
 
 
 async def has_work(database: Database, bound: Bound) -> bool:

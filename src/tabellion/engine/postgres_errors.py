@@ -86,6 +86,8 @@ def _translated(error: Exception, deadline: float) -> Exception:
         return Full(f"{type(error).__name__}: {text}")
     if isinstance(error, GONE):
         return Unreachable(f"{type(error).__name__}: {text}")
+    if isinstance(error, asyncpg.RaiseError):
+        return StoreError(text)  # a trigger's own words
     if isinstance(error, asyncpg.PostgresError):
         return StoreError(f"{type(error).__name__}: {text}")
     return error

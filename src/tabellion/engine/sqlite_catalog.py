@@ -36,9 +36,11 @@ def describe(connection: sqlite3.Connection, name: str) -> Table | None:
         definition = (found[0] if found else None) or ""
         condition = re.split(r"(?i)\bwhere\b", definition, maxsplit=1)[-1].strip() if partial else None
         indexes.append(Index(index, parts, bool(unique), condition, definition))
+    keys = connection.execute(f"{pragma}foreign_key_list({sql.column(bare)})").fetchall()
     references = {
-        row[3]: (row[2], row[4] or "rowid")
-        for row in connection.execute(f"{pragma}foreign_key_list({sql.column(bare)})").fetchall()
+        row[3]: (row[2], row[4] or _primary_key(connection, f"{pragma}table_info({sql.column(row[2])})"))
+        for row in keys
+        if [other[0] for other in keys].count(row[0]) == 1
     }
     master = f"{sql.column(schema)}.sqlite_master" if schema else "sqlite_master"
     made = connection.execute(f"SELECT type, sql FROM {master} WHERE lower(name) = lower(?)", [bare]).fetchone()
@@ -53,6 +55,12 @@ def describe(connection: sqlite3.Connection, name: str) -> Table | None:
         # With a collation of its own a column compares differently from the values we could ask about.
         checks=() if re.search(r"(?i)\bcollate\b", text or "") else tuple(_checks(text or "", columns)),
     )
+
+
+def _primary_key(connection: sqlite3.Connection, pragma: str) -> str:
+    """What a foreign key points to that names only its table."""
+    columns = [row[1] for row in connection.execute(pragma).fetchall() if row[5]]
+    return str(columns[0]) if len(columns) == 1 else "rowid"
 
 
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|\w+|\S""", re.DOTALL)

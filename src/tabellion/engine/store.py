@@ -12,14 +12,12 @@ from tabellion.engine.batches import alike, renewable
 from tabellion.engine.database import database_at
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import (
-    Busy,
+    AWAY,
     DeclarationError,
-    Forbidden,
     LeaseLost,
     NotMigrated,
     Problem,
     StoreError,
-    Unreachable,
     ValueRefused,
 )
 from tabellion.engine.failpoints import failpoint
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
 DEADLINE = 10.0
 CONNECTIONS = 4
 LONGEST_ERROR = 8000
-
-_AWAY = (Unreachable, NotMigrated, Forbidden, Busy)  # says nothing about the job; the same call may succeed later
 
 
 class Store:
@@ -131,7 +127,7 @@ class Store:
             await self.database.fetch(
                 f"SELECT 1 FROM {sql.name(bound.queue.table)} AS t WHERE 1 = 0 {extra_condition(bound)}"
             )
-        except _AWAY:
+        except AWAY:
             raise
         except StoreError as error:
             problem = Problem(
@@ -240,7 +236,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         for batch in alike(settlements):
             try:
                 verdicts += await self._settle_batch(batch)
-            except _AWAY:
+            except AWAY:
                 raise
             except StoreError:
                 # One value spoils the transaction for all: find it by settling each alone.
@@ -347,7 +343,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
     async def _settle_alone(self, settlement: Settlement) -> list[Verdict]:
         try:
             return await self._settle_batch([settlement])
-        except _AWAY:
+        except AWAY:
             raise
         except StoreError as error:
             # It would be refused every time, so it is not tried again.
@@ -358,7 +354,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         try:
             [verdict] = await self._settle_batch([failed])
             return [Verdict(job, verdict.outcome, why)]
-        except _AWAY:
+        except AWAY:
             raise
         except StoreError as error:
             bound = await self.bind(job.queue)

@@ -32,6 +32,8 @@ CLAIM, CANCEL, DONE, FAIL, RETRY, RESTART = (
 _TARGET: dict[str, StateName] = {
     CLAIM: "running", CANCEL: "failed", DONE: "done", FAIL: "failed", RETRY: "ready", RESTART: "ready",
 }  # fmt: skip
+#: Changes that only people make, with `tabellion cancel` and `tabellion retry`.
+_BY_HAND = (CANCEL, RESTART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +42,16 @@ class Refusal:
 
     state: StateName  #: the state that cannot be entered
     problem: Problem
-    certain: bool = True  #: False: what the handler returns may satisfy the table after all
+    stops_work: bool = True  #: False: only people make this change, or a handler's result may satisfy the table
 
 
 async def check_transitions(database: Database, bound: Bound) -> list[Problem]:
     """What keeps this queue's rows from their states, each with its fix; the table is left as it is."""
-    return [refusal.problem for refusal in await try_transitions(database, bound) if refusal.certain]
+    return [refusal.problem for refusal in await try_transitions(database, bound) if refusal.stops_work]
 
 
 async def try_transitions(database: Database, bound: Bound) -> list[Refusal]:
-    """The same, with the refusals that a handler's result may make good."""
+    """The same, with the refusals that need not keep workers from their work."""
     try:
         by_rule = await _refused_by_rules(database, bound)
         by_trial, entered = await _refused_by_trial(database, bound) if bound.queue.try_states else ([], set())
@@ -159,7 +161,7 @@ async def _refused_by_trial(database: Database, bound: Bound) -> tuple[list[Refu
             break
     # Two ways into the same state that are refused in the same words are one problem.
     different: dict[tuple[StateName, str], Refusal] = {}
-    for one in (refusals or {}).values():
+    for one in sorted((refusals or {}).values(), key=lambda one: not one.stops_work):
         different.setdefault((one.state, one.problem.what.partition(" is refused")[2]), one)
     return list(different.values()), entered
 
@@ -238,8 +240,10 @@ async def _refusals(database: Database, bound: Bound, answers: Answers) -> dict[
             if answer.rule != "unique":
                 where = f" (raised in function {answer.function})" if answer.function else ""
                 what = _said(bound, state, f"{change} is refused: {answer.words}{where}")
-                certain = change != DONE or not await _may_be_made_good(database, bound, answer)
-                refusals[change] = Refusal(state, Problem(what, _fix(bound, answer)), certain)
+                stops_work = change not in _BY_HAND
+                if change == DONE:
+                    stops_work = not await _may_be_made_good(database, bound, answer)
+                refusals[change] = Refusal(state, Problem(what, _fix(bound, answer)), stops_work)
         elif change == CLAIM and answer and not answer[0].pop("tabellion_runs"):
             words = f"after the change the row is {spoken(answer[0])}: a trigger or a rule of the table undoes it"
             refusals[change] = _refusal(bound, state, words, "change the trigger, or name the values that it writes")

@@ -12,6 +12,7 @@ from tabellion.engine import declaration, register, roster, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import DeclarationError, Forbidden, NotMigrated, StoreError
+from tabellion.engine.parking import parked_rows
 from tabellion.engine.queue import Queue, spoken
 from tabellion.engine.store import Store
 from tabellion.engine.transitions import try_transitions
@@ -156,7 +157,7 @@ async def _states(where: str, store: Store, bound: Bound) -> list[Finding]:
     except StoreError as error:
         return [Finding("warning", where, f"its states could not be tried: {error}")]
     findings = [
-        Finding("error" if refusal.certain else "warning", where, refusal.problem.what, refusal.problem.fix)
+        Finding("error" if refusal.stops_work else "warning", where, refusal.problem.what, refusal.problem.fix)
         for refusal in refusals
     ]
     if not any(finding.level == "error" for finding in findings):
@@ -186,6 +187,14 @@ async def _queue(where: str, store: Store, bound: Bound, members: list[dict[str,
             else "once the old workers are gone: declare started_at= and stale_after= to have them taken over"
         )
         yield Finding("warning", where, f"{foreign} rows are running with no claim in the register", fix)
+    parked = await parked_rows(store.database, bound)
+    if parked:
+        yield Finding(
+            "warning",
+            where,
+            f"{len(parked)} rows are parked: the database refused their failed state",
+            f"`tabellion explain {queue.name} {parked[0]}` says why; once mended, `tabellion retry {queue.name} --all`",
+        )
     if queue.function is None:
         yield Finding("note", where, "no handler is declared: workers of this module will not work it")
     if not any(queue.name in member["queues"].split(",") for member in members):
