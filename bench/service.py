@@ -103,7 +103,8 @@ def measure(service: dict[str, Any], owner: Owner, papers: list[bytes], fake: An
         if not uploaded and not any(thread.is_alive() for thread in threads):
             uploaded = time.monotonic() - began
         counts = {
-            row["status"]: row["n"] for row in owner("SELECT status, count(*) AS n FROM documents GROUP BY status")
+            row["status"]: row["n"]
+            for row in owner("SELECT status, count(*) AS n FROM tabellion_documents GROUP BY status")
         }
         ended = sum(counts.get(name, 0) for name in ("completed", "failed", "duplicate"))
         if ended >= len(papers):
@@ -111,7 +112,7 @@ def measure(service: dict[str, Any], owner: Owner, papers: list[bytes], fake: An
         time.sleep(0.5)
     taken = time.monotonic() - began
     hourly = len(papers) / taken * 3600
-    reviews = owner("SELECT count(*) AS n FROM review_items")[0]["n"]
+    reviews = owner("SELECT count(*) AS n FROM tabellion_review_items")[0]["n"]
     largest = sorted(memory.values(), reverse=True)[:6]
     print(
         f"{len(papers)} documents in {taken:.1f} s (uploaded after {uploaded:.1f} s): {hourly:,.0f} an hour; {counts}"

@@ -135,14 +135,15 @@ class Site:
     def crowd(self, item: dict[str, Any], count: int) -> None:
         """So many copies of a document and of its review item, made in the database: reading them would take long."""
         with contextlib.closing(sqlite3.connect(self.service.data / "tabellion.db", timeout=30)) as database, database:
-            for table, key, id_ in (("documents", "id", item["document_id"]), ("review_items", "id", item["id"])):
+            for kind, id_ in (("documents", item["document_id"]), ("review_items", item["id"])):
+                table = f"tabellion_{kind}"
                 names = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
-                [row] = database.execute(f"SELECT {', '.join(names)} FROM {table} WHERE {key} = ?", [id_])
+                [row] = database.execute(f"SELECT {', '.join(names)} FROM {table} WHERE id = ?", [id_])
                 for number in range(count):
                     told = dict(zip(names, row, strict=True)) | {"id": f"{id_[:20]}zz{number:04}"}
-                    told |= {"name": f"copy {number:03}.pdf", "completed_at": None} if table == "documents" else {}
+                    told |= {"name": f"copy {number:03}.pdf", "completed_at": None} if kind == "documents" else {}
                     told |= (
-                        {"document_id": f"{item['document_id'][:20]}zz{number:04}"} if table == "review_items" else {}
+                        {"document_id": f"{item['document_id'][:20]}zz{number:04}"} if kind == "review_items" else {}
                     )
                     marks = ", ".join("?" for _ in names)
                     database.execute(f"INSERT INTO {table} VALUES ({marks})", [told[name] for name in names])

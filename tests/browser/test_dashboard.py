@@ -184,7 +184,9 @@ def test_a_group_of_errors_is_tried_again_by_keyboard(gallery: Gallery) -> None:
         until(page, lambda: page.locator("#rows tr").count() == 2)
         until(page, lambda: page.locator("#tab-failed strong").inner_text() == "2")
         assert page.locator("#toasts").inner_text().strip() == "7 rows are ready again"
-        [row] = gallery.apart(lambda: gallery.live.sql("SELECT n, at, body FROM audit_log WHERE action = 'retried'"))
+        [row] = gallery.apart(
+            lambda: gallery.live.sql("SELECT n, at, body FROM tabellion_audit_log WHERE action = 'retried'")
+        )
         told = audit.told(row)
         assert (told["actor"], told["more"]["queue"], told["more"]["rows"]) == ("operator", "paintings", 7)
         page.locator("#rows button").first.click()
@@ -214,7 +216,7 @@ def test_chores_are_no_work(gallery: Gallery) -> None:
     def failing() -> None:
         for text in ("a", "b"):
             gallery.live.upload(bill(text))
-        gallery.live.sql("UPDATE documents SET status = 'failed'")
+        gallery.live.sql("UPDATE tabellion_documents SET status = 'failed'")
 
     gallery.apart(failing)
 

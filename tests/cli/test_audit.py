@@ -36,7 +36,7 @@ def test_a_trail_is_verified(project: Project) -> None:
     assert missed.exit_code == 6
     for trigger in OFF["sqlite" if project.url.startswith("sqlite") else "postgresql"]:
         project.sql(trigger)
-    project.sql("UPDATE audit_log SET actor = 'nobody' WHERE n = 3")
+    project.sql("UPDATE tabellion_audit_log SET actor = 'nobody' WHERE n = 3")
     broken = project.run("audit", "verify")
     assert broken.exit_code == 6
     assert "entry 3" in broken.stderr

@@ -95,7 +95,11 @@ def test_every_environment_is_put_together_and_told_where_its_rows_are(
         insert(url, {"id": "01"})
         made = asyncio.run(write(places[name].lake, document("01"), lease()))
         with owning(url, create=False) as owner:
-            owner("UPDATE documents SET parquet_path = $1, parquet_sha256 = $2", made.parquet_path, made.parquet_sha256)
+            owner(
+                "UPDATE tabellion_documents SET parquet_path = $1, parquet_sha256 = $2",
+                made.parquet_path,
+                made.parquet_sha256,
+            )
     run = CliRunner().invoke(
         app, ["--config", str(tmp_path / "tabellion.toml"), "compact", "--remove", "--grace", "0", "--json"]
     )
@@ -103,7 +107,7 @@ def test_every_environment_is_put_together_and_told_where_its_rows_are(
     assert [(one["environment"], one["removed"]) for one in json.loads(run.stdout)] == [("prod", 1), ("dev", 1)]
     for name, url in (("prod", sqlite_url), ("dev", pg_url)):
         with owning(url, create=False) as owner:
-            [row] = owner("SELECT parquet_path, parquet_sha256 FROM documents")
+            [row] = owner("SELECT parquet_path, parquet_sha256 FROM tabellion_documents")
         assert "/daily/" in row["parquet_path"]
         data = asyncio.run(places[name].lake.get(row["parquet_path"]))
         assert hashlib.sha256(data).hexdigest() == row["parquet_sha256"]

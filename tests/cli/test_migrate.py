@@ -12,7 +12,10 @@ from tabellion import Store
 from tabellion.cli.app import app
 from tests.cli.project import Project
 
-OURS = {"documents", "review_items", "webhook_endpoints", "webhook_deliveries", "api_keys"}
+OURS = {
+    "tabellion_documents", "tabellion_review_items", "tabellion_webhook_endpoints", "tabellion_webhook_deliveries",
+    "tabellion_api_keys",
+}  # fmt: skip
 
 
 def tables(file: Path) -> set[str]:

@@ -50,7 +50,7 @@ def test_straight_into_the_database(tmp_path: Path, files: Path) -> None:
     assert {one["status"] for one in results} == {"queued"}
     assert sum(one["duplicate_of"] is not None for one in results) == 1
     with owning(f"sqlite:///{tmp_path}/data/tabellion.db", create=False) as owner:
-        rows = owner("SELECT name, status, model FROM documents ORDER BY name")
+        rows = owner("SELECT name, status, model FROM tabellion_documents ORDER BY name")
     assert [row["name"] for row in rows] == ["a.pdf", "again.pdf", "b.pdf", "locked.pdf"]
 
 

@@ -168,7 +168,7 @@ def test_a_database_that_goes_for_a_moment_ends_nothing(tmp_path: Path, pg_url: 
         time.sleep(1)  # three looks at what is left, none of which gets an answer
         owner(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
         with owning(pg_url, create=False) as worker:
-            worker("UPDATE documents SET status = 'completed' WHERE id = $1", made["id"])
+            worker("UPDATE tabellion_documents SET status = 'completed' WHERE id = $1", made["id"])
         assert service.wait() == 0
 
 

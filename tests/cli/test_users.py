@@ -69,7 +69,7 @@ def test_a_password_is_set_from_standard_input(lite: Project) -> None:
     done = lite.run("users", "password", "anna", input=f"{GOOD}\n")
     assert done.exit_code == 0, done.output
     assert GOOD not in done.output
-    assert ask(lite.url, lambda store: store.database.fetch("SELECT 1 AS n FROM sessions")) == []
+    assert ask(lite.url, lambda store: store.database.fetch("SELECT 1 AS n FROM tabellion_sessions")) == []
     _, kept = ask(lite.url, lambda store: users.password_of(store, "anna"))
     assert kept is not None
     assert asyncio.run(passwords.matches(kept, GOOD))

@@ -28,7 +28,7 @@ DISTINCT, TWICE, BROKEN = 22, 6, 2
 PLACES = (
     "", "", "settle.pre_commit:kill@3", "put.mid_write:kill@5", "put.post_rename:kill@4", "handler.post_call:kill@2",
 )  # fmt: skip
-ENDED = "SELECT count(*) AS n FROM documents WHERE status IN ('completed', 'failed', 'duplicate')"
+ENDED = "SELECT count(*) AS n FROM tabellion_documents WHERE status IN ('completed', 'failed', 'duplicate')"
 
 
 @pytest.fixture
@@ -116,5 +116,5 @@ def test_whatever_dies_every_document_ends_and_is_paid_for_once(
     assert calls(fake) == DISTINCT + lost
     originals = {key for key, told in found.items() if told["status"] == "completed"}
     assert {path.stem for path in Path(settings.lake.url).rglob("*.json")} == originals
-    items = [one["document_id"] for one in rows(url, "SELECT document_id FROM review_items")]
+    items = [one["document_id"] for one in rows(url, "SELECT document_id FROM tabellion_review_items")]
     assert len(items) == len(set(items))

@@ -187,7 +187,7 @@ def test_a_service_killed_again_and_again_loses_nothing(tmp_path: Path, fake: Se
     states = Counter(one["status"] for one in documents.values())
     assert sum(states.values()) == DOCUMENTS
     assert (
-        rows(data, "SELECT count(*) AS n FROM documents")[0]["n"] <= DOCUMENTS + KILLS
+        rows(data, "SELECT count(*) AS n FROM tabellion_documents")[0]["n"] <= DOCUMENTS + KILLS
     )  # one may have gone unanswered
     assert states["completed"] > DOCUMENTS // 2
     # A call that was under way when its asker was killed is lost with it; nothing else is paid for twice.
@@ -197,7 +197,7 @@ def test_a_service_killed_again_and_again_loses_nothing(tmp_path: Path, fake: Se
 
 
 def _open(data: Path) -> int:
-    [row] = rows(data, "SELECT count(*) AS n FROM documents WHERE status IN ('queued', 'processing')")
+    [row] = rows(data, "SELECT count(*) AS n FROM tabellion_documents WHERE status IN ('queued', 'processing')")
     return int(row["n"])
 
 

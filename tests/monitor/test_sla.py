@@ -22,7 +22,7 @@ async def put(
     finished = "NULL" if finished_at is None else instant(finished_at, store.dialect)
     await run(
         store,
-        f"""UPDATE review_items SET due_at = {instant(due_at, store.dialect)}, finished_at = {finished}
+        f"""UPDATE tabellion_review_items SET due_at = {instant(due_at, store.dialect)}, finished_at = {finished}
 WHERE document_id = '{name}'""",
     )
 

@@ -79,16 +79,19 @@ async def seen(store: Store, first: dict[tuple[str, str], Any], journal: list[di
     """Looks at everything once, with plain SQL."""
     epoch = "extract(epoch FROM {})::float8" if store.dialect == "postgresql" else "{}"
     fetch = store.database.fetch
-    items = {row["id"]: row for row in await fetch("SELECT id, document_id, status, version FROM review_items")}
+    items = {
+        row["id"]: row for row in await fetch("SELECT id, document_id, status, version FROM tabellion_review_items")
+    }
     by_document = {row["document_id"]: id for id, row in items.items()}  # noqa: A001
-    fields = await fetch("SELECT document_id, name, value FROM extracted_fields")
+    fields = await fetch("SELECT document_id, name, value FROM tabellion_extracted_fields")
     attempts = await fetch(
         f"""SELECT key, n, worker, outcome, {epoch.format("claimed_at")} AS claimed_at,
   {epoch.format("settled_at")} AS settled_at FROM tabellion_attempts WHERE queue = 'review' ORDER BY key, n"""
     )
-    [head] = await fetch("SELECT n, hash FROM audit_head")
+    [head] = await fetch("SELECT n, hash FROM tabellion_audit_head")
     return World(
-        entries=await fetch("SELECT * FROM audit_log ORDER BY n"), head=(head["n"], head["hash"]), attempts=attempts,
+        entries=await fetch("SELECT * FROM tabellion_audit_log "
+        "ORDER BY n"), head=(head["n"], head["hash"]), attempts=attempts,
         items=items, first=first, journal=journal,
         values={
             (by_document[row["document_id"]], row["name"]): json.loads(row["value"])

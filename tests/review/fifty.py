@@ -279,11 +279,11 @@ async def fill(store: Store, count: int, names: list[str]) -> list[str]:
     add = store.database.add_many
     columns = ["id", "status", "found_type", "type_key", "sha256", "bytes", "name", "media", "blob", "key", "pages"]
     await add(
-        "documents", [*columns, "created_at"],
+        "tabellion_documents", [*columns, "created_at"],
         [[id, "completed", "bill", "k", "s", 1, "b.pdf", "application/pdf", "b", id, 1, moment] for id in documents],  # noqa: A001
     )  # fmt: skip
     await add(
-        "extracted_fields", ["document_id", "name", "place", "value", "confidence", "source", "reasons"],
+        "tabellion_extracted_fields", ["document_id", "name", "place", "value", "confidence", "source", "reasons"],
         [
             [id, name, place, json.dumps(value), 0.9, "text", "[]"]
             for id in documents for place, (name, value) in enumerate(VALUES.items())  # noqa: A001
@@ -291,9 +291,9 @@ async def fill(store: Store, count: int, names: list[str]) -> list[str]:
     )  # fmt: skip
     columns = ["id", "document_id", "priority", "confidence", "complexity", "value", "reasons", "created_at", "due_at"]
     rows = [[made[n], documents[n], 0.5, (n % 10) / 10, 0.1, 0.1, "[]", moment, moment] for n in range(count)]
-    await add("review_items", columns, rows)
+    await add("tabellion_review_items", columns, rows)
     # In an hour, so that assignments count.
-    await store.database.fetch(f"UPDATE review_items SET due_at = {later('3600', store.dialect)}")
+    await store.database.fetch(f"UPDATE tabellion_review_items SET due_at = {later('3600', store.dialect)}")
     for document in documents[: count // 2]:
         statements = [audit.numbered(*one) for one in people.opening(store.dialect, document)]
         await store.database.transact(statements)
@@ -312,8 +312,12 @@ async def crowd(
     made = [Store(url, durable=False) for _ in range(stores)]
     journal = Journal(folder / f"{tag}.jsonl")
     try:
-        everything = [row["id"] for row in await made[0].database.fetch("SELECT id FROM review_items ORDER BY id")]
-        colleagues = [row["name"] for row in await made[0].database.fetch("SELECT name FROM users ORDER BY name")]
+        everything = [
+            row["id"] for row in await made[0].database.fetch("SELECT id FROM tabellion_review_items ORDER BY id")
+        ]
+        colleagues = [
+            row["name"] for row in await made[0].database.fetch("SELECT name FROM tabellion_users ORDER BY name")
+        ]
         reviewers: list[Reviewer] = []
         held: list[str] = []
         for place, name in enumerate(names):
@@ -340,7 +344,7 @@ def finished(store: Store, held: list[str]) -> Callable[[], Awaitable[bool]]:
         if time.monotonic() - known["at"] > 0.2:
             known["at"] = time.monotonic()
             rows = await store.database.fetch(
-                "SELECT id, status FROM review_items WHERE status IN ('pending', 'in_review')"
+                "SELECT id, status FROM tabellion_review_items WHERE status IN ('pending', 'in_review')"
             )
             held[:] = [row["id"] for row in rows if row["status"] == "in_review"]
             known["over"] = not rows
@@ -353,7 +357,7 @@ async def look(url: str, folder: Path) -> World:
     """What there is to see after a run."""
     journal = [one for path in sorted(folder.glob("*.jsonl")) for one in Journal.read(path)]
     async with Store(url) as store:
-        first = {(row["id"], name): value for row in await store.database.fetch("SELECT id FROM review_items")
+        first = {(row["id"], name): value for row in await store.database.fetch("SELECT id FROM tabellion_review_items")
                  for name, value in VALUES.items()}  # fmt: skip
         return await checker.seen(store, first, journal)
 

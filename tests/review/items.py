@@ -64,7 +64,7 @@ async def put_user(
 ) -> None:
     """A person who may sign in."""
     await store.database.fetch(
-        f"""INSERT INTO users (id, name, role, available, created_at, disabled_at)
+        f"""INSERT INTO tabellion_users (id, name, role, available, created_at, disabled_at)
 VALUES ($1, $2, $3, $4, {NOW}, {NOW if disabled else "NULL"})""",
         new_id(), name, role, available,
     )  # fmt: skip
@@ -78,7 +78,7 @@ async def put_item(store: Store, document: str, **columns: Any) -> str:
     } | columns  # fmt: skip
     marks = ", ".join(f"${place}" for place in range(1, len(given) + 1))
     await store.database.fetch(
-        f"""INSERT INTO review_items ({", ".join(given)}, created_at, due_at)
+        f"""INSERT INTO tabellion_review_items ({", ".join(given)}, created_at, due_at)
 VALUES ({marks}, {NOW}, {sql.later("3600", store.dialect)})""",
         *given.values(),
     )
@@ -100,14 +100,16 @@ async def put_document(
     page = {"number": 1, "source": "text", "quality": 1.0, "size": [595.0, 842.0], "rotation": 0}
     told = {"type": type, "type_version": "3", "pages": [page], "fields": read, "issues": []}
     await store.database.fetch(
-        f"""INSERT INTO documents (id, status, type, found_type, type_key, sha256, bytes, name, media, blob, key, pages,
+        f"""INSERT INTO tabellion_documents
+  (id, status, type, found_type, type_key, sha256, bytes, name, media, blob, key, pages,
   result, verdict, created_at) VALUES ($1, $2, NULL, $3, 'k', $6, 1, $4, 'application/pdf', 'b', $1, 1, $5, 'warn',
   {NOW})""",
         id, status, type, name, json.dumps(told), hashlib.sha256(id.encode()).hexdigest(),
     )  # fmt: skip
     for place, (field, one) in enumerate(read.items()):
         await store.database.fetch(
-            """INSERT INTO extracted_fields (document_id, name, place, value, confidence, page, box, quote, source,
+            """INSERT INTO tabellion_extracted_fields
+  (document_id, name, place, value, confidence, page, box, quote, source,
   reasons) VALUES ($1, $2, $3, $4, $5, 1, $6, 'as printed', 'text', '[]')""",
             id, field, place, json.dumps(one["value"]), confidence, json.dumps(one["box"]),
         )  # fmt: skip

@@ -20,15 +20,16 @@ from tests.working import ask
 
 OFF = {
     "sqlite": [
-        f"DROP TRIGGER audit_{one}"
+        f"DROP TRIGGER tabellion_audit_{one}"
         for one in ("log_unchanged", "log_undeleted", "log_headed", "head_unchanged", "head_undeleted")
     ],
     "postgresql": [
-        "DROP TRIGGER audit_log_kept ON audit_log", "DROP TRIGGER audit_head_kept ON audit_head",
-        "ALTER TABLE audit_log DROP CONSTRAINT audit_log_counted",
+        "DROP TRIGGER tabellion_audit_log_kept ON tabellion_audit_log",
+        "DROP TRIGGER tabellion_audit_head_kept ON tabellion_audit_head",
+        "ALTER TABLE tabellion_audit_log DROP CONSTRAINT audit_log_counted",
     ],
 }  # fmt: skip
-FORGED = """INSERT INTO audit_log (n, at, document_id, actor, action, body, previous, hash)
+FORGED = """INSERT INTO tabellion_audit_log (n, at, document_id, actor, action, body, previous, hash)
 VALUES ({n}, '2020', 'd1', 'anna', 'approved', '{{"reason": "forged"}}', 'x', 'y')"""
 
 
@@ -113,17 +114,17 @@ def test_what_only_the_database_knows_is_in_the_body(url: str) -> None:
 @pytest.mark.parametrize(
     ("change", "broken"),
     [
-        ("UPDATE audit_log SET actor = 'ben' WHERE n = 4", 4),
-        ("UPDATE audit_log SET item_id = NULL WHERE n = 2", 2),
-        ("UPDATE audit_log SET body = replace(body, 'says', 'said') WHERE n = 3", 3),
-        ("UPDATE audit_log SET at = '2020-01-01T00:00:00.000Z' WHERE n = 5", 5),
-        ("DELETE FROM audit_log WHERE n = 6", 6),
-        ("DELETE FROM audit_log WHERE n = 1", 1),
-        ("DELETE FROM audit_log WHERE n = 9", 9),
-        ("UPDATE audit_log SET n = CASE n WHEN 2 THEN 103 ELSE 102 END WHERE n IN (2, 3)", 2),
-        ("DELETE FROM audit_head", 10),
-        ("UPDATE audit_head SET n = 8", 8),
-        ("UPDATE audit_head SET hash = previous", 9),
+        ("UPDATE tabellion_audit_log SET actor = 'ben' WHERE n = 4", 4),
+        ("UPDATE tabellion_audit_log SET item_id = NULL WHERE n = 2", 2),
+        ("UPDATE tabellion_audit_log SET body = replace(body, 'says', 'said') WHERE n = 3", 3),
+        ("UPDATE tabellion_audit_log SET at = '2020-01-01T00:00:00.000Z' WHERE n = 5", 5),
+        ("DELETE FROM tabellion_audit_log WHERE n = 6", 6),
+        ("DELETE FROM tabellion_audit_log WHERE n = 1", 1),
+        ("DELETE FROM tabellion_audit_log WHERE n = 9", 9),
+        ("UPDATE tabellion_audit_log SET n = CASE n WHEN 2 THEN 103 ELSE 102 END WHERE n IN (2, 3)", 2),
+        ("DELETE FROM tabellion_audit_head", 10),
+        ("UPDATE tabellion_audit_head SET n = 8", 8),
+        ("UPDATE tabellion_audit_head SET hash = previous", 9),
         (FORGED.format(n=-1), -1),
         (FORGED.format(n=0), 0),
         (FORGED.format(n=-(2**63)), -(2**63)),
@@ -138,7 +139,7 @@ def test_whatever_is_done_to_it_shows(url: str, change: str, broken: int) -> Non
         for trigger in OFF[owner.dialect]:
             owner(trigger)
         owner(change)
-        owner("UPDATE audit_log SET n = n - 100 WHERE n > 100")
+        owner("UPDATE tabellion_audit_log SET n = n - 100 WHERE n > 100")
     verdict = ask(url, audit.verify)
     assert (verdict.whole, verdict.broken) == (False, broken), verdict
     assert verdict.why
@@ -156,12 +157,18 @@ def test_a_chain_made_anew_is_missed(url: str) -> None:
         for trigger in OFF[owner.dialect]:
             owner(trigger)
         last = GENESIS
-        for row in owner("SELECT n, at, body FROM audit_log ORDER BY n"):
+        for row in owner("SELECT n, at, body FROM tabellion_audit_log ORDER BY n"):
             body = audit.canonical(json.loads(row["body"]) | {"reason": "another"})
             mark = audit.digest(last, row["n"], row["at"], body)
-            owner("UPDATE audit_log SET body = $1, previous = $2, hash = $3 WHERE n = $4", body, last, mark, row["n"])
+            owner(
+                "UPDATE tabellion_audit_log SET body = $1, previous = $2, hash = $3 WHERE n = $4",
+                body,
+                last,
+                mark,
+                row["n"],
+            )
             last = mark
-        owner("UPDATE audit_head SET hash = $1", last)
+        owner("UPDATE tabellion_audit_head SET hash = $1", last)
     assert ask(url, audit.verify).whole
     verdict = ask(url, lambda store: audit.verify(store, known=noted))
     assert (verdict.whole, verdict.broken) == (False, 1)

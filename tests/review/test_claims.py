@@ -56,7 +56,7 @@ def test_what_a_person_is_offered(url: str) -> None:
     async def go(store: Store) -> Any:
         await put_user_named(store, "ben", "cleo")
         theirs = await put(store, assigned_to="ben")
-        await store.database.fetch(f"UPDATE review_items SET assigned_at = {NOW}")
+        await store.database.fetch(f"UPDATE tabellion_review_items SET assigned_at = {NOW}")
         gone = await put(store, assigned_to="nobody")
         up = await put(store)
         await claims.escalate(store, up, ANNA, "odd")
@@ -98,7 +98,7 @@ def test_an_assignment_keeps_others_away_for_an_hour(url: str) -> None:
         found.append(await claims.claim_next(store, ANNA))
         await claims.release(store, item, ANNA)
         await claims.assign(store, item, CLEO, "ben", "still")
-        await store.database.fetch("UPDATE users SET available = FALSE")
+        await store.database.fetch("UPDATE tabellion_users SET available = FALSE")
         found.append(await claims.claim_next(store, ANNA))
         return [one == item for one in found]
 
@@ -310,10 +310,10 @@ def test_a_takeover_is_an_operators(url: str) -> None:
         await claims.escalate(store, item, CLEO, "odd")
         assert await claims.claim(store, item, CLEO, takeover=True)
         await claims.release(store, item, CLEO)
-        await store.database.fetch("UPDATE documents SET status = 'queued'")
+        await store.database.fetch("UPDATE tabellion_documents SET status = 'queued'")
         with pytest.raises(errors.Underway):
             await claims.claim(store, item, CLEO, takeover=True)
-        await store.database.fetch("UPDATE review_items SET status = 'approved'")
+        await store.database.fetch("UPDATE tabellion_review_items SET status = 'approved'")
         with pytest.raises(errors.Closed):
             await claims.claim(store, item, CLEO, takeover=True)
 
@@ -359,7 +359,7 @@ def test_a_document_deleted_under_its_holder(url: str) -> None:
     async def story(store: Store, clock: Clock) -> None:
         item = await put(store)
         await claims.claim(store, item, ANNA)
-        await store.database.fetch("DELETE FROM review_items")
+        await store.database.fetch("DELETE FROM tabellion_review_items")
         with pytest.raises(errors.Missing):
             await claims.renew(store, item, ANNA)
         clock.advance(301)
@@ -401,7 +401,7 @@ def test_nobody_holds_everything(url: str) -> None:
             await put(store)
         taken = [await claims.claim_next(store, CLEO) for _ in range(claims.HELD)]
         [other, last] = [row["id"] for row in await store.database.fetch(
-            "SELECT id FROM review_items WHERE status = 'pending' ORDER BY id")]  # fmt: skip
+            "SELECT id FROM tabellion_review_items WHERE status = 'pending' ORDER BY id")]  # fmt: skip
         await claims.claim(store, other, ANNA)
         for verb in (
             claims.claim_next(store, CLEO), claims.claim(store, last, CLEO),

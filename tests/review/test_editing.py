@@ -38,7 +38,7 @@ async def read_again(store: Store, item: str, name: str, value: Any) -> None:
     """What a second reading leaves of a field that somebody has locked."""
     row = await items.row(store, item)
     await store.database.fetch(
-        "UPDATE extracted_fields SET read_value = $1 WHERE document_id = $2 AND name = $3",
+        "UPDATE tabellion_extracted_fields SET read_value = $1 WHERE document_id = $2 AND name = $3",
         json.dumps(value), row["document_id"], name,
     )  # fmt: skip
 
@@ -222,7 +222,9 @@ def test_what_the_page_was_given_it_may_send_back(url: str) -> None:
         with pytest.raises(errors.Refused, match="two ways"):
             await edited(store, item, 4, total=Change("correct", "2.345"))
         offered = json.dumps([{"value": "2.345"}])
-        await store.database.fetch("UPDATE extracted_fields SET candidates = $1 WHERE name = 'total'", offered)
+        await store.database.fetch(
+            "UPDATE tabellion_extracted_fields SET candidates = $1 WHERE name = 'total'", offered
+        )
         assert await edited(store, item, 4, total=Change("correct", "2.345")) == 5
 
     ask(url, go)
@@ -240,10 +242,10 @@ def test_only_the_holder_edits(url: str) -> None:
         with pytest.raises(errors.NotHeld) as other:
             await editing.edit(store, types, item, ANNA, 1, changes)
         assert other.value.holder == "ben"
-        await store.database.fetch("UPDATE documents SET status = 'queued'")
+        await store.database.fetch("UPDATE tabellion_documents SET status = 'queued'")
         with pytest.raises(errors.Underway):
             await editing.edit(store, types, item, BEN, 1, changes)
-        await store.database.fetch("UPDATE documents SET status = 'completed'")
+        await store.database.fetch("UPDATE tabellion_documents SET status = 'completed'")
         await claims.claim(store, item, CLEO, takeover=True)
         with pytest.raises(errors.NotHeld):
             await editing.draft(store, item, BEN, {})
@@ -307,8 +309,8 @@ def test_everybody_has_a_draft_of_their_own(url: str) -> None:
         assert (await draft(ANNA), await draft(CLEO)) == (None, None)
         item = await held(store)
         await editing.draft(store, item, ANNA, {"fields": {"total": "1"}})
-        await store.database.fetch("DELETE FROM review_items WHERE id = $1", item)
-        assert await store.database.fetch("SELECT * FROM review_drafts") == []
+        await store.database.fetch("DELETE FROM tabellion_review_items WHERE id = $1", item)
+        assert await store.database.fetch("SELECT * FROM tabellion_review_drafts") == []
 
     ask(url, go)
 

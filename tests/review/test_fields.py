@@ -52,7 +52,7 @@ def test_states_say_what_to_do(url: str) -> None:
 
 def test_a_persons_word_stands(sqlite_url: str) -> None:
     """Whatever the rules say."""
-    change = "UPDATE extracted_fields SET state = 'confirmed' WHERE name = 'tax'"
+    change = "UPDATE tabellion_extracted_fields SET state = 'confirmed' WHERE name = 'tax'"
     found = told(sqlite_url, VALUES | {"total": "1.00"}, change)
     assert (found["tax"]["state"], found["total"]["state"]) == ("confirmed", "rule_failed")
 

@@ -233,7 +233,7 @@ def _without_trail(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wrong(dialect: Any, entry: Any, *args: Any, **found: Any) -> Any:
         if entry.action == "released":
-            return "UPDATE review_items SET version = version WHERE 1 = 0", {}
+            return "UPDATE tabellion_review_items SET version = version WHERE 1 = 0", {}
         return right(dialect, entry, *args, **found)
 
     monkeypatch.setattr(audit, "statement", wrong)

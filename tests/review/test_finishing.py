@@ -37,14 +37,14 @@ def test_approved_or_corrected(url: str) -> None:
             row = await items.row(store, item)
             assert (row["status"], row["reviewer"], row["holder"]) == (ending, "anna", None)
             assert (row["seconds"], row["keystrokes"]) == (12.5, 3)
-            assert await store.database.fetch("SELECT * FROM review_drafts") == []
+            assert await store.database.fetch("SELECT * FROM tabellion_review_drafts") == []
             assert row["version"] == version + 1
             assert row["finished_at"] is not None
             last = (await audit.history(store, item=item))[-1]
             assert (last["action"], last["before"], last["after"]) == ("approved", "in_review", ending)
             assert last["more"] == {"seconds": 12.5, "keystrokes": 3, "version": version + 1}
             [document] = await store.database.fetch(
-                "SELECT chore, version FROM documents WHERE id = $1", row["document_id"]
+                "SELECT chore, version FROM tabellion_documents WHERE id = $1", row["document_id"]
             )
             assert document == {"chore": "rewrite", "version": 2}
             with pytest.raises(errors.Closed) as closed:
@@ -126,7 +126,7 @@ def test_what_is_about_to_be_read_again_is_not_approved(url: str, monkeypatch: p
         real = finishing._finish
 
         async def finish(*args: Any, **options: Any) -> None:
-            await store.database.fetch("UPDATE documents SET status = 'queued'")
+            await store.database.fetch("UPDATE tabellion_documents SET status = 'queued'")
             await real(*args, **options)
 
         monkeypatch.setattr(finishing, "_finish", finish)
@@ -225,9 +225,9 @@ def test_a_document_that_is_busy_is_not_marked(url: str) -> None:
 
     async def go(store: Store) -> Any:
         item = await held(store)
-        await store.database.fetch("UPDATE documents SET chore = 'telling'")
+        await store.database.fetch("UPDATE tabellion_documents SET chore = 'telling'")
         await finishing.reject(store, item, ANNA, "duplicate")
-        return await store.database.fetch("SELECT chore, version FROM documents")
+        return await store.database.fetch("SELECT chore, version FROM tabellion_documents")
 
     assert ask(url, go) == [{"chore": "telling", "version": 1}]
 

@@ -78,7 +78,7 @@ def test_counts_and_filters(url: str) -> None:
         late, mine, up, held = [await put(store, assigned_to="anna" if n == 1 else None) for n in range(4)]
         await claims.escalate(store, up, CLEO, "odd")
         await claims.claim(store, held, BEN)
-        await store.database.fetch("UPDATE review_items SET due_at = created_at WHERE id = $1", late)
+        await store.database.fetch("UPDATE tabellion_review_items SET due_at = created_at WHERE id = $1", late)
         clock.advance(1)
         counts = await items.counts(store, ANNA)
         assert {name: counts[name] for name in ("pending", "in_review", "mine", "overdue", "escalated")} == {

@@ -31,7 +31,7 @@ def collected(url: str, *, per: str = "") -> Any:
             )
         item = await put(store)
         await claims.claim(store, item, EVIL)
-        await store.database.fetch("UPDATE review_items SET due_at = created_at WHERE id = $1", item)
+        await store.database.fetch("UPDATE tabellion_review_items SET due_at = created_at WHERE id = $1", item)
         await finishing.reject(store, item, EVIL, "duplicate", seconds=100)
         await put(store)
         now = await store.now()
@@ -108,9 +108,11 @@ def test_what_is_left_open_is_late(url: str) -> None:
         await claims.claim(store, done, ANNA)
         await finishing.approve(store, types, done, ANNA, 1)
         await claims.claim(store, held, ANNA)
-        await store.database.fetch("UPDATE review_items SET assigned_to = 'ben' WHERE id IN ($1, $2)", held, given)
         await store.database.fetch(
-            "UPDATE review_items SET due_at = created_at WHERE status IN ('pending', 'in_review')"
+            "UPDATE tabellion_review_items SET assigned_to = 'ben' WHERE id IN ($1, $2)", held, given
+        )
+        await store.database.fetch(
+            "UPDATE tabellion_review_items SET due_at = created_at WHERE status IN ('pending', 'in_review')"
         )
         now = await store.now()
         later = await put(store)

@@ -15,7 +15,7 @@ async def assigned(store: Store, document: str) -> str | None:
     """Assigns, and says to whom."""
     statements = people.assignment(store.dialect, document)
     await store.database.transact([audit.numbered(*one) for one in statements])
-    rows = await store.database.fetch("SELECT assigned_to FROM review_items WHERE document_id = $1", document)
+    rows = await store.database.fetch("SELECT assigned_to FROM tabellion_review_items WHERE document_id = $1", document)
     return str(rows[0]["assigned_to"]) if rows[0]["assigned_to"] else None
 
 
@@ -34,7 +34,7 @@ def test_the_least_loaded_gets_it(url: str) -> None:
             await put_item(store, f"d{number}")
             given.append(await assigned(store, f"d{number}"))
         again = await assigned(store, "d0")
-        await store.database.fetch("UPDATE review_items SET status = 'approved' WHERE assigned_to = 'anna'")
+        await store.database.fetch("UPDATE tabellion_review_items SET status = 'approved' WHERE assigned_to = 'anna'")
         for number in range(5, 8):
             await put_item(store, f"d{number}")
             given.append(await assigned(store, f"d{number}"))

@@ -14,9 +14,11 @@ from tabellion.review.tables import GENESIS
 from tests.owner import owning
 from tests.working import ask
 
-ITEM = """INSERT INTO review_items (id, document_id, priority, confidence, complexity, value, reasons, created_at,
+ITEM = """INSERT INTO tabellion_review_items
+  (id, document_id, priority, confidence, complexity, value, reasons, created_at,
   due_at) VALUES ('i1', 'd1', 0.5, 0.5, 0.5, 0.5, '[]', {now}, {now})"""
-FIELDS = """INSERT INTO extracted_fields (document_id, name, place, value, confidence, source, reasons, locked)
+FIELDS = """INSERT INTO tabellion_extracted_fields
+  (document_id, name, place, value, confidence, source, reasons, locked)
   VALUES ('d1', 'total', 0, '"1.00"', 1, 'person', '[]', TRUE), ('d1', 'vendor', 1, '"x"', 0.5, 'text', '[]', FALSE)"""
 
 
@@ -35,9 +37,9 @@ def test_version_1_is_brought_up_to_date(url: str) -> None:
         await tables.prepare(store)
         assert (before, await tables.version(store.database)) == (1, tables.CURRENT)
         assert (await audit.verify(store)).whole
-        items = await store.database.fetch("SELECT id, proximity, assigned_to, status FROM review_items")
+        items = await store.database.fetch("SELECT id, proximity, assigned_to, status FROM tabellion_review_items")
         fields = await store.database.fetch(
-            "SELECT name, state, manually_corrected, read_value FROM extracted_fields ORDER BY place"
+            "SELECT name, state, manually_corrected, read_value FROM tabellion_extracted_fields ORDER BY place"
         )
         return items, fields
 
@@ -61,18 +63,18 @@ def test_version_3_is_brought_up_to_date(url: str) -> None:
     with owning(url, create=False) as owner:
         for step in [*whole[:cut], ITEM.format(now=now)]:
             owner(step)
-        owner(f"UPDATE review_items SET draft = '{{}}', draft_by = 'anna', draft_at = {now}")
+        owner(f"UPDATE tabellion_review_items SET draft = '{{}}', draft_by = 'anna', draft_at = {now}")
         owner(
-            """INSERT INTO audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
+            """INSERT INTO tabellion_audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
 VALUES (1, $1, 'd1', 'i1', 'anna', 'claimed', $2, $3, $4)""",
             at, body, GENESIS, mark,
         )  # fmt: skip
         if dialect == "postgresql":
-            owner("UPDATE audit_head SET n = 1, hash = $1", mark)
+            owner("UPDATE tabellion_audit_head SET n = 1, hash = $1", mark)
 
     async def go(store: Store) -> Any:
         await tables.prepare(store)
-        drafts = await store.database.fetch("SELECT item_id, person, body FROM review_drafts")
+        drafts = await store.database.fetch("SELECT item_id, person, body FROM tabellion_review_drafts")
         await store.database.transact([audit.bound(store.dialect, audit.Entry("released", "anna", "d1", "i1"))])
         return drafts, await audit.verify(store), [one["at"] for one in await audit.history(store, item="i1")]
 
@@ -84,12 +86,15 @@ VALUES (1, $1, 'd1', 'i1', 'anna', 'claimed', $2, $3, $4)""",
 
 @pytest.mark.parametrize(
     "statement",
-    ["UPDATE audit_log SET actor = 'nobody'", "DELETE FROM audit_log", "DELETE FROM audit_log WHERE n = 1",
-     "INSERT OR REPLACE INTO audit_log (n, at, actor, action, body, previous, hash) VALUES (1, '', '', '', '', '', '')",
-     "TRUNCATE audit_log", "UPDATE audit_head SET n = 0", "UPDATE audit_head SET n = n + 1",
-     "UPDATE audit_head SET n = n - 1, hash = previous", "DELETE FROM audit_head", "TRUNCATE audit_head",
-     "UPDATE audit_head SET at = NULL",
-     "INSERT OR REPLACE INTO audit_head (id, n, previous, hash) VALUES (1, 0, '', '')"],
+    ["UPDATE tabellion_audit_log SET actor = 'nobody'", "DELETE FROM tabellion_audit_log", "DELETE "
+    "FROM tabellion_audit_log WHERE n = 1",
+     "INSERT OR REPLACE INTO tabellion_audit_log (n, at, actor, action, body, previous, hash) "
+     "VALUES (1, '', '', '', '', '', '')",
+     "TRUNCATE audit_log", "UPDATE tabellion_audit_head SET n = 0", "UPDATE tabellion_audit_head SET n = n + 1",
+     "UPDATE tabellion_audit_head SET n = n - 1, hash = previous", "DELETE "
+     "FROM tabellion_audit_head", "TRUNCATE audit_head",
+     "UPDATE tabellion_audit_head SET at = NULL",
+     "INSERT OR REPLACE INTO tabellion_audit_head (id, n, previous, hash) VALUES (1, 0, '', '')"],
 )  # fmt: skip
 def test_the_trail_refuses_to_be_changed(url: str, statement: str) -> None:
     """On both databases, whoever asks."""

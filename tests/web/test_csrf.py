@@ -91,9 +91,15 @@ def test_a_program_without_a_browser_needs_the_token_alone(place: Live) -> None:
 
 def test_looking_changes_nothing(place: Live, admin: Browser) -> None:
     """No GET of any page or list leaves a trace in the tables of people."""
-    before = place.sql("SELECT count(*) AS n FROM users"), place.sql("SELECT count(*) AS n FROM sessions")
+    before = (
+        place.sql("SELECT count(*) AS n FROM tabellion_users"),
+        place.sql("SELECT count(*) AS n FROM tabellion_sessions"),
+    )
     for (method, path), role in POLICY.items():
         if method == "GET" and role is not OPEN and not path.endswith("/events"):
             admin.get(address(path, "0" * 26), headers={"X-CSRF-Token": ""})
-    assert (place.sql("SELECT count(*) AS n FROM users"), place.sql("SELECT count(*) AS n FROM sessions")) == before
+    assert (
+        place.sql("SELECT count(*) AS n FROM tabellion_users"),
+        place.sql("SELECT count(*) AS n FROM tabellion_sessions"),
+    ) == before
     assert admin.get("/api/me").status_code == 200

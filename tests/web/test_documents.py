@@ -25,7 +25,11 @@ END = {
 def ended(web: Live, id: str, status: str = "completed") -> None:  # noqa: A002
     """Ends a document as a worker would."""
     now = END["sqlite" if web.urls["prod"].startswith("sqlite") else "postgresql"]
-    web.sql(f"UPDATE documents SET status = $2, completed_at = {now}, version = version + 1 WHERE id = $1", id, status)
+    web.sql(
+        f"UPDATE tabellion_documents SET status = $2, completed_at = {now}, version = version + 1 WHERE id = $1",
+        id,
+        status,
+    )
 
 
 def test_a_document_tells_everything_that_is_known(web_any: Live) -> None:
@@ -63,7 +67,7 @@ def test_a_list_is_narrowed(web_any: Live) -> None:
     first = web_any.upload(bill("a"), "Rechnung_100%.pdf", data={"type": "invoice"})["id"]
     second = web_any.upload(bill("b"), "other.pdf")["id"]
     ended(web_any, second)
-    web_any.sql("UPDATE documents SET verdict = 'warn' WHERE id = $1", second)
+    web_any.sql("UPDATE tabellion_documents SET verdict = 'warn' WHERE id = $1", second)
 
     def ids(query: str) -> list[str]:
         answer = web_any.get(f"{URL}?{query}")
@@ -101,7 +105,7 @@ def test_a_list_says_where_reviews_stand(web_any: Live) -> None:
 
     assert told() == {first: None, second: "pending", copy: "pending"}
     assert told("review=pending") == {second: "pending", copy: "pending"}
-    web_any.sql("UPDATE review_items SET status = 'corrected'")
+    web_any.sql("UPDATE tabellion_review_items SET status = 'corrected'")
     assert told("review=pending") == {}
     assert told("review=corrected&q=b") == {second: "corrected"}
     problem(web_any.get(f"{URL}?review=in_review"), 422, "value_invalid")
@@ -137,7 +141,7 @@ def test_a_document_is_read_again(web_any: Live) -> None:
     one = web_any.upload(bill())
     problem(web_any.ask("POST", f"{one['status_url']}/reprocess"), 409, "document_running")
     for status in ("processing",):
-        web_any.sql("UPDATE documents SET status = $2 WHERE id = $1", one["id"], status)
+        web_any.sql("UPDATE tabellion_documents SET status = $2 WHERE id = $1", one["id"], status)
         problem(web_any.ask("POST", f"{one['status_url']}/reprocess"), 409, "document_running")
     ended(web_any, one["id"], "failed")
     answer = web_any.ask("POST", f"{one['status_url']}/reprocess", json={"type": "invoice"})
@@ -178,7 +182,7 @@ def test_a_finished_review_is_told_and_begins_anew_when_asked(web_any: Live) -> 
         assert answer.status_code == 202, answer.text
         assert web_any.get(one["status_url"]).json()["review"]["status"] == status
         ended(web_any, one["id"])
-    told = web_any.sql("SELECT actor, action FROM audit_log WHERE document_id IS NOT NULL ORDER BY n")
+    told = web_any.sql("SELECT actor, action FROM tabellion_audit_log WHERE document_id IS NOT NULL ORDER BY n")
     assert [(row["actor"], row["action"]) for row in told] == [
         ("key:operator", action) for action in ("reprocessed", "reprocessed", "reopened")
     ]
@@ -201,7 +205,7 @@ def test_a_document_is_deleted_with_its_file(web_any: Live) -> None:
 def test_a_document_at_work_is_not_deleted(web: Live) -> None:
     """409 until it has ended."""
     one = web.upload(bill("at work"))
-    web.sql("UPDATE documents SET status = 'processing' WHERE id = $1", one["id"])
+    web.sql("UPDATE tabellion_documents SET status = 'processing' WHERE id = $1", one["id"])
     problem(web.ask("DELETE", one["status_url"]), 409, "document_running")
     assert web.get(one["status_url"]).status_code == 200
 
@@ -253,7 +257,7 @@ def test_of_several_files_each_is_taken_or_refused_for_itself(tmp_path: Path) ->
         assert (again.status_code, again.json()) == (202, answer.json())
         told = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
         assert [entry["duplicate_of"] for entry in told["documents"]] == [one["id"], known["id"], two["id"]]
-        assert len(web.sql("SELECT id FROM documents")) == 3
+        assert len(web.sql("SELECT id FROM tabellion_documents")) == 3
 
 
 def test_a_type_whose_file_has_a_mistake_is_named(tmp_path: Path) -> None:
@@ -267,7 +271,7 @@ def test_a_type_whose_file_has_a_mistake_is_named(tmp_path: Path) -> None:
         assert (told["field"], told["mistakes"][0].partition(": ")[0]) == ("/type", "slip.yaml:4:17")
         assert "'slip'" in told["detail"]
         assert str(tmp_path) not in json.dumps(told)
-        web.sql("UPDATE documents SET status = 'completed'")
+        web.sql("UPDATE tabellion_documents SET status = 'completed'")
         again = web.ask("POST", f"{first['status_url']}/reprocess", json={"type": "slip"})
         problem(again, 422, "type_broken")
         assert web.get(first["status_url"]).json()["status"] == "completed"

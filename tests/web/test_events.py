@@ -61,9 +61,11 @@ def test_a_document_is_followed_to_its_end(web_any: Live) -> None:
         assert next(stream) == {"retry": "2000"}
         first = next(stream)
         assert (first["event"], data(first)["status"]) == ("document", "queued")
-        web_any.sql("UPDATE documents SET status = 'processing', pages = 3, done_pages = 1 WHERE id = $1", one["id"])
+        web_any.sql(
+            "UPDATE tabellion_documents SET status = 'processing', pages = 3, done_pages = 1 WHERE id = $1", one["id"]
+        )
         assert data(next(stream))["progress"] == {"done": 1, "pages": 3}
-        web_any.sql("UPDATE documents SET done_pages = 2 WHERE id = $1", one["id"])
+        web_any.sql("UPDATE tabellion_documents SET done_pages = 2 WHERE id = $1", one["id"])
         assert data(next(stream))["progress"] == {"done": 2, "pages": 3}
         ended(web_any, one["id"])
         last = next(stream)

@@ -59,7 +59,7 @@ def test_a_database_without_tables_is_told(tmp_path: Path) -> None:
     """Not migrated is not unreachable."""
     url = f"sqlite:///{tmp_path}/p.db"
     with live(tmp_path, {"prod": url}) as web:
-        web.sql("DROP TABLE documents_schema")
+        web.sql("DROP TABLE tabellion_documents_schema")
         answer = web.get("/readyz", key=None)
         assert answer.status_code == 503
         assert answer.json()["environments"][0]["database"] == "not_migrated"

@@ -84,11 +84,11 @@ def test_an_answer_is_forgotten_after_its_day_and_a_dead_worker_is_replaced(url:
         async with idempotency.reserved(store, "me", "k", "print") as again:
             assert again.answer == {"n": 1}
         past = "to_timestamp(0)" if store.dialect == "postgresql" else "0"
-        await store.database.fetch(f"UPDATE idempotency_keys SET expires_at = {past}")
+        await store.database.fetch(f"UPDATE tabellion_idempotency_keys SET expires_at = {past}")
         async with idempotency.reserved(store, "me", "k", "another") as fresh:
             assert fresh.answer is None
             fresh.given = {"n": 2}
-        await store.database.fetch(f"UPDATE idempotency_keys SET answer = NULL, lease_until = {past}")
+        await store.database.fetch(f"UPDATE tabellion_idempotency_keys SET answer = NULL, lease_until = {past}")
         async with idempotency.reserved(store, "me", "k", "another") as taken_over:
             assert taken_over.answer is None
             taken_over.given = {"n": 3}

@@ -26,7 +26,7 @@ def test_a_key_says_its_environment_and_hides_its_secret(url: str) -> None:
         assert key.secret not in repr(key)
         holder = await keys.holder(store, key)
         assert holder == keys.Holder(id_, "prod_eu", Role.OPERATOR, "scanner")
-        dump = str(await store.database.fetch("SELECT * FROM api_keys"))
+        dump = str(await store.database.fetch("SELECT * FROM tabellion_api_keys"))
         assert key.secret not in dump
         assert key.hash in dump
 
@@ -67,7 +67,7 @@ def test_a_key_of_another_environment_or_secret_is_nobodys(url: str) -> None:
         assert await keys.holder(store, keys.Key("dev", key.id, key.secret)) is None
         assert await keys.holder(store, keys.Key("prod", key.id, "0" * 64)) is None
         assert await keys.holder(store, keys.Key("prod", "0" * 12, key.secret)) is None
-        await store.database.fetch("UPDATE api_keys SET role = 'emperor'")
+        await store.database.fetch("UPDATE tabellion_api_keys SET role = 'emperor'")
         assert await keys.holder(store, key) is None
 
     ask(url, story)
@@ -107,7 +107,7 @@ def test_a_name_belongs_to_one_key_at_a_time(url: str) -> None:
         assert await keys.revoke(store, "prod", first)
         assert not await keys.revoke(store, "prod", first)
         await keys.create(store, "prod", "viewer", "bob")
-        told = await store.database.fetch("SELECT action FROM audit_log ORDER BY n")
+        told = await store.database.fetch("SELECT action FROM tabellion_audit_log ORDER BY n")
         assert [row["action"] for row in told] == [*["key_made"] * 4, "key_revoked", "key_made"]
         assert (await audit.verify(store)).whole
 

@@ -52,12 +52,12 @@ def test_a_link_expires(url: str) -> None:
     ticket = make(url, "admin", "admin")
 
     async def expire(store: Store) -> None:
-        await store.database.fetch(f"UPDATE sign_in_links SET expires_at = {sql.NOW}")
+        await store.database.fetch(f"UPDATE tabellion_sign_in_links SET expires_at = {sql.NOW}")
 
     ask(url, expire)
     assert use(url, ticket) is None
     make(url, "admin", "admin")
-    assert len(ask(url, lambda store: store.database.fetch("SELECT hash FROM sign_in_links"))) == 1
+    assert len(ask(url, lambda store: store.database.fetch("SELECT hash FROM tabellion_sign_in_links"))) == 1
 
 
 def test_nobody_is_let_in_who_is_not_there_or_disabled(url: str) -> None:

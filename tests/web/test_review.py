@@ -109,7 +109,7 @@ def test_from_the_queue_to_the_end(desk: Live) -> None:
     assert (entries[1]["before"], entries[1]["after"]) == ("121.00", "120.00")
     assert entries == desk.get(f"/api/documents/{whole['document_id']}/history").json()["entries"]
     assert desk.store("prod", audit.verify).whole
-    assert desk.sql("SELECT chore FROM documents") == [{"chore": "rewrite"}]
+    assert desk.sql("SELECT chore FROM tabellion_documents") == [{"chore": "rewrite"}]
     problem(anna("PATCH", f"/items/{item}/fields", {"fields": {"tax": {"action": "confirm"}}}), 409, "item_closed")
 
 
@@ -368,13 +368,13 @@ def test_a_document_that_is_read_again_meanwhile(desk: Live) -> None:
     item = waiting(desk)
     anna = Reviewer(desk)
     anna.ok("POST", f"/items/{item}/claim")
-    desk.sql("UPDATE documents SET status = 'processing'")
+    desk.sql("UPDATE tabellion_documents SET status = 'processing'")
     for method, path, body in (
         ("PATCH", "fields", {"fields": {"vendor": {"action": "confirm"}}}), ("POST", "approve", {}),
     ):  # fmt: skip
         problem(anna(method, f"/items/{item}/{path}", body), 409, "document_running")
-    desk.sql("UPDATE documents SET status = 'completed'")
-    desk.sql("UPDATE review_items SET version = version + 1")
+    desk.sql("UPDATE tabellion_documents SET status = 'completed'")
+    desk.sql("UPDATE tabellion_review_items SET version = version + 1")
     stale = problem(anna("POST", f"/items/{item}/approve", {}), 409, "version_conflict")
     assert set(stale["current"]["fields"]) == set(VALUES)
     anna.ok("GET", f"/items/{item}")

@@ -22,7 +22,7 @@ def age(web: Live, column: str, seconds: float) -> None:
 
     async def work(store: Store) -> None:
         moment = sql.later(repr(-seconds), store.dialect)
-        await store.database.fetch(f"UPDATE sessions SET {column} = {moment}")
+        await store.database.fetch(f"UPDATE tabellion_sessions SET {column} = {moment}")
 
     web.store("prod", work)
 
@@ -32,7 +32,7 @@ def test_a_session_says_who_asks(anna: Browser) -> None:
     told = anna.get("/api/me").json()
     assert (told["name"], told["role"], told["environment"]) == ("anna", "operator", "prod")
     assert told["csrf"] == anna.token
-    [row] = anna.web.sql("SELECT * FROM sessions")
+    [row] = anna.web.sql("SELECT * FROM tabellion_sessions")
     assert anna.ticket.secret not in str(row)
     assert row["hash"] == anna.ticket.hash
     assert repr(anna.ticket) == "Ticket('prod')"
@@ -56,19 +56,19 @@ def test_a_session_ends_after_a_day_however_busy(anna: Browser) -> None:
     age(anna.web, "created_at", sessions.LONGEST + 1)
     problem(anna.get("/api/me"), 401, "session_ended")
     signed_in(anna.web, "viewer")
-    assert len(anna.web.sql("SELECT hash FROM sessions")) == 1
+    assert len(anna.web.sql("SELECT hash FROM tabellion_sessions")) == 1
 
 
 def test_use_is_noted_once_a_minute(anna: Browser) -> None:
     """Every request would be a write otherwise."""
     age(anna.web, "seen_at", sessions.NOTED / 2)
-    [before] = anna.web.sql("SELECT seen_at FROM sessions")
+    [before] = anna.web.sql("SELECT seen_at FROM tabellion_sessions")
     anna.get("/api/me")
-    assert anna.web.sql("SELECT seen_at FROM sessions") == [before]
+    assert anna.web.sql("SELECT seen_at FROM tabellion_sessions") == [before]
     age(anna.web, "seen_at", sessions.NOTED + 1)
-    [before] = anna.web.sql("SELECT seen_at FROM sessions")
+    [before] = anna.web.sql("SELECT seen_at FROM tabellion_sessions")
     anna.get("/api/me")
-    assert anna.web.sql("SELECT seen_at FROM sessions")[0]["seen_at"] > before["seen_at"]
+    assert anna.web.sql("SELECT seen_at FROM tabellion_sessions")[0]["seen_at"] > before["seen_at"]
 
 
 def test_signing_out_ends_it_on_the_server(anna: Browser) -> None:
@@ -94,11 +94,11 @@ def test_who_is_disabled_is_out(anna: Browser) -> None:
     """At once, also where the session's row was put back."""
     user = anna.web.store("prod", lambda store: users.by_name(store, "anna"))
     assert user is not None
-    anna.web.sql("UPDATE users SET disabled_at = created_at WHERE id = $1", user.id)
+    anna.web.sql("UPDATE tabellion_users SET disabled_at = created_at WHERE id = $1", user.id)
     problem(anna.get("/api/me"), 401, "session_ended")
-    anna.web.sql("UPDATE users SET disabled_at = NULL WHERE id = $1", user.id)
+    anna.web.sql("UPDATE tabellion_users SET disabled_at = NULL WHERE id = $1", user.id)
     anna.web.store("prod", lambda store: users.change(store, user.id, disabled=True))
-    anna.web.sql("UPDATE users SET disabled_at = NULL WHERE id = $1", user.id)
+    anna.web.sql("UPDATE tabellion_users SET disabled_at = NULL WHERE id = $1", user.id)
     problem(anna.get("/api/me"), 401, "session_ended")
 
 

@@ -53,6 +53,6 @@ def test_a_key_that_is_revoked_hears_no_more(place: Live, path: str) -> None:
     with place._client.stream("GET", where, headers={"Authorization": f"Bearer {key}"}) as stream:
         lines = stream.iter_lines()
         assert next(lines) == "retry: 2000"
-        place.sql("UPDATE api_keys SET revoked_at = created_at WHERE id = $1", key.split("_")[2])
+        place.sql("UPDATE tabellion_api_keys SET revoked_at = created_at WHERE id = $1", key.split("_")[2])
         for _ in lines:
             pass

@@ -72,7 +72,7 @@ def test_success_forgives_the_account(url: str) -> None:
             await throttle.admit(store, counted())
         await throttle.forgive(store, counted())
         await throttle.admit(store, counted())
-        rows = await store.database.fetch("SELECT subject, tries FROM sign_in_tries ORDER BY subject")
+        rows = await store.database.fetch("SELECT subject, tries FROM tabellion_sign_in_tries ORDER BY subject")
         assert [(row["subject"], row["tries"]) for row in rows] == [("account:a", 1), ("address:1", 2)]
 
     run(url, work)
@@ -91,7 +91,7 @@ def test_time_forgives_too(url: str) -> None:
         clock.now += throttle.KEPT + 1
         await throttle.admit(store, counted("account:b"))
         await throttle.forgive(store, counted("account:b"))
-        rows = await store.database.fetch("SELECT subject FROM sign_in_tries")
+        rows = await store.database.fetch("SELECT subject FROM tabellion_sign_in_tries")
         assert [row["subject"] for row in rows] == ["address:1"]
 
     run(url, work)

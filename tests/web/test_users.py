@@ -63,7 +63,7 @@ def test_the_trail_knows_who_let_whom_in(place: Live, admin: Browser) -> None:
         assert admin.ask("PATCH", f"/api/users/{anna['id']}", json=change).status_code == 200
     assert admin.ask("PUT", "/api/me/password", json={"new": GOOD}).status_code == 204
     assert admin.ask("POST", f"/api/users/{me['id']}/link").status_code == 201
-    told = [json.loads(row["body"]) for row in place.sql("SELECT body FROM audit_log ORDER BY n")]
+    told = [json.loads(row["body"]) for row in place.sql("SELECT body FROM tabellion_audit_log ORDER BY n")]
     told = [one for one in told if "user" in one]
     reviewer, operator = ({"role": role, "disabled": False} for role in ("reviewer", "operator"))
     assert [(one["action"], one["actor"], one["user"], one.get("before"), one.get("after")) for one in told] == [
@@ -113,7 +113,7 @@ def test_the_last_admin_stays(place: Live, admin: Browser) -> None:
 
     ended = place.store("prod", both)
     assert len([one for one in ended if isinstance(one, users.LastAdmin)]) == 1
-    left = place.sql("SELECT count(*) AS n FROM users WHERE role = 'admin'")
+    left = place.sql("SELECT count(*) AS n FROM tabellion_users WHERE role = 'admin'")
     assert left[0]["n"] == 1
 
 
@@ -168,7 +168,7 @@ def test_a_link_of_yesterday_does_not_change_a_password(place: Live) -> None:
     anna = signed_in(place, "viewer", name="anna", opened_by="link")
     assert anna.ask("PUT", "/api/me/password", json={"new": GOOD}).status_code == 204
     moment = "created_at - 1000" if place.urls["prod"].startswith("sqlite") else "created_at - interval '1000 s'"
-    place.sql(f"UPDATE sessions SET created_at = {moment}")
+    place.sql(f"UPDATE tabellion_sessions SET created_at = {moment}")
     problem(anna.ask("PUT", "/api/me/password", json={"new": f"{GOOD}!"}), 422, "password_wrong")
 
 

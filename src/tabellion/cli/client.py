@@ -83,7 +83,8 @@ class Direct:
             some = ids[start : start + 500]
             marks = ", ".join(f"${number}" for number in range(1, len(some) + 1))
             rows = await self._store.database.fetch(
-                f"SELECT id, status, error, attempts, duplicate_of FROM documents WHERE id IN ({marks})", *some
+                f"SELECT id, status, error, attempts, duplicate_of FROM tabellion_documents WHERE id IN ({marks})",
+                *some,
             )
             for row in rows:
                 error = problem(row["error"], row["attempts"]) if row["status"] == "failed" else None

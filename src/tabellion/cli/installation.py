@@ -200,7 +200,7 @@ class Installation:
             # A database that does not answer for a moment says nothing about what is left to do: it is asked again.
             with contextlib.suppress(Unreachable, Busy):
                 rows = await store.database.fetch(
-                    "SELECT count(*) AS n FROM documents WHERE status IN ('queued', 'processing')"
+                    "SELECT count(*) AS n FROM tabellion_documents WHERE status IN ('queued', 'processing')"
                 )
                 if not rows[0]["n"] and (self._consumer is None or self._consumer.quiet):
                     self.stop()

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 
 async def prepare(store: Store) -> None:
-    """Makes or updates every table of the document service."""
+    """Makes or updates every table of the document service; those that an earlier version made are renamed."""
+    from tabellion.cli.former_tables import rename_former_tables
     from tabellion.pipelines.documents import endpoints, tables
     from tabellion.web import tables as web_tables
 
+    await store.open()
+    await rename_former_tables(store)
     await tables.prepare(store)
     await endpoints.prepare(store)
     await web_tables.prepare(store)
@@ -27,9 +30,13 @@ async def prepare(store: Store) -> None:
 
 async def script(store: Store) -> str:
     """The SQL that makes or updates them, for someone who may run it; empty where they are up to date."""
+    from tabellion.cli.former_tables import has_former_tables, renaming
     from tabellion.pipelines.documents import endpoints, tables
     from tabellion.web import tables as web_tables
 
+    if await has_former_tables(store):
+        steps = "".join(f"{text};\n" for text in await renaming(store))
+        return f"BEGIN;\n{steps}COMMIT;\n-- Run this, then ask again: the rest depends on it.\n"
     version = await tables.version(store.database)
     made = [tables.script(store.dialect, version)] if version < tables.CURRENT else []
     if not await endpoints.exist(store):
@@ -56,20 +63,27 @@ def service_grants(role: str) -> list[str]:
     from tabellion.pipelines.documents import endpoints, tables
     from tabellion.web import tables as web_tables
 
-    names = ("documents_schema", *tables.TABLES, *endpoints.TABLES, *web_tables.TABLES)
+    names = ("tabellion_documents_schema", *tables.TABLES, *endpoints.TABLES, *web_tables.TABLES)
     return [f"GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(names)} TO {sql.column(role)};"]
 
 
 async def require(environment: Environment) -> None:
     """Refuses an environment in which the document service has no tables; changes nothing there."""
+    from tabellion.cli.former_tables import has_former_tables
     from tabellion.pipelines.documents import tables
 
     store = environment.store(read_only=True)
     try:
         await store.database.open()
         found = await tables.version(store.database)
+        former = not found and await has_former_tables(store)
     finally:
         await store.close()
+    if former:
+        raise NotMigrated(
+            f"the tables of the document service in {environment.address} have the names of an earlier version: stop "
+            "what uses them, then `tabellion up` or `tabellion migrate --with documents` renames them"
+        )
     if not found:
         raise NotMigrated(
             f"the document service has no tables in {environment.address}: `tabellion up` and "

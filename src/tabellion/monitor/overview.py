@@ -23,8 +23,8 @@ from tabellion.monitor.workers import workers
 from tabellion.pipelines.documents.lookup import iso
 from tabellion.pipelines.documents.queues import CHORES
 
-OWN = ("documents", "superseded_outputs")  #: tables of chores
-REVIEWED = "review_items"  #: the table whose rows have a time until which a person should have looked
+OWN = ("tabellion_documents", "tabellion_superseded_outputs")  #: tables of chores
+REVIEWED = "tabellion_review_items"  #: the table whose rows have a time until which a person should have looked
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ async def _open(store: Store) -> dict[str, Any]:
   count(CASE WHEN {left} < 0 THEN 1 END) AS overdue,
   count(CASE WHEN {left} >= 0 AND {left} < {SOON} THEN 1 END) AS soon,
   min(CASE WHEN {left} >= 0 THEN {sql.epoch("due_at", d)} END) AS next_at
-FROM review_items WHERE status IN ('pending', 'in_review')"""
+FROM tabellion_review_items WHERE status IN ('pending', 'in_review')"""
     )
     return {name: int(row[name]) for name in ("open", "in_review", "overdue", "soon")} | {"next_at": row["next_at"]}
 
@@ -48,7 +48,8 @@ async def _finished(store: Store) -> list[dict[str, Any]]:
     )
     rows = await store.database.fetch(
         f"""SELECT {day} AS day, count(*) AS finished, count(CASE WHEN finished_at <= due_at THEN 1 END) AS kept
-FROM review_items WHERE finished_at >= {sql.moment("$1", d)} AND status IN ('approved', 'corrected', 'rejected')
+FROM tabellion_review_items WHERE finished_at >= {sql.moment("$1", d)}
+AND status IN ('approved', 'corrected', 'rejected')
 GROUP BY {day}""",
         float(first * DAY),
     )

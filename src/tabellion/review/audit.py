@@ -127,19 +127,19 @@ def bound(dialect: Dialect, entry: Entry) -> tuple[str, list[Any]]:
 # which a lock taken inside the same statement could not do, for its snapshot would be older than the lock. Whoever
 # waited read the clock before: no entry is earlier than the one before it.
 _POSTGRES = """WITH tabellion_head AS (
-  UPDATE audit_head AS h SET n = h.n + 1, previous = h.hash, at = greatest(h.at, b.at),
+  UPDATE tabellion_audit_head AS h SET n = h.n + 1, previous = h.hash, at = greatest(h.at, b.at),
     hash = encode(sha256(convert_to(h.hash || chr(10) || (h.n + 1)::text || chr(10) || greatest(h.at, b.at)
       || chr(10) || b.body, 'UTF8')), 'hex')
   FROM ({entries}) AS b WHERE h.id = 1
   RETURNING h.n, h.at, b.document_id, b.item_id, b.actor, b.action, b.body, h.previous, h.hash
 )
-INSERT INTO audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
+INSERT INTO tabellion_audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
 SELECT n, at, document_id, item_id, actor, action, body, previous, hash FROM tabellion_head"""
 
-_SQLITE = """INSERT INTO audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
+_SQLITE = """INSERT INTO tabellion_audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
 SELECT h.n + 1, max(coalesce(h.at, ''), b.at), b.document_id, b.item_id, b.actor, b.action, b.body, h.hash,
   sha256_hex(h.hash || char(10) || (h.n + 1) || char(10) || max(coalesce(h.at, ''), b.at) || char(10) || b.body)
-FROM audit_head AS h, ({entries}) AS b WHERE h.id = 1"""
+FROM tabellion_audit_head AS h, ({entries}) AS b WHERE h.id = 1"""
 
 
 def canonical(told: Mapping[str, Any]) -> str:
@@ -185,13 +185,13 @@ async def verify(store: Store, *, known: str | None = None) -> Verdict:
     ends = await _ends(store)
     before = ends[0] if ends else None
     strange = await store.database.fetch(
-        "SELECT count(*) AS entries, coalesce(min(n), 0) AS n FROM audit_log WHERE n < 1 OR n IS NULL"
+        "SELECT count(*) AS entries, coalesce(min(n), 0) AS n FROM tabellion_audit_log WHERE n < 1 OR n IS NULL"
     )
     if strange[0]["entries"]:
         return Verdict(0, GENESIS, int(strange[0]["n"]), "it stands before the beginning of the chain: nobody wrote it")
     while True:
         rows = await store.database.fetch(
-            f"""SELECT n, at, document_id, item_id, actor, action, body, previous, hash FROM audit_log
+            f"""SELECT n, at, document_id, item_id, actor, action, body, previous, hash FROM tabellion_audit_log
 WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
             n,
         )
@@ -219,13 +219,14 @@ WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
 
 
 async def _ends(store: Store) -> list[dict[str, Any]]:
-    return await store.database.fetch("SELECT n, hash FROM audit_head WHERE id = 1")
+    return await store.database.fetch("SELECT n, hash FROM tabellion_audit_head WHERE id = 1")
 
 
 async def _entries(store: Store) -> int | None:
     """How many entries there are, where the end of the chain says otherwise; one question, for others go on writing."""
     [found] = await store.database.fetch(
-        "SELECT (SELECT count(*) FROM audit_log) AS entries, (SELECT n FROM audit_head WHERE id = 1) AS n"
+        "SELECT (SELECT count(*) FROM tabellion_audit_log) AS entries, (SELECT n FROM tabellion_audit_head "
+        "WHERE id = 1) AS n"
     )
     return None if found["entries"] == found["n"] else int(found["entries"])
 
@@ -252,7 +253,7 @@ async def history(store: Store, *, document: str | None = None, item: str | None
     """What happened to a document, or to an item, the oldest first."""
     column, value = ("document_id", document) if item is None else ("item_id", item)
     rows = await store.database.fetch(
-        f"SELECT n, at, body FROM audit_log WHERE {column} = $1 AND n > 0 ORDER BY n", value
+        f"SELECT n, at, body FROM tabellion_audit_log WHERE {column} = $1 AND n > 0 ORDER BY n", value
     )
     return [told(row) for row in rows]
 

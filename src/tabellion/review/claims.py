@@ -40,9 +40,10 @@ RACES = 5  #: how often a claim is asked again that met a row which somebody was
 
 #: Whose the item is: nobody's, theirs, that of somebody who is away, or nobody's any more.
 _MINE = f"""t.assigned_to IS NULL OR t.assigned_to = :me OR t.due_at < {NOW} OR t.assigned_at < {{kept}}
-  OR NOT EXISTS (SELECT 1 FROM users AS u WHERE u.name = t.assigned_to AND {AVAILABLE})"""
-_HANDS_FREE = f"(SELECT count(*) FROM review_items AS h WHERE h.status = 'in_review' AND h.reviewer = :me) < {HELD}"
-_READ = "EXISTS (SELECT 1 FROM documents AS d WHERE d.id = t.document_id AND d.status = 'completed'{type})"
+  OR NOT EXISTS (SELECT 1 FROM tabellion_users AS u WHERE u.name = t.assigned_to AND {AVAILABLE})"""
+_HANDS_FREE = f"""(SELECT count(*) FROM tabellion_review_items AS h
+WHERE h.status = 'in_review' AND h.reviewer = :me) < {HELD}"""
+_READ = "EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = t.document_id AND d.status = 'completed'{type})"
 
 
 async def claim_next(store: Store, person: Person, type: str | None = None, after: str | None = None) -> str | None:  # noqa: A002
@@ -56,7 +57,10 @@ async def claim_next(store: Store, person: Person, type: str | None = None, afte
     limits = [""]
     if after is not None:
         behind = """(t.priority < o.priority OR (t.priority = o.priority AND t.id > o.id))"""
-        limits = [f"EXISTS (SELECT 1 FROM review_items AS o WHERE o.id = :after AND {behind})", "t.id <> :after"]
+        limits = [
+            f"EXISTS (SELECT 1 FROM tabellion_review_items AS o WHERE o.id = :after AND {behind})",
+            "t.id <> :after",
+        ]
     for limit in limits:
         where, values = _terms(store, person, type)
         if limit:
@@ -121,7 +125,7 @@ async def _hindered(store: Store, person: Person) -> Exception | None:
     if paused:
         return Paused(paused[0]["reason"])
     held = await store.database.fetch(
-        "SELECT id FROM review_items WHERE status = 'in_review' AND reviewer = $1 ORDER BY id", person.name
+        "SELECT id FROM tabellion_review_items WHERE status = 'in_review' AND reviewer = $1 ORDER BY id", person.name
     )
     return TooMany([row["id"] for row in held]) if len(held) >= HELD else None
 
@@ -159,7 +163,7 @@ async def sweep(store: Store) -> None:
     bound = await store.bind(queue)
     rows = await store.database.fetch(
         f"""SELECT a.key, a.n, CAST(a.token AS text) AS token, a.attempt, a.crashes, a.worker, r.document_id
-FROM tabellion_attempts AS a LEFT JOIN review_items AS r ON r.id = a.key
+FROM tabellion_attempts AS a LEFT JOIN tabellion_review_items AS r ON r.id = a.key
 WHERE a.queue = '{NAME}' AND a.settled_at IS NULL AND a.lease_until < {NOW} LIMIT {SWEPT}"""
     )
     for row in rows:
@@ -202,7 +206,7 @@ async def _leave(
 
 async def escalate(store: Store, id: str, person: Person, reason: str) -> None:  # noqa: A002
     """Hands an item to the operators, with a word why."""
-    update = f"""UPDATE review_items SET escalated_at = {NOW}, escalated_by = :by, escalation = :why,
+    update = f"""UPDATE tabellion_review_items SET escalated_at = {NOW}, escalated_by = :by, escalation = :why,
   assigned_to = NULL, assigned_at = NULL WHERE id = :id"""
     entry = Entry("escalated", person.name, after=None, reason=reason)
     await _hand_on(store, id, person, (update, {"id": id, "by": person.name, "why": reason}), entry)
@@ -217,10 +221,12 @@ async def assign(store: Store, id: str, person: Person, to: str | None, reason: 
     if not person.operates and person.name not in (item["assigned_to"], item["holder"]):
         raise NotAllowed("only an operator, or whoever the item is assigned to, may assign it")
     if to is not None and to != person.name:
-        known = await store.database.fetch(f"SELECT 1 AS one FROM users AS u WHERE u.name = $1 AND {AVAILABLE}", to)
+        known = await store.database.fetch(
+            f"SELECT 1 AS one FROM tabellion_users AS u WHERE u.name = $1 AND {AVAILABLE}", to
+        )
         if not known:
             raise Refused({"to": f"there is nobody called {to!r} who reviews and is not away"}, beside=True)
-    update = f"""UPDATE review_items SET assigned_to = :to, assigned_at = {NOW if to is not None else "NULL"},
+    update = f"""UPDATE tabellion_review_items SET assigned_to = :to, assigned_at = {NOW if to is not None else "NULL"},
   escalated_at = NULL, escalated_by = NULL, escalation = NULL WHERE id = :id"""
     entry = Entry("reassigned", person.name, after=to, reason=reason)
     change = (update, {"id": id, "to": to})
@@ -243,9 +249,10 @@ async def _hand_on(
         job = await store.held(review_queue(), id)
         kept = job is not None and job.worker == to
         ended = {"holder": job.worker} if job is not None and not kept else {}
-        full, source = dataclasses.replace(named(entry, item), more=ended), "FROM review_items AS r WHERE r.id = :id"
+        full = dataclasses.replace(named(entry, item), more=ended)
+        source = "FROM tabellion_review_items AS r WHERE r.id = :id"
         told = audit.statement(store.dialect, full, source, {"id": id}, before="r.assigned_to")
-        guard = f"SELECT id FROM review_items WHERE id = $1 AND status = $2{locked(store)}"
+        guard = f"SELECT id FROM tabellion_review_items WHERE id = $1 AND status = $2{locked(store)}"
         if job is None:
             statements = [(guard, [id, "pending"]), audit.numbered(*told), audit.numbered(*change)]
             done = bool(await store.database.transact(statements, guarded=True))
@@ -294,14 +301,14 @@ async def mine(store: Store, id: str, person: Person, queue: Queue | None = None
         job = await store.held(queue or review_queue(), id)
     if job is None or job.worker != person.name:
         raise await not_held(store, id)
-    job.also("DELETE FROM review_drafts WHERE item_id = :id", id=id)
+    job.also("DELETE FROM tabellion_review_drafts WHERE item_id = :id", id=id)
     return job
 
 
 async def _left_behind(store: Store, id: str, person: Person) -> bool:  # noqa: A002
     """Whether the last thing that happened to an item is that this person's lease ran out."""
     last = await store.database.fetch(
-        "SELECT n, at, body FROM audit_log WHERE item_id = $1 ORDER BY n DESC LIMIT 1", id
+        "SELECT n, at, body FROM tabellion_audit_log WHERE item_id = $1 ORDER BY n DESC LIMIT 1", id
     )
     told = audit.told(last[0]) if last else {}
     return told.get("action") == "expired" and told["before"] == person.name

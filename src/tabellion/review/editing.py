@@ -206,17 +206,17 @@ def _guard(store: Store, item: Mapping[str, Any], version: int) -> Numbered:
     first = ""
     if store.dialect == "postgresql":
         first = """WITH tabellion_f AS MATERIALIZED (
-  SELECT f.name FROM extracted_fields AS f WHERE f.document_id = $4 ORDER BY f.name FOR UPDATE) """
+  SELECT f.name FROM tabellion_extracted_fields AS f WHERE f.document_id = $4 ORDER BY f.name FOR UPDATE) """
     took = " AND (SELECT count(*) FROM tabellion_f) >= 0" if first else " AND document_id = $4"
     return (
-        f"""{first}UPDATE review_items SET version = version + 1, change = $3
+        f"""{first}UPDATE tabellion_review_items SET version = version + 1, change = $3
 WHERE id = $1 AND version = $2{took} RETURNING version""",
         [item["id"], version, secrets.token_hex(8), item["document_id"]],
     )
 
 
 def _unchanged(id: str, version: int) -> Numbered:  # noqa: A002
-    return "SELECT version FROM review_items WHERE id = $1 AND version = $2", [id, version]
+    return "SELECT version FROM tabellion_review_items WHERE id = $1 AND version = $2", [id, version]
 
 
 def _write(document: str, name: str, place: int, columns: Mapping[str, Any]) -> Numbered:
@@ -224,7 +224,7 @@ def _write(document: str, name: str, place: int, columns: Mapping[str, Any]) -> 
     at = NOW if columns["corrected_by"] is not None else "NULL"
     updates = ", ".join(f"{column} = excluded.{column}" for column in (*columns, "corrected_at"))
     return (
-        f"""INSERT INTO extracted_fields (document_id, name, place, {", ".join(columns)}, corrected_at)
+        f"""INSERT INTO tabellion_extracted_fields (document_id, name, place, {", ".join(columns)}, corrected_at)
 VALUES ($1, $2, $3, {marks}, {at}) ON CONFLICT (document_id, name) DO UPDATE SET {updates}""",
         [document, name, place, *columns.values()],
     )
@@ -236,7 +236,7 @@ async def draft(store: Store, id: str, person: Person, body: Mapping[str, Any]) 
     if len(text) > LONGEST_DRAFT:
         raise Refused({"draft": f"a draft has at most {LONGEST_DRAFT:,} characters"}, beside=True)
     job = await mine(store, id, person)
-    statement = f"""INSERT INTO review_drafts (item_id, person, body, saved_at) VALUES ($1, $3, $2, {NOW})
+    statement = f"""INSERT INTO tabellion_review_drafts (item_id, person, body, saved_at) VALUES ($1, $3, $2, {NOW})
 ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at RETURNING item_id"""
     try:
         await store.amend(job, [(statement, [id, text, person.name])])

@@ -40,7 +40,7 @@ async def rows(store: Store, document: str) -> dict[str, Row]:
     """The rows of a document's fields by name, their JSON taken apart."""
     found = await store.database.fetch(
         f"""SELECT {", ".join(_COLUMNS)}, {sql.epoch("corrected_at", store.dialect)} AS corrected_at
-FROM extracted_fields WHERE document_id = $1 ORDER BY place, name""",
+FROM tabellion_extracted_fields WHERE document_id = $1 ORDER BY place, name""",
         document,
     )
     return {row["name"]: _parsed(row) for row in found}
@@ -48,7 +48,7 @@ FROM extracted_fields WHERE document_id = $1 ORDER BY place, name""",
 
 async def reading(store: Store, document: str) -> dict[str, Any]:
     """What the document's last reading told: its pages, fields and issues."""
-    found = await store.database.fetch("SELECT result FROM documents WHERE id = $1", document)
+    found = await store.database.fetch("SELECT result FROM tabellion_documents WHERE id = $1", document)
     return dict(json.loads(found[0]["result"] or "{}")) if found else {}
 
 

@@ -32,7 +32,7 @@ REJECTIONS = {
 }
 #: Whoever writes outputs is told to write the document's anew, and begins again if it is at it; one that is being read
 #: will be written anyway.
-REWRITE = """UPDATE documents SET chore = 'rewrite', version = version + 1
+REWRITE = """UPDATE tabellion_documents SET chore = 'rewrite', version = version + 1
 WHERE id = :document AND status = 'completed' AND coalesce(chore, 'rewrite') IN ('rewrite', 'rewriting', 'unwritten')"""
 
 _BACK = """status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL, reason = NULL,
@@ -99,7 +99,7 @@ async def _finish(
         # What is put back in line to be read again meanwhile is not what the person saw.
         lock = "FOR SHARE OF d" if store.dialect == "postgresql" else ""
         guard = (
-            f"""SELECT 1 AS one FROM review_items AS r JOIN documents AS d ON d.id = r.document_id
+            f"""SELECT 1 AS one FROM tabellion_review_items AS r JOIN tabellion_documents AS d ON d.id = r.document_id
 WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
             {"id": id, "version": version},
         )
@@ -119,7 +119,7 @@ def _written(id: str, spent: Mapping[str, float], reason: str | None) -> Stateme
     """What is kept with the ending; a document that was opened again has taken the time of all its reviews."""
     sums = "".join(f", {name} = coalesce({name}, 0) + :{name}" for name in spent)
     return (
-        f"""UPDATE review_items SET version = version + 1, reason = :reason, draft = NULL, draft_by = NULL,
+        f"""UPDATE tabellion_review_items SET version = version + 1, reason = :reason, draft = NULL, draft_by = NULL,
   draft_at = NULL{sums} WHERE id = :id""",
         {"id": id, "reason": reason, **spent},
     )
@@ -128,9 +128,9 @@ def _written(id: str, spent: Mapping[str, float], reason: str | None) -> Stateme
 def reopening(dialect: Dialect, document: str, actor: str, reason: str) -> list[Statement]:
     """The statements that put a document's finished item, if there is one, back in the queue and tell the trail."""
     values = {"document": document, "change": secrets.token_hex(8)}
-    update = f"""UPDATE review_items SET {_BACK}, change = :change
+    update = f"""UPDATE tabellion_review_items SET {_BACK}, change = :change
 WHERE document_id = :document AND status IN {ENDINGS}"""
-    source = "FROM review_items AS r WHERE r.document_id = :document AND r.change = :change"
+    source = "FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.change = :change"
     entry = Entry("reopened", actor, document, reason=reason)
     return [(update, values), audit.statement(dialect, entry, source, values, item_id="r.id")]
 
@@ -140,7 +140,7 @@ async def reopen(store: Store, id: str, person: Person, reason: str) -> None:  #
     if not person.operates:
         raise NotAllowed
     item = await items.row(store, id)
-    statement = f"UPDATE review_items SET {_BACK} WHERE id = $1 AND status IN {ENDINGS} RETURNING version"
+    statement = f"UPDATE tabellion_review_items SET {_BACK} WHERE id = $1 AND status IN {ENDINGS} RETURNING version"
     entry = Entry(
         "reopened", person.name, item["document_id"], id, before=item["status"], after="pending", reason=reason,
         more={"version": int(item["version"]) + 1},

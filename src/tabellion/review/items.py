@@ -124,7 +124,9 @@ async def counts(store: Store, person: Person) -> dict[str, int]:
         "held": "r.status = 'in_review' AND r.reviewer = $1 AND (r.assigned_to IS NULL OR r.assigned_to <> $1)",
     }
     # Each by an index of its own: a count of all kinds at once would read every item that waits.
-    parts = [f"(SELECT count(*) FROM review_items AS r WHERE {kind}) AS {name}" for name, kind in kinds.items()]
+    parts = [
+        f"(SELECT count(*) FROM tabellion_review_items AS r WHERE {kind}) AS {name}" for name, kind in kinds.items()
+    ]
     [row] = await store.database.fetch(f"SELECT {', '.join(parts)}", person.name)
     found = {name: int(count) for name, count in row.items()}
     return found | {"mine": found.pop("assigned") + found.pop("held")}
@@ -133,7 +135,7 @@ async def counts(store: Store, person: Person) -> dict[str, int]:
 async def finished_today(store: Store, person: Person) -> int:
     """How many items this person has finished today, by UTC."""
     [found] = await store.database.fetch(
-        f"""SELECT count(*) AS n FROM review_items AS r
+        f"""SELECT count(*) AS n FROM tabellion_review_items AS r
 WHERE r.finished_at >= {_midnight(store.dialect)} AND r.reviewer = $1""",
         person.name,
     )
@@ -150,9 +152,9 @@ async def position(store: Store, item: Mapping[str, Any]) -> dict[str, int | Non
     """The item's place in the line, and how long that is; a finished one has none."""
     mark = "CAST($1 AS double precision)" if store.dialect == "postgresql" else "$1"
     [found] = await store.database.fetch(
-        f"""SELECT (SELECT count(*) FROM review_items AS r WHERE {_OPEN}) AS whole,
-  (SELECT count(*) FROM review_items AS r WHERE {_OPEN} AND r.priority > {mark}) AS before,
-  (SELECT count(*) FROM review_items AS r WHERE {_OPEN} AND r.priority = {mark} AND r.id <= $2) AS beside""",
+        f"""SELECT (SELECT count(*) FROM tabellion_review_items AS r WHERE {_OPEN}) AS whole,
+  (SELECT count(*) FROM tabellion_review_items AS r WHERE {_OPEN} AND r.priority > {mark}) AS before,
+  (SELECT count(*) FROM tabellion_review_items AS r WHERE {_OPEN} AND r.priority = {mark} AND r.id <= $2) AS beside""",
         float(item["priority"]), item["id"],
     )  # fmt: skip
     place = int(found["before"]) + int(found["beside"])
@@ -168,7 +170,7 @@ def selected(dialect: Dialect) -> str:
   {sql.epoch("a.lease_until", dialect)} AS lease_until, {sql.epoch(NOW, dialect)} AS now,
   CASE WHEN r.status = 'pending' AND l.outcome = 'limited' AND l.retry_at > {NOW}
     THEN {sql.epoch("l.retry_at", dialect)} END AS postponed_until
-FROM review_items AS r JOIN documents AS d ON d.id = r.document_id
+FROM tabellion_review_items AS r JOIN tabellion_documents AS d ON d.id = r.document_id
 LEFT JOIN tabellion_attempts AS a ON a.queue = '{NAME}' AND a.key = r.id AND a.settled_at IS NULL
 LEFT JOIN tabellion_attempts AS l ON l.queue = '{NAME}' AND l.key = r.id AND l.n = (
   SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = '{NAME}' AND m.key = r.id)"""

@@ -48,13 +48,13 @@ async def numbers(store: Store, since: float, until: float) -> dict[str, Any]:
     ended = await store.database.fetch(
         f"""SELECT r.reviewer, r.status, r.seconds, r.keystrokes,
   CASE WHEN r.finished_at <= r.due_at THEN 1 ELSE 0 END AS in_time
-FROM review_items AS r WHERE {_within(store.dialect)} AND r.status IN {ENDINGS}""",
+FROM tabellion_review_items AS r WHERE {_within(store.dialect)} AND r.status IN {ENDINGS}""",
         since, until,
     )  # fmt: skip
     judged = await store.database.fetch(
         f"""SELECT {_DECIDED} AS person, f.name, count(*) AS seen,
   count(*) FILTER (WHERE f.manually_corrected) AS corrected
-FROM review_items AS r JOIN extracted_fields AS f ON f.document_id = r.document_id
+FROM tabellion_review_items AS r JOIN tabellion_extracted_fields AS f ON f.document_id = r.document_id
 WHERE {_within(store.dialect)} AND r.status IN ('approved', 'corrected') GROUP BY {_DECIDED}, f.name""",
         since, until,
     )  # fmt: skip
@@ -82,7 +82,7 @@ async def _late(store: Store, since: float, until: float) -> list[dict[str, Any]
     """How many items were due between two times and are open still, by who has them or is to."""
     whose = "coalesce(CASE WHEN r.status = 'in_review' THEN r.reviewer END, r.assigned_to)"
     return await store.database.fetch(
-        f"""SELECT {whose} AS person, count(*) AS late FROM review_items AS r
+        f"""SELECT {whose} AS person, count(*) AS late FROM tabellion_review_items AS r
 WHERE r.status IN ('pending', 'in_review') AND {_within(store.dialect, "r.due_at")} AND r.due_at < {NOW}
 GROUP BY {whose}""",
         since, until,
@@ -100,7 +100,7 @@ async def _spent(store: Store, since: float, until: float) -> list[dict[str, Any
     first, last = (str(iso(moment)).removesuffix("Z") for moment in (since, until))
     return await store.database.fetch(
         f"""SELECT a.actor, {noted.format("seconds")}, {noted.format("keystrokes")}
-FROM review_items AS r JOIN audit_log AS a ON a.item_id = r.id
+FROM tabellion_review_items AS r JOIN tabellion_audit_log AS a ON a.item_id = r.id
 WHERE {_within(store.dialect)} AND r.status IN {ENDINGS} AND a.action IN ('approved', 'rejected')
   AND a.at >= $3 AND a.at < $4""",
         since, until, first, last,

@@ -37,14 +37,15 @@ def assignment(dialect: Dialect, document_id: str) -> list[Statement]:
     """
     values = {"document": document_id, "change": secrets.token_hex(8)}
     # The outermost table of the subquery is the users': one look for each of them, however long the queue is.
-    least = f"""SELECT u.name FROM users AS u WHERE {AVAILABLE} ORDER BY (
-    SELECT count(*) FROM review_items AS o WHERE o.assigned_to = u.name AND o.status IN ('pending', 'in_review')
+    least = f"""SELECT u.name FROM tabellion_users AS u WHERE {AVAILABLE} ORDER BY (
+    SELECT count(*) FROM tabellion_review_items AS o
+WHERE o.assigned_to = u.name AND o.status IN ('pending', 'in_review')
   ), u.name LIMIT 1"""
-    update = f"""UPDATE review_items SET assigned_to = ({least}), assigned_at = {NOW}, change = :change
+    update = f"""UPDATE tabellion_review_items SET assigned_to = ({least}), assigned_at = {NOW}, change = :change
 WHERE document_id = :document AND status = 'pending' AND assigned_to IS NULL
-  AND EXISTS (SELECT 1 FROM users AS u WHERE {AVAILABLE})"""
+  AND EXISTS (SELECT 1 FROM tabellion_users AS u WHERE {AVAILABLE})"""
     entry = Entry("assigned", SYSTEM, document_id, before=None)
-    source = "FROM review_items AS r WHERE r.document_id = :document AND r.change = :change"
+    source = "FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.change = :change"
     return [(update, values), statement(dialect, entry, source, values, item_id="r.id", after="r.assigned_to")]
 
 
@@ -54,7 +55,7 @@ def opening(dialect: Dialect, document_id: str, reason: str | None = None) -> li
     An item that was there before is not told of again.
     """
     update, told = assignment(dialect, document_id)
-    source = """FROM review_items AS r WHERE r.document_id = :document AND r.status = 'pending'
-  AND NOT EXISTS (SELECT 1 FROM audit_log AS a WHERE a.item_id = r.id AND a.action = 'created')"""
+    source = """FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.status = 'pending'
+  AND NOT EXISTS (SELECT 1 FROM tabellion_audit_log AS a WHERE a.item_id = r.id AND a.action = 'created')"""
     entry = Entry("created", SYSTEM, document_id, reason=reason)
     return [update, statement(dialect, entry, source, {"document": document_id}, item_id="r.id"), told]

@@ -48,8 +48,8 @@ def statement(dialect: sql.Dialect) -> str:
     # Whoever holds a row at this moment is about to change it: it is seen to next time.
     lock = "FOR UPDATE OF r SKIP LOCKED" if dialect == "postgresql" else ""
     stored, fresh = _formula("t", "t.proximity"), _formula("t", "n.near")
-    return f"""UPDATE review_items AS t SET proximity = n.near, priority = {fresh}
-FROM (SELECT r.id, {near} AS near FROM review_items AS r JOIN documents AS d ON d.id = r.document_id
+    return f"""UPDATE tabellion_review_items AS t SET proximity = n.near, priority = {fresh}
+FROM (SELECT r.id, {near} AS near FROM tabellion_review_items AS r JOIN tabellion_documents AS d ON d.id = r.document_id
   WHERE r.status IN ('pending', 'in_review') {lock}) AS n
 WHERE t.id = n.id AND (abs(n.near - t.proximity) >= {STEP} OR abs(t.priority - {stored}) > 0.0001)"""
 

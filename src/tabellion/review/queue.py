@@ -24,7 +24,7 @@ def review_queue(done: Ending = "approved") -> Queue:
 @lru_cache(maxsize=16)
 def _queue(done: Ending, lease: float) -> Queue:
     return Queue(
-        "review_items", name=NAME, ready="pending", running="in_review", done=done, failed="failed",
+        "tabellion_review_items", name=NAME, ready="pending", running="in_review", done=done, failed="failed",
         order="priority DESC, id", worker="reviewer", started_at="claimed_at", finished_at="finished_at",
         lease=lease, timeout=None, max_attempts=NEVER, max_deferrals=NEVER, deadline=None,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tabellion.engine.sql import Dialect
 
-TABLES = ("users", "audit_log", "audit_head", "review_drafts")
+TABLES = ("tabellion_users", "tabellion_audit_log", "tabellion_audit_head", "tabellion_review_drafts")
 GENESIS = "0" * 64  #: what the first entry of the trail takes for the hash before it
 
 _ITEM_COLUMNS = (
@@ -37,18 +37,23 @@ _FIELD_COLUMNS = (
 )
 #: TIME, FLAG and NUMBER stand for what each database calls them.
 _STATEMENTS = (
-    *(f"ALTER TABLE review_items ADD COLUMN {column}" for column in _ITEM_COLUMNS),
-    *(f"ALTER TABLE extracted_fields ADD COLUMN {column}" for column in _FIELD_COLUMNS),
-    "UPDATE extracted_fields SET state = 'corrected', manually_corrected = TRUE WHERE locked",
-    "CREATE INDEX documents_unwritten ON documents (id) WHERE status = 'completed' AND chore = 'rewrite'",
-    "CREATE INDEX review_items_ready ON review_items (priority DESC, id) WHERE status = 'pending'",
-    "CREATE INDEX review_items_assigned ON review_items (assigned_to, status) WHERE assigned_to IS NOT NULL",
-    "CREATE INDEX review_items_finished ON review_items (finished_at, id) WHERE finished_at IS NOT NULL",
+    *(f"ALTER TABLE tabellion_review_items ADD COLUMN {column}" for column in _ITEM_COLUMNS),
+    *(f"ALTER TABLE tabellion_extracted_fields ADD COLUMN {column}" for column in _FIELD_COLUMNS),
+    "UPDATE tabellion_extracted_fields SET state = 'corrected', manually_corrected = TRUE WHERE locked",
+    "CREATE INDEX tabellion_documents_unwritten ON tabellion_documents (id) "
+    "WHERE status = 'completed' AND chore = 'rewrite'",
+    "CREATE INDEX tabellion_review_items_ready ON tabellion_review_items (priority DESC, id) WHERE status = 'pending'",
+    "CREATE INDEX tabellion_review_items_assigned ON tabellion_review_items (assigned_to, status) "
+    "WHERE assigned_to IS NOT NULL",
+    "CREATE INDEX tabellion_review_items_finished ON tabellion_review_items (finished_at, id) "
+    "WHERE finished_at IS NOT NULL",
     # Whoever looks at the queue is told how many there are of each kind, however many wait.
-    "CREATE INDEX review_items_due ON review_items (due_at) WHERE status IN ('pending', 'in_review')",
-    "CREATE INDEX review_items_escalated ON review_items (escalated_at) WHERE escalated_at IS NOT NULL",
-    "CREATE INDEX review_items_held ON review_items (reviewer) WHERE status = 'in_review'",
-    """CREATE TABLE users (
+    "CREATE INDEX tabellion_review_items_due ON tabellion_review_items (due_at) "
+    "WHERE status IN ('pending', 'in_review')",
+    "CREATE INDEX tabellion_review_items_escalated ON tabellion_review_items (escalated_at) "
+    "WHERE escalated_at IS NOT NULL",
+    "CREATE INDEX tabellion_review_items_held ON tabellion_review_items (reviewer) WHERE status = 'in_review'",
+    """CREATE TABLE tabellion_users (
   id text PRIMARY KEY,
   name text NOT NULL UNIQUE,
   role text NOT NULL,
@@ -59,7 +64,7 @@ _STATEMENTS = (
   last_seen_at TIME,
   language text
 )""",
-    """CREATE TABLE audit_log (
+    """CREATE TABLE tabellion_audit_log (
   n bigint PRIMARY KEY,
   at text NOT NULL,
   document_id text,
@@ -70,39 +75,39 @@ _STATEMENTS = (
   previous text NOT NULL,
   hash text NOT NULL
 )""",
-    "CREATE INDEX audit_log_document ON audit_log (document_id, n)",
-    "CREATE INDEX audit_log_item ON audit_log (item_id, n)",
+    "CREATE INDEX tabellion_audit_log_document ON tabellion_audit_log (document_id, n)",
+    "CREATE INDEX tabellion_audit_log_item ON tabellion_audit_log (item_id, n)",
     # The end of the chain: whoever appends takes this row first, and an end that was cut off is missed.
-    """CREATE TABLE audit_head (
+    """CREATE TABLE tabellion_audit_head (
   id integer PRIMARY KEY CHECK (id = 1),
   n bigint NOT NULL,
   previous text NOT NULL,
   hash text NOT NULL
 )""",
-    f"INSERT INTO audit_head (id, n, previous, hash) VALUES (1, 0, '{GENESIS}', '{GENESIS}')",
+    f"INSERT INTO tabellion_audit_head (id, n, previous, hash) VALUES (1, 0, '{GENESIS}', '{GENESIS}')",
 )
 _OWN: dict[Dialect, tuple[str, ...]] = {
     "postgresql": (
-        """CREATE FUNCTION audit_log_kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        """CREATE FUNCTION tabellion_audit_log_kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   RAISE EXCEPTION 'audit_log is append-only';
 END $$""",
-        """CREATE TRIGGER audit_log_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_log
-FOR EACH STATEMENT EXECUTE FUNCTION audit_log_kept()""",
+        """CREATE TRIGGER tabellion_audit_log_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON tabellion_audit_log
+FOR EACH STATEMENT EXECUTE FUNCTION tabellion_audit_log_kept()""",
     ),
     "sqlite": (
-        """CREATE TRIGGER audit_log_unchanged BEFORE UPDATE ON audit_log BEGIN
+        """CREATE TRIGGER tabellion_audit_log_unchanged BEFORE UPDATE ON tabellion_audit_log BEGIN
   SELECT RAISE(ABORT, 'audit_log is append-only');
 END""",
-        """CREATE TRIGGER audit_log_undeleted BEFORE DELETE ON audit_log BEGIN
+        """CREATE TRIGGER tabellion_audit_log_undeleted BEFORE DELETE ON tabellion_audit_log BEGIN
   SELECT RAISE(ABORT, 'audit_log is append-only');
 END""",
         # INSERT OR REPLACE deletes without asking the trigger above.
-        """CREATE TRIGGER audit_log_unreplaced BEFORE INSERT ON audit_log
-WHEN EXISTS (SELECT 1 FROM audit_log WHERE n = NEW.n) BEGIN
+        """CREATE TRIGGER tabellion_audit_log_unreplaced BEFORE INSERT ON tabellion_audit_log
+WHEN EXISTS (SELECT 1 FROM tabellion_audit_log WHERE n = NEW.n) BEGIN
   SELECT RAISE(ABORT, 'audit_log is append-only');
 END""",
-        """CREATE TRIGGER audit_log_headed AFTER INSERT ON audit_log BEGIN
-  UPDATE audit_head SET n = NEW.n, previous = NEW.previous, hash = NEW.hash WHERE id = 1;
+        """CREATE TRIGGER tabellion_audit_log_headed AFTER INSERT ON tabellion_audit_log BEGIN
+  UPDATE tabellion_audit_head SET n = NEW.n, previous = NEW.previous, hash = NEW.hash WHERE id = 1;
 END""",
     ),
 }
@@ -110,48 +115,48 @@ END""",
 
 #: With version 4: everybody's draft is their own, and the end of the chain moves one step at a time.
 _LATER = (
-    """CREATE TABLE review_drafts (
-  item_id text NOT NULL REFERENCES review_items (id) ON DELETE CASCADE,
+    """CREATE TABLE tabellion_review_drafts (
+  item_id text NOT NULL REFERENCES tabellion_review_items (id) ON DELETE CASCADE,
   person text NOT NULL,
   body text NOT NULL,
   saved_at TIME NOT NULL,
   PRIMARY KEY (item_id, person)
 )""",
-    """INSERT INTO review_drafts (item_id, person, body, saved_at)
-SELECT id, draft_by, draft, draft_at FROM review_items
+    """INSERT INTO tabellion_review_drafts (item_id, person, body, saved_at)
+SELECT id, draft_by, draft, draft_at FROM tabellion_review_items
 WHERE draft IS NOT NULL AND draft_by IS NOT NULL AND draft_at IS NOT NULL""",
-    "ALTER TABLE audit_head ADD COLUMN at text",
-    "UPDATE audit_head SET at = (SELECT l.at FROM audit_log AS l ORDER BY l.n DESC LIMIT 1)",
+    "ALTER TABLE tabellion_audit_head ADD COLUMN at text",
+    "UPDATE tabellion_audit_head SET at = (SELECT l.at FROM tabellion_audit_log AS l ORDER BY l.n DESC LIMIT 1)",
 )
 _LATER_OWN: dict[Dialect, tuple[str, ...]] = {
     "postgresql": (
         # Not asked of the rows there are: one that was forged must not stand in the way, `audit verify` names it.
-        "ALTER TABLE audit_log ADD CONSTRAINT audit_log_counted CHECK (n > 0) NOT VALID",
-        """CREATE FUNCTION audit_head_kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        "ALTER TABLE tabellion_audit_log ADD CONSTRAINT audit_log_counted CHECK (n > 0) NOT VALID",
+        """CREATE FUNCTION tabellion_audit_head_kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF TG_OP = 'UPDATE' AND NEW.id = OLD.id AND NEW.n = OLD.n + 1 AND NEW.previous = OLD.hash THEN
     RETURN NEW;
   END IF;
   RAISE EXCEPTION 'audit_head follows audit_log';
 END $$""",
-        """CREATE TRIGGER audit_head_kept BEFORE UPDATE OR DELETE ON audit_head
-FOR EACH ROW EXECUTE FUNCTION audit_head_kept()""",
-        """CREATE TRIGGER audit_head_whole BEFORE TRUNCATE ON audit_head
-FOR EACH STATEMENT EXECUTE FUNCTION audit_head_kept()""",
+        """CREATE TRIGGER tabellion_audit_head_kept BEFORE UPDATE OR DELETE ON tabellion_audit_head
+FOR EACH ROW EXECUTE FUNCTION tabellion_audit_head_kept()""",
+        """CREATE TRIGGER tabellion_audit_head_whole BEFORE TRUNCATE ON tabellion_audit_head
+FOR EACH STATEMENT EXECUTE FUNCTION tabellion_audit_head_kept()""",
     ),
     "sqlite": (
-        "DROP TRIGGER audit_log_headed",
-        """CREATE TRIGGER audit_log_headed AFTER INSERT ON audit_log BEGIN
-  UPDATE audit_head SET n = NEW.n, previous = NEW.previous, hash = NEW.hash, at = NEW.at WHERE id = 1;
+        "DROP TRIGGER tabellion_audit_log_headed",
+        """CREATE TRIGGER tabellion_audit_log_headed AFTER INSERT ON tabellion_audit_log BEGIN
+  UPDATE tabellion_audit_head SET n = NEW.n, previous = NEW.previous, hash = NEW.hash, at = NEW.at WHERE id = 1;
 END""",
-        """CREATE TRIGGER audit_head_unchanged BEFORE UPDATE ON audit_head
+        """CREATE TRIGGER tabellion_audit_head_unchanged BEFORE UPDATE ON tabellion_audit_head
 WHEN NEW.id IS NOT OLD.id OR NEW.n IS NOT OLD.n + 1 OR NEW.previous IS NOT OLD.hash BEGIN
   SELECT RAISE(ABORT, 'audit_head follows audit_log');
 END""",
-        """CREATE TRIGGER audit_head_undeleted BEFORE DELETE ON audit_head BEGIN
+        """CREATE TRIGGER tabellion_audit_head_undeleted BEFORE DELETE ON tabellion_audit_head BEGIN
   SELECT RAISE(ABORT, 'audit_head follows audit_log');
 END""",
-        """CREATE TRIGGER audit_head_unreplaced BEFORE INSERT ON audit_head
-WHEN EXISTS (SELECT 1 FROM audit_head) BEGIN
+        """CREATE TRIGGER tabellion_audit_head_unreplaced BEFORE INSERT ON tabellion_audit_head
+WHEN EXISTS (SELECT 1 FROM tabellion_audit_head) BEGIN
   SELECT RAISE(ABORT, 'audit_head follows audit_log');
 END""",
     ),

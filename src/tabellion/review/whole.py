@@ -63,7 +63,7 @@ def _document(item: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any
 async def _draft(store: Store, id: str, person: Person) -> dict[str, Any] | None:  # noqa: A002
     """What this person has typed and not saved; nobody sees somebody else's."""
     found = await store.database.fetch(
-        f"""SELECT body, {sql.epoch("saved_at", store.dialect)} AS saved_at FROM review_drafts
+        f"""SELECT body, {sql.epoch("saved_at", store.dialect)} AS saved_at FROM tabellion_review_drafts
 WHERE item_id = $1 AND person = $2""",
         id, person.name,
     )  # fmt: skip

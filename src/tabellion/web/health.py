@@ -112,7 +112,9 @@ async def station(office: Office) -> tuple[dict[str, Any], str]:
             await _migrated(office)
             workers = [one for one in await roster.members(office.store) if QUEUE in one["queues"]]
     except NotMigrated:
-        return told | {"database": "not_migrated"}, "the database is not migrated: run `tabellion migrate`"
+        return told | {
+            "database": "not_migrated"
+        }, "the database is not migrated: run `tabellion migrate --with documents`"
     except (StoreError, TimeoutError):
         return told | {"database": "unreachable"}, "the database does not answer"
     busy = any(one["busy"] for one in workers)

@@ -79,11 +79,11 @@ async def reserved(
     finally:
         if mine.given is None:
             await store.database.fetch(
-                "DELETE FROM idempotency_keys WHERE owner = $1 AND key = $2 AND answer IS NULL", owner, key
+                "DELETE FROM tabellion_idempotency_keys WHERE owner = $1 AND key = $2 AND answer IS NULL", owner, key
             )
         else:
             await store.database.fetch(
-                "UPDATE idempotency_keys SET answer = $3 WHERE owner = $1 AND key = $2",
+                "UPDATE tabellion_idempotency_keys SET answer = $3 WHERE owner = $1 AND key = $2",
                 owner, key, json_text(mine.given),
             )  # fmt: skip
 
@@ -93,7 +93,7 @@ async def _tidy(store: Store) -> None:
     now = time.monotonic()
     if now - _tidied.get(store, -TIDY) >= TIDY:
         _tidied[store] = now
-        await store.database.fetch(f"DELETE FROM idempotency_keys WHERE expires_at < {NOW}")
+        await store.database.fetch(f"DELETE FROM tabellion_idempotency_keys WHERE expires_at < {NOW}")
 
 
 async def _taken(store: Store, owner: str, key: str, print_: str, held: float) -> Any:
@@ -104,7 +104,7 @@ async def _taken(store: Store, owner: str, key: str, print_: str, held: float) -
         taken, rows = await store.database.transact(
             [
                 (
-                    f"""INSERT INTO idempotency_keys AS k (owner, key, fingerprint, lease_until, expires_at)
+                    f"""INSERT INTO tabellion_idempotency_keys AS k (owner, key, fingerprint, lease_until, expires_at)
 VALUES ($1, $2, $3, {lease}, {expiry})
 ON CONFLICT (owner, key) DO UPDATE SET lease_until = excluded.lease_until, expires_at = excluded.expires_at,
   fingerprint = excluded.fingerprint, answer = NULL
@@ -113,7 +113,10 @@ WHERE k.expires_at < {NOW}
 RETURNING key""",
                     (owner, key, print_),
                 ),
-                ("SELECT fingerprint, answer FROM idempotency_keys WHERE owner = $1 AND key = $2", (owner, key)),
+                (
+                    "SELECT fingerprint, answer FROM tabellion_idempotency_keys WHERE owner = $1 AND key = $2",
+                    (owner, key),
+                ),
             ]
         )
         if taken:

@@ -91,9 +91,9 @@ async def create(
     key, name = Key(environment, secrets.token_hex(6), secrets.token_hex(32)), name[:LONGEST_NAME]
     expiry = "NULL" if seconds is None else sql.later(f"{float(seconds)!r}", store.dialect)
     insert = (
-        f"""INSERT INTO api_keys (id, environment, role, name, hash, created_at, expires_at)
+        f"""INSERT INTO tabellion_api_keys (id, environment, role, name, hash, created_at, expires_at)
 SELECT $1, $2, $3, CAST($4 AS text), $5, {NOW}, {expiry} WHERE CAST($4 AS text) = '' OR NOT EXISTS (
-  SELECT 1 FROM api_keys WHERE name = $4 AND environment = $2 AND {_state()} = 'active') RETURNING id""",
+  SELECT 1 FROM tabellion_api_keys WHERE name = $4 AND environment = $2 AND {_state()} = 'active') RETURNING id""",
         (key.id, environment, role, name, key.hash),
     )
     entry = Entry("key_made", COMMAND, after={"role": role}, more={"key": key.id, "name": name})
@@ -111,7 +111,7 @@ async def holder(store: Store, key: Key) -> Holder | None:
     """Whose key this is; None when it is unknown, wrong, revoked, expired, or of another environment."""
     await tables.prepare(store)
     rows = await store.database.fetch(
-        f"""SELECT id, environment, role, name, hash FROM api_keys
+        f"""SELECT id, environment, role, name, hash FROM tabellion_api_keys
 WHERE id = $1 AND environment = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {NOW})""",
         key.id, key.environment,
     )  # fmt: skip
@@ -124,14 +124,14 @@ WHERE id = $1 AND environment = $2 AND revoked_at IS NULL AND (expires_at IS NUL
 
 async def note(store: Store, id: str) -> None:  # noqa: A002
     """Writes down that a key was used just now."""
-    await store.database.fetch(f"UPDATE api_keys SET last_used_at = {NOW} WHERE id = $1", id)
+    await store.database.fetch(f"UPDATE tabellion_api_keys SET last_used_at = {NOW} WHERE id = $1", id)
 
 
 async def revoke(store: Store, environment: str, id: str) -> bool:  # noqa: A002
     """Ends a key at once and for good; whether there was one to end."""
     await _prepare(store)
     update = (
-        f"""UPDATE api_keys SET revoked_at = {NOW} WHERE id = $1 AND environment = $2 AND revoked_at IS NULL
+        f"""UPDATE tabellion_api_keys SET revoked_at = {NOW} WHERE id = $1 AND environment = $2 AND revoked_at IS NULL
 RETURNING id""",
         (id, environment),
     )
@@ -147,8 +147,8 @@ async def listing(store: Store, environment: str) -> list[dict[str, Any]]:
         for column in ("created_at", "expires_at", "last_used_at", "revoked_at")
     )
     return await store.database.fetch(
-        f"""SELECT id, role, name, {times}, {_state()} AS state FROM api_keys WHERE environment = $1
-ORDER BY api_keys.created_at DESC, id""",
+        f"""SELECT id, role, name, {times}, {_state()} AS state FROM tabellion_api_keys WHERE environment = $1
+ORDER BY tabellion_api_keys.created_at DESC, id""",
         environment,
     )
 
@@ -157,11 +157,12 @@ async def any_alive(store: Store, environment: str) -> bool:
     """Whether anybody holds a key that works."""
     await tables.prepare(store)
     rows = await store.database.fetch(
-        f"SELECT 1 AS there FROM api_keys WHERE environment = $1 AND {_state()} = 'active' LIMIT 1", environment
+        f"SELECT 1 AS there FROM tabellion_api_keys WHERE environment = $1 AND {_state()} = 'active' LIMIT 1",
+        environment,
     )
     return bool(rows)
 
 
 def _state() -> str:
-    return f"""CASE WHEN api_keys.revoked_at IS NOT NULL THEN 'revoked'
-WHEN api_keys.expires_at <= {NOW} THEN 'expired' ELSE 'active' END"""
+    return f"""CASE WHEN tabellion_api_keys.revoked_at IS NOT NULL THEN 'revoked'
+WHEN tabellion_api_keys.expires_at <= {NOW} THEN 'expired' ELSE 'active' END"""

@@ -28,9 +28,9 @@ async def make(
     ticket = sessions.new_ticket(environment)
     await store.database.transact(
         [
-            (f"DELETE FROM sign_in_links WHERE expires_at <= {NOW}", ()),
+            (f"DELETE FROM tabellion_sign_in_links WHERE expires_at <= {NOW}", ()),
             (
-                f"""INSERT INTO sign_in_links (hash, environment, user_name, new_role, created_at, expires_at)
+                f"""INSERT INTO tabellion_sign_in_links (hash, environment, user_name, new_role, created_at, expires_at)
 VALUES ($1, $2, $3, $4, {NOW}, {sql.later(repr(SECONDS), store.dialect)})""",
                 (ticket.hash, environment, users.plain_name(name), new_role),
             ),
@@ -49,7 +49,7 @@ async def use(store: Store, ticket: Ticket) -> User | None:
     """Whom the link lets in, this once; None when it was used, has expired, or its user is disabled."""
     await tables.prepare(store)
     rows = await store.database.fetch(
-        f"""UPDATE sign_in_links SET used_at = {NOW}
+        f"""UPDATE tabellion_sign_in_links SET used_at = {NOW}
 WHERE hash = $1 AND environment = $2 AND used_at IS NULL AND expires_at > {NOW} RETURNING user_name, new_role""",
         ticket.hash, ticket.environment,
     )  # fmt: skip

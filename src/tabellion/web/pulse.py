@@ -55,7 +55,7 @@ class Pulse:
     async def _look_on(self) -> None:
         while self._watchers:
             try:
-                rows = await self._store.database.fetch("SELECT n FROM audit_head WHERE id = 1")
+                rows = await self._store.database.fetch("SELECT n FROM tabellion_audit_head WHERE id = 1")
                 found = int(rows[0]["n"]) if rows else 0
             except StoreError as error:
                 logger.warning("watching review: %s", type(error).__name__)

@@ -57,13 +57,13 @@ async def begin(store: Store, environment: str, user_id: str, opened_by: str) ->
     ticket = new_ticket(environment)
     await store.database.transact(
         [
-            (f"DELETE FROM sessions WHERE NOT ({_alive(store.dialect)})", ()),
+            (f"DELETE FROM tabellion_sessions WHERE NOT ({_alive(store.dialect)})", ()),
             (
-                f"""INSERT INTO sessions (hash, environment, user_id, opened_by, created_at, seen_at)
+                f"""INSERT INTO tabellion_sessions (hash, environment, user_id, opened_by, created_at, seen_at)
 VALUES ($1, $2, $3, $4, {NOW}, {NOW})""",
                 (ticket.hash, environment, user_id, opened_by),
             ),
-            (f"UPDATE users SET last_seen_at = {NOW} WHERE id = $1", (user_id,)),
+            (f"UPDATE tabellion_users SET last_seen_at = {NOW} WHERE id = $1", (user_id,)),
         ]
     )
     return ticket
@@ -75,11 +75,11 @@ async def holder(store: Store, ticket: Ticket) -> Holder | None:
     await document_tables.prepare(store)
     d = store.dialect
     rows = await store.database.fetch(
-        f"""SELECT u.id, u.name, u.role, u.language, u.available, sessions.opened_by,
-  {sql.epoch(NOW, d)} - {sql.epoch("sessions.seen_at", d)} AS idle,
-  {sql.epoch(NOW, d)} - {sql.epoch("sessions.created_at", d)} AS age
-FROM sessions JOIN users AS u ON u.id = sessions.user_id
-WHERE sessions.hash = $1 AND sessions.environment = $2 AND u.disabled_at IS NULL AND {_alive(d)}""",
+        f"""SELECT u.id, u.name, u.role, u.language, u.available, tabellion_sessions.opened_by,
+  {sql.epoch(NOW, d)} - {sql.epoch("tabellion_sessions.seen_at", d)} AS idle,
+  {sql.epoch(NOW, d)} - {sql.epoch("tabellion_sessions.created_at", d)} AS age
+FROM tabellion_sessions JOIN tabellion_users AS u ON u.id = tabellion_sessions.user_id
+WHERE tabellion_sessions.hash = $1 AND tabellion_sessions.environment = $2 AND u.disabled_at IS NULL AND {_alive(d)}""",
         ticket.hash, ticket.environment,
     )  # fmt: skip
     if not rows or rows[0]["role"] not in ROLES:
@@ -96,25 +96,25 @@ WHERE sessions.hash = $1 AND sessions.environment = $2 AND u.disabled_at IS NULL
 
 async def end(store: Store, ticket: Ticket) -> None:
     """Ends a session at once, wherever its cookie still is."""
-    await store.database.fetch("DELETE FROM sessions WHERE hash = $1", ticket.hash)
+    await store.database.fetch("DELETE FROM tabellion_sessions WHERE hash = $1", ticket.hash)
 
 
 async def end_all(store: Store, user_id: str, but: Ticket | None = None) -> None:
     """Ends every session of a user, but for one."""
     await tables.prepare(store)
     kept = but.hash if but else ""
-    await store.database.fetch("DELETE FROM sessions WHERE user_id = $1 AND hash <> $2", user_id, kept)
+    await store.database.fetch("DELETE FROM tabellion_sessions WHERE user_id = $1 AND hash <> $2", user_id, kept)
 
 
 async def _note(store: Store, ticket: Ticket, user_id: str) -> None:
     await store.database.transact(
         [
-            (f"UPDATE sessions SET seen_at = {NOW} WHERE hash = $1", (ticket.hash,)),
-            (f"UPDATE users SET last_seen_at = {NOW} WHERE id = $1", (user_id,)),
+            (f"UPDATE tabellion_sessions SET seen_at = {NOW} WHERE hash = $1", (ticket.hash,)),
+            (f"UPDATE tabellion_users SET last_seen_at = {NOW} WHERE id = $1", (user_id,)),
         ]
     )
 
 
 def _alive(dialect: Dialect) -> str:
     idle, longest = (sql.later(repr(-seconds), dialect) for seconds in (IDLE, LONGEST))
-    return f"sessions.seen_at > {idle} AND sessions.created_at > {longest}"
+    return f"tabellion_sessions.seen_at > {idle} AND tabellion_sessions.created_at > {longest}"

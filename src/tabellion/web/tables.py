@@ -8,10 +8,13 @@ from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreacha
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 
-TABLES = ("api_keys", "idempotency_keys", "sessions", "sign_in_links", "sign_in_tries")
+TABLES = (
+    "tabellion_api_keys", "tabellion_idempotency_keys", "tabellion_sessions", "tabellion_sign_in_links",
+    "tabellion_sign_in_tries",
+)  # fmt: skip
 #: TIME stands for what each database calls it. Later changes only add.
 STATEMENTS = (
-    """CREATE TABLE IF NOT EXISTS api_keys (
+    """CREATE TABLE IF NOT EXISTS tabellion_api_keys (
   id text PRIMARY KEY,
   environment text NOT NULL,
   role text NOT NULL,
@@ -22,7 +25,7 @@ STATEMENTS = (
   last_used_at TIME,
   revoked_at TIME
 )""",
-    """CREATE TABLE IF NOT EXISTS idempotency_keys (
+    """CREATE TABLE IF NOT EXISTS tabellion_idempotency_keys (
   owner text NOT NULL,
   key text NOT NULL,
   fingerprint text NOT NULL,
@@ -31,9 +34,9 @@ STATEMENTS = (
   expires_at TIME NOT NULL,
   PRIMARY KEY (owner, key)
 )""",
-    "CREATE INDEX IF NOT EXISTS idempotency_keys_expiry ON idempotency_keys (expires_at)",
+    "CREATE INDEX IF NOT EXISTS tabellion_idempotency_keys_expiry ON tabellion_idempotency_keys (expires_at)",
     # Of sessions and links only hashes are kept: who reads this table can enter nowhere.
-    """CREATE TABLE IF NOT EXISTS sessions (
+    """CREATE TABLE IF NOT EXISTS tabellion_sessions (
   hash text PRIMARY KEY,
   environment text NOT NULL,
   user_id text NOT NULL,
@@ -41,8 +44,8 @@ STATEMENTS = (
   created_at TIME NOT NULL,
   seen_at TIME NOT NULL
 )""",
-    "CREATE INDEX IF NOT EXISTS sessions_user ON sessions (user_id)",
-    """CREATE TABLE IF NOT EXISTS sign_in_links (
+    "CREATE INDEX IF NOT EXISTS tabellion_sessions_user ON tabellion_sessions (user_id)",
+    """CREATE TABLE IF NOT EXISTS tabellion_sign_in_links (
   hash text PRIMARY KEY,
   environment text NOT NULL,
   user_name text NOT NULL,
@@ -51,7 +54,7 @@ STATEMENTS = (
   expires_at TIME NOT NULL,
   used_at TIME
 )""",
-    """CREATE TABLE IF NOT EXISTS sign_in_tries (
+    """CREATE TABLE IF NOT EXISTS tabellion_sign_in_tries (
   subject text PRIMARY KEY,
   tries integer NOT NULL,
   last_at TIME NOT NULL,

@@ -75,9 +75,10 @@ async def forgive(store: Store, counted: tuple[tuple[str, Measure], ...]) -> Non
     old = sql.later(repr(-KEPT), store.dialect)
     await store.database.transact(
         [
-            (f"DELETE FROM sign_in_tries WHERE subject = $1 OR last_at < {old}", (account,)),
+            (f"DELETE FROM tabellion_sign_in_tries WHERE subject = $1 OR last_at < {old}", (account,)),
             (
-                f"UPDATE sign_in_tries SET tries = tries - 1, closed_until = {NOW} WHERE subject = $1 AND tries > 0",
+                f"UPDATE tabellion_sign_in_tries SET tries = tries - 1, closed_until = {NOW} "
+                f"WHERE subject = $1 AND tries > 0",
                 (address,),
             ),
         ]
@@ -91,7 +92,8 @@ async def _counted(store: Store, subject: str, measure: Measure) -> bool:
     doublings = f"CASE WHEN {more} > {DOUBLINGS} THEN {DOUBLINGS} ELSE {more} END"
     wait = f"CASE WHEN (1 << {doublings}) > {measure.longest} THEN {measure.longest} ELSE (1 << {doublings}) END"
     rows = await store.database.fetch(
-        f"""INSERT INTO sign_in_tries AS t (subject, tries, last_at, closed_until) VALUES ($1, 1, {NOW}, {NOW})
+        f"""INSERT INTO tabellion_sign_in_tries AS t (subject, tries, last_at, closed_until)
+VALUES ($1, 1, {NOW}, {NOW})
 ON CONFLICT (subject) DO UPDATE SET
   tries = CASE WHEN {fresh} THEN 1 ELSE t.tries + 1 END,
   last_at = {NOW},
@@ -105,7 +107,7 @@ WHERE t.closed_until <= {NOW} RETURNING tries""",
 async def _left(store: Store, subject: str) -> float:
     d = store.dialect
     rows = await store.database.fetch(
-        f"""SELECT {sql.epoch("closed_until", d)} - {sql.epoch(NOW, d)} AS wait FROM sign_in_tries
+        f"""SELECT {sql.epoch("closed_until", d)} - {sql.epoch(NOW, d)} AS wait FROM tabellion_sign_in_tries
 WHERE subject = $1""",
         subject,
     )

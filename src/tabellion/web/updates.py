@@ -156,7 +156,7 @@ class Updates:
             found += rows
             if len(rows) < MOST:
                 break
-            after = f"({column}, id) > (SELECT d.{column}, d.id FROM documents AS d WHERE d.id = $1)"
+            after = f"({column}, id) > (SELECT d.{column}, d.id FROM tabellion_documents AS d WHERE d.id = $1)"
             values = [rows[-1].id]  # type: ignore[list-item]
         return found
 
@@ -165,7 +165,7 @@ class Updates:
         last = "coalesce(completed_at, started_at, created_at)"
         rows = await self._store.database.fetch(
             f"""SELECT id, status, pages, done_pages, version, {sql.epoch(last, d)} AS at,
-  {sql.epoch("created_at", d)} AS created FROM documents WHERE {where}""",
+  {sql.epoch("created_at", d)} AS created FROM tabellion_documents WHERE {where}""",
             *values,
         )
         return [

@@ -26,8 +26,9 @@ FIRST = "admin"  #: the user that the first sign-in link makes
 TIMES = ("created_at", "disabled_at", "last_seen_at")
 LONGEST = 100  #: characters of a name that are looked at
 #: Somebody else could still let people in.
-OTHERS = """(users.role <> 'admin' OR users.disabled_at IS NOT NULL OR EXISTS (
-  SELECT 1 FROM users AS o WHERE o.role = 'admin' AND o.disabled_at IS NULL AND o.id <> users.id))"""
+OTHERS = """(tabellion_users.role <> 'admin' OR tabellion_users.disabled_at IS NOT NULL OR EXISTS (
+  SELECT 1 FROM tabellion_users AS o
+WHERE o.role = 'admin' AND o.disabled_at IS NULL AND o.id <> tabellion_users.id))"""
 LOCK = "SELECT pg_advisory_xact_lock(hashtext('tabellion users'))"
 
 
@@ -78,7 +79,7 @@ async def add(store: Store, name: str, role: str, password: str | None = None, *
     await document_tables.prepare(store)
     name, kept, id_ = plain_name(name), role_named(role).word, secrets.token_hex(6)
     insert = (
-        f"""INSERT INTO users (id, name, role, password, created_at) VALUES ($1, $2, $3, $4, {NOW})
+        f"""INSERT INTO tabellion_users (id, name, role, password, created_at) VALUES ($1, $2, $3, $4, {NOW})
 ON CONFLICT (name) DO NOTHING RETURNING id""",
         (id_, name, kept, password),
     )
@@ -119,7 +120,7 @@ async def by_id(store: Store, id: str) -> User | None:  # noqa: A002
 async def password_of(store: Store, name: str) -> tuple[User | None, str | None]:
     """A user who may sign in, and the hash of the password; both None where there is none. It always asks twice."""
     user = await by_name(store, name)
-    rows = await store.database.fetch("SELECT password FROM users WHERE id = $1", user.id if user else "")
+    rows = await store.database.fetch("SELECT password FROM tabellion_users WHERE id = $1", user.id if user else "")
     if user is None or user.disabled_at is not None:
         return None, None
     return user, rows[0]["password"] if rows else None
@@ -144,7 +145,7 @@ async def change(
     loses = disabled or (role is not None and role_named(role) < Role.ADMIN)
     guard = f" AND {OTHERS}" if loses else ""
     lock = [(LOCK, ())] if store.dialect == "postgresql" else []
-    update = (f"UPDATE users SET {', '.join(sets)} WHERE id = $1{guard} RETURNING id", values)
+    update = (f"UPDATE tabellion_users SET {', '.join(sets)} WHERE id = $1{guard} RETURNING id", values)
     done = await store.database.transact([*lock, update, *_change_noted(store, user, role, disabled, by)])
     user = await by_id(store, id)
     if user is not None and not done[len(lock)]:
@@ -158,13 +159,13 @@ async def set_password(store: Store, user: User, password: str, *, by: str = COM
     """Keeps the hash of a new password."""
     await document_tables.prepare(store)
     entry = Entry("password_set", by, more={"user": user.name})
-    update = ("UPDATE users SET password = $2 WHERE id = $1", (user.id, password))
+    update = ("UPDATE tabellion_users SET password = $2 WHERE id = $1", (user.id, password))
     await store.database.transact([update, _noted(store, entry, user.id)])
 
 
 async def hash_anew(store: Store, user: User, password: str) -> None:
     """Keeps another hash of the password there is."""
-    await store.database.fetch("UPDATE users SET password = $2 WHERE id = $1", user.id, password)
+    await store.database.fetch("UPDATE tabellion_users SET password = $2 WHERE id = $1", user.id, password)
 
 
 def _change_noted(store: Store, user: User, role: str | None, disabled: bool | None, by: str) -> list[Any]:
@@ -179,7 +180,7 @@ def _change_noted(store: Store, user: User, role: str | None, disabled: bool | N
 
 
 def _noted(store: Store, entry: Entry, id: str, condition: str = "1 = 1") -> tuple[str, list[Any]]:  # noqa: A002
-    source = f"FROM users AS u WHERE u.id = :user_id AND {condition}"
+    source = f"FROM tabellion_users AS u WHERE u.id = :user_id AND {condition}"
     return audit.numbered(*audit.statement(store.dialect, entry, source, {"user_id": id}))
 
 
@@ -187,8 +188,8 @@ async def _close(store: Store, user: User) -> None:
     await tables.prepare(store)
     await store.database.transact(
         [
-            ("DELETE FROM sessions WHERE user_id = $1", (user.id,)),
-            ("DELETE FROM sign_in_links WHERE user_name = $1", (user.name,)),
+            ("DELETE FROM tabellion_sessions WHERE user_id = $1", (user.id,)),
+            ("DELETE FROM tabellion_sign_in_links WHERE user_name = $1", (user.name,)),
         ]
     )
 
@@ -198,7 +199,8 @@ async def _users(store: Store, where: str, *values: Any) -> list[User]:
     times = ", ".join(f"{sql.epoch(column, store.dialect)} AS {column}" for column in TIMES)
     rows = await store.database.fetch(
         f"""SELECT id, name, role, available, language, CASE WHEN password IS NULL THEN 0 ELSE 1 END AS has_password,
-  {times} FROM users WHERE {where} ORDER BY CASE WHEN users.disabled_at IS NULL THEN 0 ELSE 1 END, name""",
+  {times} FROM tabellion_users WHERE {where}
+ORDER BY CASE WHEN tabellion_users.disabled_at IS NULL THEN 0 ELSE 1 END, name""",
         *values,
     )
     return [

@@ -68,7 +68,8 @@ def said(url: str, key: str, name: str, value: Any, state: str = "corrected", by
     locked = state != "confirmed"
     rows(
         url,
-        f"""INSERT INTO extracted_fields AS f (document_id, name, place, value, confidence, source, reasons, locked,
+        f"""INSERT INTO tabellion_extracted_fields AS f
+  (document_id, name, place, value, confidence, source, reasons, locked,
   state, manually_corrected, corrected_by, corrected_at)
 VALUES ($1, $2, 99, $3, 1.0, 'person', '[]', $4, $5, $4, $6, {now})
 ON CONFLICT (document_id, name) DO UPDATE SET old_value = f.value, locked = excluded.locked, state = excluded.state,
@@ -84,7 +85,7 @@ def ended(url: str, key: str, status: str = "corrected") -> None:
 
     async def end(store: Store) -> None:
         action = "rejected" if status == "rejected" else "approved"
-        item = "UPDATE review_items SET status = $2, reviewer = 'anna' WHERE document_id = $1"
+        item = "UPDATE tabellion_review_items SET status = $2, reviewer = 'anna' WHERE document_id = $1"
         entry = audit.bound(store.dialect, Entry(action, "anna", key, after=status))
         rewrite = audit.numbered(REWRITE, {"document": key})
         await store.database.transact([(item, (key, status)), rewrite, entry])

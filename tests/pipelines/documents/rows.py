@@ -38,20 +38,20 @@ async def _insert(store: Store, given: Mapping[str, Any]) -> None:
         "created_at": DAY, "completed_at": DAY + 5,
     } | more  # fmt: skip
     row.setdefault("key", f"key {row['id']}")
-    await store.database.fetch(*_statement(store, "documents", row))
+    await store.database.fetch(*_statement(store, "tabellion_documents", row))
     for place, (name, one) in enumerate(told.items()):
         values = {
             "document_id": row["id"], "name": name, "place": place, "value": json.dumps(one["value"]),
             "confidence": one["confidence"], "page": 1, "box": json.dumps(one["box"]), "quote": one["quote"],
             "source": "text", "reasons": json.dumps(one["reasons"]), "locked": name in locked,
         }  # fmt: skip
-        await store.database.fetch(*_statement(store, "extracted_fields", values))
+        await store.database.fetch(*_statement(store, "tabellion_extracted_fields", values))
     if review is not None:
         values = {
             "id": f"r{row['id']}", "document_id": row["id"], "status": review, "priority": 0.5, "confidence": 0.5,
             "complexity": 0.5, "value": 0.5, "reasons": "[]", "created_at": DAY, "due_at": DAY,
         }  # fmt: skip
-        await store.database.fetch(*_statement(store, "review_items", values))
+        await store.database.fetch(*_statement(store, "tabellion_review_items", values))
 
 
 def _statement(store: Store, table: str, row: Mapping[str, Any]) -> tuple[Any, ...]:

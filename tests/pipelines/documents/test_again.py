@@ -15,7 +15,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine.controls import cancel
-from tabellion.pipelines.documents import endpoints, intake, webhooks
+from tabellion.pipelines.documents import endpoints, intake, tables, webhooks
 from tabellion.pipelines.documents.again import Missing, Underway, delete, reprocess
 from tabellion.pipelines.documents.blobs import Blobs
 from tabellion.pipelines.documents.compact import compact, templates_of
@@ -50,7 +50,7 @@ def again(url: str, settings: Settings, key: str, **how: Any) -> None:
 
 def fields(url: str, key: str) -> dict[str, dict[str, Any]]:
     """The rows of a document's fields, their JSON read."""
-    found = rows(url, "SELECT * FROM extracted_fields WHERE document_id = $1", key)
+    found = rows(url, "SELECT * FROM tabellion_extracted_fields WHERE document_id = $1", key)
     told = ("value", "read_value", "old_value")
     return {
         row["name"]: row | {name: json.loads(row[name]) if row[name] is not None else None for name in told}
@@ -80,7 +80,10 @@ def test_what_a_person_corrected_is_never_overwritten(url: str, settings: Settin
     told = json.loads(asyncio.run(settings.lake.get(found["outputs"]["json"])))
     assert told["fields"]["total"]["value"] == "121.00"
     assert told["locked"] == ["total", "payment_terms"]
-    assert json.loads(rows(url, "SELECT result FROM documents")[0]["result"])["fields"]["total"]["value"] == "121.00"
+    assert (
+        json.loads(rows(url, "SELECT result FROM tabellion_documents")[0]["result"])["fields"]["total"]["value"]
+        == "121.00"
+    )
 
 
 def test_three_values_of_a_locked_field_are_told_apart(url: str, settings: Settings) -> None:
@@ -90,7 +93,7 @@ def test_three_values_of_a_locked_field_are_told_apart(url: str, settings: Setti
     assert fields(url, one.id)["total"]["read_value"] == "120.00"
     said(url, one.id, "total", "121.00")
     said(url, one.id, "customer", "Nobody Ltd")
-    rows(url, "UPDATE extracted_fields SET old_value = '\"119.00\"' WHERE name = 'total' RETURNING name")
+    rows(url, "UPDATE tabellion_extracted_fields SET old_value = '\"119.00\"' WHERE name = 'total' RETURNING name")
     again(url, settings, one.id)
     found = fields(url, one.id)
     total, customer = found["total"], found["customer"]
@@ -111,7 +114,7 @@ def test_what_a_person_confirmed_stays_so_while_it_says_the_same(url: str, setti
     processed(url, settings)
     for name in ("total", "tax"):
         said(url, one.id, name, None, "confirmed")
-    rows(url, "UPDATE extracted_fields SET value = '\"7.00\"' WHERE name = 'tax' RETURNING name")
+    rows(url, "UPDATE tabellion_extracted_fields SET value = '\"7.00\"' WHERE name = 'tax' RETURNING name")
     again(url, settings, one.id)
     found = fields(url, one.id)
     assert (found["total"]["state"], found["total"]["value"]) == ("confirmed", "120.00")
@@ -126,17 +129,17 @@ def test_a_review_that_somebody_opened_again_stays_open(url: str, settings: Sett
     processed(url, settings)
     write_type(settings, "anything", "processing: {review: never}\n")
     again(url, settings, key, type="anything", reopen=True)
-    assert rows(url, "SELECT status FROM review_items") == [{"status": "pending"}]
+    assert rows(url, "SELECT status FROM tabellion_review_items") == [{"status": "pending"}]
 
 
 def test_whoever_has_an_item_open_notices_that_its_fields_are_others(url: str, settings: Settings) -> None:
     """Its version grows, though nobody doubts the document any more."""
     key = sent(url, settings, DOUBTFUL, type="invoice")
     processed(url, settings)
-    rows(url, "UPDATE review_items SET status = 'in_review' RETURNING id")
+    rows(url, "UPDATE tabellion_review_items SET status = 'in_review' RETURNING id")
     write_type(settings, "anything", "processing: {review: never}\n")
     again(url, settings, key, type="anything")
-    assert rows(url, "SELECT status, version FROM review_items") == [{"status": "in_review", "version": 2}]
+    assert rows(url, "SELECT status, version FROM tabellion_review_items") == [{"status": "in_review", "version": 2}]
 
 
 def test_the_trail_says_who_had_a_document_read_again_and_deleted(url: str, settings: Settings) -> None:
@@ -162,7 +165,7 @@ def test_the_trail_says_who_had_a_document_read_again_and_deleted(url: str, sett
 def test_what_is_refused_leaves_no_trail(url: str, settings: Settings) -> None:
     """A document that is being read is neither read again nor deleted, and nobody is told otherwise."""
     [one] = submitted(url, settings, 0, type="invoice")
-    rows(url, "UPDATE documents SET status = 'processing' RETURNING id")
+    rows(url, "UPDATE tabellion_documents SET status = 'processing' RETURNING id")
     for do in (reprocess, delete):
         with pytest.raises(Underway):
             ask(url, lambda store, do=do: do(store, settings, one.id))  # type: ignore[misc]
@@ -252,7 +255,7 @@ def test_a_failure_of_a_second_reading_is_told(url: str, settings: Settings) -> 
     ask(url, lambda store: reprocess(store, telling, one.id))
     ask(url, lambda store: cancel(store, documents_queue(telling), one.id))
     processed(url, telling)
-    told = rows(url, "SELECT event, body FROM webhook_deliveries ORDER BY created_at")
+    told = rows(url, "SELECT event, body FROM tabellion_webhook_deliveries ORDER BY created_at")
     assert [row["event"] for row in told] == ["document.completed", "document.failed"]
     data = json.loads(told[1]["body"])["data"]
     assert (data["status"], data["error"]["message"]) == ("completed", "cancelled")
@@ -265,7 +268,10 @@ def test_the_api_and_the_outputs_tell_the_same_fields(url: str, settings: Settin
     processed(url, settings)
     said(url, key, "total", "121.00")
     said(url, key, "tax", None, "absent")
-    rows(url, "UPDATE extracted_fields SET confidence = 0.3, source = 'ocr' WHERE name = 'total' RETURNING name")
+    rows(
+        url,
+        "UPDATE tabellion_extracted_fields SET confidence = 0.3, source = 'ocr' WHERE name = 'total' RETURNING name",
+    )
     write_type(settings, "slip")
 
     def alike() -> dict[str, Any]:
@@ -344,7 +350,9 @@ def test_another_type_reads_other_fields(url: str, settings: Settings) -> None:
     assert (found["type"], found["type_key"]) == ("slip", settings.types.get("slip").key)
     assert set(found["fields"]) == {"vendor", "total", "tax"}
     keys = rows(
-        url, "SELECT p.key, d.key AS own FROM processed_documents AS p JOIN documents AS d ON d.id = p.document_id"
+        url,
+        "SELECT p.key, d.key AS own FROM tabellion_processed_documents AS p "
+        "JOIN tabellion_documents AS d ON d.id = p.document_id",
     )
     assert [row["key"] for row in keys] == [row["own"] for row in keys]
     assert len(keys) == 1
@@ -368,7 +376,7 @@ def test_outputs_that_are_elsewhere_now_are_removed(url: str, settings: Settings
     assert lying(settings) == {f"slips/{one.id}.json"} == {found["outputs"]["json"]}
     again(url, settings, one.id, type="invoice")
     assert lying(settings) == set(document(url, one.id)["outputs"].values())
-    assert rows(url, "SELECT * FROM superseded_outputs") == []
+    assert rows(url, "SELECT * FROM tabellion_superseded_outputs") == []
 
 
 def test_outputs_of_a_reading_that_failed_stay(url: str, settings: Settings) -> None:
@@ -433,13 +441,13 @@ def test_review_items_are_brought_up_to_date_and_not_doubled(url: str, settings:
     """While nobody has finished them; one that is no longer needed goes."""
     key = sent(url, settings, DOUBTFUL, type="invoice")
     processed(url, settings)
-    [before] = rows(url, "SELECT * FROM review_items")
+    [before] = rows(url, "SELECT * FROM tabellion_review_items")
     again(url, settings, key)
-    [after] = rows(url, "SELECT * FROM review_items")
+    [after] = rows(url, "SELECT * FROM tabellion_review_items")
     assert (after["id"], after["version"], after["due_at"]) == (before["id"], 2, before["due_at"])
     write_type(settings, "anything", "processing: {review: never}\n")
     again(url, settings, key, type="anything")
-    assert rows(url, "SELECT * FROM review_items") == []
+    assert rows(url, "SELECT * FROM tabellion_review_items") == []
 
 
 @pytest.mark.parametrize("status", ["approved", "corrected", "rejected"])
@@ -447,13 +455,13 @@ def test_a_finished_review_is_not_opened_by_itself(url: str, settings: Settings,
     """The document says its doubts; the item stays as people left it, until somebody asks for more."""
     key = sent(url, settings, DOUBTFUL, type="invoice")
     processed(url, settings)
-    rows(url, "UPDATE review_items SET status = $1, reasons = '[]' RETURNING id", status)
+    rows(url, "UPDATE tabellion_review_items SET status = $1, reasons = '[]' RETURNING id", status)
     again(url, settings, key)
-    [item] = rows(url, "SELECT * FROM review_items")
+    [item] = rows(url, "SELECT * FROM tabellion_review_items")
     assert (item["status"], item["reasons"]) == (status, "[]")
     assert document(url, key)["reasons"]
     again(url, settings, key, reopen=True)
-    [item] = rows(url, "SELECT * FROM review_items")
+    [item] = rows(url, "SELECT * FROM tabellion_review_items")
     assert (item["status"], item["reviewer"], item["finished_at"]) == ("pending", None, None)
     assert json.loads(item["reasons"]) == document(url, key)["reasons"]
 
@@ -464,10 +472,14 @@ def test_what_was_approved_is_not_replaced_in_silence(url: str, settings: Settin
     key = sent(url, settings, DOUBTFUL, type="invoice")
     processed(url, settings)
     said(url, key, "customer", "Somebody")
-    rows(url, "UPDATE extracted_fields SET value = $1 WHERE name = 'vendor' RETURNING name", '"Seen by a person"')
-    rows(url, "UPDATE review_items SET status = $1, reviewer = 'anna' RETURNING id", status)
+    rows(
+        url,
+        "UPDATE tabellion_extracted_fields SET value = $1 WHERE name = 'vendor' RETURNING name",
+        '"Seen by a person"',
+    )
+    rows(url, "UPDATE tabellion_review_items SET status = $1, reviewer = 'anna' RETURNING id", status)
     again(url, settings, key)
-    [item] = rows(url, "SELECT status, reviewer, reasons, assigned_to FROM review_items")
+    [item] = rows(url, "SELECT status, reviewer, reasons, assigned_to FROM tabellion_review_items")
     if status == "rejected":
         assert (item["status"], item["reviewer"]) == ("rejected", "anna")
         return
@@ -487,7 +499,7 @@ def test_a_duplicate_can_be_read_for_itself(url: str, settings: Settings) -> Non
     found = document(url, second.id)
     assert (found["status"], found["duplicate_of"]) == ("completed", None)
     assert second.id in found["outputs"]["json"]
-    assert rows(url, "SELECT document_id FROM processed_documents") == [{"document_id": first.id}]
+    assert rows(url, "SELECT document_id FROM tabellion_processed_documents") == [{"document_id": first.id}]
 
 
 def test_what_has_not_ended_is_left_alone(url: str, settings: Settings) -> None:
@@ -495,7 +507,7 @@ def test_what_has_not_ended_is_left_alone(url: str, settings: Settings) -> None:
     [one] = submitted(url, settings, 0, type="invoice")
     with pytest.raises(Underway):
         ask(url, lambda store: reprocess(store, settings, one.id))
-    rows(url, "UPDATE documents SET status = 'processing' RETURNING id")
+    rows(url, "UPDATE tabellion_documents SET status = 'processing' RETURNING id")
     for do in (reprocess, delete):
         with pytest.raises(Underway):
             ask(url, lambda store, do=do: do(store, settings, one.id))  # type: ignore[misc]
@@ -509,7 +521,7 @@ def test_deleting_leaves_nothing(url: str, settings: Settings) -> None:
     processed(url, settings)
     ask(url, lambda store: delete(store, settings, key))
     assert ask(url, lambda store: get(store, key)) is None
-    for table in ("documents", "processed_documents", "extracted_fields", "review_items"):
+    for table in tables.TABLES[:4]:
         assert rows(url, f"SELECT * FROM {table}") == []
     for folder in (settings.blobs.root, Path(settings.lake.url)):
         assert [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")] == []
@@ -537,7 +549,7 @@ VALUES ($1, 'm', 'documents_m', $1, 't', {now}, 'Acme') RETURNING key""",
             one.id,
         )
     ask(url, lambda store: delete(store, telling, first.id))
-    assert rows(url, "SELECT document_id FROM webhook_deliveries") == [{"document_id": second.id}]
+    assert rows(url, "SELECT document_id FROM tabellion_webhook_deliveries") == [{"document_id": second.id}]
     assert rows(url, "SELECT row_key FROM tabellion_memos") == [{"row_key": second.id}]
 
 
@@ -603,7 +615,7 @@ def test_a_file_that_goes_before_its_row_comes_is_sent_again(
     monkeypatch.setattr(intake, "submit", slow)
     second = ask(url, lambda store: take_in(store, settings, paper(0), name="again.pdf", type="invoice"))
     assert (submits, settings.blobs.has(put(settings, 0).sha256)) == (2, True)
-    assert [row["id"] for row in rows(url, "SELECT id FROM documents")] == [second.id]
+    assert [row["id"] for row in rows(url, "SELECT id FROM tabellion_documents")] == [second.id]
 
 
 def test_a_file_that_another_document_has_stays(url: str, settings: Settings) -> None:

@@ -62,7 +62,7 @@ def lying(folder: Path) -> set[str]:
 
 def end(owner: Owner, status: str, error: dict[str, str] | None = None) -> None:
     """Ends every document as a worker would."""
-    owner("UPDATE documents SET status = $1, error = $2", status, json.dumps(error) if error else None)
+    owner("UPDATE tabellion_documents SET status = $1, error = $2", status, json.dumps(error) if error else None)
 
 
 def test_a_file_is_taken_once_it_is_at_rest(inbox: Path, sqlite_url: str) -> None:
@@ -74,7 +74,7 @@ def test_a_file_is_taken_once_it_is_at_rest(inbox: Path, sqlite_url: str) -> Non
         (inbox / "a.pdf").write_bytes(paper(1) + b"\n")
         assert await one.look() == 0
         assert await one.look() == 1
-        [row] = owner("SELECT id, name, media, bytes, status FROM documents")
+        [row] = owner("SELECT id, name, media, bytes, status FROM tabellion_documents")
         assert (row["name"], row["media"], row["bytes"]) == ("a.pdf", "application/pdf", len(paper(1)) + 1)
         assert lying(inbox) == {f".waiting/{row['id']}/a.pdf"}
         assert await one.look() == 0
@@ -301,9 +301,9 @@ def test_two_processes_on_one_folder_killed_at_random_lose_nothing(inbox: Path, 
                 running.append(subprocess.Popen(command, cwd=ROOT))
         eventually(lambda: len(lying(inbox / ".waiting")) == len(made), within=60)
         with owning(url, create=False) as owner:
-            owner("UPDATE documents SET status = 'completed'")
+            owner("UPDATE tabellion_documents SET status = 'completed'")
             eventually(lambda: len(lying(inbox / "consumed")) == len(made), within=60)
-            counts = Counter(row["name"] for row in owner("SELECT name FROM documents"))
+            counts = Counter(row["name"] for row in owner("SELECT name FROM tabellion_documents"))
     finally:
         for process in running:
             process.terminate()

@@ -93,7 +93,7 @@ def test_what_a_person_corrected_is_exported_not_what_was_read(url: str) -> None
 
     async def correct() -> None:
         async with Store(url) as store:
-            await store.database.fetch("UPDATE extracted_fields SET value = $1, locked = TRUE", '"2.00"')
+            await store.database.fetch("UPDATE tabellion_extracted_fields SET value = $1, locked = TRUE", '"2.00"')
 
     asyncio.run(correct())
     assert table(exported(url, "csv")[0])[0]["rent"] == "2.00"
@@ -150,7 +150,7 @@ def test_a_range_is_found_by_its_index(sqlite_url: str) -> None:
             rows = await store.database.fetch(f"EXPLAIN QUERY PLAN {text}", *values, "zz", "", 0.0)
         return "\n".join(str(row["detail"]) for row in rows)
 
-    assert "SEARCH d USING INDEX documents_created" in asyncio.run(plan())
+    assert "SEARCH d USING INDEX tabellion_documents_created" in asyncio.run(plan())
 
 
 def test_types_and_statuses_narrow_it(url: str) -> None:

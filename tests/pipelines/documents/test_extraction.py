@@ -124,7 +124,7 @@ def test_what_cannot_be_read_fails_at_once_and_says_why(url: str, settings: Sett
     assert (found["error"]["attempts"], found["error"]["tried"]) == (1, ["read here"])
     assert found["outputs"] == {"json": None, "parquet": None}
     assert document(url, second)["status"] == "failed"
-    assert rows(url, "SELECT * FROM extracted_fields") == []
+    assert rows(url, "SELECT * FROM tabellion_extracted_fields") == []
 
 
 def test_a_type_file_with_a_mistake_stops_no_others(url: str, settings: Settings) -> None:
@@ -170,7 +170,7 @@ def test_progress_is_seen_while_pages_are_read(url: str, settings: Settings) -> 
     key = sent(url, settings, papers.pdf(LINES, pages=3), type="invoice")
     processed(url, settings)
     assert rows(url, "SELECT note FROM tabellion_attempts") == [{"note": "page 3 of 3"}]
-    assert rows(url, "SELECT pages, done_pages FROM documents") == [{"pages": 3, "done_pages": 3}]
+    assert rows(url, "SELECT pages, done_pages FROM tabellion_documents") == [{"pages": 3, "done_pages": 3}]
     assert document(url, key)["pages"] == 3
 
 
@@ -271,7 +271,7 @@ def test_an_invoice_nobody_doubts_needs_nobody(url: str, settings: Settings) -> 
     [one] = submitted(url, settings, 0, type="slip")
     processed(url, settings)
     assert document(url, one.id)["reasons"] == []
-    assert rows(url, "SELECT * FROM review_items") == []
+    assert rows(url, "SELECT * FROM tabellion_review_items") == []
 
 
 def test_a_doubtful_document_gets_a_review_item(url: str, settings: Settings, tmp_path: Path) -> None:
@@ -281,10 +281,10 @@ def test_a_doubtful_document_gets_a_review_item(url: str, settings: Settings, tm
     found = document(url, key)
     assert found["verdict"] == "reject"
     assert "missing" in [reason["code"] for reason in found["reasons"]]
-    [item] = rows(url, "SELECT * FROM review_items")
+    [item] = rows(url, "SELECT * FROM tabellion_review_items")
     assert (item["document_id"], item["status"], json.loads(item["reasons"])) == (key, "pending", found["reasons"])
     assert 0 < item["priority"] < 1
-    [row] = rows(url, "SELECT created_at FROM documents")
+    [row] = rows(url, "SELECT created_at FROM tabellion_documents")
     wait = item["due_at"] - row["created_at"]
     assert (wait if isinstance(wait, float) else wait.total_seconds()) == pytest.approx(86_400, abs=0.01)
 
@@ -293,12 +293,15 @@ def test_other_values_are_kept_beside_each_field(url: str, settings: Settings) -
     """With their places; those of fields that were not found stand in the result."""
     [one] = submitted(url, settings, 0, type="invoice")
     processed(url, settings)
-    found = {row["name"]: row for row in rows(url, "SELECT name, value, read_value, candidates FROM extracted_fields")}
+    found = {
+        row["name"]: row
+        for row in rows(url, "SELECT name, value, read_value, candidates FROM tabellion_extracted_fields")
+    }
     assert all(row["value"] == row["read_value"] for row in found.values())
     offered = json.loads(found["total"]["candidates"])
     assert [offer["value"] for offer in offered][:2] == ["100.00", "20.00"]
     assert {"value", "page", "box", "quote", "from"} == set(offered[0])
-    [row] = rows(url, "SELECT result FROM documents")
+    [row] = rows(url, "SELECT result FROM tabellion_documents")
     result = json.loads(row["result"])
     assert "due_date" not in result["fields"]
     assert [offer["value"] for offer in result["candidates"]["due_date"]] == ["2026-03-14"]
@@ -310,7 +313,7 @@ def test_what_the_model_said_and_lost_is_offered(url: str, clerk: Any, settings:
     _, rich = clerk(said(settings.types.get("invoice"), total=("999.00", "Total: 999.00")))
     submitted(url, rich, 0, type="invoice")
     processed(url, rich, gates=FAST)
-    [row] = rows(url, "SELECT value, candidates FROM extracted_fields WHERE name = 'total'")
+    [row] = rows(url, "SELECT value, candidates FROM tabellion_extracted_fields WHERE name = 'total'")
     assert row["value"] == '"120.00"'
     assert [(one["value"], one["from"]) for one in json.loads(row["candidates"])][:2] == [
         ("999.00", "model"), ("100.00", "page"),
@@ -329,7 +332,7 @@ def test_the_trail_has_what_was_read_and_for_whom(url: str, settings: Settings) 
     keys = [sent(url, settings, bill("Acme Tools Ltd", f"{number} High Street"), type="invoice") for number in range(4)]
     processed(url, settings)
     assert ask(url, audit.verify).whole
-    items = rows(url, "SELECT assigned_to, proximity, document_id, id FROM review_items ORDER BY assigned_to")
+    items = rows(url, "SELECT assigned_to, proximity, document_id, id FROM tabellion_review_items ORDER BY assigned_to")
     assert [item["assigned_to"] for item in items] == ["anna", "anna", "bob", "bob"]
     assert all(0 <= item["proximity"] < 0.01 for item in items)
     read, made, given = ask(url, lambda store: audit.history(store, document=keys[0]))
@@ -351,4 +354,4 @@ def test_a_type_may_want_every_document_seen_or_none(url: str, settings: Setting
     processed(url, settings)
     assert [reason["code"] for reason in document(url, one.id)["reasons"]] == ["always"]
     assert document(url, two)["reasons"]
-    assert [item["document_id"] for item in rows(url, "SELECT document_id FROM review_items")] == [one.id]
+    assert [item["document_id"] for item in rows(url, "SELECT document_id FROM tabellion_review_items")] == [one.id]

@@ -34,7 +34,7 @@ def listening(url: str) -> None:
 
 
 def told(url: str) -> list[tuple[str, str]]:
-    found = rows(url, "SELECT document_id, event, body FROM webhook_deliveries ORDER BY created_at, event")
+    found = rows(url, "SELECT document_id, event, body FROM tabellion_webhook_deliveries ORDER BY created_at, event")
     assert all(json.loads(one["body"])["data"]["id"] == one["document_id"] for one in found)
     return [(one["event"], one["document_id"]) for one in found]
 
@@ -93,8 +93,8 @@ def test_duplicates_of_a_document_being_read_again_wait(url: str, settings: Sett
 def test_a_duplicate_whose_original_vanished_is_read_itself(url: str, settings: Settings) -> None:
     """And the others follow it."""
     made = submitted(url, settings, 0, 0, 0, type="invoice")
-    rows(url, "DELETE FROM documents WHERE id = $1 RETURNING id", made[0].id)
-    rows(url, "DELETE FROM processed_documents RETURNING key")
+    rows(url, "DELETE FROM tabellion_documents WHERE id = $1 RETURNING id", made[0].id)
+    rows(url, "DELETE FROM tabellion_processed_documents RETURNING key")
     processed(url, settings)
     states = [document(url, one.id) for one in made[1:]]
     assert sorted(one["status"] for one in states) == ["completed", "duplicate"]
@@ -141,7 +141,10 @@ def test_a_deleted_document_leaves_its_place_to_a_duplicate(url: str, settings: 
     """The oldest is read in its stead and the rest follow that; fields that people corrected go with it."""
     made = submitted(url, settings, 0, 0, 0, type="invoice")
     processed(url, settings)
-    rows(url, "UPDATE extracted_fields SET value = '\"99.00\"', locked = TRUE WHERE name = 'total' RETURNING name")
+    rows(
+        url,
+        "UPDATE tabellion_extracted_fields SET value = '\"99.00\"', locked = TRUE WHERE name = 'total' RETURNING name",
+    )
     ask(url, lambda store: delete(store, settings, made[0].id))
     assert document(url, made[1].id)["status"] == "queued"
     processed(url, settings)
@@ -149,4 +152,4 @@ def test_a_deleted_document_leaves_its_place_to_a_duplicate(url: str, settings: 
     assert (heir["status"], heir["duplicate_of"]) == ("completed", None)
     assert (other["status"], other["duplicate_of"]) == ("duplicate", made[1].id)
     assert heir["fields"]["total"]["value"] == "99.00"
-    assert rows(url, "SELECT document_id FROM processed_documents") == [{"document_id": made[1].id}]
+    assert rows(url, "SELECT document_id FROM tabellion_processed_documents") == [{"document_id": made[1].id}]

@@ -35,7 +35,7 @@ def test_a_file_and_bytes_are_the_same_document(url: str, settings: Settings, tm
     second = taken(url, settings, paper(), name="again.pdf")
     assert second.duplicate_of == first.id
     with owning(url, create=False) as owner:
-        rows = owner("SELECT name, media, bytes FROM documents ORDER BY id")
+        rows = owner("SELECT name, media, bytes FROM tabellion_documents ORDER BY id")
     assert [row["name"] for row in rows] == ["a bill.bin", "again.pdf"]
     assert {(row["media"], row["bytes"]) for row in rows} == {("application/pdf", len(paper()))}
 
@@ -75,7 +75,7 @@ def test_a_content_that_goes_while_it_comes_is_copied_again(
     one = taken(sqlite_url, settings, paper(), name="a.pdf")
     assert (one.status, going) == ("queued", [])
     with owning(sqlite_url, create=False) as owner:
-        assert [row["id"] for row in owner("SELECT id FROM documents")] == [one.id]
+        assert [row["id"] for row in owner("SELECT id FROM tabellion_documents")] == [one.id]
     assert settings.blobs.has(hashlib.sha256(paper()).hexdigest())
 
 

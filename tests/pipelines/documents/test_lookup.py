@@ -20,7 +20,7 @@ from tests.working import ask
 def change(url: str, key: str, **values: Any) -> None:
     with owning(url, create=False) as owner:
         for column, value in values.items():
-            owner(f"UPDATE documents SET {column} = $1 WHERE id = $2", value, key)
+            owner(f"UPDATE tabellion_documents SET {column} = $1 WHERE id = $2", value, key)
 
 
 def listed(url: str, filters: dict[str, Any] | None = None, **how: Any) -> list[str]:

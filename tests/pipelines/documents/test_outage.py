@@ -15,7 +15,7 @@ from tests.pipelines.documents.papers import document, rows, submitted, write_ty
 from tests.waiting import eventually
 from tests.working import make_worker, working
 
-QUEUE = Queue("documents", ready="a", running="b", done="c", failed="d")
+QUEUE = Queue("tabellion_documents", ready="a", running="b", done="c", failed="d")
 
 
 def job(token: str) -> Job:

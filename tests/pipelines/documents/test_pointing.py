@@ -38,7 +38,7 @@ def put_together(url: str, settings: Settings, **options: Any) -> Compacted:
 def pointed(url: str, settings: Settings) -> dict[str, str]:
     """Where each document's row is; the file is there, its hash is the row's, and the row is in it."""
     found = {}
-    for row in rows(url, "SELECT id, version, parquet_path, parquet_sha256 FROM documents"):
+    for row in rows(url, "SELECT id, version, parquet_path, parquet_sha256 FROM tabellion_documents"):
         data = asyncio.run(settings.lake.get(row["parquet_path"]))
         assert hashlib.sha256(data).hexdigest() == row["parquet_sha256"]
         told = {one["id"]: one["version"] for one in pq.read_table(io.BytesIO(data)).to_pylist()}

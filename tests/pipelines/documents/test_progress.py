@@ -49,14 +49,14 @@ def test_pages_are_written_for_the_row_and_the_register(url: str, settings: Sett
     submitted(url, settings, 0)
     job = reported(url, settings)
     assert job._note == "page 3 of 12"
-    assert rows(url, "SELECT pages, done_pages FROM documents") == [{"pages": 12, "done_pages": 3}]
+    assert rows(url, "SELECT pages, done_pages FROM tabellion_documents") == [{"pages": 12, "done_pages": 3}]
 
 
 def test_a_row_that_is_someone_else_s_now_is_left_alone(url: str, settings: Settings) -> None:
     """A worker that lost its claim without knowing it does not turn another's progress back."""
     submitted(url, settings, 0)
-    reported(url, settings, before=lambda: rows(url, "UPDATE documents SET worker = 'w2' RETURNING id"))
-    assert rows(url, "SELECT pages, done_pages FROM documents") == [{"pages": None, "done_pages": None}]
+    reported(url, settings, before=lambda: rows(url, "UPDATE tabellion_documents SET worker = 'w2' RETURNING id"))
+    assert rows(url, "SELECT pages, done_pages FROM tabellion_documents") == [{"pages": None, "done_pages": None}]
 
 
 def test_a_lost_claim_stops_the_reading(url: str, settings: Settings) -> None:

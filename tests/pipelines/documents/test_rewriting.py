@@ -79,7 +79,7 @@ def test_outputs_have_what_people_said(url: str, settings: Settings, key: str) -
     row = row_of(settings, found)
     assert (row["total"], str(row["invoice_date"]), row["customer"]) == (Decimal(121), "2026-03-14", None)
     assert (row["reviewed"], set(row["locked"])) == (True, set(output["locked"]))
-    [row] = rows(url, "SELECT chore, result FROM documents")
+    [row] = rows(url, "SELECT chore, result FROM tabellion_documents")
     assert row["chore"] is None
     assert json.loads(row["result"])["read_fields"]["total"]["value"] == "120.00"
 
@@ -95,7 +95,7 @@ def test_a_review_that_begins_anew_is_no_review(url: str, settings: Settings) ->
         ended(url, key, status)
         processed(url, telling)
         assert told(settings, document(url, key))["reviewed"] is (status == "approved")
-    assert len(rows(url, "SELECT event FROM webhook_deliveries")) == 1
+    assert len(rows(url, "SELECT event FROM tabellion_webhook_deliveries")) == 1
 
 
 def test_the_verdict_is_of_what_people_said(url: str, settings: Settings) -> None:
@@ -137,11 +137,11 @@ def test_a_rule_that_fails_on_paper_is_a_warning(url: str, settings: Settings) -
 
 def test_what_a_person_confirmed_is_doubted_no_more(url: str, settings: Settings, key: str) -> None:
     """An issue of a field that somebody has looked at is over; the value and its confidence stay as they were read."""
-    [before] = rows(url, "SELECT result FROM documents")
+    [before] = rows(url, "SELECT result FROM tabellion_documents")
     result = json.loads(before["result"])
     issue = {"code": "xml_differs", "severity": "warning", "message": "no", "fields": ["total"], "rule": "twice"}
     result["issues"] = [issue, issue | {"fields": ["vendor"]}]
-    rows(url, "UPDATE documents SET result = $1 RETURNING id", json.dumps(result))
+    rows(url, "UPDATE tabellion_documents SET result = $1 RETURNING id", json.dumps(result))
     said(url, key, "total", None, "confirmed")
     ended(url, key, "approved")
     processed(url, settings)
@@ -168,7 +168,7 @@ def test_a_rejected_document_is_not_reviewed_and_told_all_the_same(url: str, set
     found = document(url, key)
     assert (found["reviewed"], told(telling, found)["reviewed"]) == (False, False)
     assert (found["verdict"], row_of(telling, found)["verdict"]) == ("reject", "reject")
-    [delivery] = rows(url, "SELECT event, body FROM webhook_deliveries")
+    [delivery] = rows(url, "SELECT event, body FROM tabellion_webhook_deliveries")
     data = json.loads(delivery["body"])["data"]
     assert (delivery["event"], data["review"]["status"], data["reviewed"]) == ("document.reviewed", "rejected", False)
     assert (data["version"], data["hashes"], data["status"]) == (2, found["hashes"], "completed")
@@ -214,14 +214,14 @@ def test_a_document_that_is_being_rewritten_is_left_alone(url: str, settings: Se
     ended(url, key)
     with pytest.raises(Underway):
         ask(url, lambda store: reprocess(store, settings, key))
-    rows(url, "UPDATE documents SET chore = 'rewriting' RETURNING id")
+    rows(url, "UPDATE tabellion_documents SET chore = 'rewriting' RETURNING id")
     with pytest.raises(Underway):
         ask(url, lambda store: reprocess(store, settings, key))
     with pytest.raises(Underway):
         ask(url, lambda store: delete(store, settings, key))
-    rows(url, "UPDATE documents SET chore = 'rewrite' RETURNING id")
+    rows(url, "UPDATE tabellion_documents SET chore = 'rewrite' RETURNING id")
     ask(url, lambda store: delete(store, settings, key))
-    assert rows(url, "SELECT id FROM documents") == []
+    assert rows(url, "SELECT id FROM tabellion_documents") == []
 
 
 def test_whoever_says_more_meanwhile_is_heard(url: str, settings: Settings, key: str) -> None:
@@ -244,7 +244,7 @@ def test_whoever_says_more_meanwhile_is_heard(url: str, settings: Settings, key:
     slow = Slow()
     eager = replace(settings, lake=slow, lease=1.0)  # type: ignore[arg-type]
     with working(make_worker(url, *documents_queues(eager))):
-        eventually(lambda: rows(url, "SELECT chore FROM documents") == [{"chore": None}], within=30)
+        eventually(lambda: rows(url, "SELECT chore FROM tabellion_documents") == [{"chore": None}], within=30)
     found = document(url, key)
     assert (told(settings, found)["fields"]["total"]["value"], slow.puts) == ("122.00", 4)
     assert (found["fields"]["total"]["value"], found["version"]) == ("122.00", 3)
@@ -268,7 +268,7 @@ def test_a_review_that_ends_while_the_document_is_read_again_is_written(url: str
     processed(url, replace(settings, lake=Slow()))  # type: ignore[arg-type]
     found = document(url, key)
     assert (found["status"], found["reviewed"], told(settings, found)["reviewed"]) == ("completed", True, True)
-    assert rows(url, "SELECT chore FROM documents") == [{"chore": None}]
+    assert rows(url, "SELECT chore FROM tabellion_documents") == [{"chore": None}]
 
 
 @pytest.mark.parametrize("status", ["rejected", "approved"])
@@ -284,7 +284,7 @@ def test_a_review_that_ends_before_a_second_reading_fails_is_written(
     found = document(url, key)
     assert (found["status"], found["error"]["code"], found["version"]) == ("completed", "file_missing", before + 2)
     assert told(settings, found)["reviewed"] is (status == "approved")
-    assert rows(url, "SELECT chore FROM documents") == [{"chore": None}]
+    assert rows(url, "SELECT chore FROM tabellion_documents") == [{"chore": None}]
 
 
 def test_a_document_that_was_reviewed_and_is_read_again_says_so(url: str, settings: Settings, key: str) -> None:
@@ -298,7 +298,8 @@ def test_a_document_that_was_reviewed_and_is_read_again_says_so(url: str, settin
     assert (told(settings, found)["reviewed"], told(settings, found)["locked"]) == (True, ["total"])
     assert (found["version"], found["review"]["status"]) == (3, "corrected")
     assert (
-        json.loads(rows(url, "SELECT result FROM documents")[0]["result"])["read_fields"]["total"]["value"] == "120.00"
+        json.loads(rows(url, "SELECT result FROM tabellion_documents")[0]["result"])["read_fields"]["total"]["value"]
+        == "120.00"
     )
     assert len(rows(url, "SELECT n FROM tabellion_attempts WHERE queue = 'reviewed'")) == 1
 
@@ -314,7 +315,7 @@ def test_a_kill_loses_nothing(url: str, settings: Settings, key: str, tmp_path: 
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with working(make_worker(url, *documents_queues(settings))):
-        eventually(lambda: rows(url, "SELECT chore FROM documents") == [{"chore": None}], within=30)
+        eventually(lambda: rows(url, "SELECT chore FROM tabellion_documents") == [{"chore": None}], within=30)
     found = document(url, key)
     assert (told(settings, found)["fields"]["total"]["value"], row_of(settings, found)["total"]) == ("121.00", 121)
 
@@ -337,7 +338,7 @@ def test_a_lake_that_is_out_is_waited_for(url: str, settings: Settings, key: str
 
     out = replace(settings, lake=Out(), retry_base=0.005)  # type: ignore[arg-type]
     with working(make_worker(url, *documents_queues(out))):
-        eventually(lambda: rows(url, "SELECT chore FROM documents") == [{"chore": None}], within=30)
+        eventually(lambda: rows(url, "SELECT chore FROM tabellion_documents") == [{"chore": None}], within=30)
     found = document(url, key)
     assert told(settings, found)["fields"]["total"]["value"] == "121.00"
 
@@ -351,7 +352,7 @@ def test_a_type_that_is_gone_leaves_the_outputs_as_they_were(url: str, settings:
     Path(settings.types.folders[0], "slip.yaml").unlink()
     ended(url, one.id)
     processed(url, replace(settings, retry_base=0.02))
-    assert rows(url, "SELECT status, chore FROM documents") == [{"status": "completed", "chore": "unwritten"}]
+    assert rows(url, "SELECT status, chore FROM tabellion_documents") == [{"status": "completed", "chore": "unwritten"}]
     assert document(url, one.id)["hashes"] == before["hashes"]
     [*_, last] = rows(url, "SELECT error FROM tabellion_attempts WHERE queue = 'reviewed' ORDER BY n")
     assert "slip" in last["error"]

@@ -40,12 +40,12 @@ asyncio.run(main(*sys.argv[1:4], int(sys.argv[4])))
 
 def row(url: str, key: str) -> dict[str, Any]:
     with owning(url, create=False) as owner:
-        return owner("SELECT * FROM documents WHERE id = $1", key)[0]
+        return owner("SELECT * FROM tabellion_documents WHERE id = $1", key)[0]
 
 
 def end(url: str, key: str, status: str) -> None:
     with owning(url, create=False) as owner:
-        owner("UPDATE documents SET status = $1 WHERE id = $2", status, key)
+        owner("UPDATE tabellion_documents SET status = $1 WHERE id = $2", status, key)
 
 
 def test_ids_sort_by_time_and_look_like_ids() -> None:
@@ -83,8 +83,8 @@ def test_fifty_at_once_from_several_processes_make_one_original(url: str, settin
     assert len(originals) == 1
     assert Counter(duplicate_of for _, _, duplicate_of in made if duplicate_of) == {originals[0]: 49}
     with owning(url, create=False) as owner:
-        assert owner("SELECT document_id FROM processed_documents")[0]["document_id"] == originals[0]
-        chores = Counter(found["chore"] for found in owner("SELECT chore FROM documents"))
+        assert owner("SELECT document_id FROM tabellion_processed_documents")[0]["document_id"] == originals[0]
+        chores = Counter(found["chore"] for found in owner("SELECT chore FROM tabellion_documents"))
     assert chores == {None: 1, "follow": 49}
 
 
@@ -130,7 +130,7 @@ def test_a_type_may_refuse_duplicates(url: str, settings: Settings) -> None:
     [second] = submitted(url, settings, 0, type="slip")
     assert second.status == "queued"
     with owning(url, create=False) as owner:
-        assert owner("SELECT count(*) AS n FROM documents")[0]["n"] == 2
+        assert owner("SELECT count(*) AS n FROM tabellion_documents")[0]["n"] == 2
 
 
 def test_a_type_may_keep_every_upload(url: str, settings: Settings) -> None:
@@ -148,7 +148,7 @@ def test_a_result_may_grow_too_old_to_be_used(url: str, settings: Settings) -> N
     assert second.duplicate_of == first.id
     with owning(url, create=False) as owner:
         earlier = "created_at - 3601" if owner.dialect == "sqlite" else "created_at - interval '3601 seconds'"
-        owner(f"UPDATE processed_documents SET created_at = {earlier}")
+        owner(f"UPDATE tabellion_processed_documents SET created_at = {earlier}")
     [third] = submitted(url, settings, 0, type="slip")
     assert (third.status, third.duplicate_of) == ("queued", None)
 
@@ -174,8 +174,8 @@ def test_a_file_that_went_meanwhile_is_asked_for_again(url: str, settings: Setti
     with pytest.raises(FileGone):
         ask(url, lambda store: submit(store, settings, content, type="invoice"))
     with owning(url, create=False) as owner:
-        assert owner("SELECT id FROM documents") == []
-        assert owner("SELECT key FROM processed_documents") == []
+        assert owner("SELECT id FROM tabellion_documents") == []
+        assert owner("SELECT key FROM tabellion_processed_documents") == []
 
 
 @pytest.mark.parametrize(

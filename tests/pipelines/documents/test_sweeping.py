@@ -62,12 +62,13 @@ def test_deliveries_are_kept_for_a_while(url: str, settings: Settings) -> None:
         age = 0 if number == 2 else age
         rows(
             url,
-            f"""INSERT INTO webhook_deliveries (id, endpoint_id, document_id, event, body, status, finished_at)
+            f"""INSERT INTO tabellion_webhook_deliveries
+  (id, endpoint_id, document_id, event, body, status, finished_at)
 VALUES ($1, 'e', 'd', $2, 'b', $3, {now}) RETURNING id""",
             f"{number:04}", "document.completed", status, time.time() - age * DELIVERED,
         )  # fmt: skip
     assert swept(url, settings)["deliveries"] == 1200
-    left = rows(url, "SELECT id FROM webhook_deliveries ORDER BY id")
+    left = rows(url, "SELECT id FROM tabellion_webhook_deliveries ORDER BY id")
     assert [row["id"] for row in left] == ["0000", "0001", "0002"]
 
 
@@ -81,7 +82,7 @@ def test_documents_whose_queue_is_gone_are_given_back(url: str, settings: Settin
     long_ago = "0.0" if url.startswith("sqlite") else "to_timestamp(0)"
     rows(url, f"UPDATE tabellion_attempts SET lease_until = {long_ago} WHERE key = $1 RETURNING key", dead)
     assert swept(url, settings)["stranded"] == 1
-    found = rows(url, "SELECT id, status, chore FROM documents ORDER BY id")
+    found = rows(url, "SELECT id, status, chore FROM tabellion_documents ORDER BY id")
     assert found == [{"id": key, "status": "queued", "chore": None} for key in (dead, alive)]
     write_type(settings, "slip")
     processed(url, settings)

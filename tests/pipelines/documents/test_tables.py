@@ -48,7 +48,7 @@ def test_a_later_version_is_left_alone(url: str) -> None:
     ask(url, tables.prepare)
     with owning(url, create=False) as owner:
         at = "now()" if owner.dialect == "postgresql" else "0"
-        owner(f"INSERT INTO documents_schema (version, applied_at) VALUES (99, {at})")
+        owner(f"INSERT INTO tabellion_documents_schema (version, applied_at) VALUES (99, {at})")
     with pytest.raises(NotMigrated, match="upgrade tabellion"):
         ask(url, tables.prepare)
 
@@ -56,10 +56,10 @@ def test_a_later_version_is_left_alone(url: str) -> None:
 def test_a_table_of_the_same_name_is_not_ours(url: str) -> None:
     """A database that has a table `documents` of its own keeps it: nothing is made beside it."""
     with owning(url, create=False) as owner:
-        owner("CREATE TABLE documents (id integer PRIMARY KEY)")
+        owner("CREATE TABLE tabellion_documents (id integer PRIMARY KEY)")
     with pytest.raises(StoreError, match="documents"):
         ask(url, tables.prepare)
-    assert ask(url, lambda store: store.table("review_items")) is None
+    assert ask(url, lambda store: store.table("tabellion_review_items")) is None
 
 
 def test_the_script_makes_the_same_tables(url: str) -> None:

@@ -77,7 +77,7 @@ def test_a_delivery_is_signed_over_exactly_its_bytes(url: str, owner: Owner, rec
     put(url)
     drain(make_worker(url, quick()))
     [(path, headers, content)] = receiver.got
-    [row] = owner("SELECT * FROM webhook_deliveries")
+    [row] = owner("SELECT * FROM tabellion_webhook_deliveries")
     told = verify(headers, content, to.secret)
     assert path == "/hook"
     assert (content.decode(), headers["webhook-id"]) == (row["body"], row["id"])
@@ -124,7 +124,7 @@ def test_errors_are_tried_again_with_the_same_id_and_body(url: str, owner: Owner
     assert "answered 500: xxx" in first
     assert len(first) < 700
     assert "redirects are not followed" in second
-    [row] = owner("SELECT status, attempts, response FROM webhook_deliveries")
+    [row] = owner("SELECT status, attempts, response FROM tabellion_webhook_deliveries")
     assert (row["status"], row["attempts"], row["response"]) == ("delivered", 3, "y" * 500)
 
 
@@ -135,13 +135,13 @@ def test_what_cannot_be_delivered_is_parked_and_replayed(url: str, owner: Owner,
     put(url)
     queue = quick(attempts=2)
     drain(make_worker(url, queue))
-    [row] = owner("SELECT status, error FROM webhook_deliveries")
+    [row] = owner("SELECT status, error FROM tabellion_webhook_deliveries")
     assert row["status"] == "failed"
     assert "the receiver answered 500" in row["error"]
     receiver.answers(200)
     assert ask(url, lambda store: controls.restart(store, queue)) == 1
     drain(make_worker(url, queue))
-    assert owner("SELECT status FROM webhook_deliveries") == [{"status": "delivered"}]
+    assert owner("SELECT status FROM tabellion_webhook_deliveries") == [{"status": "delivered"}]
     assert len({headers["webhook-id"] for _, headers, _ in receiver.got}) == 1
 
 
@@ -153,11 +153,11 @@ def test_gone_disables_the_endpoint(url: str, owner: Owner, receiver: Receiver) 
     put(url, document=DOCUMENT | {"id": "d2"})
     queue = quick()
     # One after the other: what was being sent when the receiver said so could not be held back.
-    owner("UPDATE webhook_deliveries SET status = 'later' WHERE document_id = 'd2'")
+    owner("UPDATE tabellion_webhook_deliveries SET status = 'later' WHERE document_id = 'd2'")
     drain(make_worker(url, queue))
-    owner("UPDATE webhook_deliveries SET status = 'pending' WHERE document_id = 'd2'")
+    owner("UPDATE tabellion_webhook_deliveries SET status = 'pending' WHERE document_id = 'd2'")
     drain(make_worker(url, queue))
-    rows = owner("SELECT status, error FROM webhook_deliveries ORDER BY document_id")
+    rows = owner("SELECT status, error FROM tabellion_webhook_deliveries ORDER BY document_id")
     assert [row["status"] for row in rows] == ["failed", "failed"]
     assert len(receiver.got) == 1
     assert any("410" in row["error"] for row in rows)
@@ -165,12 +165,12 @@ def test_gone_disables_the_endpoint(url: str, owner: Owner, receiver: Receiver) 
     [listed] = ask(url, endpoints.listing)
     assert (listed["failed"], listed["disabled_why"]) == (2, "the receiver answered 410 Gone")
     put(url, document=DOCUMENT | {"id": "d3"})
-    assert owner("SELECT count(*) AS n FROM webhook_deliveries")[0]["n"] == 2
+    assert owner("SELECT count(*) AS n FROM tabellion_webhook_deliveries")[0]["n"] == 2
     receiver.answers(200)
     ask(url, lambda store: endpoints.enable(store, to.id))
     ask(url, lambda store: controls.restart(store, queue))
     drain(make_worker(url, queue))
-    assert {row["status"] for row in owner("SELECT status FROM webhook_deliveries")} == {"delivered"}
+    assert {row["status"] for row in owner("SELECT status FROM tabellion_webhook_deliveries")} == {"delivered"}
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -240,7 +240,7 @@ def test_an_address_of_our_own_network_is_not_called(sqlite_url: str, receiver: 
     put(sqlite_url)
     drain(make_worker(sqlite_url, quick(attempts=1, rules=Rules())))
     with owning(sqlite_url) as owner:
-        [row] = owner("SELECT status, error FROM webhook_deliveries")
+        [row] = owner("SELECT status, error FROM tabellion_webhook_deliveries")
     assert row["status"] == "failed"
     assert "its URL is not called" in row["error"]
     assert "http://" not in row["error"]
@@ -258,14 +258,14 @@ def test_a_worker_killed_between_sending_and_settling_sends_again(url: str, owne
         env=os.environ | {"TABELLION_FAILPOINTS": "handler.post_call:kill"},
     )  # fmt: skip
     assert killed.returncode == -9
-    assert owner("SELECT status FROM webhook_deliveries") == [{"status": "sending"}]
+    assert owner("SELECT status FROM tabellion_webhook_deliveries") == [{"status": "sending"}]
     ask(url, lambda store: roster.leave(store, "deliverer", "was killed", crashed=True))
     with working(make_worker(url, quick())):
-        eventually(lambda: owner("SELECT 1 FROM webhook_deliveries WHERE status = 'delivered'"))
+        eventually(lambda: owner("SELECT 1 FROM tabellion_webhook_deliveries WHERE status = 'delivered'"))
     assert len(receiver.got) == 2
     assert len({(headers["webhook-id"], content) for _, headers, content in receiver.got}) == 1
     seen: set[str] = set()
-    [to] = owner("SELECT secret FROM webhook_endpoints")
+    [to] = owner("SELECT secret FROM tabellion_webhook_endpoints")
     verify(receiver.got[0][1], receiver.got[0][2], to["secret"], seen=seen)
     with pytest.raises(BadSignature, match="has come before"):
         verify(receiver.got[1][1], receiver.got[1][2], to["secret"], seen=seen)
@@ -285,7 +285,7 @@ def test_rows_are_written_with_the_end_of_a_job_or_not_at_all(url: str, owner: O
             raise ValueError("odd")
 
     drain(make_worker(url, queue))
-    assert [row["document_id"] for row in owner("SELECT document_id FROM webhook_deliveries")] == ["d1"]
+    assert [row["document_id"] for row in owner("SELECT document_id FROM tabellion_webhook_deliveries")] == ["d1"]
 
 
 def test_deliveries_are_tried_for_three_days() -> None:
@@ -305,7 +305,7 @@ def test_each_endpoint_is_told_what_it_asked_for(url: str, owner: Owner) -> None
     ask(url, lambda store: endpoints.disable(store, quiet, "asked to"))
     put(url, "document.completed")
     put(url, "document.failed", endpoint=named)
-    rows = owner("SELECT endpoint_id, event FROM webhook_deliveries")
+    rows = owner("SELECT endpoint_id, event FROM tabellion_webhook_deliveries")
     assert {(row["endpoint_id"], row["event"]) for row in rows} == {
         (everything, "document.completed"), (failures, "document.failed"), (everything, "document.failed"),
         (named, "document.failed"),
@@ -326,7 +326,7 @@ def test_secrets_are_in_no_log(
     drain(make_worker(url, quick()))
     logged = capsys.readouterr()
     assert '"event": "done"' in logged.err
-    everything = logged.err + logged.out + repr(to) + repr(owner("SELECT * FROM webhook_deliveries"))
+    everything = logged.err + logged.out + repr(to) + repr(owner("SELECT * FROM tabellion_webhook_deliveries"))
     everything += repr(owner("SELECT * FROM tabellion_attempts"))
     for canary in (to.secret, to.secret.removeprefix("whsec_"), "token=canary"):
         assert canary not in everything.replace(repr(to), "")
@@ -344,7 +344,9 @@ def test_removing_an_endpoint_forgets_its_deliveries(url: str, owner: Owner) -> 
     to = endpoint(url, "https://example.com/hook")
     put(url)
     ask(url, lambda store: endpoints.remove(store, to.id))
-    assert owner("SELECT * FROM webhook_deliveries") == owner("SELECT * FROM webhook_endpoints") == []
+    assert (
+        owner("SELECT * FROM tabellion_webhook_deliveries") == owner("SELECT * FROM tabellion_webhook_endpoints") == []
+    )
     for change in (endpoints.remove, endpoints.enable, endpoints.rotate):
         with pytest.raises(endpoints.EndpointError, match="there is no endpoint"):
             ask(url, lambda store, change=change: change(store, to.id))  # type: ignore[misc]

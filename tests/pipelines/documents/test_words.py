@@ -64,9 +64,9 @@ def test_a_disk_that_takes_no_words_fails_no_document(url: str, settings: Settin
     blob = put(settings, 0).path
     settings.blobs.words.path(blob, "auto").mkdir()
     processed(url, settings)
-    assert ask(url, lambda store: store.database.fetch("SELECT status FROM documents WHERE id = $1", one.id)) == [
-        {"status": "completed"}
-    ]
+    assert ask(
+        url, lambda store: store.database.fetch("SELECT status FROM tabellion_documents WHERE id = $1", one.id)
+    ) == [{"status": "completed"}]
     assert settings.blobs.words.find(blob, 1, "auto") is None
     assert list(settings.blobs.root.glob(".*")) == []
 

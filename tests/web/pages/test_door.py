@@ -98,7 +98,7 @@ def test_who_is_unknown_is_told_the_same(place: Live) -> None:
     told = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_verify", verify)
-        for name in ("anna", "nobody", "ben", "carl", "x" * 100, "'; DROP TABLE users", "a\u202eb"):
+        for name in ("anna", "nobody", "ben", "carl", "x" * 100, "'; DROP TABLE tabellion_users", "a\u202eb"):
             answer = Stranger(place).send("/sign-in", {"name": name, "password": "wrong in any case"})
             told.append(problem(answer, 401, "sign_in_failed") | {"request_id": ""})
             assert "set-cookie" not in answer.headers
@@ -199,7 +199,7 @@ def test_a_proxy_names_the_address_that_is_counted(tmp_path: Path, sqlite_url: s
             forwarded = {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}
             stranger.send("/sign-in", {"name": "x", "password": "y"}, forwarded)
             stranger.send("/sign-in", {"name": "x", "password": "y"}, {"X-Forwarded-For": "2001:db8:1:2:3::9"})
-            rows = {row["subject"] for row in web.sql("SELECT subject FROM sign_in_tries")}
+            rows = {row["subject"] for row in web.sql("SELECT subject FROM tabellion_sign_in_tries")}
             assert f"address:{counted}" in rows
             assert ("address:2001:db8:1:2::/64" in rows) == bool(public)
 

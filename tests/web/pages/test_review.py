@@ -76,10 +76,10 @@ def test_numbers_are_for_operators(place: Live, role: str, status: int) -> None:
 def test_the_list_shows_what_is_overdue_escalated_or_done(place: Live) -> None:
     """And nothing else then; what is done stands there whatever its end was."""
     waits, late, hard, done, turned = (place.store("prod", put) for _ in range(5))
-    place.sql("UPDATE review_items SET due_at = 1 WHERE id = $1", late)
-    place.sql("UPDATE review_items SET escalated_at = 1, escalated_by = 'anna' WHERE id = $1", hard)
-    place.sql("UPDATE review_items SET status = 'approved', finished_at = 10 WHERE id = $1", done)
-    place.sql("UPDATE review_items SET status = 'rejected', finished_at = 20 WHERE id = $1", turned)
+    place.sql("UPDATE tabellion_review_items SET due_at = 1 WHERE id = $1", late)
+    place.sql("UPDATE tabellion_review_items SET escalated_at = 1, escalated_by = 'anna' WHERE id = $1", hard)
+    place.sql("UPDATE tabellion_review_items SET status = 'approved', finished_at = 10 WHERE id = $1", done)
+    place.sql("UPDATE tabellion_review_items SET status = 'rejected', finished_at = 20 WHERE id = $1", turned)
 
     def listed(question: str) -> list[str]:
         answer = place.get(f"/api/review/items?{question}").json()

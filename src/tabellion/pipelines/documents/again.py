@@ -70,7 +70,8 @@ async def reprocess(
     statements: list[Statement] = [
         # A review that has just ended is told first: whoever listens would never hear of it.
         (
-            """UPDATE documents SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, type = $2,
+            """UPDATE tabellion_documents
+SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, type = $2,
   type_key = $3, model = $4, key = $5, max_attempts = $6, former = $7, attempts = 0, error = NULL, done_pages = 0,
   started_at = NULL, completed_at = NULL, version = version + 1
 WHERE id = $1 AND status IN ('completed', 'failed', 'duplicate') AND coalesce(chore, '') NOT IN ('rewrite', 'rewriting')
@@ -79,15 +80,15 @@ RETURNING version""",
         ),
         *(_left(row, heir) if moved else []),
         # Its old key would lead others to a result that is not theirs any more; the new one is its own if it is free.
-        ("DELETE FROM processed_documents WHERE document_id = $1 AND key <> $2", (id, key)),
+        ("DELETE FROM tabellion_processed_documents WHERE document_id = $1 AND key <> $2", (id, key)),
         (
-            f"""INSERT INTO processed_documents (key, document_id, created_at) VALUES ($1, $2, {NOW})
+            f"""INSERT INTO tabellion_processed_documents (key, document_id, created_at) VALUES ($1, $2, {NOW})
 ON CONFLICT (key) DO NOTHING""",
             (key, id),
         ),
         # Those who failed with it wait with it.
         (
-            """UPDATE documents SET status = 'queued', chore = 'follow', error = NULL, completed_at = NULL
+            """UPDATE tabellion_documents SET status = 'queued', chore = 'follow', error = NULL, completed_at = NULL
 WHERE duplicate_of = $1 AND status = 'failed'""",
             (id,),
         ),
@@ -110,25 +111,26 @@ def _left(row: Row, heir: Row | None) -> list[Statement]:
     left: list[Statement] = []
     if heir is not None:
         inherited = (
-            f"""INSERT INTO extracted_fields (document_id, {_FIELDS})
-SELECT CAST($2 AS text), {_FIELDS} FROM extracted_fields WHERE document_id = $1 AND locked
+            f"""INSERT INTO tabellion_extracted_fields (document_id, {_FIELDS})
+SELECT CAST($2 AS text), {_FIELDS} FROM tabellion_extracted_fields WHERE document_id = $1 AND locked
 ON CONFLICT (document_id, name) DO NOTHING""",
             (row["id"], heir["id"]),
         )
         left = [*_succeeded(row["id"], heir["id"], _former(heir)), inherited]
-    detached = "UPDATE documents SET duplicate_of = NULL WHERE duplicate_of = $1 AND status = 'failed'"
+    detached = "UPDATE tabellion_documents SET duplicate_of = NULL WHERE duplicate_of = $1 AND status = 'failed'"
     return [*left, (detached, (row["id"],))]
 
 
 def _succeeded(id: str, heir: str, former: str | None = None) -> list[Statement]:  # noqa: A002
     return [
         (
-            """UPDATE documents SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, error = NULL,
+            """UPDATE tabellion_documents
+SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, error = NULL,
   completed_at = NULL, former = $2, version = version + 1 WHERE id = $1""",
             (heir, former),
         ),
-        ("UPDATE documents SET duplicate_of = $2 WHERE duplicate_of = $1 AND status <> 'failed'", (id, heir)),
-        ("UPDATE processed_documents SET document_id = $2 WHERE document_id = $1", (id, heir)),
+        ("UPDATE tabellion_documents SET duplicate_of = $2 WHERE duplicate_of = $1 AND status <> 'failed'", (id, heir)),
+        ("UPDATE tabellion_processed_documents SET document_id = $2 WHERE document_id = $1", (id, heir)),
     ]
 
 
@@ -159,7 +161,8 @@ async def delete(
     heir = await _heir(store, id)
     statements: list[Statement] = [
         (
-            """DELETE FROM documents WHERE id = $1 AND status <> 'processing' AND coalesce(chore, '') <> 'rewriting'
+            """DELETE FROM tabellion_documents
+WHERE id = $1 AND status <> 'processing' AND coalesce(chore, '') <> 'rewriting'
 RETURNING id""",
             (id,),
         ),
@@ -167,18 +170,21 @@ RETURNING id""",
     if heir is not None:
         statements += [
             *_succeeded(id, heir["id"]),
-            ("UPDATE documents SET duplicate_of = $2 WHERE duplicate_of = $1", (id, heir["id"])),
-            ("UPDATE extracted_fields SET document_id = $2 WHERE document_id = $1 AND locked", (id, heir["id"])),
+            ("UPDATE tabellion_documents SET duplicate_of = $2 WHERE duplicate_of = $1", (id, heir["id"])),
+            (
+                "UPDATE tabellion_extracted_fields SET document_id = $2 WHERE document_id = $1 AND locked",
+                (id, heir["id"]),
+            ),
             ("UPDATE tabellion_memos SET row_key = $2 WHERE row_key = $1", (id, heir["id"])),
         ]
     statements += [
-        ("DELETE FROM processed_documents WHERE document_id = $1", (id,)),
-        ("DELETE FROM extracted_fields WHERE document_id = $1", (id,)),
-        ("DELETE FROM review_items WHERE document_id = $1", (id,)),
+        ("DELETE FROM tabellion_processed_documents WHERE document_id = $1", (id,)),
+        ("DELETE FROM tabellion_extracted_fields WHERE document_id = $1", (id,)),
+        ("DELETE FROM tabellion_review_items WHERE document_id = $1", (id,)),
         ("DELETE FROM tabellion_memos WHERE row_key = $1", (id,)),
     ]
-    if await store.table("webhook_deliveries") is not None:
-        statements.append(("DELETE FROM webhook_deliveries WHERE document_id = $1", (id,)))
+    if await store.table("tabellion_webhook_deliveries") is not None:
+        statements.append(("DELETE FROM tabellion_webhook_deliveries WHERE document_id = $1", (id,)))
     told = {"sha256": row["sha256"], **_named(heir)}
     statements.append(bound(store.dialect, Entry("deleted", actor, id, more=told)))
     if not await store.database.transact(statements, guarded=True):
@@ -192,7 +198,9 @@ RETURNING id""",
 
 async def has_documents(store: Store, sha256: str) -> bool:
     """Whether any document has this content."""
-    return bool(await store.database.fetch("SELECT 1 AS one FROM documents WHERE sha256 = $1 LIMIT 1", sha256))
+    return bool(
+        await store.database.fetch("SELECT 1 AS one FROM tabellion_documents WHERE sha256 = $1 LIMIT 1", sha256)
+    )
 
 
 async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
@@ -202,7 +210,7 @@ async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
         rows = await store.database.fetch(
             f"""SELECT id, status, type, type_key, found_type, model, key, duplicate_of, former, sha256, json_path,
   parquet_path,
-  {sql.epoch("created_at", store.dialect)} AS created_at FROM documents WHERE id = $1""",
+  {sql.epoch("created_at", store.dialect)} AS created_at FROM tabellion_documents WHERE id = $1""",
             id,
         )
     if not rows:
@@ -215,7 +223,7 @@ async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
 async def _heir(store: Store, id: str, condition: str = "") -> dict[str, Any] | None:  # noqa: A002
     """The oldest of its duplicates."""
     rows = await store.database.fetch(
-        f"""SELECT id, status, former, {", ".join(FORMER)} FROM documents WHERE duplicate_of = $1 {condition}
+        f"""SELECT id, status, former, {", ".join(FORMER)} FROM tabellion_documents WHERE duplicate_of = $1 {condition}
 ORDER BY id LIMIT 1""",
         id,
     )

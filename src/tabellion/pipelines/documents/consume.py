@@ -271,7 +271,9 @@ class Consumer:
 async def endings(store: Store, ids: list[str]) -> dict[str, dict[str, Any] | None]:
     """Those of these documents that have ended, with the error of those that failed; one that is gone has ended too."""
     marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
-    rows = await store.database.fetch(f"SELECT id, status, error, attempts FROM documents WHERE id IN ({marks})", *ids)
+    rows = await store.database.fetch(
+        f"SELECT id, status, error, attempts FROM tabellion_documents WHERE id IN ({marks})", *ids
+    )
     ended: dict[str, dict[str, Any] | None] = dict.fromkeys(set(ids) - {row["id"] for row in rows})
     for row in rows:
         if row["status"] == "failed":

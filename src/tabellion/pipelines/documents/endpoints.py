@@ -24,7 +24,7 @@ SECRET_BYTES = 32
 LONGEST_URL = 2048
 
 _COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
-    "webhook_endpoints": (
+    "tabellion_webhook_endpoints": (
         ("id", "text PRIMARY KEY"),
         ("url", "text NOT NULL"),
         ("events", "text NOT NULL"),
@@ -35,7 +35,7 @@ _COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("disabled_why", "text"),
         ("created_at", "TIME NOT NULL DEFAULT NOW"),
     ),
-    "webhook_deliveries": (
+    "tabellion_webhook_deliveries": (
         ("id", "text PRIMARY KEY"),
         ("endpoint_id", "text NOT NULL"),
         ("document_id", "text NOT NULL"),
@@ -53,14 +53,14 @@ _COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 TABLES = tuple(_COLUMNS)
 _INDEXES = (
-    "CREATE INDEX IF NOT EXISTS webhook_deliveries_pending ON webhook_deliveries (created_at, id) "
+    "CREATE INDEX IF NOT EXISTS tabellion_webhook_deliveries_pending ON tabellion_webhook_deliveries (created_at, id) "
     "WHERE status = 'pending'",
-    "CREATE INDEX IF NOT EXISTS webhook_deliveries_document ON webhook_deliveries (document_id)",
+    "CREATE INDEX IF NOT EXISTS tabellion_webhook_deliveries_document ON tabellion_webhook_deliveries (document_id)",
 )
 #: Supabase and PostgREST publish every table of `public`: secrets are nobody's API.
 _PRIVATE = """DO $$ DECLARE outsider text; BEGIN
   FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
-    EXECUTE format('REVOKE ALL ON webhook_endpoints, webhook_deliveries FROM %I', outsider);
+    EXECUTE format('REVOKE ALL ON tabellion_webhook_endpoints, tabellion_webhook_deliveries FROM %I', outsider);
   END LOOP;
 END $$"""
 _TIME: dict[Dialect, tuple[str, str]] = {
@@ -144,7 +144,7 @@ async def add(store: Store, url: str, events: Sequence[str] = (EVERYTHING,), sec
     await prepare(store)
     endpoint = Endpoint(f"we_{uuid.uuid4().hex[:10]}", url, tuple(events), None, secret or make_secret())
     await store.database.fetch(
-        "INSERT INTO webhook_endpoints (id, url, events, secret) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO tabellion_webhook_endpoints (id, url, events, secret) VALUES ($1, $2, $3, $4)",
         endpoint.id, url, json.dumps(list(events)), endpoint.secret,
     )  # fmt: skip
     return endpoint
@@ -157,10 +157,12 @@ async def listing(store: Store) -> list[dict[str, Any]]:
         dict(row) | {"events": json.loads(row["events"]), "created_at": iso(row["created_at"])}
         for row in await store.database.fetch(
             f"""SELECT e.id, e.url, e.events, e.disabled_why, {sql.epoch("e.created_at", store.dialect)} AS created_at,
-  (SELECT count(*) FROM webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.status = 'pending') AS pending,
-  (SELECT count(*) FROM webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.status = 'delivered') AS delivered,
-  (SELECT count(*) FROM webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.status = 'failed') AS failed
-FROM webhook_endpoints AS e ORDER BY e.created_at, e.id"""
+  (SELECT count(*) FROM tabellion_webhook_deliveries AS d
+WHERE d.endpoint_id = e.id AND d.status = 'pending') AS pending,
+  (SELECT count(*) FROM tabellion_webhook_deliveries AS d
+WHERE d.endpoint_id = e.id AND d.status = 'delivered') AS delivered,
+  (SELECT count(*) FROM tabellion_webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.status = 'failed') AS failed
+FROM tabellion_webhook_endpoints AS e ORDER BY e.created_at, e.id"""
         )
     ]
 
@@ -189,8 +191,8 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
     """Forgets the endpoint and everything that was to be sent to it."""
     [gone, _] = await store.database.transact(
         [
-            ("DELETE FROM webhook_endpoints WHERE id = $1 RETURNING id", (id,)),
-            ("DELETE FROM webhook_deliveries WHERE endpoint_id = $1", (id,)),
+            ("DELETE FROM tabellion_webhook_endpoints WHERE id = $1 RETURNING id", (id,)),
+            ("DELETE FROM tabellion_webhook_deliveries WHERE endpoint_id = $1", (id,)),
         ]
     )
     if not gone:
@@ -208,12 +210,12 @@ def of_row(row: Mapping[str, Any]) -> Endpoint:
 
 #: $1 id -> the endpoint as it is now, by the database's clock.
 LOOKUP = f"""SELECT id, url, events, secret, former_secret, disabled_why, disabled_at IS NOT NULL AS is_disabled,
-  coalesce(former_until > {NOW}, 1 = 0) AS former_holds FROM webhook_endpoints WHERE id = $1"""
+  coalesce(former_until > {NOW}, 1 = 0) AS former_holds FROM tabellion_webhook_endpoints WHERE id = $1"""
 
 
 async def _change(store: Store, id: str, changes: str, *values: Any) -> None:  # noqa: A002
     rows = await store.database.fetch(
-        f"UPDATE webhook_endpoints SET {changes} WHERE id = $1 RETURNING id", id, *values
+        f"UPDATE tabellion_webhook_endpoints SET {changes} WHERE id = $1 RETURNING id", id, *values
     )  # fmt: skip
     if not rows:
         raise EndpointError(f"there is no endpoint {id!r}")

@@ -122,7 +122,8 @@ async def _exported(
 
 
 #: A duplicate says what the document says that it follows.
-_FROM = """documents AS d LEFT JOIN documents AS o ON o.id = d.duplicate_of AND d.status = 'duplicate'"""
+_FROM = """tabellion_documents AS d LEFT
+JOIN tabellion_documents AS o ON o.id = d.duplicate_of AND d.status = 'duplicate'"""
 _TYPE = "coalesce(o.found_type, d.found_type, o.type, d.type)"
 
 
@@ -147,7 +148,7 @@ def _condition(store: Store, range: Range) -> tuple[str, list[Any]]:  # noqa: A0
         conditions.append(f"{_TYPE} IN ({', '.join(map(mark, range.types))})")
     if range.reviews:
         asked = [one for review in range.reviews for one in (OPEN if review == WAITING else (review,))]
-        review = "SELECT 1 FROM review_items AS w WHERE w.document_id = coalesce(o.id, d.id)"
+        review = "SELECT 1 FROM tabellion_review_items AS w WHERE w.document_id = coalesce(o.id, d.id)"
         among = f"EXISTS ({review} AND w.status IN ({', '.join(map(mark, asked))}))"
         conditions.append(f"({among} OR NOT EXISTS ({review}))" if "none" in asked else among)
     return " AND ".join(conditions), values
@@ -167,7 +168,7 @@ async def _columns(
     known = [found for name in wanted if (found := types(name)) is not None]
     names = await store.database.fetch(
         f"""SELECT f.name AS name, min(f.place) AS place FROM {_FROM}
-JOIN extracted_fields AS f ON f.document_id = coalesce(o.id, d.id) WHERE {where} GROUP BY f.name""",
+JOIN tabellion_extracted_fields AS f ON f.document_id = coalesce(o.id, d.id) WHERE {where} GROUP BY f.name""",
         *values,
     )
     return columns.merged(known, [row["name"] for row in sorted(names, key=lambda row: (row["place"], row["name"]))])
@@ -204,7 +205,7 @@ def _page(dialect: Dialect, where: str, count: int, timed: bool, *, first: bool)
   coalesce(o.verdict, d.verdict) AS verdict, d.cost, d.error, d.attempts, d.version,
   coalesce(o.result, d.result) AS result, coalesce(o.id, d.id) AS source,
   r.status AS review, {times}, {"CAST(d.created_at AS text)" if text else "d.created_at"} AS instant
-FROM {_FROM} LEFT JOIN review_items AS r ON r.document_id = coalesce(o.id, d.id)
+FROM {_FROM} LEFT JOIN tabellion_review_items AS r ON r.document_id = coalesce(o.id, d.id)
 WHERE {where} AND {_plain(dialect, timed)}d.id <= {end}{onward}
 ORDER BY {"d.created_at, " if timed else ""}d.id LIMIT {BATCH}"""
 
@@ -215,7 +216,7 @@ async def _add_fields(store: Store, rows: Sequence[dict[str, Any]]) -> None:
     found: dict[str, list[dict[str, Any]]] = {}
     for one in await store.database.fetch(
         f"""SELECT document_id, name, value, confidence, page, box, quote, source, reasons, locked, state
-FROM extracted_fields WHERE document_id IN ({marks}) ORDER BY document_id, place, name""",
+FROM tabellion_extracted_fields WHERE document_id IN ({marks}) ORDER BY document_id, place, name""",
         *sources,
     ):
         found.setdefault(one["document_id"], []).append(one)

@@ -88,7 +88,7 @@ class Extraction:
             cost = None if job["cost"] is None and job.cost is None else (job["cost"] or 0.0) + (job.cost or 0.0)
             with contextlib.suppress(StoreError):
                 await job.desk.fetch(
-                    """UPDATE documents SET error = $2, cost = $3
+                    """UPDATE tabellion_documents SET error = $2, cost = $3
 WHERE id = $1 AND worker = $4 AND status = 'processing'""",
                     job.text_key, said, cost, job.worker,
                 )  # fmt: skip
@@ -113,7 +113,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         locks = await locks_of(desk, job.text_key) if again else NONE
         if job["told"] is not None:
             # It failed before, and that was told: failing once more is news.
-            await desk.fetch("UPDATE documents SET told = NULL WHERE id = $1", job.text_key)
+            await desk.fetch("UPDATE tabellion_documents SET told = NULL WHERE id = $1", job.text_key)
         if job["type"] is not None:
             self._paced(job, self.settings.types.get(job["type"]))
         reading = await self._read(job, tried)

@@ -29,7 +29,8 @@ class Following:
         """Gives the duplicate its original's fate; one whose original is gone is read itself."""
         desk = _desk(job)
         rows = await desk.fetch(
-            "SELECT id, status, type, model, error, attempts, former FROM documents WHERE id = $1", job["duplicate_of"]
+            "SELECT id, status, type, model, error, attempts, former FROM tabellion_documents "
+            "WHERE id = $1", job["duplicate_of"]
         )  # fmt: skip
         if not rows or (rows[0]["status"] == "completed" and not _alike(rows[0], job.values)):
             return await _orphaned(desk, job)
@@ -58,7 +59,7 @@ class Telling:
         if not back:
             # Whoever shared what it said before shares that too.
             job.also(
-                """UPDATE documents SET status = 'queued', chore = 'follow', completed_at = NULL
+                """UPDATE tabellion_documents SET status = 'queued', chore = 'follow', completed_at = NULL
 WHERE duplicate_of = :id AND status = 'duplicate'""",
                 id=job.text_key,
             )
@@ -87,27 +88,33 @@ async def _restored(desk: Desk, job: Job) -> dict[str, Any]:
     back |= {"status": former["status"], "former": None, "error": json.dumps(why | {"note": KEPT}, ensure_ascii=False)}
     if former["status"] == "duplicate":
         original = former["duplicate_of"]
-        rows = await desk.fetch("SELECT status, type, model, former FROM documents WHERE id = $1", original)
+        rows = await desk.fetch("SELECT status, type, model, former FROM tabellion_documents WHERE id = $1", original)
         unsettled = bool(rows) and rows[0]["former"] is not None  # read once more itself, or about to go back too
         was = json.loads(rows[0]["former"]) if unsettled else rows[0] if rows else {"type": "", "model": ""}
         if not _alike(was, former) or (rows[0]["status"] == "failed" and not unsettled):
             return {}
-        for table, column in (("documents", "duplicate_of"), ("processed_documents", "document_id")):
+        for table, column in (
+            ("tabellion_documents", "duplicate_of"),
+            ("tabellion_processed_documents", "document_id"),
+        ):
             job.also(f"UPDATE {table} SET {column} = :new WHERE {column} = :old", new=original, old=job.text_key)
         if rows[0]["status"] == "completed":
             return back | {"chore": "followed"}
         return back | {"status": "queued", "chore": "follow", "completed_at": None}
     # Those who came meanwhile with the question that has no answer do not get the answer to another one.
     job.also(
-        f"""UPDATE documents SET status = 'failed', chore = NULL, told = NULL, duplicate_of = NULL, error = :error,
+        f"""UPDATE tabellion_documents
+SET status = 'failed', chore = NULL, told = NULL, duplicate_of = NULL, error = :error,
   completed_at = {NOW} WHERE duplicate_of = :id AND key <> :key AND status = 'queued' AND chore = 'follow'""",
         id=job.text_key, key=back["key"], error=_followed(job.text_key, why),
     )  # fmt: skip
     job.also(
-        "DELETE FROM processed_documents WHERE document_id = :id AND key <> :key", id=job.text_key, key=back["key"]
+        "DELETE FROM tabellion_processed_documents WHERE document_id = :id AND key <> :key",
+        id=job.text_key,
+        key=back["key"],
     )
     job.also(
-        f"""INSERT INTO processed_documents (key, document_id, created_at) VALUES (:key, :id, {NOW})
+        f"""INSERT INTO tabellion_processed_documents (key, document_id, created_at) VALUES (:key, :id, {NOW})
 ON CONFLICT (key) DO NOTHING""",
         id=job.text_key, key=back["key"],
     )  # fmt: skip
@@ -118,12 +125,12 @@ ON CONFLICT (key) DO NOTHING""",
 async def _orphaned(desk: Desk, job: Job) -> dict[str, Any]:
     """Its original was deleted: it takes the key and is read, or follows whoever was quicker."""
     await desk.fetch(
-        f"""INSERT INTO processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
+        f"""INSERT INTO tabellion_processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
 ON CONFLICT (key) DO UPDATE SET document_id = excluded.document_id
-WHERE NOT EXISTS (SELECT 1 FROM documents AS d WHERE d.id = p.document_id)""",
+WHERE NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document_id)""",
         job["key"], job.text_key,
     )  # fmt: skip
-    [holder] = await desk.fetch("SELECT document_id FROM processed_documents WHERE key = $1", job["key"])
+    [holder] = await desk.fetch("SELECT document_id FROM tabellion_processed_documents WHERE key = $1", job["key"])
     waiting = {"status": "queued", "completed_at": None}
     if holder["document_id"] != job.text_key:
         return waiting | {"chore": "follow", "duplicate_of": holder["document_id"]}

@@ -23,12 +23,13 @@ _VALUE = ("value", "confidence", "page", "box", "quote", "source", "reasons")
 _NEWEST = "place = excluded.place, read_value = excluded.read_value, candidates = excluded.candidates"
 #: What a person has locked stays, and what the newest reading says of it is told beside it.
 _HELD = ", ".join(
-    f"{name} = CASE WHEN extracted_fields.locked THEN extracted_fields.{name} ELSE excluded.{name} END"
+    f"{name} = CASE WHEN tabellion_extracted_fields.locked THEN tabellion_extracted_fields.{name} "
+    f"ELSE excluded.{name} END"
     for name in _VALUE
 )
 _KEPT = f"""ON CONFLICT (document_id, name) DO UPDATE SET {_NEWEST}, {_HELD},
-  state = CASE WHEN extracted_fields.locked OR extracted_fields.value = excluded.value
-    THEN extracted_fields.state END"""
+  state = CASE WHEN tabellion_extracted_fields.locked OR tabellion_extracted_fields.value = excluded.value
+    THEN tabellion_extracted_fields.state END"""
 _OVERWRITTEN = f"""ON CONFLICT (document_id, name) DO UPDATE SET {_NEWEST},
   {", ".join(f"{name} = excluded.{name}" for name in _VALUE)}, locked = FALSE, manually_corrected = FALSE,
   state = NULL, old_value = NULL, corrected_by = NULL, corrected_at = NULL"""
@@ -102,32 +103,38 @@ def _attach_again(
     others = f"document_id = :id AND name NOT IN ({listed})"
     names = json.dumps(list(found.fields))
     unlocked = "AND NOT locked" if keep_locked else ""
-    job.also(f"DELETE FROM extracted_fields WHERE {others} {unlocked}", id=id_, names=names)
+    job.also(f"DELETE FROM tabellion_extracted_fields WHERE {others} {unlocked}", id=id_, names=names)
     if keep_locked and locks.fields:
         job.also(
-            f"UPDATE extracted_fields SET read_value = 'null', candidates = NULL WHERE {others}", id=id_, names=names
+            f"UPDATE tabellion_extracted_fields SET read_value = 'null', candidates = NULL WHERE {others}",
+            id=id_,
+            names=names,
         )
     if review is None:
         # Nobody has begun with it, and nobody need. Whoever has begun must see that fields are others now; and what
         # somebody has opened again is not theirs to be lost.
         job.also(
-            """DELETE FROM review_items WHERE document_id = :id AND status = 'pending' AND NOT EXISTS (
-  SELECT 1 FROM audit_log AS a WHERE a.item_id = review_items.id AND a.action NOT IN ('created', 'assigned'))""",
+            """DELETE FROM tabellion_review_items WHERE document_id = :id AND status = 'pending' AND NOT EXISTS (
+  SELECT 1 FROM tabellion_audit_log AS a
+WHERE a.item_id = tabellion_review_items.id AND a.action NOT IN ('created', 'assigned'))""",
             id=id_,
         )
-        job.also(f"UPDATE review_items SET version = version + 1 WHERE document_id = :id AND status IN {OPEN}", id=id_)
+        job.also(
+            f"UPDATE tabellion_review_items SET version = version + 1 WHERE document_id = :id AND status IN {OPEN}",
+            id=id_,
+        )
     if keep_locked:
         newest = f"coalesce(max({sql.epoch('corrected_at', dialect)}), 0)"
         job.also(
-            f"""UPDATE documents SET status = 'queued', completed_at = NULL WHERE id = :id AND (
-  SELECT count(*) <> {len(locks.fields)} OR {newest} > {float(locks.latest)!r} FROM extracted_fields
+            f"""UPDATE tabellion_documents SET status = 'queued', completed_at = NULL WHERE id = :id AND (
+  SELECT count(*) <> {len(locks.fields)} OR {newest} > {float(locks.latest)!r} FROM tabellion_extracted_fields
   WHERE document_id = :id AND locked)""",
             id=id_,
         )
     overtaken(job, "approved", "rejected")
     # Those who shared its failure share its success.
     job.also(
-        """UPDATE documents SET status = 'queued', chore = 'follow', completed_at = NULL
+        """UPDATE tabellion_documents SET status = 'queued', chore = 'follow', completed_at = NULL
 WHERE duplicate_of = :id AND status = 'failed'""",
         id=job.text_key,
     )
@@ -137,9 +144,10 @@ def overtaken(job: Job, *actions: str) -> None:
     """Attaches that outputs are written again if one of these was done to a document since it was put back in line: its
     outputs may not say so, and nobody has been told."""
     job.also(
-        f"""UPDATE documents SET chore = 'rewrite', version = version + 1 WHERE id = :id AND status = 'completed' AND (
+        f"""UPDATE tabellion_documents SET chore = 'rewrite', version = version + 1
+WHERE id = :id AND status = 'completed' AND (
   SELECT max(CASE WHEN action = 'reprocessed' THEN 0 ELSE n END) > max(CASE WHEN action = 'reprocessed' THEN n END)
-  FROM audit_log WHERE document_id = :id AND action IN {("reprocessed", *actions)})""",
+  FROM tabellion_audit_log WHERE document_id = :id AND action IN {("reprocessed", *actions)})""",
         id=job.text_key,
     )
 
@@ -174,7 +182,7 @@ def _fields(job: Job, dialect: Dialect, found: Found, conflict: str) -> Statemen
     values = {"id": job.text_key, "fields": json.dumps(rows, ensure_ascii=False)}
     if dialect == "postgresql":
         return (
-            f"""INSERT INTO extracted_fields ({_COLUMNS})
+            f"""INSERT INTO tabellion_extracted_fields ({_COLUMNS})
 SELECT CAST(:id AS text), f.name, f.place, f.value, f.confidence, f.page, f.box, f.quote, f.source, f.reasons,
   f.read_value, f.candidates
 FROM json_to_recordset(CAST(:fields AS json)) AS f (name text, place integer, value text, confidence double precision,
@@ -184,7 +192,7 @@ FROM json_to_recordset(CAST(:fields AS json)) AS f (name text, place integer, va
         )
     parts = ", ".join(f"json_extract(f.value, '$.{name}')" for name in _COLUMNS.split(", ")[1:])
     source = "FROM json_each(:fields) AS f WHERE 1"
-    return f"INSERT INTO extracted_fields ({_COLUMNS}) SELECT :id, {parts} {source} {conflict}", values
+    return f"INSERT INTO tabellion_extracted_fields ({_COLUMNS}) SELECT :id, {parts} {source} {conflict}", values
 
 
 def _review(job: Job, dialect: Dialect, review: Review) -> Statement:
@@ -192,14 +200,15 @@ def _review(job: Job, dialect: Dialect, review: Review) -> Statement:
     due: str = "to_timestamp(CAST(:due AS double precision))" if dialect == "postgresql" else ":due"
     urgency = review.urgency
     return (
-        f"""INSERT INTO review_items (id, document_id, status, priority, confidence, proximity, complexity, value,
+        f"""INSERT INTO tabellion_review_items
+  (id, document_id, status, priority, confidence, proximity, complexity, value,
   reasons, created_at, due_at)
 VALUES (:item, :document, 'pending', :priority, :confidence, :proximity, :complexity, :worth, :reasons,
   {sql.CLOCK[dialect]}, {due})
 ON CONFLICT (document_id) DO UPDATE SET priority = excluded.priority, confidence = excluded.confidence,
   proximity = excluded.proximity, complexity = excluded.complexity, value = excluded.value,
-  reasons = excluded.reasons, version = review_items.version + 1
-WHERE review_items.status IN ('pending', 'in_review')""",
+  reasons = excluded.reasons, version = tabellion_review_items.version + 1
+WHERE tabellion_review_items.status IN ('pending', 'in_review')""",
         {
             "item": new_id(), "document": job.text_key, "priority": review.priority, "confidence": urgency.confidence,
             "proximity": review.proximity, "complexity": urgency.complexity, "worth": urgency.value,

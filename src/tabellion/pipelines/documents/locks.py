@@ -49,8 +49,8 @@ async def locks_of(desk: Desk, document: str) -> Locks:
     rows = await desk.fetch(
         f"""SELECT f.name, f.value, f.page, f.box, f.quote, f.state, f.locked, r.status AS review,
   {sql.epoch("f.corrected_at", desk.dialect)} AS corrected_at
-FROM documents AS d LEFT JOIN review_items AS r ON r.document_id = d.id
-LEFT JOIN extracted_fields AS f ON f.document_id = d.id WHERE d.id = $1""",
+FROM tabellion_documents AS d LEFT JOIN tabellion_review_items AS r ON r.document_id = d.id
+LEFT JOIN tabellion_extracted_fields AS f ON f.document_id = d.id WHERE d.id = $1""",
         document,
     )
     held = [row for row in rows if row["locked"]]

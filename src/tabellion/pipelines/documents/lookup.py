@@ -67,7 +67,8 @@ async def get(store: Store, id: str) -> dict[str, Any] | None:  # noqa: A002 - t
         return None
     row = rows[0]
     fields = await store.database.fetch(
-        """SELECT name, value, confidence, page, box, quote, source, reasons, locked, state FROM extracted_fields
+        """SELECT name, value, confidence, page, box, quote, source, reasons, locked, state
+FROM tabellion_extracted_fields
 WHERE document_id = $1 ORDER BY place, name""",
         row["source"],
     )
@@ -127,7 +128,7 @@ async def states(store: Store, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     await tables.prepare(store)
     marks = ", ".join(f"${number}" for number in range(1, len(wanted) + 1))
     rows = await store.database.fetch(
-        f"SELECT id, status, pages, done_pages, version FROM documents WHERE id IN ({marks})", *wanted
+        f"SELECT id, status, pages, done_pages, version FROM tabellion_documents WHERE id IN ({marks})", *wanted
     )
     return {row["id"]: {"status": row["status"], "progress": _progress(row), "version": row["version"]} for row in rows}
 
@@ -136,7 +137,7 @@ async def _review(store: Store, id: str) -> dict[str, Any] | None:  # noqa: A002
     """Where the review of a document stands."""
     rows = await store.database.fetch(
         f"""SELECT id, status, assigned_to, reviewer, reason, {sql.epoch("finished_at", store.dialect)} AS finished_at
-FROM review_items WHERE document_id = $1""",
+FROM tabellion_review_items WHERE document_id = $1""",
         id,
     )
     return rows[0] | {"finished_at": iso(rows[0]["finished_at"])} if rows else None
@@ -209,8 +210,8 @@ async def _rows(
     )
     return await store.database.fetch(
         f"""SELECT {told}, {times}, coalesce(o.id, d.id) AS source, r.status AS review
-FROM documents AS d LEFT JOIN documents AS o ON o.id = d.duplicate_of AND d.status = 'duplicate'
-LEFT JOIN review_items AS r ON r.document_id = coalesce(o.id, d.id)
+FROM tabellion_documents AS d LEFT JOIN tabellion_documents AS o ON o.id = d.duplicate_of AND d.status = 'duplicate'
+LEFT JOIN tabellion_review_items AS r ON r.document_id = coalesce(o.id, d.id)
 WHERE {where} ORDER BY d.id DESC LIMIT {int(limit)}""",
         *values,
     )

@@ -26,10 +26,10 @@ Point = Callable[[Sequence[Moved]], Awaitable[None]]
 Fetch = Callable[..., Awaitable[list[dict[str, Any]]]]
 
 _POINT: dict[Dialect, str] = {
-    "postgresql": """UPDATE documents AS d SET parquet_path = m.new, parquet_sha256 = m.sha256
+    "postgresql": """UPDATE tabellion_documents AS d SET parquet_path = m.new, parquet_sha256 = m.sha256
 FROM json_to_recordset(CAST($1 AS json)) AS m (id text, old text, new text, sha256 text)
 WHERE d.id = m.id AND d.parquet_path = m.old""",
-    "sqlite": """UPDATE documents AS d SET parquet_path = json_extract(m.value, '$.new'),
+    "sqlite": """UPDATE tabellion_documents AS d SET parquet_path = json_extract(m.value, '$.new'),
   parquet_sha256 = json_extract(m.value, '$.sha256') FROM json_each($1) AS m
 WHERE d.id = json_extract(m.value, '$.id') AND d.parquet_path = json_extract(m.value, '$.old')""",
 }

@@ -97,13 +97,14 @@ def _statement(desk: Desk, reports: list[tuple[Job, int, int]]) -> tuple[str, st
     told = json.dumps([{"id": job.text_key, "w": job.worker, "d": done, "p": pages} for job, done, pages in reports])
     if desk.dialect == "postgresql":
         return (
-            """UPDATE documents AS t SET pages = r.p, done_pages = r.d
+            """UPDATE tabellion_documents AS t SET pages = r.p, done_pages = r.d
 FROM json_to_recordset(CAST($1 AS json)) AS r (id text, w text, d integer, p integer)
 WHERE t.id = r.id AND t.worker = r.w AND t.status = 'processing'""",
             told,
         )
     return (
-        """UPDATE documents AS t SET pages = json_extract(r.value, '$.p'), done_pages = json_extract(r.value, '$.d')
+        """UPDATE tabellion_documents AS t
+SET pages = json_extract(r.value, '$.p'), done_pages = json_extract(r.value, '$.d')
 FROM json_each($1) AS r
 WHERE t.id = json_extract(r.value, '$.id') AND t.worker = json_extract(r.value, '$.w') AND t.status = 'processing'""",
         told,

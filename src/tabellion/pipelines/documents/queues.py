@@ -26,7 +26,7 @@ MOST_DEFERRALS = 100_000  #: the deadline ends it long before
 #: A duplicate's turn comes when its original waits for nothing any more, or is not there. One that failed and goes back
 #: to what it was has not ended. One look-up a duplicate: as a join the planner would gather every document that waits.
 ENDED = """coalesce((SELECT CASE WHEN o.status = 'failed' AND o.former IS NOT NULL THEN 'queued' ELSE o.status END
-  FROM documents AS o WHERE o.id = t.duplicate_of), 'gone') NOT IN ('queued', 'processing')"""
+  FROM tabellion_documents AS o WHERE o.id = t.duplicate_of), 'gone') NOT IN ('queued', 'processing')"""
 
 
 def documents_queues(settings: Settings, environments: Mapping[str, Settings] | None = None) -> list[Queue]:
@@ -83,7 +83,7 @@ def documents_queue(
     """
     others = ", ".join(f"'{name}'" for name in sorted(without))
     return Queue(
-        "documents", name=queue_name(model), order="id",
+        "tabellion_documents", name=queue_name(model), order="id",
         ready={"status": "queued", "chore": None, "model": model}, running="processing", done="completed",
         failed="failed", where=f"t.type IS NULL OR t.type NOT IN ({others})" if others else None,
         concurrency=settings.concurrency or (AT_ONCE if model == LOCAL else None), **_reading(settings, gate),
@@ -94,7 +94,7 @@ def _bounded_queue(settings: Settings, model: str, gate: str | None, type_name: 
     """The documents of one type, so many at once in all workers together. Their running state is one of its own: no row
     may be running in two queues."""
     return Queue(
-        "documents", name=f"{queue_name(model)}_type_{type_name}", order="id",
+        "tabellion_documents", name=f"{queue_name(model)}_type_{type_name}", order="id",
         ready={"status": "queued", "chore": None, "model": model, "type": type_name},
         running={"status": "processing", "chore": "bounded"}, done={"status": "completed", "chore": None},
         failed={"status": "failed", "chore": None}, limit=limit,
@@ -114,7 +114,7 @@ def _reading(settings: Settings, gate: str | None) -> dict[str, Any]:
 def followers_queue() -> Queue:
     """Duplicates whose original has ended; their `status` is told, their `chore` is what moves."""
     return Queue(
-        "documents", name="followers", status="chore", order="id", ready="follow", running="following",
+        "tabellion_documents", name="followers", status="chore", order="id", ready="follow", running="following",
         done="followed", failed="astray", where=ENDED, finished_at="completed_at", timeout=SHORT,
     )  # fmt: skip
 
@@ -122,7 +122,7 @@ def followers_queue() -> Queue:
 def failures_queue() -> Queue:
     """Failed documents of which nobody has been told, whoever failed them."""
     return Queue(
-        "documents", name="failures", order="id", ready={"status": "failed", "chore": None, "told": None},
+        "tabellion_documents", name="failures", order="id", ready={"status": "failed", "chore": None, "told": None},
         running={"chore": "telling"}, done={"chore": None, "told": "told"}, failed={"chore": None, "told": "untold"},
         timeout=SHORT,
     )  # fmt: skip
@@ -131,7 +131,7 @@ def failures_queue() -> Queue:
 def reviewed_queue(settings: Settings) -> Queue:
     """Documents whose review has ended: what people said is in the tables, and in the outputs when this is done."""
     return Queue(
-        "documents", name="reviewed", order="id", ready={"status": "completed", "chore": "rewrite"},
+        "tabellion_documents", name="reviewed", order="id", ready={"status": "completed", "chore": "rewrite"},
         running={"chore": "rewriting"}, done={"chore": None}, failed={"chore": "unwritten"}, lease=settings.lease,
         retry_base=settings.retry_base, timeout=SHORT, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
     )  # fmt: skip

@@ -51,12 +51,13 @@ class Rewriting:
         desk = job.desk
         assert desk is not None  # noqa: S101 - every worker gives its jobs one
         fields = await desk.fetch(
-            """SELECT name, value, confidence, page, box, quote, source, reasons, locked, state FROM extracted_fields
+            """SELECT name, value, confidence, page, box, quote, source, reasons, locked, state
+FROM tabellion_extracted_fields
 WHERE document_id = $1 ORDER BY place, name""",
             job.text_key,
         )
         items = await desk.fetch(
-            "SELECT id, status, reviewer, reason FROM review_items WHERE document_id = $1", job.text_key
+            "SELECT id, status, reviewer, reason FROM tabellion_review_items WHERE document_id = $1", job.text_key
         )
         name = job["found_type"]
         doctype = self._settings.types.get(name) if name is not None else UNKNOWN

@@ -120,7 +120,9 @@ async def submit(
     statements = _statements(store.dialect, row, rules, told=settings.outbox is not None)
     results = await _persistently(store, statements)
     if not results[-1]:
-        rows = await store.database.fetch("SELECT document_id FROM processed_documents WHERE key = $1", row["key"])
+        rows = await store.database.fetch(
+            "SELECT document_id FROM tabellion_processed_documents WHERE key = $1", row["key"]
+        )
         if rows:
             raise AlreadyThere(rows[0]["document_id"])
         return await submit(store, settings, content, type=type, model=model, webhook=webhook)  # deleted meanwhile
@@ -128,8 +130,8 @@ async def submit(
     if not await asyncio.to_thread(settings.blobs.path(content.sha256).exists):
         await store.database.transact(
             [
-                ("DELETE FROM documents WHERE id = $1", (row["id"],)),
-                ("DELETE FROM processed_documents WHERE document_id = $1", (row["id"],)),
+                ("DELETE FROM tabellion_documents WHERE id = $1", (row["id"],)),
+                ("DELETE FROM tabellion_processed_documents WHERE document_id = $1", (row["id"],)),
             ]
         )
         raise FileGone()
@@ -143,7 +145,7 @@ def _statements(
     columns, values = list(row), tuple(row.values())
     if rules.policy == "keep":
         given = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-        insert = f"INSERT INTO documents ({', '.join(columns)}, created_at) VALUES ({given}, {NOW})"
+        insert = f"INSERT INTO tabellion_documents ({', '.join(columns)}, created_at) VALUES ({given}, {NOW})"
         return [(_ringing(insert, dialect), values)]
     expired = ""
     if rules.cache_ttl is not None:
@@ -151,20 +153,21 @@ def _statements(
         expired = f" OR p.created_at < {sql.later(repr(-float(rules.cache_ttl)), dialect)}"
     # Whoever waited here for another's commit sees its key, but not yet its document: "not known to have failed" must
     # mean that it has not.
-    take = f"""INSERT INTO processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
+    take = f"""INSERT INTO tabellion_processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
 ON CONFLICT (key) DO UPDATE SET document_id = excluded.document_id, created_at = excluded.created_at
-WHERE EXISTS (SELECT 1 FROM documents AS d WHERE d.id = p.document_id AND d.status = 'failed'){expired}"""
+WHERE EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document_id AND d.status = 'failed'){expired}"""
     given = ", ".join(_cast(f"${number}", name, dialect) for number, name in enumerate(columns, 1))
     place = {name: f"${number}" for number, name in enumerate(columns, 1)}
     mine = f"p.document_id = {_cast(place['id'], 'id', dialect)}"
     read_already = "o.status = 'completed'"
-    insert = f"""INSERT INTO documents ({", ".join(columns)}, created_at, status, chore, duplicate_of, completed_at)
+    insert = f"""INSERT INTO tabellion_documents
+  ({", ".join(columns)}, created_at, status, chore, duplicate_of, completed_at)
 SELECT {given}, {NOW},
   CASE WHEN {mine} THEN 'queued' WHEN {read_already} THEN 'duplicate' ELSE 'queued' END,
   CASE WHEN {mine} THEN NULL WHEN {read_already} THEN '{"follow" if told else "followed"}' ELSE 'follow' END,
   CASE WHEN {mine} THEN NULL ELSE p.document_id END,
   CASE WHEN {mine} THEN NULL WHEN {read_already} THEN {NOW} END
-FROM processed_documents AS p LEFT JOIN documents AS o ON o.id = p.document_id
+FROM tabellion_processed_documents AS p LEFT JOIN tabellion_documents AS o ON o.id = p.document_id
 WHERE p.key = {place["key"]}{f" AND {mine}" if rules.policy == "reject" else ""}"""
     return [(take, (row["key"], row["id"])), (_ringing(insert, dialect), values)]
 

@@ -29,9 +29,9 @@ def note(job: Job, made: Mapping[str, Any]) -> None:
         if path is None or path in kept:
             continue
         job.also(
-            """INSERT INTO superseded_outputs (id, document_id, path, sha256, created_at)
+            """INSERT INTO tabellion_superseded_outputs (id, document_id, path, sha256, created_at)
 SELECT CAST(:id AS text), d.id, CAST(:path AS text), CAST(:sha256 AS text), d.created_at
-FROM documents AS d WHERE d.id = :document""",
+FROM tabellion_documents AS d WHERE d.id = :document""",
             id=new_id(), path=path, sha256=sha256, document=job.text_key,
         )  # fmt: skip
 
@@ -39,7 +39,8 @@ FROM documents AS d WHERE d.id = :document""",
 def superseded_queue(settings: Settings) -> Queue:
     """Outputs that are nobody's any more."""
     return Queue(
-        "superseded_outputs", name="superseded", order="id", ready="waiting", running="removing", done="removed",
+        "tabellion_superseded_outputs",
+        name="superseded", order="id", ready="waiting", running="removing", done="removed",
         failed="left", error="error", lease=settings.lease, retry_base=settings.retry_base, concurrency=AT_ONCE,
         deadline=PATIENCE, max_deferrals=int(PATIENCE),
     )  # fmt: skip
@@ -62,11 +63,13 @@ class Removing:
             raise Postponed("outputs_failed", error, job, self._settings.retry_base) from error
         except ValueError as error:
             raise Permanent(str(error)) from error
-        job.also("DELETE FROM superseded_outputs WHERE id = :id", id=job.text_key)
+        job.also("DELETE FROM tabellion_superseded_outputs WHERE id = :id", id=job.text_key)
         return {}
 
     async def _removed(self, desk: Desk, job: Job) -> None:
-        rows = await desk.fetch("SELECT json_path, parquet_path FROM documents WHERE id = $1", job["document_id"])
+        rows = await desk.fetch(
+            "SELECT json_path, parquet_path FROM tabellion_documents WHERE id = $1", job["document_id"]
+        )
         current = {row[name] for row in rows for name in PATHS}
         lake, path = self._settings.lake, str(job["path"])
         if path in current:

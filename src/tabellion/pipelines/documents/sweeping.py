@@ -36,7 +36,9 @@ async def _contents(store: Store, settings: Settings, since: float, grace: float
     for start in range(0, len(came), SOME):
         some = came[start : start + SOME]
         marks = ", ".join(f"${number}" for number in range(1, len(some) + 1))
-        rows = await store.database.fetch(f"SELECT DISTINCT sha256 FROM documents WHERE sha256 IN ({marks})", *some)
+        rows = await store.database.fetch(
+            f"SELECT DISTINCT sha256 FROM tabellion_documents WHERE sha256 IN ({marks})", *some
+        )
         for sha256 in set(some) - {row["sha256"] for row in rows}:
             removed += await settings.blobs.remove(
                 sha256,
@@ -48,12 +50,12 @@ async def _contents(store: Store, settings: Settings, since: float, grace: float
 
 async def _deliveries(store: Store) -> int:
     """What could not be delivered stays: somebody may want it sent once more."""
-    if await store.table("webhook_deliveries") is None:
+    if await store.table("tabellion_webhook_deliveries") is None:
         return 0
     removed = 0
     while True:
         rows = await store.database.fetch(
-            f"""DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries
+            f"""DELETE FROM tabellion_webhook_deliveries WHERE id IN (SELECT id FROM tabellion_webhook_deliveries
 WHERE status = 'delivered' AND finished_at < {sql.later(repr(-DELIVERED), store.dialect)} LIMIT {SOME}) RETURNING id"""
         )
         removed += len(rows)
@@ -64,8 +66,8 @@ WHERE status = 'delivered' AND finished_at < {sql.later(repr(-DELIVERED), store.
 async def _stranded(store: Store) -> int:
     """Documents whose reader died, and whose queue went with a change of the configuration: nobody else ends them."""
     rows = await store.database.fetch(
-        f"""UPDATE documents SET status = 'queued', chore = NULL WHERE status = 'processing' AND NOT EXISTS (
-  SELECT 1 FROM tabellion_attempts AS a WHERE a.key = documents.id AND a.settled_at IS NULL
+        f"""UPDATE tabellion_documents SET status = 'queued', chore = NULL WHERE status = 'processing' AND NOT EXISTS (
+  SELECT 1 FROM tabellion_attempts AS a WHERE a.key = tabellion_documents.id AND a.settled_at IS NULL
   AND a.lease_until > {sql.later(repr(-STRANDED), store.dialect)}) RETURNING id"""
     )
     return len(rows)

@@ -18,7 +18,7 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
     (
         # `chore` is what is done with a row beside reading it: a duplicate follows its original (follow, following,
         # followed, astray), a failure is told (telling). NULL is a document that is read itself.
-        """CREATE TABLE documents (
+        """CREATE TABLE tabellion_documents (
   id text PRIMARY KEY,
   status text NOT NULL DEFAULT 'queued',
   chore text,
@@ -54,23 +54,27 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
   completed_at TIME,
   version integer NOT NULL DEFAULT 1
 )""",
-        "CREATE INDEX documents_ready ON documents (model, id) WHERE status = 'queued' AND chore IS NULL",
-        "CREATE INDEX documents_running ON documents (id) WHERE status = 'processing'",
-        "CREATE INDEX documents_following ON documents (id) WHERE chore = 'follow'",
-        "CREATE INDEX documents_untold ON documents (id) WHERE status = 'failed' AND chore IS NULL AND told IS NULL",
-        "CREATE INDEX documents_duplicates ON documents (duplicate_of) WHERE duplicate_of IS NOT NULL",
-        "CREATE INDEX documents_status ON documents (status, id)",
-        "CREATE INDEX documents_sha256 ON documents (sha256)",
+        "CREATE INDEX tabellion_documents_ready ON tabellion_documents (model, id) "
+        "WHERE status = 'queued' AND chore IS NULL",
+        "CREATE INDEX tabellion_documents_running ON tabellion_documents (id) WHERE status = 'processing'",
+        "CREATE INDEX tabellion_documents_following ON tabellion_documents (id) WHERE chore = 'follow'",
+        "CREATE INDEX tabellion_documents_untold ON tabellion_documents (id) "
+        "WHERE status = 'failed' AND chore IS NULL AND told IS NULL",
+        "CREATE INDEX tabellion_documents_duplicates ON tabellion_documents (duplicate_of) "
+        "WHERE duplicate_of IS NOT NULL",
+        "CREATE INDEX tabellion_documents_status ON tabellion_documents (status, id)",
+        "CREATE INDEX tabellion_documents_sha256 ON tabellion_documents (sha256)",
         # Whoever watches all documents asks several times a second what came and what ended since.
-        "CREATE INDEX documents_created ON documents (created_at, id)",
-        "CREATE INDEX documents_completed ON documents (completed_at, id) WHERE completed_at IS NOT NULL",
-        """CREATE TABLE processed_documents (
+        "CREATE INDEX tabellion_documents_created ON tabellion_documents (created_at, id)",
+        "CREATE INDEX tabellion_documents_completed ON tabellion_documents (completed_at, id) "
+        "WHERE completed_at IS NOT NULL",
+        """CREATE TABLE tabellion_processed_documents (
   key text PRIMARY KEY,
   document_id text NOT NULL,
   created_at TIME NOT NULL
 )""",
-        "CREATE INDEX processed_documents_document ON processed_documents (document_id)",
-        """CREATE TABLE extracted_fields (
+        "CREATE INDEX tabellion_processed_documents_document ON tabellion_processed_documents (document_id)",
+        """CREATE TABLE tabellion_extracted_fields (
   document_id text NOT NULL,
   name text NOT NULL,
   place integer NOT NULL,
@@ -86,7 +90,7 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
   corrected_at TIME,
   PRIMARY KEY (document_id, name)
 )""",
-        """CREATE TABLE review_items (
+        """CREATE TABLE tabellion_review_items (
   id text PRIMARY KEY,
   document_id text NOT NULL UNIQUE,
   status text NOT NULL DEFAULT 'pending',
@@ -99,14 +103,15 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
   due_at TIME NOT NULL,
   version integer NOT NULL DEFAULT 1
 )""",
-        "CREATE INDEX review_items_open ON review_items (priority DESC, id) WHERE status IN ('pending', 'in_review')",
+        "CREATE INDEX tabellion_review_items_open ON tabellion_review_items (priority DESC, id) "
+        "WHERE status IN ('pending', 'in_review')",
     ),
     review_tables.statements,
     (
         # `former` is what a document goes back to when it is read once more and that fails.
-        "ALTER TABLE documents ADD COLUMN former text",
+        "ALTER TABLE tabellion_documents ADD COLUMN former text",
         # Files of the lake that were a document's outputs until it was read once more; `created_at` is the document's.
-        """CREATE TABLE superseded_outputs (
+        """CREATE TABLE tabellion_superseded_outputs (
   id text PRIMARY KEY,
   document_id text NOT NULL,
   path text NOT NULL,
@@ -115,15 +120,19 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
   error text,
   created_at TIME NOT NULL
 )""",
-        "CREATE INDEX superseded_outputs_waiting ON superseded_outputs (id) WHERE status = 'waiting'",
+        "CREATE INDEX tabellion_superseded_outputs_waiting ON tabellion_superseded_outputs (id) "
+        "WHERE status = 'waiting'",
     ),
     review_tables.later_statements,
 )
 CURRENT = len(VERSIONS)
 TABLES = (
-    "documents", "processed_documents", "extracted_fields", "review_items", "superseded_outputs", *review_tables.TABLES,
+    "tabellion_documents", "tabellion_processed_documents", "tabellion_extracted_fields", "tabellion_review_items",
+    "tabellion_superseded_outputs", *review_tables.TABLES,
 )  # fmt: skip
-VERSION_TABLE = "CREATE TABLE IF NOT EXISTS documents_schema (version integer PRIMARY KEY, applied_at TIME NOT NULL)"
+VERSION_TABLE = (
+    "CREATE TABLE IF NOT EXISTS tabellion_documents_schema (version integer PRIMARY KEY, applied_at TIME NOT NULL)"
+)
 WORDS: dict[Dialect, dict[str, str]] = {
     "postgresql": {"TIME": "timestamptz", "FLAG": "boolean", "NUMBER": "double precision"},
     "sqlite": {"TIME": "REAL", "FLAG": "boolean", "NUMBER": "REAL"},
@@ -140,10 +149,12 @@ _prepared: weakref.WeakSet[Store] = weakref.WeakSet()
 
 def statements(dialect: Dialect, since: int) -> list[str]:
     """What brings tables of version `since` (0: none) up to date, in order."""
-    steps = [_worded(VERSION_TABLE, dialect)]
+    steps = [worded(VERSION_TABLE, dialect)]
     for number, version in enumerate(VERSIONS[since:], since + 1):
-        steps += [_worded(step, dialect) for step in (version(dialect) if callable(version) else version)]
-        steps.append(f"INSERT INTO documents_schema (version, applied_at) VALUES ({number}, {sql.CLOCK[dialect]})")
+        steps += [worded(step, dialect) for step in (version(dialect) if callable(version) else version)]
+        steps.append(
+            f"INSERT INTO tabellion_documents_schema (version, applied_at) VALUES ({number}, {sql.CLOCK[dialect]})"
+        )
     return [*steps, *([PRIVATE] if dialect == "postgresql" else [])]
 
 
@@ -155,9 +166,9 @@ def script(dialect: Dialect, since: int) -> str:
 
 async def version(database: Database) -> int:
     """The tables' version; 0 when there are none."""
-    if await database.table("documents_schema") is None:
+    if await database.table("tabellion_documents_schema") is None:
         return 0
-    rows = await database.fetch("SELECT max(version) AS version FROM documents_schema")
+    rows = await database.fetch("SELECT max(version) AS version FROM tabellion_documents_schema")
     return rows[0]["version"] or 0
 
 
@@ -168,7 +179,7 @@ async def migrate(database: Database) -> int:
         "postgresql": ["SET LOCAL lock_timeout = '2s'", "SELECT pg_advisory_xact_lock(hashtext('documents'))"],
         "sqlite": [],
     }[dialect]
-    first = [*lock, _worded(VERSION_TABLE, dialect), "SELECT max(version) AS version FROM documents_schema"]
+    first = [*lock, worded(VERSION_TABLE, dialect), "SELECT max(version) AS version FROM tabellion_documents_schema"]
     try:
         # Two transactions: the version must be read after the lock is ours, in a snapshot of its own.
         found = (await database.transact([(text, ()) for text in first]))[-1][0]["version"] or 0
@@ -201,7 +212,8 @@ async def prepare(store: Store) -> None:
     _prepared.add(store)
 
 
-def _worded(text: str, dialect: Dialect) -> str:
+def worded(text: str, dialect: Dialect) -> str:
+    """A statement with what this database calls TIME, FLAG and NUMBER."""
     for word, meant in WORDS[dialect].items():
         text = text.replace(f" {word}", f" {meant}")
     return text

@@ -60,9 +60,9 @@ def outbox(event: str, document: Mapping[str, Any], endpoint: str | None = None)
     """
     if event not in EVENTS:
         raise ValueError(f"there is no event {event!r}: {', '.join(EVENTS)}")
-    statement = """INSERT INTO webhook_deliveries (id, endpoint_id, document_id, event, body)
+    statement = """INSERT INTO tabellion_webhook_deliveries (id, endpoint_id, document_id, event, body)
 SELECT CAST(:message AS text) || '_' || e.id, e.id, CAST(:document AS text), CAST(:event AS text), CAST(:body AS text)
-FROM webhook_endpoints AS e
+FROM tabellion_webhook_endpoints AS e
 WHERE e.disabled_at IS NULL AND (e.events LIKE :wanted OR e.events LIKE :everything OR e.id = :named)"""
     return statement, {
         "message": f"msg_{uuid.uuid4().hex}", "document": str(document["id"]), "event": event,
@@ -84,7 +84,8 @@ def body(event: str, document: Mapping[str, Any]) -> str:
 def webhooks_queue(rules: Rules | None = None) -> Queue:
     """The deliveries as a queue. What no try could deliver is parked as failed: `tabellion retry webhooks --all`."""
     queue = Queue(
-        "webhook_deliveries", name="webhooks", ready="pending", running="sending", done="delivered", failed="failed",
+        "tabellion_webhook_deliveries",
+        name="webhooks", ready="pending", running="sending", done="delivered", failed="failed",
         worker="worker", error="error", attempts="attempts", finished_at="finished_at", lease=60.0,
         timeout=ANSWER_SECONDS * 3, waits=WAITS, max_attempts=len(WAITS) + 1, deadline=PATIENCE, concurrency=AT_ONCE,
     )  # fmt: skip
@@ -175,7 +176,7 @@ def _judged(job: Job, endpoint: Endpoint, answer: Answer) -> dict[str, Any]:
     if answer.status == GONE:
         assert job.desk is not None  # noqa: S101
         job.also(
-            f"""UPDATE webhook_endpoints SET disabled_at = {sql.CLOCK[job.desk.dialect]}, disabled_why = :why
+            f"""UPDATE tabellion_webhook_endpoints SET disabled_at = {sql.CLOCK[job.desk.dialect]}, disabled_why = :why
 WHERE id = :id AND disabled_at IS NULL""",
             why="the receiver answered 410 Gone", id=endpoint.id,
         )  # fmt: skip

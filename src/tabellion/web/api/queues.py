@@ -32,7 +32,10 @@ router = APIRouter(route_class=Guarded, tags=["monitor"])
 logger = logging.getLogger("tabellion.web")
 Name = Annotated[str, Path(min_length=1, max_length=200, description="The queue's name.")]
 Key = Annotated[str, Field(min_length=1, max_length=200)]
-PAGES = {"documents": "/documents/{}", "review_items": "/review/{}"}  #: the page about a row, by its table
+PAGES = {
+    "tabellion_documents": "/documents/{}",
+    "tabellion_review_items": "/review/{}",
+}  #: the page about a row, by its table
 TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")
 _KEYS = {
     "integer": re.compile(r"-?[0-9]{1,18}"),

@@ -90,7 +90,7 @@ WHERE key = $1 AND queue IN ({marks}) ORDER BY a.claimed_at DESC, n DESC LIMIT {
 async def _review(office: Office, document: dict[str, Any]) -> dict[str, Any] | None:
     """A duplicate is reviewed where its original is."""
     rows = await office.store.database.fetch(
-        "SELECT id, status, reviewer, assigned_to FROM review_items WHERE document_id = $1",
+        "SELECT id, status, reviewer, assigned_to FROM tabellion_review_items WHERE document_id = $1",
         document["duplicate_of"] or document["id"],
     )
     return {**rows[0], "url": f"/review/{rows[0]['id']}"} if rows else None
