@@ -85,6 +85,7 @@ async def adopt(
     draft = _draft(table, column, states, key, store)
     bound = declaration.bind(draft.queue(name), table, store.dialect)
     draft, bound, refusals = await _tried(store, draft, bound, states, name)
+    draft.notes += [f"{one.problem.what}: {one.problem.fix}" for one in refusals if not one.stops_work]
     leftovers = await _leftovers(store, bound)
     _remark(draft, bound.queue, leftovers)
     return Adoption(
@@ -100,7 +101,7 @@ async def adopt(
             if guess.why
         ],
         draft.notes,
-        [{"what": refusal.problem.what, "fix": refusal.problem.fix} for refusal in refusals if refusal.certain],
+        [{"what": refusal.problem.what, "fix": refusal.problem.fix} for refusal in refusals if refusal.stops_work],
         leftovers,
         declaration_text(table.name, name, [*_status_first(draft)], _stale(bound.queue, leftovers)),
         bound.index_ddl(),
@@ -175,7 +176,7 @@ async def _tried(
     last = best = draft, bound, await _try(store, draft, bound)
     refused: dict[str, set[Scalar]] = {}
     for _ in range(OTHER_GUESSES):
-        doubted = {one.state for one in last[2] if one.certain and last[0].states[one.state].why}
+        doubted = {one.state for one in last[2] if one.stops_work and last[0].states[one.state].why}
         if not doubted or draft.status is None:
             break
         for state in doubted:
