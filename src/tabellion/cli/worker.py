@@ -96,7 +96,8 @@ def worker(
 
 
 def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> None:
-    """Refuses to start with a role that cannot work, before anything is made; a database that is away is left out."""
+    """Refuses to start with roles that cannot work, before anything is made; what one environment lacks is only told
+    where another can work. A database that is away is left out."""
     import asyncio
     import contextlib
 
@@ -116,10 +117,9 @@ def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> Non
     async def ask_all() -> list[list[MissingRight]]:
         return await asyncio.gather(*(ask(place) for place in places))
 
-    lines = [
-        f"{place.name}: {right.problem}"
-        for place, missing in zip(places, asyncio.run(ask_all()), strict=True)
-        for right in missing
-    ]
-    if lines:
+    found = asyncio.run(ask_all())
+    lines = [f"{place.name}: {right.problem}" for place, one in zip(places, found, strict=True) for right in one]
+    if lines and all(found):
         raise Forbidden("\n".join(lines))
+    for line in lines:
+        typer.echo(f"warning: {line}", err=True)
