@@ -96,7 +96,10 @@ def worker(
 
 
 def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> None:
-    """Refuses to start with a role that cannot work, before anything is made; a database that is away is left out."""
+    """Refuses to start, before anything is made, where roles leave a queue no environment to work in.
+
+    One that can work somewhere is skipped elsewhere by the worker itself; a database that is away may be such a place.
+    """
     import asyncio
     import contextlib
 
@@ -116,10 +119,10 @@ def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> Non
     async def ask_all() -> list[list[MissingRight]]:
         return await asyncio.gather(*(ask(place) for place in places))
 
-    lines = [
-        f"{place.name}: {right.problem}"
-        for place, missing in zip(places, asyncio.run(ask_all()), strict=True)
-        for right in missing
-    ]
-    if lines:
-        raise Forbidden("\n".join(lines))
+    answers = asyncio.run(ask_all())
+    for queue in queues:
+        if all(any(right.queue in (None, queue.name) for right in missing) for missing in answers):
+            lines = [
+                f"{place.name}: {one.problem}" for place, rights in zip(places, answers, strict=True) for one in rights
+            ]
+            raise Forbidden("\n".join(lines))
