@@ -81,14 +81,16 @@ def test_a_table_that_the_role_may_not_read_does_not_hide_the_rest(postgres18: P
     """`status` and `doctor` name it as one queue's problem; the environment is up."""
     url = postgres18.create_database("status_of_a_reader")
     project = Project(tmp_path, url)
-    project.sql("DO $$ BEGIN CREATE ROLE reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-    project.sql("GRANT ALL ON SCHEMA public TO reader")
+    project.sql("DO $$ BEGIN CREATE ROLE status_reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    project.sql("GRANT ALL ON SCHEMA public TO status_reader")
     file = project.folder / "tabellion.toml"
-    file.write_text(file.read_text().replace("postgres@", "reader@"))
-    ask(url.replace("postgres@", "reader@"), lambda store: store.open())
+    file.write_text(file.read_text().replace("postgres@", "status_reader@"))
+    ask(url.replace("postgres@", "status_reader@"), lambda store: store.open())
     [picture] = project.json("status")
     assert picture["up"] is True
     assert "permission denied for table invoices" in picture["queues"][0]["problem"]
     result = project.run("doctor", "--json")
     assert result.exit_code == 3
-    assert any("role reader may not SELECT and UPDATE invoices" in one["what"] for one in json.loads(result.stdout))
+    assert any(
+        "role status_reader may not SELECT and UPDATE invoices" in one["what"] for one in json.loads(result.stdout)
+    )

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 from tests.cli.project import Project
+from tests.servers import Postgres
 from tests.waiting import eventually
 from tests.working import ask
 
@@ -60,3 +61,22 @@ def test_an_environment_without_the_table_is_skipped_by_the_worker(lite: Project
     assert (
         "WARNING tabellion.queue.invoices: invoices in staging is skipped: there is no table 'invoices'; fix:" in line
     )
+
+
+def test_a_role_without_rights_in_one_environment_stops_no_other(postgres18: Postgres, tmp_path: Path) -> None:
+    """The queue is skipped where the role may not work it; with that environment alone the worker refuses to start."""
+    project = Project(tmp_path, postgres18.create_database("worker_of_a_stranger"))
+    project.insert("ok")
+    project.sql("DO $$ BEGIN CREATE ROLE worker_stranger LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    (tmp_path / "other").mkdir()
+    other = Project(tmp_path / "other", postgres18.create_database("worker_elsewhere"))
+    other.sql("GRANT ALL ON SCHEMA public TO worker_stranger")
+    file = project.folder / "tabellion.toml"
+    file.write_text(file.read_text() + f'elsewhere = "{other.url.replace("postgres@", "worker_stranger@")}"\n')
+    alone = project.start("worker", "--environment", "elsewhere")
+    assert "role worker_stranger may not SELECT and UPDATE invoices" in alone.communicate(timeout=60)[1]
+    process = project.start("worker", "--until-idle")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert [row["status"] for row in project.sql("SELECT status FROM invoices")] == ["read"]
+    assert "invoices in elsewhere is skipped" in errors

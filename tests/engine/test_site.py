@@ -184,11 +184,11 @@ def test_a_table_that_the_role_may_not_read_is_skipped(pg_url: str) -> None:
         jobs, other = jobs_queue(), other_queue()
         for queue in (jobs, other):
             queue.handler(_nothing)
-        owner("DO $$ BEGIN CREATE ROLE reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-        owner("GRANT ALL ON SCHEMA public TO reader")
-        owner("GRANT SELECT, UPDATE ON other TO reader")
+        owner("DO $$ BEGIN CREATE ROLE site_reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+        owner("GRANT ALL ON SCHEMA public TO site_reader")
+        owner("GRANT SELECT, UPDATE ON other TO site_reader")
         diary = Diary()
-        theirs = Environment("prod", pg_url.replace("postgres@", "reader@"))
+        theirs = Environment("prod", pg_url.replace("postgres@", "site_reader@"))
         ask(theirs.url, lambda store: store.open())  # so that the register is the reader's
         with working(Worker([theirs, Environment("mine", pg_url)], [jobs, other], poll=0.05, listeners=[diary])):
             eventually(lambda: owner("SELECT status FROM other")[0]["status"] == "done")
@@ -219,6 +219,28 @@ def test_a_table_that_goes_away_takes_no_other_queue_along(
         eventually(lambda: owner("SELECT status FROM other") == [{"status": "done"}])
     assert [event.queue for event in diary.of("queue_skipped")] == ["other"]
     assert "environment_down" not in diary.names
+
+
+def test_a_table_that_comes_back_otherwise_is_tried_anew(
+    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table in another's place is another table: its states are tried before anything is claimed from it."""
+    monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
+    owner(OTHER)
+    owner("INSERT INTO other VALUES (1, 'done')")
+    diary, jobs, other = Diary(), jobs_queue(), other_queue()
+    for queue in (jobs, other):
+        queue.handler(_nothing)
+    with working(make_worker(url, jobs, other, listeners=[diary])):
+        eventually(lambda: diary.of("environment_up"))
+        owner("DROP TABLE other")
+        eventually(lambda: diary.of("queue_skipped"))
+        owner("CREATE TABLE strict (id INTEGER PRIMARY KEY, status TEXT CHECK (status IN ('new', 'done', 'failed')))")
+        owner("INSERT INTO strict VALUES (1, 'new')")
+        owner("ALTER TABLE strict RENAME TO other")
+        eventually(lambda: len(diary.of("queue_skipped")) == 2)
+    assert "running" in (diary.of("queue_skipped")[1].error or "")
+    assert "queue_restored" not in diary.names
 
 
 def test_jobs_of_a_table_that_went_away_lose_only_their_own_leases(url: str, owner: Owner) -> None:

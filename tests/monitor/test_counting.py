@@ -74,11 +74,11 @@ async def test_a_table_that_the_role_may_not_read_is_a_problem_of_its_queue(stor
     queue = await tasks(store, 1)
     await run(
         store,
-        "DO $$ BEGIN CREATE ROLE counter LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
-        "GRANT USAGE ON SCHEMA public TO counter",
-        "GRANT SELECT ON tabellion_schema TO counter",
+        "DO $$ BEGIN CREATE ROLE rows_counter LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
+        "GRANT USAGE ON SCHEMA public TO rows_counter",
+        "GRANT SELECT ON tabellion_schema TO rows_counter",
     )
-    theirs = Store(store.url.replace("postgres@", "counter@"))
+    theirs = Store(store.url.replace("postgres@", "rows_counter@"))
     try:
         found = await counts(theirs, queue, Pace())
     finally:

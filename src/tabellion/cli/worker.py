@@ -96,8 +96,10 @@ def worker(
 
 
 def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> None:
-    """Refuses to start with roles that cannot work, before anything is made; what one environment lacks is only told
-    where another can work. A database that is away is left out."""
+    """Refuses to start, before anything is made, where roles leave a queue no environment to work in.
+
+    One that can work somewhere is skipped elsewhere by the worker itself; a database that is away may be such a place.
+    """
     import asyncio
     import contextlib
 
@@ -117,9 +119,10 @@ def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> Non
     async def ask_all() -> list[list[MissingRight]]:
         return await asyncio.gather(*(ask(place) for place in places))
 
-    found = asyncio.run(ask_all())
-    lines = [f"{place.name}: {right.problem}" for place, one in zip(places, found, strict=True) for right in one]
-    if lines and all(found):
-        raise Forbidden("\n".join(lines))
-    for line in lines:
-        typer.echo(f"warning: {line}", err=True)
+    answers = asyncio.run(ask_all())
+    for queue in queues:
+        if all(any(right.queue in (None, queue.name) for right in missing) for missing in answers):
+            lines = [
+                f"{place.name}: {one.problem}" for place, rights in zip(places, answers, strict=True) for one in rights
+            ]
+            raise Forbidden("\n".join(lines))

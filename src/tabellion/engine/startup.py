@@ -1,4 +1,4 @@
-"""What is checked before a worker claims: what it was given, then its queues against every database."""
+"""A worker's start: what it was given is checked, then its queues against every database."""
 
 from __future__ import annotations
 
@@ -51,3 +51,9 @@ def check_sites(sites: Sequence[Site], queues: Sequence[Queue]) -> None:
     raise DeclarationError(
         f"queue {names[0]!r}" if len(names) == 1 else f"queues {', '.join(map(repr, names))}", problems
     )
+
+
+def plan_of(environments: Sequence[Environment], queues: Sequence[Queue], concurrency: int) -> str:
+    """What a worker is about to do, for the line at its start."""
+    places = ", ".join(f"{environment.name} ({environment.address})" for environment in environments)
+    return f"{', '.join(queue.name for queue in queues)} in {places}, {concurrency} jobs at once"

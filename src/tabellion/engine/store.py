@@ -122,6 +122,7 @@ class Store:
     def unbind(self, queue: Queue) -> None:
         """Forgets how the queue's table looked: the next move looks at it again."""
         self._bound.pop(queue, None)
+        self._tried.discard(queue)
 
     async def _try_condition(self, bound: Bound) -> None:
         """Has the database read the queue's `where=` once: it is the one piece of SQL that is not ours."""

@@ -33,7 +33,7 @@ from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.signals import waking
 from tabellion.engine.site import Site
 from tabellion.engine.slots import Lane, Slots, lanes
-from tabellion.engine.startup import check_arguments, check_sites
+from tabellion.engine.startup import check_arguments, check_sites, plan_of
 
 CONCURRENCY = 100
 GRACE = 30.0
@@ -190,7 +190,8 @@ class Worker:
         for lane in self._slots.lanes:
             lane.gate = self._gates.named(lane.queue.uses) if lane.queue.uses else None
         self._rounds = Rounds(self._slots, self.id, self.poll, runner, self._begin, self._hand_back)
-        self._tell(Event("worker_started", worker=self.id, note=self._summary()))
+        plan = plan_of(self.environments, self.queues, self.concurrency)
+        self._tell(Event("worker_started", worker=self.id, note=plan))
         tasks = [asyncio.create_task(site.run()) for site in self._sites]
         try:
             # Declarations are checked before the first claim, but a database that hangs keeps nobody waiting for long.
@@ -358,10 +359,6 @@ class Worker:
 
     def _tell(self, event: Event) -> None:
         self.listeners.tell(event)
-
-    def _summary(self) -> str:
-        places = ", ".join(f"{environment.name} ({environment.address})" for environment in self.environments)
-        return f"{', '.join(queue.name for queue in self.queues)} in {places}, {self.concurrency} jobs at once"
 
     async def _watch_idle(self) -> None:
         """Stops the worker once every queue of every environment is drained."""
