@@ -13,7 +13,6 @@ import asyncpg
 import pytest
 
 from tests.cli.project import Project
-from tests.waiting import eventually
 
 _numbers = itertools.count(1)
 SCHEMA = 'queues = "{folder}/queues.py"\n[environments]\nprod = "{url}"\n'
@@ -123,18 +122,6 @@ def test_what_is_printed_is_all_that_a_worker_needs(guest: Guest) -> None:
     again = guest.script("--grant", guest.role)
     assert "CREATE" not in again
     assert f'TO "{guest.role}"' in again
-
-
-def test_an_environment_that_lacks_a_right_does_not_stop_the_others(guest: Guest) -> None:
-    """It is told; work goes on where it can."""
-    file = guest.owner.folder / "tabellion.toml"
-    file.write_text(SCHEMA.format(folder=guest.owner.folder, url=guest.owner.url) + f'dev = "{guest.url}"\n')
-    guest.owner.insert("x")
-    process = guest.owner.start("worker", "--until-idle")
-    eventually(lambda: guest.owner.sql("SELECT status FROM invoices") == [{"status": "read"}], within=30)
-    process.terminate()
-    _, errors = process.communicate(timeout=60)
-    assert f"warning: dev: role {guest.role} may not" in errors
 
 
 def test_a_register_that_is_there_without_rights_is_told(guest: Guest) -> None:

@@ -75,3 +75,31 @@ def test_parked_rows_are_named(url: str) -> None:
     assert parked.what == "1 rows are parked: the database refused their failed state"
     assert "tabellion explain jobs 7" in parked.fix
     assert not [one for one in found if "no claim in the register" in one.what]
+
+
+def test_row_security_is_told_before_there_is_a_register(pg_url: str) -> None:
+    """A role that policies bind sees too few rows, and its worker would wait for nothing."""
+    role = "bound_by_policies"
+    made = (
+        "CREATE TABLE jobs (id integer PRIMARY KEY, status text)",
+        "ALTER TABLE jobs ENABLE ROW LEVEL SECURITY",
+        f"CREATE ROLE {role} LOGIN",
+        f"GRANT CREATE ON SCHEMA public TO {role}",
+        f"GRANT SELECT, UPDATE ON jobs TO {role}",
+    )
+
+    async def story() -> tuple[list[Finding], list[Finding]]:
+        queue, address = Queue("jobs", **STATES), pg_url.replace("postgres@", f"{role}@")
+        store = Store(pg_url)
+        await store.database.transact([(statement, ()) for statement in made])
+        try:
+            return await examine(Environment("here", address), [queue]), await examine(
+                Environment("here", pg_url), [queue]
+            )
+        finally:
+            await store.database.transact([(f"DROP OWNED BY {role}", ()), (f"DROP ROLE {role}", ())])
+            await store.close()
+
+    bound, free = asyncio.run(story())
+    assert any(f"row level security binds role {role}" in one.what for one in bound)
+    assert not any("row level security" in one.what for one in free)

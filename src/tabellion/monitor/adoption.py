@@ -28,6 +28,7 @@ from tabellion.monitor.guessing import (
     guess_mirrors,
     guess_states,
 )
+from tabellion.monitor.rights import bound_by_row_security
 from tabellion.monitor.status_column import StatusColumn, find_status_column
 
 OTHER_GUESSES = 8  # how often a state that the table refused is guessed anew
@@ -88,6 +89,11 @@ async def adopt(
     draft.notes += [f"{one.problem.what}: {one.problem.fix}" for one in refusals if not one.stops_work]
     leftovers = await _leftovers(store, bound)
     _remark(draft, bound.queue, leftovers)
+    if role := await bound_by_row_security(store, table):
+        draft.notes.append(
+            f"row level security binds role {role}: rows hidden from it were not looked at and are never claimed; use "
+            "the service role, or add a policy for this one"
+        )
     return Adoption(
         table.name,
         bound.key.name,

@@ -16,7 +16,7 @@ from tabellion.engine.parking import parked_rows
 from tabellion.engine.queue import Queue, spoken
 from tabellion.engine.store import Store
 from tabellion.engine.transitions import try_transitions
-from tabellion.monitor.rights import missing_rights
+from tabellion.monitor.rights import bound_by_row_security, missing_rights
 
 Level = Literal["ok", "note", "warning", "error"]
 
@@ -162,7 +162,11 @@ async def _table_only(where: str, store: Store, queue: Queue) -> list[Finding]:
     except DeclarationError as error:
         return [Finding("error", where, problem.what, problem.fix) for problem in error.problems]
     findings = await _states(where, store, bound)
-    return findings if bound.has_index() else [*findings, _no_index(where, bound)]
+    if not bound.has_index():
+        findings.append(_no_index(where, bound))
+    if store.dialect == "postgresql":
+        findings += [finding async for finding in _postgres_table(where, store, bound)]
+    return findings
 
 
 async def _states(where: str, store: Store, bound: Bound) -> list[Finding]:
@@ -223,16 +227,12 @@ async def _queue(where: str, store: Store, bound: Bound, members: list[dict[str,
 async def _postgres_table(where: str, store: Store, bound: Bound) -> AsyncIterator[Finding]:
     table = sql.name(bound.queue.table)
     rows = await store.database.fetch(
-        """SELECT current_user AS role,
-(SELECT rolbypassrls OR rolsuper FROM pg_roles WHERE rolname = current_user) AS bypasses,
-(SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = to_regclass($1)) AS dead,
-(SELECT n_live_tup FROM pg_stat_user_tables WHERE relid = to_regclass($1)) AS live""",
-        table,
+        "SELECT n_dead_tup AS dead, n_live_tup AS live FROM pg_stat_user_tables WHERE relid = to_regclass($1)", table
     )
-    facts = rows[0]
-    if bound.table.row_security and not facts["bypasses"]:
+    facts = rows[0] if rows else {"dead": 0, "live": 0}
+    if role := await bound_by_row_security(store, bound.table):
         yield Finding(
-            "warning", where, f"row level security binds role {facts['role']}: rows hidden from it are never claimed",
+            "warning", where, f"row level security binds role {role}: rows hidden from it are never claimed",
             "use the service role, or add a policy for this one",
         )  # fmt: skip
     if bound.table.kind == "partitioned":

@@ -9,6 +9,7 @@ from tabellion.engine import register, sql
 from tabellion.engine.errors import Forbidden, Problem
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
+from tabellion.engine.table import Table
 
 READ = ("SELECT",)
 WRITE = ("SELECT", "INSERT", "UPDATE")
@@ -90,6 +91,16 @@ async def _table(store: Store, role: str, queue: Queue) -> Problem | None:
     )
     missing = [right for right, allowed in (("SELECT", rows[0]["reads"]), ("UPDATE", rows[0]["writes"])) if not allowed]
     return Problem(f"role {role} may not {' and '.join(missing)} {queue.table}", fix) if missing else None
+
+
+async def bound_by_row_security(store: Store, table: Table) -> str:
+    """The connected role, where policies decide which rows of the table it sees; empty where it sees all."""
+    if not table.row_security:
+        return ""
+    rows = await store.database.fetch(
+        "SELECT current_user::text AS role, row_security_active(to_regclass($1)) AS bound", sql.name(table.name)
+    )
+    return str(rows[0]["role"]) if rows[0]["bound"] else ""
 
 
 def register_grants(role: str, schema: str = "public") -> list[str]:

@@ -1,0 +1,1 @@
+CREATE POLICY worker ON tickets TO {role} USING (true);

@@ -1,0 +1,188 @@
+"""Tables as people have them: adopt, doctor, worker, explain, retry and cancel on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flows.adopted import Adopted
+from tests.flows.kinds import KINDS, MIRRORS, ROLE, Kind
+
+CASES = [pytest.param(kind, dialect, id=f"{kind.slug}-{dialect}") for kind in KINDS for dialect in kind.databases]
+
+
+@pytest.fixture
+def adopted(request: pytest.FixtureRequest, tmp_path: Path, kind: Kind, dialect: str) -> Iterator[Adopted]:
+    """The table with three rows that wait."""
+    table = Adopted(kind, tmp_path, request.getfixturevalue("sqlite_url" if dialect == "sqlite" else "pg_url"))
+    table.insert("good", "bad", "shaky")
+    yield table
+    table.close()
+
+
+def emptied(table: Adopted, row: dict[str, Any]) -> bool:
+    """Whether the mirrors of a row hold what an empty one holds."""
+    mirrors = [table.kind.expected[name] for name in MIRRORS if name in table.kind.expected]
+    wanted = {column: table.kind.empty.get(column) for column in mirrors}
+    return all(
+        row[column] is None if value is None else str(row[column]).startswith(str(value))
+        for column, value in wanted.items()
+    )
+
+
+def state_of(table: Adopted, state: str) -> dict[str, Any]:
+    """The column values that the declaration gives to a state."""
+    said = table.kind.expected[state]
+    return said if isinstance(said, dict) else {table.kind.expected["status"]: said}
+
+
+@pytest.mark.parametrize(("kind", "dialect"), CASES)
+def test_six_commands_on_a_table(adopted: Adopted, kind: Kind) -> None:
+    """The table is adopted as its own messages say, worked off, explained, retried and cancelled."""
+    hears_what_adopt_says_first(adopted)
+    adopts(adopted)
+    if kind is ROLE:
+        is_let_in(adopted)
+    is_examined(adopted)
+    was = adopted.rows()
+    adopted.work()
+    is_worked(adopted, was)
+    is_explained(adopted)
+    cancelled = is_cancelled(adopted)
+    is_retried(adopted)
+    assert adopted.rows()["late"] == cancelled  # the worker that did the retried row did not take it
+
+
+def hears_what_adopt_says_first(table: Adopted) -> None:
+    """What `adopt` says of the table as it is, and what its owner does about it."""
+    kind, content = table.kind, table.content()
+    result = table.run("adopt", kind.first or kind.table)
+    said = result.output + result.stderr
+    assert result.exit_code == kind.code, said
+    for sentence in kind.says:
+        assert sentence in said
+    assert table.content() == content
+    recipe = kind.recipe.get(table.dialect, "")
+    assert recipe in said
+    if done := recipe + kind.script(table.dialect, ".mended").replace("{role}", table.role):
+        table.script(done)
+
+
+def adopts(table: Adopted) -> None:
+    """The declaration as expected; the database is left as it was."""
+    kind, content = table.kind, table.content()
+    found = table.adopt()
+    assert table.content() == content
+    given = dict(zip(kind.options[::2], kind.options[1::2], strict=True))
+    declared = {guess["argument"]: guess["value"] for guess in found["guesses"]}
+    told = {name.removeprefix("--"): kind.expected[name.removeprefix("--")] for name in given}
+    assert declared | told == {**kind.expected, **kind.differs.get(table.dialect, {})}
+    assert all(guess["why"] for guess in found["guesses"])
+    assert found["problems"] == []
+    for note in kind.notes:
+        assert any(note in one for one in found["notes"]), found["notes"]
+    table.edit()
+    if not found["indexed"]:
+        table.script(found["index"])
+
+
+def is_examined(table: Adopted) -> None:
+    """`doctor` finds nothing but what is expected, and changes nothing."""
+    content = table.content()
+    findings = table.findings()
+    assert table.content() == content
+    assert len(findings) == len(table.kind.warnings), findings
+    for expected, finding in zip(table.kind.warnings, findings, strict=True):
+        assert expected in finding
+
+
+def is_let_in(table: Adopted) -> None:
+    """Neither `doctor` nor a worker goes on without rights; what `migrate` prints, run by the owner, gives them."""
+    for words in (["doctor"], ["worker", "--until-idle"]):
+        result = table.run(*words)
+        assert result.exit_code == 4, result.output
+        assert f"tabellion migrate --sql --grant {table.role}" in " ".join((result.output + result.stderr).split())
+    assert not table.ask("SELECT 1 FROM pg_class WHERE relname LIKE 'tabellion%'")
+    table.script(table.run("migrate", "--sql", "--grant", table.role).stdout)
+
+
+def is_worked(table: Adopted, was: dict[str, Any]) -> None:
+    """One is done, one has failed, one is done at its second attempt; nothing else has changed."""
+    kind, now = table.kind, table.rows()
+    ours = {table.kind.expected[name] for name in MIRRORS if name in kind.expected} | {kind.result, *kind.follows}
+    ours |= {column for state in ("ready", "running", "done", "failed") for column in state_of(table, state)}
+    for work, state, attempts in (("good", "done", 1), ("bad", "failed", 1), ("shaky", "done", 2)):
+        row = now[work]
+        assert {column: row[column] for column in state_of(table, state)} == state_of(table, state), row
+        assert (
+            str(row[kind.result]) == ("7" if state == "done" else str(was[work][kind.result]))
+            or float(row[kind.result]) == 7
+        )
+        assert {name: row[name] for name in row if name not in ours} == {
+            name: was[work][name] for name in was[work] if name not in ours
+        }
+        mirrors = {name: row[kind.expected[name]] for name in MIRRORS if name in kind.expected}
+        assert mirrors.get("attempts", attempts) == attempts
+        if "error" in mirrors:
+            empty = kind.empty.get(kind.expected["error"])
+            assert "no such file" in mirrors["error"] if state == "failed" else mirrors["error"] == empty
+        for name in ("worker", "started_at", "finished_at"):
+            assert mirrors.get(name, "x") not in (None, "", kind.empty.get(kind.expected.get(name, "")))
+    others = {work for work in was if work not in ("good", "bad", "shaky") and not str(work).startswith("twin")}
+    assert {work: now[work] for work in others} == {work: was[work] for work in others}
+
+
+def is_explained(table: Adopted) -> None:
+    """`explain` tells state, error and history of each."""
+    kind = table.kind
+    queue = kind.table
+    for work, state, outcomes in (
+        ("good", "done", ["done"]),
+        ("bad", "failed", ["failed"]),
+        ("shaky", "done", ["done", "retried"]),
+    ):
+        found = table.json("explain", queue, table.key_of(work))
+        assert (found["state"], [one["outcome"] for one in found["history"]]) == (state, outcomes)
+    said = " ".join(table.run("explain", queue, table.key_of("bad")).output.split())
+    assert "It has failed" in said
+    assert "no such file" in said
+    assert f"tabellion retry {queue}" in said
+
+
+def is_retried(table: Adopted) -> None:
+    """A failed row whose cause is mended is ready again, with empty mirrors, and is done then."""
+    kind, key = table.kind, table.key_of("bad")
+    table.script(f"""UPDATE {table.table()} SET "{kind.work}" = 'mended' WHERE "{kind.work}" = 'bad'""")
+    result = table.run("retry", kind.table, key)
+    assert result.exit_code == 0, result.output
+    row = table.rows()["mended"]
+    assert {column: row[column] for column in state_of(table, "ready")} == state_of(table, "ready")
+    assert emptied(table, row), row
+    assert table.json("explain", kind.table, key)["state"] == "ready"
+    table.work()
+    row = table.rows()["mended"]
+    assert {column: row[column] for column in state_of(table, "done")} == state_of(table, "done")
+    assert [one["outcome"] for one in table.attempts("mended")] == ["failed", "done"]
+
+
+def is_cancelled(table: Adopted) -> dict[str, Any]:
+    """A waiting row fails at once; row, `explain` and register say why and by whom; the row then."""
+    kind = table.kind
+    table.insert("late")
+    key = table.key_of("late")
+    result = table.run("cancel", kind.table, key, "--reason", "wrong file")
+    assert result.exit_code == 0, result.output
+    row = table.rows()["late"]
+    assert {column: row[column] for column in state_of(table, "failed")} == state_of(table, "failed")
+    if "error" in kind.expected:
+        assert row[kind.expected["error"]] == "wrong file"
+    found = table.json("explain", kind.table, key)
+    assert found["state"] == "failed"
+    assert "was cancelled" in " ".join(found["sentences"])
+    [attempt] = table.attempts("late")
+    assert (attempt["outcome"], attempt["attempt"]) == ("cancelled", 0)
+    assert attempt["error"].startswith("wrong file")
+    return row
