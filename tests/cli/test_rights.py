@@ -124,6 +124,16 @@ def test_what_is_printed_is_all_that_a_worker_needs(guest: Guest) -> None:
     assert f'TO "{guest.role}"' in again
 
 
+def test_the_document_service_gets_its_grants_too(guest: Guest) -> None:
+    """`--with documents`: its tables and what a role needs of them."""
+    guest.execute(guest.script("--with", "documents", "--grant", guest.role))
+    assert guest.owner.run("keys", "create", "--role", "viewer").exit_code == 0
+    assert guest.owner.run("users", "add", "anna", "--role", "reviewer").exit_code == 0
+    process = guest.owner.start("worker", "--with", "documents", "--until-idle")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+
+
 def test_a_register_that_is_there_without_rights_is_told(guest: Guest) -> None:
     """Another role made it: what is missing on which of its tables."""
     (guest.owner.folder / "tabellion.toml").write_text(SCHEMA.format(folder=guest.owner.folder, url=guest.owner.url))
