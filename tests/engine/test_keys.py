@@ -111,7 +111,7 @@ async def test_a_unique_column_is_offered_first(store: Store) -> None:
         "INSERT INTO pairs VALUES (1, 1, 'x', 'new')",
     )
     found = await problem(store, Queue("pairs", **STATES))
-    assert found.fix == "name one of its unique columns: key='code'"
+    assert found.fix == "name one of its unique columns: key='code' (`adopt` takes --key code)"
     queue = Queue("pairs", key="code", **STATES)
     assert (await claim_one(store, queue)).key == "x"
 
@@ -129,7 +129,7 @@ async def test_a_view_names_its_recipe(store: Store) -> None:
     for queue in (Queue("wanted", **STATES), Queue("wanted", key="id", **STATES)):
         found = await problem(store, queue)
         assert "'wanted' is a view" in found.what
-        assert "on the table behind it, with the view's condition as where=" in found.fix
+        assert "on the table behind it ('papers'), with the view's condition as where=" in found.fix
     queue = Queue("papers", **STATES, where="kind = 'b'")
     assert [job.key for job in await store.claim(queue, 5, "w")] == [2]
 
@@ -222,3 +222,18 @@ PARTITION BY LIST (status)""",
     assert 'no partition of relation "parts" found for row' in str(caught.value)
     await run(store, "CREATE TABLE parts_failed PARTITION OF parts FOR VALUES IN ('failed')")
     await work(store, queue, 3)
+
+
+@asynchronous
+async def test_a_partition_alone_leads_to_its_table(pg_any: Store) -> None:
+    """A partition cannot be given a column of its own, so the recipe for other tables would fail."""
+    await partitions(pg_any)
+    [name] = {
+        row["name"]
+        for row in await pg_any.database.fetch(
+            "SELECT min(inhrelid::regclass::text) AS name FROM pg_inherits WHERE inhparent = 'parts'::regclass"
+        )
+    }
+    found = await problem(pg_any, Queue(name, **STATES))
+    assert found.what == f"{name!r} is a partition of 'parts' and has no key of one column"
+    assert "declare the queue on 'parts'" in found.fix

@@ -388,3 +388,110 @@ def test_what_a_rule_lists(rule: str, values: tuple[Any, ...] | None) -> None:
 def test_plain_words() -> None:
     """One spelling for all."""
     assert {plain(text) for text in ("In Progress", "IN-PROGRESS", "inProgress", "in_progress ")} == {"in_progress"}
+
+
+def test_a_word_fits_into_its_column(url: str) -> None:
+    """A guess that is too long for a varchar is replaced by a shorter one; where none fits, it is asked for."""
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, status varchar(9) NOT NULL DEFAULT 'new')",
+        "CREATE TABLE letters (id KEY, status char(1) NOT NULL DEFAULT 'N')",
+        "INSERT INTO jobs (status) VALUES ('new')",
+    )
+    assert declared(adopted(url)).states["running"] == {"status": "running"}
+    with pytest.raises(ConfigurationError, match="--running VALUE, --done VALUE and --failed VALUE"):
+        adopted(url, "letters")
+
+
+def test_spaces_that_fill_up_a_char_are_not_part_of_a_value(pg_url: str) -> None:
+    """PostgreSQL adds them; the declaration has the words as people write them."""
+    run(
+        pg_url,
+        "CREATE TABLE jobs (id KEY, status char(12) NOT NULL DEFAULT 'new')",
+        "INSERT INTO jobs (status) VALUES ('new'), ('done')",
+    )
+    found = adopted(pg_url)
+    assert (found.states["done"], found.seen, found.notes) == ("done", {"new": 1, "done": 1}, [])
+
+
+def test_rows_without_a_value_are_ready_where_nothing_else_says_so(url: str) -> None:
+    """NULL is what such a table has for new rows; where a value says ready, NULL is named as another."""
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, status text)",
+        "INSERT INTO jobs (status) VALUES (NULL), (NULL), ('done')",
+        "CREATE TABLE letters (id KEY, status text)",
+        "INSERT INTO letters (status) VALUES (NULL), ('pending')",
+    )
+    found = adopted(url)
+    assert declared(found).states["ready"] == {"status": None}
+    assert why(found, "ready") == "NULL in 2 rows, and no value says ready"
+    assert found.problems == []
+    [note] = adopted(url, "letters").notes
+    assert note.endswith("NULL (1 row)")
+
+
+def test_booleans_that_are_null_are_told(url: str) -> None:
+    """Neither true nor false is no state, so such rows would wait for ever."""
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, processing boolean, processed boolean NOT NULL, failed boolean NOT NULL)",
+        "INSERT INTO jobs (processed, failed) VALUES (false, false)",
+    )
+    [note] = adopted(url).notes
+    assert "processing is NULL in 1 row" in note
+    run(url, f"UPDATE{note.partition('UPDATE')[2].partition(';')[0]}")
+    assert adopted(url).notes == []
+
+
+@pytest.mark.parametrize("column", ["createdAt", "Created At", "inserted_at"])
+def test_the_oldest_comes_first_however_its_time_is_called(url: str, column: str) -> None:
+    """A key that is random says nothing about who came first."""
+    run(
+        url,
+        f"""CREATE TABLE jobs (id varchar(40) NOT NULL UNIQUE, status text DEFAULT 'new', "{column}" TIME)""",
+        f"""INSERT INTO jobs (id, "{column}") VALUES ('b', '2024-01-01'), ('a', '2024-01-02')""",
+    )
+    assert declared(adopted(url)).order == ((column, False),)
+
+
+def test_a_status_that_the_database_computes_is_not_taken(url: str) -> None:
+    """It cannot be written: the column behind it is asked for, or the booleans that it is made of are taken."""
+    made = "GENERATED ALWAYS AS (CASE WHEN code = 1 THEN 'new' ELSE 'done' END) STORED"
+    flags = "processing boolean NOT NULL, processed boolean NOT NULL, failed boolean NOT NULL"
+    run(
+        url,
+        f"CREATE TABLE jobs (id KEY, code integer, status text {made})",
+        f"CREATE TABLE mails (id KEY, {flags}, code integer, status text {made})",
+    )
+    for given in (None, "status"):
+        with pytest.raises(ConfigurationError, match=r"computed by the database.*--status.*one of id, code;"):
+            adopted(url, status=given)
+    assert adopted(url, "mails").status is None
+
+
+def test_changes_that_only_people_make_are_noted(url: str) -> None:
+    """A trigger that keeps failed rows failed stops no worker, and `tabellion retry`."""
+    body = "SELECT RAISE(ABORT, 'stays failed')" if dialect(url) == "sqlite" else ""
+    trigger = f"""CREATE TRIGGER stay BEFORE UPDATE ON jobs FOR EACH ROW
+WHEN (OLD.status = 'failed' AND NEW.status <> 'failed') {f"BEGIN {body}; END" if body else "EXECUTE FUNCTION stay()"}"""
+    function = """CREATE FUNCTION stay() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'stays failed'; END $$"""
+    run(
+        url,
+        "CREATE TABLE jobs (id KEY, status text DEFAULT 'new')",
+        *([] if body else [function]),
+        trigger,
+        "INSERT INTO jobs (status) VALUES ('new')",
+    )
+    found = adopted(url)
+    assert found.problems == []
+    [note] = found.notes
+    assert "failed → ready is refused: stays failed" in note
+
+
+def test_a_view_is_refused_before_anything_is_asked_about_it(url: str) -> None:
+    """Nobody is told to add a status to a view."""
+    run(url, "CREATE TABLE jobs (id KEY, status text)", "CREATE VIEW seen AS SELECT id FROM jobs")
+    with pytest.raises(DeclarationError, match=r"on the table behind it \('jobs'\)"):
+        adopted(url, "seen")

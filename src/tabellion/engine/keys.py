@@ -28,12 +28,12 @@ def key_column(queue: Queue, table: Table) -> Column | None:
 def key_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Problem]:
     """Why no single column identifies a row, or why this one does not; each with a recipe."""
     if table.kind in ("view", "foreign"):
-        yield _not_a_table(table)
+        yield not_a_table(table)
         return
     key = key_column(queue, table)
     if key is None:
         if queue.key is None:  # otherwise it is an unknown column, which has been said
-            yield Problem(_no_key(table), _recipe(table, dialect))
+            yield _in_partition(table) if table.behind else Problem(_no_key(table), _recipe(table, dialect))
         return
     if key.name not in table.unique_columns():
         if not _unique_in_partition(table, key):
@@ -67,15 +67,25 @@ def _unique_in_partition(table: Table, key: Column) -> bool:
     )
 
 
-def _not_a_table(table: Table) -> Problem:
+def not_a_table(table: Table) -> Problem:
+    """Why a view or a foreign table carries no queue, and which table does."""
     if table.kind == "foreign":
         return Problem(
             f"{table.name!r} is a foreign table: its rows cannot be locked from here",
             "declare the queue in an environment of the database that holds the table",
         )
+    behind = f" ({' or '.join(map(repr, table.behind))})" if table.behind else ""
     return Problem(
         f"{table.name!r} is a view: nothing says which of its columns identifies a row",
-        "declare the queue on the table behind it, with the view's condition as where=",
+        f"declare the queue on the table behind it{behind}, with the view's condition as where=",
+    )
+
+
+def _in_partition(table: Table) -> Problem:
+    """A partition cannot be given columns of its own."""
+    return Problem(
+        f"{table.name!r} is a partition of {table.behind[0]!r} and has no key of one column",
+        f"declare the queue on {table.behind[0]!r}; where= may name the rows of this partition",
     )
 
 
@@ -110,7 +120,7 @@ def _recipe(table: Table, dialect: Dialect) -> str:
     """What gives the table a column that identifies a row; it can be run as it is."""
     known = sorted(table.unique_columns())
     if known:
-        return f"name one of its unique columns: key={known[0]!r}"
+        return f"name one of its unique columns: key={known[0]!r} (`adopt` takes --key {known[0]})"
     name, new = sql.name(table.name), sql.column(NEW_KEY)
     bare = table.name.rpartition(".")[2]
     index = f"CREATE UNIQUE INDEX {sql.column(f'{bare}_{NEW_KEY}')} ON {name}"
@@ -132,4 +142,4 @@ def _recipe(table: Table, dialect: Dialect) -> str:
             f"CREATE TRIGGER {sql.column(f'{bare}_{NEW_KEY}_new')} AFTER INSERT ON {name} WHEN NEW.{new} IS NULL "
             f"BEGIN UPDATE {name} SET {new} = {number} WHERE rowid = NEW.rowid; END;"
         )
-    return f"{steps} then say key={NEW_KEY!r}"
+    return f"{steps} then say key={NEW_KEY!r} (`adopt` takes --key {NEW_KEY})"

@@ -51,6 +51,7 @@ async def describe(fetch: Fetch, name: str) -> Table | None:
         _KINDS.get(found[0]["kind"], "table"),
         tuple(found[0]["partition_columns"]),
         tuple(checks),
+        tuple(found[0]["behind"]),
     )
 
 
@@ -59,7 +60,13 @@ _KINDS: dict[str, Kind] = {"p": "partitioned", "v": "view", "m": "view", "f": "f
 _TABLE = """SELECT c.oid, c.relrowsecurity AS row_security, c.relkind::text AS kind,
   array(SELECT a.attname::text FROM pg_partitioned_table AS p, unnest(p.partattrs::smallint[]) AS number
         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = number WHERE p.partrelid = c.oid)
-    AS partition_columns
+    AS partition_columns,
+  array(SELECT DISTINCT CASE WHEN pg_table_is_visible(b.oid) THEN '' ELSE n.nspname || '.' END || b.relname
+        FROM pg_class AS b JOIN pg_namespace AS n ON n.oid = b.relnamespace
+        WHERE b.oid IN (SELECT i.inhparent FROM pg_inherits AS i WHERE i.inhrelid = c.oid AND c.relispartition
+          UNION ALL SELECT d.refobjid FROM pg_rewrite AS r JOIN pg_depend AS d ON d.objid = r.oid
+            AND d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
+          WHERE r.ev_class = c.oid AND c.relkind IN ('v', 'm') AND d.refobjid <> c.oid)) AS behind
 FROM pg_class AS c WHERE c.oid = to_regclass($1)"""
 
 #: A domain is followed down to the type it is made of: what a domain refuses is then told like anything else.

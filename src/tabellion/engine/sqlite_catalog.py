@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from tabellion.engine import sql
 from tabellion.engine.table import Check, Column, Index, Table
@@ -53,6 +54,7 @@ def describe(connection: sqlite3.Connection, name: str) -> Table | None:
         references=references,
         kind="view" if kind == "view" else "table",
         # With a collation of its own a column compares differently from the values we could ask about.
+        behind=tuple(_sources(connection, master, text)) if kind == "view" else (),
         checks=() if re.search(r"(?i)\bcollate\b", text or "") else tuple(_checks(text or "", columns)),
     )
 
@@ -64,6 +66,15 @@ def _primary_key(connection: sqlite3.Connection, pragma: str) -> str:
 
 
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|\w+|\S""", re.DOTALL)
+
+
+def _sources(connection: sqlite3.Connection, master: str, text: str) -> list[str]:
+    """The tables that a view's text names."""
+    tables = {row[0].lower(): row[0] for row in connection.execute(f"SELECT name FROM {master} WHERE type = 'table'")}
+    words = [token.group() for token in _TOKEN.finditer(text)]
+    named = [after for word, after in pairwise(words) if word.upper() in ("FROM", "JOIN")]
+    found = (tables.get(name.strip('"`[]').lower()) for name in named)
+    return list(dict.fromkeys(name for name in found if name is not None))
 
 
 def _checks(text: str, columns: Iterable[str]) -> Iterator[Check]:

@@ -92,6 +92,7 @@ class Table:
     kind: Kind = "table"
     partition_columns: tuple[str, ...] = ()  #: what decides in which partition a row is
     checks: tuple[Check, ...] = ()
+    behind: tuple[str, ...] = ()  #: the tables that a view shows, or the one that it is a partition of
 
     def unique_columns(self) -> set[str]:
         """Columns that alone identify a row."""

@@ -10,6 +10,7 @@ from typing import Any
 from tabellion.engine import declaration, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import ConfigurationError, DeclarationError, NotMigrated, StoreError
+from tabellion.engine.keys import not_a_table
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.sql import Scalar
 from tabellion.engine.store import Store
@@ -26,10 +27,11 @@ from tabellion.monitor.guessing import (
     guess_condition,
     guess_key,
     guess_mirrors,
+    guess_order,
     guess_states,
 )
 from tabellion.monitor.rights import bound_by_row_security
-from tabellion.monitor.status_column import StatusColumn, find_status_column
+from tabellion.monitor.status_column import StatusColumn, computed_status, find_status_column, refuse_computed
 
 OTHER_GUESSES = 8  # how often a state that the table refused is guessed anew
 HOUR = 3600
@@ -82,6 +84,8 @@ async def adopt(
     """Looks the table over; what cannot be guessed is asked for, all at once. Changes nothing."""
     await store.database.open()
     table = await _table(store, table_name)
+    if table.kind in ("view", "foreign"):
+        raise DeclarationError(f"queue {name or table.name!r}", [not_a_table(table)])
     column = await find_status_column(store, table, status)
     draft = _draft(table, column, states, key, store)
     bound = declaration.bind(draft.queue(name), table, store.dialect)
@@ -89,6 +93,8 @@ async def adopt(
     draft.notes += [f"{one.problem.what}: {one.problem.fix}" for one in refusals if not one.stops_work]
     leftovers = await _leftovers(store, bound)
     _remark(draft, bound.queue, leftovers)
+    draft.notes += [f"{one.problem.what}; fix: {one.problem.fix}" for one in refusals if not one.stops_work]
+    draft.notes += [] if column else await _null_flags(store, draft)
     if role := await bound_by_row_security(store, table):
         draft.notes.append(
             f"row level security binds role {role}: rows hidden from it were not looked at and are never claimed; use "
@@ -153,7 +159,7 @@ def _draft(
     used = {name for guess in states.values() if isinstance(guess.value, dict) for name in guess.value}
     used |= {column.column.name} if column else set()
     chosen_key = Guess("key", key) if key is not None else guess_key(table)
-    others += [guess for guess in (chosen_key, guess_condition(table)) if guess is not None]
+    others += [guess for guess in (chosen_key, guess_condition(table), guess_order(table)) if guess is not None]
     return _Draft(table, column, states, [*others, *guess_mirrors(table, store.dialect, used)])
 
 
@@ -169,6 +175,8 @@ def _flag_states(table: Table) -> dict[StateName, Guess]:
             f"{' and '.join(flags.values())} of {table.name!r} cannot say that a row is {' or '.join(lacking)}: "
             f"{columns} then adopt it again; or say --status COLUMN"
         )
+    if computed := computed_status(table):
+        raise refuse_computed(table, computed)
     raise ConfigurationError(
         f"which column of {table.name!r} is the status? Say --status; it has {', '.join(table.columns)}. "
         f"Where none is: {alter} status text NOT NULL DEFAULT 'pending'; and set it to 'completed' in the rows that are"
@@ -186,7 +194,8 @@ async def _tried(
         if not doubted or draft.status is None:
             break
         for state in doubted:
-            refused.setdefault(state, set()).add(last[0].states[state].value)
+            if not isinstance(value := last[0].states[state].value, dict):
+                refused.setdefault(state, set()).add(value)
         states = guess_states(draft.status, given, refused)
         if len(states) < len(STATES):
             break
@@ -223,6 +232,8 @@ def _remark(draft: _Draft, queue: Queue, leftovers: int) -> None:
     if status is not None:
         used = [guess.value for guess in draft.states.values()]
         others = [f"{value!r} ({count_rows(n)})" for value, n in status.seen.items() if value not in used]
+        if status.nulls and not isinstance(used[0], dict):
+            others.append(f"NULL ({count_rows(status.nulls)})")
         if others:
             draft.notes.append(
                 f"other values of {status.column.name}, which the queue leaves alone: {', '.join(others)}"
@@ -234,6 +245,20 @@ def _remark(draft: _Draft, queue: Queue, leftovers: int) -> None:
             else "no column tells since when, so nothing is taken over: set it to ready by hand once nobody works on it"
         )
         draft.notes.append(f"running now and not in the register: {count_rows(leftovers)}; {rest}")
+
+
+async def _null_flags(store: Store, draft: _Draft) -> list[str]:
+    """What to do about booleans that are neither true nor false: such rows are in no state."""
+    table, notes = sql.name(draft.table.name), []
+    for name in draft.states["ready"].value:
+        column = sql.column(name)
+        rows = await store.database.fetch(f"SELECT count(*) AS n FROM {table} WHERE {column} IS NULL")
+        if rows[0]["n"]:
+            notes.append(
+                f"{name} is NULL in {count_rows(rows[0]['n'])}, and such rows are never claimed: UPDATE {table} SET "
+                f"{column} = false WHERE {column} IS NULL; and have new rows say false"
+            )
+    return notes
 
 
 def _stale(queue: Queue, leftovers: int) -> str | None:

@@ -40,6 +40,7 @@ MIRROR_FAMILIES: dict[str, tuple[str, ...]] = {
     "error": ("text",),
     "attempts": ("integer",),
 }
+CREATED_AT = ("created_at", "inserted_at", "enqueued_at", "created_on", "date_created", "created")
 DELETED_AT = ("deleted_at", "archived_at", "discarded_at", "removed_at")
 IS_DELETED = ("is_deleted", "deleted", "is_archived", "archived", "is_removed", "discarded")
 FLAG_NAMES: dict[StateName, tuple[str, ...]] = {
@@ -82,7 +83,7 @@ def guess_states(
         if (text := given.get(state)) is not None
     }
     not_taken = {state: set((refused or {}).get(state, ())) for state in STATES}
-    for step in (_by_word, _by_pattern, _by_default, _by_elimination, _by_usual_word):
+    for step in (_by_word, _by_pattern, _by_default, _by_null, _by_elimination, _by_usual_word):
         for state in STATES:
             if state in found:
                 continue
@@ -132,6 +133,13 @@ def _by_default(state: StateName, status: StatusColumn, free: list[Scalar], _: F
     return Guess(state, value, "the column's default") if fits else None
 
 
+def _by_null(state: StateName, status: StatusColumn, _: list[Scalar], __: Found, ___: Values) -> Guess | None:
+    """Rows that nobody has given a state wait for one, where new rows get none by themselves."""
+    if state != "ready" or not status.nulls or status.default is not None:
+        return None
+    return Guess(state, {status.column.name: None}, f"NULL in {count_rows(status.nulls)}, and no value says ready")
+
+
 def _by_elimination(
     state: StateName, status: StatusColumn, free: list[Scalar], found: Found, _: Values
 ) -> Guess | None:
@@ -147,11 +155,12 @@ def _by_usual_word(
     if status.allowed is not None or status.column.family != "text" or (status.seen and not found):
         return None
     texts = [value for value in status.candidates() if isinstance(value, str)]
-    used = {guess.value for guess in found.values()}
+    used = [guess.value for guess in found.values()]
+    longest = status.column.length
     for word in (USUAL[state], *WORDS[state]):
         value = _spelled_alike(word, texts)
-        if value not in used and value not in not_taken:
-            empty = not status.seen and status.default is None
+        if value not in used and value not in not_taken and (longest is None or len(value) <= longest):
+            empty = not status.seen and not status.nulls and status.default is None
             return Guess(state, value, f"the usual word; {'the table is empty' if empty else 'no row has it yet'}")
     return None
 
@@ -276,6 +285,17 @@ def guess_condition(table: Table) -> Guess | None:
         else:
             continue
         return Guess("where", condition, f"{column.name} marks rows as deleted; they are left alone")
+    return None
+
+
+def guess_order(table: Table) -> Guess | None:
+    """The column that says how long a row has waited; `created_at` itself goes without saying."""
+    spelled = _by_plain_name(table)
+    for name in CREATED_AT:
+        column = table.columns.get(spelled.get(name, ""))
+        if column is not None and column.family == "time":
+            quoted = column.name if re.fullmatch(r"\w+", column.name) else sql.column(column.name)
+            return None if column.name == CREATED_AT[0] else Guess("order", quoted, "its name and type: oldest first")
     return None
 
 

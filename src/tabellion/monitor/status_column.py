@@ -39,6 +39,7 @@ class StatusColumn:
     labels: dict[Any, str] = field(default_factory=dict)  #: what the values are called in the table they refer to
     allowed: tuple[Scalar, ...] | None = None  #: the only values it takes; None: not known, or any
     default: Scalar = None
+    nulls: int = 0  #: rows that have no value
 
     def candidates(self) -> list[Scalar]:
         """Every value that may mean a state, the most frequent first."""
@@ -71,19 +72,25 @@ async def find_status_column(store: Store, table: Table, given: str | None) -> S
     if column is None:
         return None
     allowed = (await _allowed_words(store, table)).get(column.name)
-    seen = await _values(store, table, column.name)
+    seen = await _values(store, table, column)
+    nulls = seen.pop(None, 0)
     labels = await _labels(store, table, column.name)
     if labels and allowed is None:
         allowed = tuple(labels)
-    return StatusColumn(column, why, seen, labels, allowed, default_value(column))
+    return StatusColumn(column, why, seen, labels, allowed, default_value(column), nulls)
 
 
 def _choose(table: Table, allowed: dict[str, tuple[Scalar, ...]], given: str | None) -> tuple[Column | None, str]:
     if given is not None:
         if given not in table.columns:
             raise ConfigurationError(f"table {table.name!r} has no column {given!r}; it has {', '.join(table.columns)}")
+        if table.columns[given].generated:
+            raise refuse_computed(table, given)
         return table.columns[given], ""
-    spelled = {plain(name): name for name in reversed(list(table.columns))}
+    # What the database computes itself cannot be set to a state.
+    allowed = {name: words for name, words in allowed.items() if not table.columns[name].generated}
+    written = [name for name, column in table.columns.items() if not column.generated]
+    spelled = {plain(name): name for name in reversed(written)}
     for name in STATUS_NAMES:
         if name in spelled:
             return table.columns[spelled[name]], "its name"
@@ -98,12 +105,30 @@ def _choose(table: Table, allowed: dict[str, tuple[Scalar, ...]], given: str | N
     return None, ""
 
 
-async def _values(store: Store, table: Table, column: str) -> dict[Any, int]:
-    rows = await store.database.fetch(
-        f"""SELECT {sql.column(column)} AS value, count(*) AS n FROM {sql.name(table.name)}
-GROUP BY {sql.column(column)} ORDER BY count(*) DESC LIMIT {VALUES_SEEN}"""
+def computed_status(table: Table) -> str:
+    """A column that is called like a status and that the database computes itself; empty: there is none."""
+    generated = {plain(column.name): column.name for column in table.columns.values() if column.generated}
+    return next((generated[name] for name in STATUS_NAMES if name in generated), "")
+
+
+def refuse_computed(table: Table, name: str) -> ConfigurationError:
+    """What is said of a status that nobody can write."""
+    written = ", ".join(column.name for column in table.columns.values() if not column.generated)
+    return ConfigurationError(
+        f"{name} of {table.name!r} is computed by the database and cannot be written: say --status with the column "
+        f"that it is computed from, one of {written}; and --ready, --running, --done and --failed with its values"
     )
-    return {row["value"]: int(row["n"]) for row in rows if row["value"] is not None}
+
+
+async def _values(store: Store, table: Table, column: Column) -> dict[Any, int]:
+    name = sql.column(column.name)
+    rows = await store.database.fetch(
+        f"""SELECT {name} AS value, count(*) AS n FROM {sql.name(table.name)}
+GROUP BY {name} ORDER BY count(*) DESC LIMIT {VALUES_SEEN}"""
+    )
+    # PostgreSQL fills a char(n) up with spaces, which nobody writes and which count for nothing.
+    filled = store.dialect == "postgresql" and column.plain_type.startswith("character(")
+    return {row["value"].rstrip() if filled and row["value"] else row["value"]: int(row["n"]) for row in rows}
 
 
 async def _labels(store: Store, table: Table, column: str) -> dict[Any, str]:
