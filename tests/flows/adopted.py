@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import asyncpg
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
+from typer.main import get_command
 
+from tabellion import Event
 from tabellion.cli import exit_code
 from tabellion.cli.app import app
 from tabellion.cli.queue_module import declared_queues
 from tabellion.engine.errors import TabellionError
 from tests.flows.kinds import Kind
-from tests.working import drain, make_worker
+from tests.working import Diary, drain, make_worker
 
 HANDLER = """    if job[{work!r}] == "bad":
         raise Permanent("no such file")
@@ -27,6 +29,7 @@ HANDLER = """    if job[{work!r}] == "bad":
         raise ConnectionError("try again")
     return {{{result!r}: 7}}
 """
+COMMAND: Any = get_command(app)  # made once: typer would make it again for each call
 _roles = itertools.count(1)
 
 
@@ -105,7 +108,7 @@ class Adopted:
 
     def run(self, *words: str) -> Result:
         """One command, in this process; errors of ours become exit codes and sentences as in the real program."""
-        result = CliRunner().invoke(app, ["--config", str(self.folder / "tabellion.toml"), *words])
+        result = CliRunner().invoke(COMMAND, ["--config", str(self.folder / "tabellion.toml"), *words])
         if isinstance(result.exception, TabellionError):
             result.exit_code = exit_code(result.exception)
             result.stderr_bytes = (result.stderr_bytes or b"") + str(result.exception).encode()
@@ -135,9 +138,11 @@ class Adopted:
         tail = tail.replace("#     return {}\n", HANDLER.format(work=self.kind.work, result=self.kind.result))
         self.file.write_text(f"{head}\n{lines})\n{tail}".replace("import Job, Queue", "import Job, Permanent, Queue"))
 
-    def work(self) -> None:
-        """A worker until nothing is left to do."""
-        drain(make_worker(self.url, *declared_queues(str(self.file)), concurrency=4))
+    def work(self) -> list[Event]:
+        """A worker until nothing is left to do; what it told about jobs."""
+        diary = Diary()
+        drain(make_worker(self.url, *declared_queues(str(self.file)), concurrency=4, listeners=[diary]))
+        return [event for event in diary.events if event.key]
 
     def findings(self) -> list[str]:
         """What `doctor` warns of or calls wrong about the queue."""

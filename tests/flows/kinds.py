@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tabellion.engine.queue import spoken
+
 SQLITE, POSTGRES = "sqlite", "postgresql"
 DATABASES = {SQLITE: "SQLite", POSTGRES: "PostgreSQL"}
 FOLDER = Path(__file__).parent / "tables"  #: the scripts that make them
@@ -56,33 +58,37 @@ class Kind:
 
     def page_row(self) -> str:
         """Its line of docs/tables.md."""
-        todo = [f"{self._recipe()}" if self.recipe else "", self.advice]
-        todo.append(f"`adopt {self.table} {' '.join(self.options)}`" if self.options or self.first else "")
+        todo = [self._recipe() if self.recipe else "", self.advice]
+        told = " ".join(["adopt", self.table, *self.options])
+        todo.append(f"`{told}`" if self.options or self.first else "")
         todo.append(f"add `{self.edit}`" if self.edit else "")
-        says = " … ".join(self.says) or "(nothing to add)"
+        says = " … ".join(self.says) or "writes the declaration"
         where = ["all six" if dialect in self.databases else "–" for dialect in DATABASES]
         cells = [f"**{self.name}**: {self.looks}", says, "; ".join(part for part in todo if part) or "nothing"]
-        return f"| {' | '.join([*cells, self._states(), *where])} |"
+        return f"| {' | '.join([*cells, self._queue(), *where])} |"
 
     def _recipe(self) -> str:
         if len(set(self.recipe.values())) == 1:
             return f"run `{next(iter(self.recipe.values()))}`"
         return "run " + " or ".join(f"`{text}` ({DATABASES[dialect]})" for dialect, text in self.recipe.items())
 
-    def _states(self) -> str:
-        status = self.expected.get("status")
-        said = [
-            " and ".join(f"{column} = {value}" for column, value in state.items())
-            if isinstance(state := self.expected[name], dict)
-            else f"{status} = {state!r}"
-            for name in ("ready", "running", "done", "failed")
-        ]
+    def _queue(self) -> str:
+        """The states, then the other arguments that nobody had to say."""
+        ready, *rest = (self._state(name) for name in ("ready", "running", "done", "failed"))
         others = [
-            f"{name}={value!r}"
+            f", `{name}={value!r}`"
             for name, value in self.expected.items()
-            if name in (*MIRRORS, "key", "where", "order") and f"--{name}" not in self.options
+            if name in (*MIRRORS, "where", "order") and f"--{name}" not in self.options
         ]
-        return f"`{said[0]}` → `{said[1]}` → `{said[2]}` or `{said[3]}`{''.join(f', `{one}`' for one in others)}"
+        return f"{ready} → {rest[0]} → {rest[1]} or {rest[2]}{''.join(others)}"
+
+    def _state(self, name: str) -> str:
+        status, state = str(self.expected.get("status")), self.expected[name]
+        shown = spoken(state if isinstance(state, dict) else {status: state}) if name == "ready" else None
+        if shown is None:
+            shown = spoken(state) if isinstance(state, dict) else repr(state)
+        other = [f" ({said[name]!r} on {DATABASES[where]})" for where, said in self.differs.items() if name in said]
+        return f"`{shown}`{''.join(other)}"
 
 
 def page_table() -> str:
@@ -142,12 +148,30 @@ VALUES ('{uuid}', '{work}', '2024-03-01', '2024-03-01')""",
         options=("--key", "job_id"),
     ),
     Kind(
+        "no key",
+        "a table without a primary key",
+        "imports",
+        "INSERT INTO imports (file_name) VALUES ('{work}')",
+        states("todo", "processing", "done", "failed", key="job_id", error="error"),
+        says=("table 'imports' has no primary key",),
+        code=3,
+        recipe={
+            SQLITE: 'ALTER TABLE "imports" ADD COLUMN "job_id" TEXT; '
+            'UPDATE "imports" SET "job_id" = lower(hex(randomblob(16))); '
+            'CREATE UNIQUE INDEX "imports_job_id" ON "imports" ("job_id"); '
+            'CREATE TRIGGER "imports_job_id_new" AFTER INSERT ON "imports" WHEN NEW."job_id" IS NULL BEGIN '
+            'UPDATE "imports" SET "job_id" = lower(hex(randomblob(16))) WHERE rowid = NEW.rowid; END;',
+            POSTGRES: 'ALTER TABLE "imports" ADD COLUMN "job_id" bigint GENERATED ALWAYS AS IDENTITY UNIQUE;',
+        },
+        options=("--key", "job_id"),
+    ),
+    Kind(
         "quoted CamelCase",
         "Prisma, TypeORM, Entity Framework: names that must be quoted, values in upper case",
         "ImportJob",
         """INSERT INTO "ImportJob" ("id", "fileName") VALUES ('cuid{n}', '{work}')""",
         states("PENDING", "RUNNING", "COMPLETED", "FAILED", started_at="startedAt", finished_at="completedAt",
-               error="errorMessage"),
+               error="errorMessage", order="createdAt"),
         differs={SQLITE: {"running": "PROCESSING"}},
         work="fileName",
         result="rowCount",
@@ -166,7 +190,10 @@ VALUES ('{uuid}', '{work}', '2024-03-01', '2024-03-01')""",
         "INSERT INTO papers (file_name) VALUES ('{work}')",
         states("new", "processing", "done", "failed", error="error"),
         first="open_invoices",
-        says=("'open_invoices' is a view: nothing says which of its columns identifies a row",),
+        says=(
+            "'open_invoices' is a view: nothing says which of its columns identifies a row",
+            "declare the queue on the table behind it ('papers'), with the view's condition as where=",
+        ),
         code=3,
         edit="where=\"kind = 'invoice'\",",
     ),
@@ -193,6 +220,16 @@ VALUES ('p{n}', 'us', '{work}'), ('p{n}', 'eu', 'twin of {work}')""",
         options=("--key", "job_id"),
     ),
     Kind(
+        "partitioned by status",
+        "a row moves to another partition when it ends",
+        "messages",
+        "INSERT INTO messages (file_name) VALUES ('{work}')",
+        states("queued", "sending", "sent", "failed", error="error"),
+        says=("running says status = 'processing', but", "no partition of relation"),
+        code=3,
+        options=("--running", "sending"),
+    ),
+    Kind(
         "triggers and CHECK",
         "a CHECK that lists the values, one that wants a result, a trigger that allows certain changes, a history",
         "shipments",
@@ -201,6 +238,7 @@ VALUES ('p{n}', 'us', '{work}'), ('p{n}', 'eu', 'twin of {work}')""",
         says=("failed says status = 'lost', but running → failed is refused", "change the trigger of shipments"),
         code=3,
         advice="let the trigger allow it",
+        notes=("done says status = 'shipped', but running → done is refused",),
         warnings=("done says status = 'shipped'",),
         follows=("updated_at",),
     ),
@@ -243,6 +281,13 @@ VALUES ('p{n}', 'us', '{work}'), ('p{n}', 'eu', 'twin of {work}')""",
         empty={"tries": 0},
     ),
     Kind(
+        "status NULL",
+        "new rows have no status at all",
+        "scans",
+        "INSERT INTO scans (file_name) VALUES ('{work}')",
+        states({"status": None}, "processing", "ok", "error", error="error"),
+    ),
+    Kind(
         "domain",
         "`CREATE DOMAIN job_state AS text CHECK (VALUE IN (…))`",
         "exports",
@@ -255,7 +300,7 @@ VALUES ('p{n}', 'us', '{work}'), ('p{n}', 'eu', 'twin of {work}')""",
         "orders",
         "INSERT INTO orders (file_name) VALUES ('{work}')",
         states(10, 20, 30, 40, status="code", error="last_error"),
-        says=("the database computes this column",),
+        says=("status of 'orders' is computed by the database and cannot be written", "say --status"),
         code=3,
         options=("--status", "code", "--ready", "10", "--running", "20", "--done", "30", "--failed", "40"),
         follows=("status", "error"),

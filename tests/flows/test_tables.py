@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tabellion.engine.errors import DeclarationError
 from tests.flows.adopted import Adopted
-from tests.flows.kinds import KINDS, MIRRORS, ROLE, Kind
+from tests.flows.kinds import DATABASES, KINDS, MIRRORS, ROLE, Kind, page_table
 
 CASES = [pytest.param(kind, dialect, id=f"{kind.slug}-{dialect}") for kind in KINDS for dialect in kind.databases]
 
@@ -36,6 +37,7 @@ def emptied(table: Adopted, row: dict[str, Any]) -> bool:
 def state_of(table: Adopted, state: str) -> dict[str, Any]:
     """The column values that the declaration gives to a state."""
     said = table.kind.expected[state]
+    said = table.kind.differs.get(table.dialect, {}).get(state, said)
     return said if isinstance(said, dict) else {table.kind.expected["status"]: said}
 
 
@@ -186,3 +188,52 @@ def is_cancelled(table: Adopted) -> dict[str, Any]:
     assert (attempt["outcome"], attempt["attempt"]) == ("cancelled", 0)
     assert attempt["error"].startswith("wrong file")
     return row
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.name == "triggers and CHECK"])
+@pytest.mark.parametrize("dialect", list(DATABASES))
+def test_a_refused_state_stops_doctor_and_worker_before_any_work(adopted: Adopted) -> None:
+    """The declaration is written with the refusal beside it; `doctor` ends with 3, and no worker starts."""
+    result = adopted.run("adopt", "shipments", "--write", str(adopted.file))
+    assert (result.exit_code, adopted.file.exists()) == (3, True)
+    adopted.edit()
+    was = adopted.rows()
+    examined = adopted.run("doctor")
+    assert examined.exit_code == 3
+    with pytest.raises(DeclarationError) as refused:
+        adopted.work()
+    for said in (examined.output, str(refused.value)):
+        assert "failed says status = 'lost', but running → failed is refused" in said
+        assert "ready says status = 'new', but running → ready is refused" in said
+    assert adopted.rows() == was
+    assert not adopted.ask("SELECT * FROM shipments_history")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.name == "triggers and CHECK"])
+@pytest.mark.parametrize("dialect", list(DATABASES))
+def test_a_row_that_may_not_fail_is_parked_and_back_with_retry(adopted: Adopted) -> None:
+    """A trigger that refuses `failed` to one row only is met at work: said once, explained, and mended with `retry`."""
+    adopted.script(adopted.kind.script(adopted.dialect, ".mended"))
+    adopted.script(adopted.kind.script(adopted.dialect, ".parking"))
+    adopted.adopt()
+    adopted.edit()
+    told = adopted.work()
+    assert [event.name for event in told if event.key == adopted.key_of("bad")].count("parked") == 1
+    row = adopted.rows()["bad"]
+    assert row["status"] == "packing"
+    found = adopted.json("explain", "shipments", adopted.key_of("bad"))
+    assert found["state"] == "parked"
+    assert "no such file" in " ".join(found["sentences"])
+    assert "bad parcels are never lost" in " ".join(found["sentences"])
+    assert adopted.work() == []
+    adopted.script("UPDATE shipments SET file_name = 'mended' WHERE file_name = 'bad'")
+    assert adopted.run("retry", "shipments", adopted.key_of("mended")).exit_code == 0
+    adopted.work()
+    assert adopted.rows()["mended"]["status"] == "shipped"
+
+
+def test_the_page_shows_this_list() -> None:
+    """docs/tables.md says of each table what was run here."""
+    page = (Path(__file__).parents[2] / "docs" / "tables.md").read_text("utf-8")
+    shown = "\n".join(line for line in page.splitlines() if line.startswith("|"))
+    assert shown == page_table(), f"docs/tables.md should have:\n{page_table()}"

@@ -1,0 +1,2 @@
+CREATE TABLE scans (id serial PRIMARY KEY, status TEXT, file_name TEXT, result INTEGER, error TEXT);
+INSERT INTO scans (status, file_name) VALUES ('ok', 'old.pdf'), ('error', 'torn.pdf');
