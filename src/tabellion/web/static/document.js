@@ -220,7 +220,11 @@ function drawHistory(entries) {
 
 const optional = (path) => api("GET", path).then((got) => got.data, (error) => { if (error instanceof Problem && error.status === 404) return null; throw error; });
 
-async function load() {
+let loading = Promise.resolve();
+
+const load = () => (loading = fetchAndDraw());
+
+async function fetchAndDraw() {
   try {
     const [one, work, past] = await Promise.all([api("GET", where).then((got) => got.data), optional(`${where}/work`), optional(`${where}/history`)]);
     listen(ENDED.has(one.status));
@@ -296,12 +300,15 @@ async function again() {
 async function remove() {
   const sure = await confirm(t("document.delete_title"), t("document.delete_text", { name: data.name }), t("document.delete"), { danger: true });
   if (!sure) return;
+  left(); // news of its own end must not make the page ask for it
+  await loading;
   try {
     await api("DELETE", where);
-    left();
     flash(t("document.deleted", { name: data.name }));
     location.assign("/documents");
   } catch (error) {
+    due = 0;
+    load();
     toast(explain(error), "bad");
   }
 }
