@@ -66,8 +66,9 @@ bench: $(READY) .venv-bench/.ready ## Measure us and the peers side by side
 bench-engine: $(READY) .venv-bench/.ready ## Measure the engine by turns with PgQueuer, in a few minutes: before every commit that touches its SQL
 	@.venv-bench/bin/python -m bench.engine $(if $(AGAINST),--against $(AGAINST))
 
-bench-gates: $(READY) ## Measure gates: a fleet before a quota that moves, an outage, a thousand calls at once (15 min)
+bench-gates: $(READY) ## Measure gates: a fleet before a quota that moves, quotas by windows, an outage, a thousand calls at once (25 min)
 	@$(BIN)/python -m bench.gates fleet
+	@$(BIN)/python -m bench.gates windows
 	@$(BIN)/python -m bench.gates fleet --profile classic
 	@$(BIN)/python -m bench.gates outage
 	@$(BIN)/python -m bench.gates calls

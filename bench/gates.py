@@ -1,6 +1,7 @@
 """Gates under load: a fleet of workers before a fake model whose quota moves, fails and comes back.
 
     python -m bench.gates fleet [--profile adaptive] [--processes 8] [--callers 25]
+    python -m bench.gates windows [--full] [--windows fixed:20 sliding:60 …] [--hints bare full] [--rates 10 20 5]
     python -m bench.gates outage
     python -m bench.gates calls      # 1,000 concurrent calls of 3 s in one process
 
@@ -206,18 +207,28 @@ def main() -> None:
     if sys.argv[1:] == ["caller"]:
         return caller()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["fleet", "outage", "calls"])
+    parser.add_argument("what", choices=["fleet", "windows", "outage", "calls"])
     parser.add_argument("--profile", default="adaptive")
-    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--processes", type=int)
     parser.add_argument("--callers", type=int, default=25)
     parser.add_argument("--phase", type=float, default=60.0)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--recovery", type=float, default=60.0)
+    parser.add_argument("--full", action="store_true", help="every window of 1, 10, 20 and 60 s, an hour and a half")
+    parser.add_argument("--windows", nargs="+", help="instead of the usual ones")
+    parser.add_argument("--hints", nargs="+", choices=["bare", "full"], default=["bare"])
+    parser.add_argument("--rates", nargs="+", type=float, default=[10.0, 20.0, 5.0])
+    parser.add_argument("--learning", type=float, help="seconds before each measurement, instead of five windows")
     given = parser.parse_args()
-    if given.what == "fleet":
-        fleet_limit(given.profile, given.processes, given.callers, given.phase)
+    processes = given.processes or (4 if given.what == "windows" else 8)
+    if given.what == "windows":
+        from bench.windows import compare
+
+        compare(given, processes)
+    elif given.what == "fleet":
+        fleet_limit(given.profile, processes, given.callers, given.phase)
     elif given.what == "outage":
-        outage(given.processes, given.callers, given.seconds, given.recovery)
+        outage(processes, given.callers, given.seconds, given.recovery)
     else:
         calls(1000, 30.0, 3.0)
     return None

@@ -38,7 +38,7 @@ class Adaptive(Saved):
     passed: list[list[float]] = field(default_factory=list)  #: see PassedCalls
     ends: list[list[float]] = field(default_factory=list)  #: when the last exhaustions ended, and calls until then
     exhaustion: Exhaustion = field(default_factory=Exhaustion)  #: the last one
-    delay: float = 0.0  #: seconds from a call to its refusal
+    ages: list[float] = field(default_factory=list)  #: seconds from the last refused calls to their refusals
     debt: float = 0.0  #: refusals that calls have not made up for
     beyond_since: float = 0.0  #: when the rate began to go beyond the limit; 0: it does not
     epoch: int = 0
@@ -58,7 +58,8 @@ class Adaptive(Saved):
     FEW: ClassVar[int] = 20  # calls from which nothing certain can be told
     LEAST_SPAN: ClassVar[float] = 1.0  # seconds, and ten calls, over which a rate is measured where no window is known
     LONGEST_WINDOW: ClassVar[float] = 120.0  # seconds
-    LONGEST_DELAY: ClassVar[float] = 2.0  # seconds to wait for the fate of calls under way
+    LONGEST_DELAY: ClassVar[float] = 0.5  # seconds to wait for the fate of calls under way
+    MOST_AGES: ClassVar[int] = 4
     MOVED: ClassVar[float] = 0.15  # of the limit: a new one further away is not the old one found again
     TRUST: ClassVar[float] = 1.25  # the limit is not further below the refused rate than this: it may have moved up
     MOST_ENDS: ClassVar[int] = 8
@@ -82,6 +83,11 @@ class Adaptive(Saved):
     def speed(self) -> float:
         """Calls per second at this moment."""
         return self.rate
+
+    @property
+    def delay(self) -> float:
+        """Seconds that a refusal takes."""
+        return min(*self.ages, self.LONGEST_DELAY) if self.ages else 0.0
 
     def grant(self, now: float, want: int) -> list[float]:
         """Evenly spaced slots, not further ahead than the horizon; while the quota is used up, one probe."""
@@ -109,11 +115,12 @@ class Adaptive(Saved):
 
     def throttled(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
         """Stops the fleet once per event, learns the limit, and sets the time of the next probe."""
-        made_at, spell = now - age, self.exhaustion
+        self.ages = [*self.ages, round(age, 3)][-self.MOST_AGES :]
+        # A refusal that took far longer than others was on its way to the server: a connection had to be made first.
+        made_at, spell = now - min(age, 2 * self.delay + 0.02), self.exhaustion
         is_news = epoch >= self.epoch
         is_probe = made_at < spell.clear_at
         self._count_refusal(now, made_at, is_news, is_probe)
-        self.delay = min(max(age, 0.9 * self.delay + 0.1 * age), self.LONGEST_DELAY)
         if is_news and not is_probe:
             self._begin_exhaustion(made_at)
         elif is_news:
@@ -156,8 +163,7 @@ class Adaptive(Saved):
             calls.cut(now, calls.until(self.exhaustion.began_at) + 1 if is_probe else calls.until(now))
         calls.refuse(made_at)
         take_back(self.ends, made_at)
-        most = max(1.0, self.PRICE * self.rate * max(self.LONGEST_DEBT, 3 * self.window))
-        self.debt = min(self.debt + 1, most)
+        self.debt += 1
 
     def _begin_exhaustion(self, made_at: float) -> None:
         before = self.exhaustion
@@ -165,13 +171,14 @@ class Adaptive(Saved):
         self.exhaustion = Exhaustion(
             made_at, made_at, rate=self.rate, limit=self.limit or 0.0, quick=before.quick + 1 if few else 0,
             after_proven=before.is_proven, window=self.window, was_window_known=self.is_window_known,
+            was_beyond=self.beyond_since > 0,
         )  # fmt: skip
 
     def _hold(self, now: float, made_at: float) -> None:
         """Nothing goes until the probe, and nothing after it until its refusal would have been heard of."""
         spell = self.exhaustion
         pause = min(self.LATER * (made_at - spell.began_at), self.LONGEST_PAUSE)
-        pause = max(2 / spell.rate, self.PAUSE, self.window / 50, pause)
+        pause = max(2 / spell.rate, self.PAUSE, self.window / 30, pause)
         # Not before the fate of all calls under way is known: they may have been refused too.
         spell.probe_at = max(now + 1.1 * self.delay, made_at + pause, self.paused_until)
         self._learn()
@@ -208,11 +215,11 @@ class Adaptive(Saved):
             if self.ends and not spell.is_proven:
                 # A server that saves up unused calls lets more pass for a moment than it will in the long run.
                 found = min(found, max(within / cycle / 0.94, spell.rate / self.TRUST))
-        if spell.limit and abs(found / spell.limit - 1) > self.MOVED:
-            self.debt = min(self.debt, self.PRICE * found * max(5.0, self.window))
         self.limit = self._bounded(found)
         self.rate = self._bounded(self.BELOW * min(found, goal, spell.rate))
         self.ends = [*self.ends, [spell.ended_at, total]][-self.MOST_ENDS :]
+        most = self.PRICE * self.rate * max(self.LONGEST_DEBT, 3 * self.window)
+        self.debt = min(self.debt, max(1.0, most))
 
     def _forgive(self) -> None:
         """So long a refusal is trouble or a day's quota: it tells nothing of the rate, which was right before."""
@@ -227,7 +234,9 @@ class Adaptive(Saved):
         spell = self.exhaustion
         if not spell.is_proven:
             return
-        if spell.seconds >= 0.15 * cycle and within >= self.FEW:
+        # A limit that was too high at a steady rate shows the window too, however short the exhaustion was.
+        is_steady = not (spell.was_beyond or self.is_window_known) and spell.seconds >= max(0.5, 0.02 * cycle)
+        if (spell.seconds >= 0.15 * cycle or is_steady) and within >= self.FEW:
             if not self.ends:
                 # The first window began before the first call did.
                 if cycle > self.window:
@@ -275,13 +284,20 @@ class Adaptive(Saved):
         rate, window = self.rate, self.window
         if rate < self.NEAR * limit:
             rate += (self.NEAR * limit - rate) * (1 - math.exp(-passed / max(self.RETURN, window / 6)))
-        if not self.beyond_since and not self.debt and now > self.exhaustion.probe_at + max(2.0, window):
+        if not self.beyond_since and now > self.exhaustion.probe_at + self._calm():
             self.beyond_since = now
         if self.beyond_since:
             unit = max(self.UNIT, window / 3)
             slope = self.SLOPE * 2 ** min((now - self.beyond_since) / unit, 30)
             rate += min(slope, self.STEEPEST) / unit * limit * passed
         return rate
+
+    def _calm(self) -> float:
+        """Seconds after an exhaustion before the rate may go beyond the limit; for ever while there is debt to pay."""
+        before, limit = self.exhaustion.limit, self.limit or 0.0
+        if not before or abs(limit / before - 1) > self.MOVED:
+            return max(5.0, self.window)
+        return math.inf if self.debt else max(2.0, self.window)
 
     def _bounded(self, rate: float) -> float:
         return min(max(rate, self.rates.least), self.rates.most)

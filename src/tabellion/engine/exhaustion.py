@@ -19,6 +19,7 @@ class Exhaustion:
     probes: int = 0  #: that were refused
     hinted: bool = False  #: whether the server said how long it lasts
     rate: float = 0.0  #: calls per second when it began
+    was_beyond: bool = False  #: whether the rate was going beyond the limit then
     limit: float = 0.0  #: what was held for the limit then
     window: float = 0.0  #: and for the window
     was_window_known: bool = False
@@ -33,7 +34,7 @@ class Exhaustion:
     @property
     def ended_at(self) -> float:
         """When calls passed again, as well as one can tell: between the last refusal and the probe."""
-        return (self.until + self.probe_at) / 2
+        return self.until + 0.4 * (self.probe_at - self.until)
 
     @property
     def is_proven(self) -> bool:
