@@ -308,3 +308,31 @@ def test_a_refusal_tells_how_long_ago_its_call_was_made(sqlite_url: str) -> None
             assert refusal.age >= 0.02
 
     asyncio.run(go())
+
+
+class Twice(GateRow):
+    """A row that gives two slots, one soon after the other, and then nothing more."""
+
+    async def turn(self, news: News, want: int) -> Turn:
+        """Takes the turn."""
+        await self.store.open()
+        return Turn((0.05, 0.07) if want else (), (0, 0), again=60.0)
+
+
+def test_a_job_that_comes_before_its_slot_gets_it_in_time(sqlite_url: str) -> None:
+    """A slot that is here already needs no turn: who waits for it is woken by the clock."""
+
+    async def go() -> None:
+        async with Store(sqlite_url) as store:
+            opened = asyncio.Event()
+            gate = Gate(Twice(store, "gemini", FAST), opened.set)
+            running = asyncio.create_task(gate.run())
+            gate.room(2)
+            await opened.wait()
+            gate.promise("first")
+            gate.promise("second")
+            async with asyncio.timeout(5):
+                await asyncio.gather(gate.admit(job="first"), gate.admit(job="second"))
+            running.cancel()
+
+    asyncio.run(go())

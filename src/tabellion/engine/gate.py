@@ -217,6 +217,10 @@ class Gate:
     async def _wait(self) -> Slot:
         future: asyncio.Future[Slot] = self._loop.create_future()
         self._waiting.append(future)
+        if self._slots and self._timer is None:
+            # Nobody asks for slots that are already here: without a timer this one would wait for the next turn.
+            after = self._slots[0].at - time.monotonic()
+            self._timer = self._loop.call_later(max(after, 0.001), self._deal)
         self._stir.set()
         try:
             async with asyncio.timeout(PATIENCE):
