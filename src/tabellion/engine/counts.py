@@ -67,8 +67,10 @@ def is_counted(outcome: Outcome, has_cost: bool) -> bool:
 async def roll_up(database: Database) -> None:
     """Adds old rows up into longer periods and removes what nobody asks for any more; safe from many processes."""
     d = database.dialect
+    # One time for all: what is removed must be exactly what was added up.
+    now = int((await database.fetch(f"SELECT {sql.epoch(NOW, d)} AS now"))[0]["now"])
     for short, long, age in STEPS:
-        old = f"period = {short} AND at < {sql.epoch(NOW, d)} - {age}"
+        old = f"period = {short} AND at < {now - age}"
         sums = f"""SELECT queue, {long}, {_whole(f"at / {long}", d)} * {long}, '', sum(done), sum(failed), sum(retried),
   sum(cost) FROM {{source}} WHERE {{condition}} GROUP BY 1, 3 ORDER BY 3, 1"""
         if d == "postgresql":
@@ -85,7 +87,7 @@ INSERT INTO tabellion_counts {_COLUMNS} {sums.format(source="old", condition="tr
                 f"DELETE FROM tabellion_counts WHERE {old}",
             ]
         await database.transact([(statement, ()) for statement in statements])
-    await database.fetch(f"DELETE FROM tabellion_counts WHERE period = {DAY} AND at < {sql.epoch(NOW, d)} - {KEPT}")
+    await database.fetch(f"DELETE FROM tabellion_counts WHERE period = {DAY} AND at < {now - KEPT}")
 
 
 async def read(database: Database, since: float) -> list[dict[str, Any]]:
