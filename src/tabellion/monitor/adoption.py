@@ -90,7 +90,6 @@ async def adopt(
     draft = _draft(table, column, states, key, store)
     bound = declaration.bind(draft.queue(name), table, store.dialect)
     draft, bound, refusals = await _tried(store, draft, bound, states, name)
-    draft.notes += [f"{one.problem.what}: {one.problem.fix}" for one in refusals if not one.stops_work]
     leftovers = await _leftovers(store, bound)
     _remark(draft, bound.queue, leftovers)
     draft.notes += [f"{one.problem.what}; fix: {one.problem.fix}" for one in refusals if not one.stops_work]
