@@ -78,6 +78,60 @@ def user(site: Site, name: str) -> dict[str, object]:
     return next(one for one in site.api("GET", "/api/users")["users"] if one["name"] == name)
 
 
+#: A browser that is busy: it tells the page later that a dialog was closed, on whose mark the test lets it.
+LATE = """let closed = null;
+    addEventListener("close", (event) => {
+        if (event.detail === "late") return;
+        event.stopImmediatePropagation();
+        closed = event.target;
+    }, {capture: true});
+    window.tellClosed = () => closed.dispatchEvent(new CustomEvent("close", {detail: "late"}));"""
+
+
+def test_a_key_right_after_the_dialog_counts(site: Site, chromium: Browser) -> None:
+    """Who closes the dialog and does something is told again, also before the browser has said that it is closed."""
+    site.person("oskar", "reviewer")
+    with site.visitor(chromium, "oskar") as oskar:
+        oskar.page.add_init_script(LATE)
+        page = oskar.open("/queue")
+        page.context.clear_cookies()
+        oskar.watch.expect(401)
+        box = page.get_by_role("dialog", name="You are signed out")
+        page.keyboard.press("2")
+        expect(box).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(box).to_have_count(0)
+        with page.expect_response("**/api/review/items?**"):
+            page.keyboard.press("3")
+            page.evaluate("tellClosed()")
+        expect(box).to_be_visible()
+
+
+#: Asks as the page does by itself, and returns when the answer has been dealt with.
+ASK = """async () => {
+    const { api } = await import(document.querySelector("link[href*='base.js']").href);
+    await api("GET", "/api/me").catch(() => {});
+}"""
+
+
+def test_who_stays_signed_out_is_left_alone(site: Site, chromium: Browser) -> None:
+    """What the page asks by itself after the dialog was closed does not open it again."""
+    site.person("otto", "reviewer")
+    with site.visitor(chromium, "otto") as otto:
+        page = otto.open("/queue")
+        page.context.clear_cookies()
+        otto.watch.expect(401)
+        box = page.get_by_role("dialog", name="You are signed out")
+        for key in ("Escape", "Enter"):
+            page.keyboard.press("2")
+            expect(box).to_be_visible()
+            box.get_by_role("button", name="Stay").focus()
+            page.keyboard.press(key)
+            expect(box).to_have_count(0)
+            page.evaluate(ASK)
+            expect(box).to_have_count(0)
+
+
 def test_who_is_signed_out_is_told_each_time(site: Site, chromium: Browser) -> None:
     """However the dialog was closed the time before; and in words that are about people, not about keys."""
     site.person("olaf", "reviewer")

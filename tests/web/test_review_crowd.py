@@ -29,8 +29,9 @@ MEANT: dict[str, errors.ReviewError] = {
 class Remote:
     """Acts over HTTP, with a key of its own."""
 
-    def __init__(self, client: httpx2.AsyncClient, url: str, key: str) -> None:
+    def __init__(self, client: httpx2.AsyncClient, url: str, name: str, key: str) -> None:
         self.client, self.url, self.headers = client, url, {"Authorization": f"Bearer {key}"}
+        self.name, self.edits = name, 0
 
     async def ask(self, method: str, path: str, body: Any = None, version: int | None = None) -> Any:
         """One request; what it says, or the error that its problem means."""
@@ -56,12 +57,19 @@ class Remote:
         return int((await self.ask("GET", f"/items/{item}"))["version"])
 
     async def edit(self, item: str, version: int, changes: dict[str, Change]) -> int:
-        """Changes fields; the new version."""
-        body = {
+        """Changes fields; the new version.
+
+        The answer is the item as it is by then, which somebody else may have taken over and changed already. So every
+        edit has a value that nobody ever gave: one that is accepted made the version after the one it was based on.
+        """
+        self.edits += 1
+        body = {"vendor": {"action": "correct", "value": f"{self.name}, edit {self.edits}"}} | {
             name: {"action": one.action} | ({"value": one.value} if one.action == "correct" else {})
             for name, one in changes.items()
         }
-        return int((await self.ask("PATCH", f"/items/{item}/fields", {"fields": body}, version))["version"])
+        answered = (await self.ask("PATCH", f"/items/{item}/fields", {"fields": body}, version))["version"]
+        assert answered > version, "an accepted edit changed nothing"
+        return version + 1
 
     async def approve(self, item: str, version: int) -> None:
         """Finishes it."""
@@ -94,7 +102,7 @@ async def _crowd(web: Live, url: str, folder: Path, names: list[str]) -> checker
     async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
 
         def hands_of(_: int, name: str, operates: bool) -> tuple[str, Remote]:
-            return f"key:{name}", Remote(client, web.url, keys[name])
+            return f"key:{name}", Remote(client, web.url, name, keys[name])
 
         await fifty.crowd(url, folder, names, 1, hands_of=hands_of)
     return await fifty.look(url, folder)

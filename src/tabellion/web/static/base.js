@@ -204,20 +204,21 @@ export async function renewed() {
   return true;
 }
 
-let toldOut = false, closedAt = 0, touchedAt = 0;
+let toldOut = false, closedAt = -1, touchedAt = 0; // the last touch before the dialog was closed, and the last of all
 for (const type of ["keydown", "pointerdown", "drop"]) addEventListener(type, (event) => { touchedAt = event.timeStamp; }, { capture: true, passive: true });
 
 /** The session is over; what is on the page stays there until the person leaves it. Whoever wants to stay is asked again when
  *  they do something, and not by what the page asks by itself. */
 export function signedOut() {
-  if (toldOut || touchedAt < closedAt) return;
+  if (toldOut || touchedAt <= closedAt) return;
   toldOut = true;
   const next = encodeURIComponent(location.pathname + location.search);
   const box = dialog(t("base.signed_out_title"), [el("p", {}, t("base.signed_out_text"))], [
     el("button", { type: "button", onclick: () => box.close() }, t("base.stay")),
     el("a", { class: "button primary", href: `/sign-in?next=${next}` }, t("base.sign_in")),
   ]);
-  box.addEventListener("close", () => { toldOut = false; closedAt = performance.now(); }); // however it was closed
+  // However it was closed. Its `close` event may come after the next key, which would then not count.
+  new MutationObserver(() => { toldOut = false; closedAt = touchedAt; }).observe(box, { attributeFilter: ["open"] });
   document.dispatchEvent(new CustomEvent("signed-out"));
 }
 

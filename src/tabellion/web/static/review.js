@@ -25,7 +25,7 @@ import { Words } from "./review_words.js";
 
 const FOR_HOLDERS = new Set(["save", "approve", "reject", "postpone", "release"]);
 const DECIDING = new Set(["confirm", "absent", "lock", "approve", "reject", "postpone", "release", "escalate"]);
-const GLANCE = 400; // milliseconds for which a document must have been there before anything is decided about it
+const GLANCE = 400; // milliseconds for which a document must have been seen before anything is decided about it
 const FOR_OPERATORS = new Set(["assign", "reopen", "takeover"]);
 
 class Desk {
@@ -46,7 +46,7 @@ class Desk {
     this.check = new Check({ came: (...told) => this.checked(...told), failed: (error, id) => this.trouble(error, id) });
     this.knock = new Knock({ away: () => this.reach(false), back: () => this.reach(true) });
     this.marks = "";
-    this.came = -Infinity; // when one document took the place of another
+    this.seenAt = -Infinity; // since when the document can be seen that took the place of another
     this.connect();
   }
 
@@ -94,7 +94,7 @@ class Desk {
     this.find.close();
     byId("desk").hidden = false;
     byId("nothing").hidden = true;
-    if (this.item && this.item.id !== item.id) this.came = performance.now();
+    if (this.item && this.item.id !== item.id) this.waitForPaint();
     this.item = item;
     this.marks = "";
     this.before = null;
@@ -121,6 +121,12 @@ class Desk {
     if (this.history.open) this.history.toggle(true, item.id);
     if (item.dirty) this.check.soon(item);
     if (this.mine) this.lookAhead();
+  }
+
+  // A slow machine needs a while before it has drawn the document: nobody has seen it until then.
+  waitForPaint() {
+    this.seenAt = Infinity;
+    requestAnimationFrame(() => setTimeout(() => (this.seenAt = performance.now())));
   }
 
   get mine() {
@@ -301,7 +307,7 @@ class Desk {
 
   // Meant for the document before this one, which came while the hand was on its way.
   hasty(verb, event) {
-    return DECIDING.has(verb) && event.timeStamp - this.came < GLANCE;
+    return DECIDING.has(verb) && event.timeStamp - this.seenAt < GLANCE;
   }
 
   run(verb) {
