@@ -46,6 +46,7 @@ def test_one_press_approves_one_document(reviewer: Visitor) -> None:
     page.keyboard.down("Control")
     hold(page, "Enter", 40)
     page.keyboard.up("Control")
+    expect(page.locator("#doc-name")).to_have_text(second["name"])
     expect(page.locator("#holder")).to_contain_text("yours")
     assert len(sent) == 1
     assert reviewer.whole(first)["status"] == "corrected"
