@@ -12,6 +12,14 @@ if TYPE_CHECKING:
 MOST = 120  #: stops on a page; more, and nobody would get there
 NO_POINTER = """for (const type of ["pointerdown", "mousedown", "touchstart"])
     addEventListener(type, () => console.error("a pointer was used"), true);"""
+#: A busy browser: a page hears that its dialog was closed when the test calls `tellClosed`, not before.
+CLOSED_LATE = """let closed = null;
+    addEventListener("close", (event) => {
+        if (event.detail === "late") return;
+        event.stopImmediatePropagation();
+        closed = event.target;
+    }, {capture: true});
+    window.tellClosed = () => closed.dispatchEvent(new CustomEvent("close", {detail: "late"}));"""
 
 
 class Keyboard:

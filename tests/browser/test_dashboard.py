@@ -157,6 +157,7 @@ def test_a_queue_is_paused_and_resumed_by_keyboard(gallery: Gallery) -> None:
         page.keyboard.press("Enter")
         badge = page.locator('#queues tr[data-row="paintings"] .badge.warn')
         badge.wait_for()
+        page.locator("dialog").wait_for(state="detached")  # the news may come before the answer
         assert badge.get_attribute("title") == "varnish is late"
         assert gallery.store(lambda store: store.claim(PAINTING, 1, "w1")) == []
         page.keyboard.press("p")

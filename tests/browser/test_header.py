@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from playwright.sync_api import Browser, FilePayload, expect
 
+from tests.browser.keyboard import CLOSED_LATE
 from tests.browser.site import Site, Visitor, sample
 from tests.browser.watch import until
 
@@ -78,21 +79,11 @@ def user(site: Site, name: str) -> dict[str, object]:
     return next(one for one in site.api("GET", "/api/users")["users"] if one["name"] == name)
 
 
-#: A browser that is busy: it tells the page later that a dialog was closed, on whose mark the test lets it.
-LATE = """let closed = null;
-    addEventListener("close", (event) => {
-        if (event.detail === "late") return;
-        event.stopImmediatePropagation();
-        closed = event.target;
-    }, {capture: true});
-    window.tellClosed = () => closed.dispatchEvent(new CustomEvent("close", {detail: "late"}));"""
-
-
 def test_a_key_right_after_the_dialog_counts(site: Site, chromium: Browser) -> None:
     """Who closes the dialog and does something is told again, also before the browser has said that it is closed."""
     site.person("oskar", "reviewer")
     with site.visitor(chromium, "oskar") as oskar:
-        oskar.page.add_init_script(LATE)
+        oskar.page.add_init_script(CLOSED_LATE)
         page = oskar.open("/queue")
         page.context.clear_cookies()
         oskar.watch.expect(401)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
+from tests.browser.keyboard import CLOSED_LATE
 from tests.browser.screen import mended, on, row
 from tests.browser.site import Site, Visitor
 from tests.browser.watch import until
@@ -45,6 +46,7 @@ def test_one_press_approves_one_document(reviewer: Visitor) -> None:
     page.keyboard.down("Control")
     hold(page, "Enter", 40)
     page.keyboard.up("Control")
+    expect(page.locator("#doc-name")).to_have_text(second["name"])
     expect(page.locator("#holder")).to_contain_text("yours")
     assert len(sent) == 1
     assert reviewer.whole(first)["status"] == "corrected"
@@ -97,6 +99,17 @@ def test_enter_held_down_confirms_one_field(reviewer: Visitor) -> None:
     hold(page, "Enter")
     on(page, "#approve")
     assert sent == []
+
+
+def test_a_key_right_after_a_question_counts(reviewer: Visitor) -> None:
+    """Who closes a question and presses the next key is heard, also before the browser has said that it is closed."""
+    reviewer.page.add_init_script(CLOSED_LATE)
+    page = reviewer.review(reviewer.site.doubtful())
+    for key, title in (("Alt+r", "Reject"), ("p", "Postpone"), ("Alt+r", "Reject")):
+        page.keyboard.press(key)
+        expect(page.get_by_role("dialog")).to_contain_text(title)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_undo_while_typing_stays_in_the_input(reviewer: Visitor) -> None:

@@ -77,8 +77,10 @@ def test_a_zoomed_screen_shows_fields_and_page(
 def test_notes_hide_no_button(own: Site, chromium: Browser, item: dict[str, Any], size: tuple[int, int]) -> None:
     """They stand above the foot."""
     with own.visitor(chromium, viewport={"width": size[0], "height": size[1]}) as visitor:
+        visitor.page.clock.install()
         page = visitor.review(item)
         page.locator("#field-customer").fill("Somebody")
+        page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)  # the note would be gone after two seconds
         page.keyboard.press("Control+s")
         note = page.locator("#toasts .toast").last
         expect(note).to_be_visible()

@@ -217,8 +217,7 @@ export function signedOut() {
     el("button", { type: "button", onclick: () => box.close() }, t("base.stay")),
     el("a", { class: "button primary", href: `/sign-in?next=${next}` }, t("base.sign_in")),
   ]);
-  // However it was closed. Its `close` event may come after the next key, which would then not count.
-  new MutationObserver(() => { toldOut = false; closedAt = touchedAt; }).observe(box, { attributeFilter: ["open"] });
+  whenClosed(box, () => { toldOut = false; closedAt = touchedAt; });
   document.dispatchEvent(new CustomEvent("signed-out"));
 }
 
@@ -335,6 +334,11 @@ export function dialog(title, body, buttons = [], { broad = false } = {}) {
   document.body.append(made);
   made.showModal();
   return made;
+}
+
+/** Does something as soon as an open dialog is closed, in whatever way. Its `close` event may come after the next key. */
+export function whenClosed(box, work) {
+  new MutationObserver(work).observe(box, { attributeFilter: ["open"] });
 }
 
 /** Asks before something that cannot be undone; true: yes. */

@@ -1,6 +1,6 @@
 // Questions: a choice by digit, a reason in words, and what to do when two people changed the same field.
 
-import { el, explain, moment, Problem, t } from "./base.js";
+import { el, explain, moment, Problem, t, whenClosed } from "./base.js";
 import { isEmpty, textOf } from "./review_item.js";
 
 const STALE = new Set(["not_held", "version_conflict", "item_closed", "not_found"]); // no other answer would help
@@ -11,15 +11,15 @@ const asked = (dialog, answer) =>
   new Promise((resolve, reject) => {
     const before = document.activeElement;
     document.body.append(dialog);
-    dialog.addEventListener("close", () => {
-      dialog.remove();
-      before?.focus?.({ preventScroll: true });
-      resolve(dialog.returnValue === "yes" ? answer() : null);
-    });
     dialog.addEventListener("broken", ({ detail }) => reject(detail));
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close("no"));
     dialog.returnValue = "no";
     dialog.showModal();
+    whenClosed(dialog, () => {
+      dialog.remove();
+      before?.focus?.({ preventScroll: true });
+      resolve(dialog.returnValue === "yes" ? answer() : null);
+    });
   });
 
 // `tried`, where it is given, does what was asked for and says whether it was done.
