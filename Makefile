@@ -89,6 +89,9 @@ eval: $(READY) ## Measure how well documents are read: make eval DATA=folder-of-
 	@test -n "$(DATA)" || { echo "which documents? make eval DATA=folder-of-labelled-sets (docs/accuracy.md says what is in it)"; exit 2; }
 	@$(BIN)/python -m bench.accuracy $(DATA) $(if $(WRITE),--write docs/accuracy.md)
 
+extras: $(READY) ## Install each set of extras from a built wheel and run every command: make extras IN=folder
+	@$(BIN)/python -m tests.extras $(or $(IN),/tmp/tabellion-extras)
+
 calibrate: $(READY) ## Fit the confidence of fields to labelled documents: make calibrate DATA=folder
 	@test -n "$(DATA)" || { echo "which documents? make calibrate DATA=folder-of-labelled-sets"; exit 2; }
 	@$(BIN)/python -m bench.calibrate $(DATA)
@@ -109,4 +112,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test check browser format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-pages bench-reading bench-service eval calibrate lock screenshots clean
+.PHONY: help setup run first-run test check browser format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean

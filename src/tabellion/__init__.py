@@ -62,6 +62,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'tabellion' has no attribute {name!r}")
     import importlib
 
-    value: object = getattr(importlib.import_module(f"tabellion.{_HOMES[name]}"), name)
+    from tabellion.engine import extras
+
+    with extras.explained():
+        value: object = getattr(importlib.import_module(f"tabellion.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tabellion.engine import extras
 from tabellion.engine.errors import RateLimited, StoreError
 from tabellion.reading.issue import Issue
 from tabellion.reading.pages import default_sandbox, plain
@@ -57,6 +58,7 @@ def read(
     With a model it is asked too, through its gate, and what it says is merged with what was read here; where it fails,
     the reading has the issue `model_failed`. Bytes are called `name`. Within a running event loop use `aread`.
     """
+    extras.require("reading")
     if not _asks(model):
         return read_local(
             source, type, password=password, ocr=ocr, types=_folders(config), words=words, limits=limits,
@@ -97,6 +99,7 @@ async def aread(
 
     A handler gives the model itself, made once: `gemini = tabellion.model("gemini")`.
     """
+    extras.require("reading")
     from tabellion.engine.job import current_job
 
     began, source = time.monotonic(), plain(source)

@@ -9,6 +9,7 @@ import sys
 import traceback
 
 from tabellion.cli.app import app
+from tabellion.engine import extras
 from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError, TabellionError, ValueRefused
 
 #: Exit codes, stable: scripts read them.
@@ -26,6 +27,12 @@ def main() -> None:
             traceback.print_exc()
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the command line talks to people
         sys.exit(exit_code(error))
+    except ModuleNotFoundError as error:
+        missing = extras.explain(error)
+        if missing is None or os.environ.get("TABELLION_DEBUG"):
+            raise
+        print(f"error: {missing}", file=sys.stderr)  # noqa: T201
+        sys.exit(CONFIGURATION)
     except OSError as error:
         _close_output()
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "

@@ -66,7 +66,7 @@ app = typer.Typer(
     help="Turns the tables you already have into safe work queues.",
     epilog="Start with `tabellion adopt TABLE` on a table of yours, then `tabellion --queues FILE worker`.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )

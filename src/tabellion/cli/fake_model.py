@@ -38,12 +38,10 @@ def fake_model(
 
         curl -X PUT localhost:8178/fake -d '{"rate": 5, "knobs": "503=0.1"}'
     """
-    from tabellion.engine.errors import ConfigurationError
+    from tabellion.engine import extras
 
-    try:
+    with extras.explained("fake"):
         from tabellion.models.fake.server import Options, run
-    except ModuleNotFoundError as missing:
-        raise ConfigurationError(f'{missing.name} is missing: pip install "tabellion[fake]"') from missing
 
     def tell(address: Address, _: object) -> None:
         from json import dumps

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from tabellion import config as configuration
 from tabellion.cli.queue_module import declared_queues
 from tabellion.config import Config
+from tabellion.engine import extras
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.queue import Queue, check_together
@@ -102,18 +102,8 @@ def _shown(path: str) -> Path:
     return Path(path).absolute()
 
 
-def document_pipeline() -> Any:
-    """The document service's part of the command line; None where its packages are not installed."""
-    try:
-        from tabellion.cli import pipeline
-    except ImportError:
-        return None
-    return pipeline
-
-
 def _of_documents(config: Config) -> list[Queue]:
-    pipeline = document_pipeline()
-    if pipeline is None:
-        raise ConfigurationError("the document service needs more packages: pip install 'tabellion[server,reading]'")
-    found: list[Queue] = pipeline.queues_of(config)
-    return found
+    with extras.explained(extras.SERVICE):
+        from tabellion.cli import pipeline
+
+        return pipeline.queues_of(config)

@@ -51,6 +51,9 @@ def up(
 
         tabellion up --port 9000 --data /srv/tabellion --consume /srv/inbox
     """
+    from tabellion.engine import extras
+
+    extras.require(extras.SERVICE)
     from tabellion.cli.installation import Installation
     from tabellion.cli.load import environment_named
 

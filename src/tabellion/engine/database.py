@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tabellion.engine import extras
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import ConfigurationError, StoreError
 from tabellion.engine.job import Job
@@ -95,10 +96,8 @@ def database_at(
 
         return SQLite(url, deadline=deadline, clock=clock, durable=durable, read_only=read_only)
     if scheme in ("postgresql", "postgres"):
-        try:
+        with extras.explained():
             from tabellion.engine.postgres import PostgreSQL
-        except ImportError as error:
-            raise ConfigurationError("PostgreSQL needs its driver: pip install 'tabellion[postgres]'") from error
         return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock, durable=durable)
     shown = f"{scheme}://…" if "://" in url else repr(url)
     raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any
 
+from tabellion.engine import extras
 from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.guard import Rules
 from tabellion.models.address import check as check_address
@@ -136,7 +137,8 @@ def _loaded(name: str, target: str) -> Any:
     try:
         return getattr(importlib.import_module(module), attribute)
     except ImportError as error:
-        raise ConfigurationError(f"model {name!r}: {module} cannot be imported: {error}") from error
+        missing = extras.explain(error) if isinstance(error, ModuleNotFoundError) else None
+        raise missing or ConfigurationError(f"model {name!r}: {module} cannot be imported: {error}") from error
     except AttributeError:
         raise ConfigurationError(f"model {name!r}: {module} has no {attribute}") from None
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from tabellion.engine import extras
 from tabellion.models.base import Ask, Schema, Usage
 from tabellion.models.errors import BadOutput, Fault, Rejected
 
@@ -208,10 +209,8 @@ def complaint_of(found: Any, schema: Any, root: Schema | None = None) -> str:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> Any:
-    try:
+    with extras.explained():
         import jsonschema_rs
-    except ImportError:  # pragma: no cover - the extras bring it
-        raise Rejected("schemas need a validator: pip install 'tabellion[gemini]' or 'tabellion[openai]'") from None
     try:
         return jsonschema_rs.validator_for(json.loads(schema), retriever=_nowhere)
     except ValueError as error:

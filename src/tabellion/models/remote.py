@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+from tabellion.engine import extras
 from tabellion.engine.errors import ConfigurationError
 from tabellion.models.base import PICTURES, Ask, Part, Reply, Schema, Usage
 from tabellion.models.prices import Prices, cost, table
@@ -97,14 +98,9 @@ class Remote(ABC, Generic[Client]):
         return self._clients[loop]
 
     def _load(self) -> None:
-        try:
+        with extras.explained(self.extra):
             importlib.import_module(self.sdk)
             importlib.import_module("tabellion.models.channel")
-        except ImportError as error:
-            raise ConfigurationError(
-                f"the {self.name} model needs a package that is not installed ({error.name}): "
-                f"pip install 'tabellion[{self.extra}]'"
-            ) from None
 
 
 def checked_url(name: str, base_url: str) -> str:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.engine import extras
 from tabellion.pipelines.documents.locks import REVIEWED
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import NUMERIC, DocumentType, FieldSpec
@@ -43,10 +43,8 @@ _MISFIT = object()
 
 def arrow() -> Any:
     """PyArrow, loaded where it is first needed."""
-    try:
+    with extras.explained():
         import pyarrow  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise ConfigurationError("Parquet needs pyarrow: pip install 'tabellion[server]'") from error
     return pyarrow
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tabellion.engine import extras
 from tabellion.engine.errors import ConfigurationError, TabellionError
 from tabellion.pipelines.documents import files
 
@@ -94,10 +95,8 @@ class Lake:
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", self.url) and not self.url.startswith("file://"):
             if not self.url.startswith("s3://"):
                 raise ConfigurationError(f"a lake is a folder or s3://bucket/prefix; {self.url} is neither")
-            try:
+            with extras.explained():
                 from tabellion.pipelines.documents.bucket import Bucket
-            except ImportError as error:
-                raise ConfigurationError("a lake on S3 needs obstore: pip install 'tabellion[server]'") from error
             self._basin = Bucket(self.url, **options)
         else:
             from tabellion.pipelines.documents.folder import Folder
