@@ -77,6 +77,7 @@ def test_more_rows_are_gone_on_from(boss: Visitor, path: str) -> None:
     """The first of the new ones has the focus, also when they are the last."""
     page = boss.open(path)
     before = 50
+    shown(page, before)
     while page.locator("#more").is_visible():
         page.locator("#more").click()
         shown(page, before + 1)
@@ -118,6 +119,36 @@ def test_going_back_leads_to_where_one_was(boss: Visitor, path: str) -> None:
     page.wait_for_url(re.compile(r"/(review|documents)/\w+"))
     boss.watch.settle(page)
     page.go_back()
+    shown(page, 100)
+    until(page, lambda: abs(page.evaluate("scrollY") - height) < 5)
+
+
+def test_going_back_leads_to_where_one_was_although_news_come_first(boss: Visitor) -> None:
+    """The list that news bring takes the place of the one that was asked for: one is as far down all the same."""
+    page = boss.open("/queue")
+    page.locator("#more").click()
+    shown(page, 100)
+    boss.watch.settle(page)
+    row = page.locator("#rows tr[data-row]").nth(80)
+    row.scroll_into_view_if_needed()
+    height = page.evaluate("scrollY")
+    row.locator("a").click()
+    page.wait_for_url("**/review/*")
+    boss.watch.settle(page)
+    held: list[Route] = []
+    answering: list[bool] = []
+    page.route("**/api/review/items?*", lambda route: route.continue_() if answering else held.append(route))
+    page.go_back()
+    expect(page.locator("#live")).to_have_text("Live")
+    first = boss.site.api("GET", "/api/review/items?status=open&limit=1")["items"][0]["id"]
+    boss.site.api("POST", f"/api/review/items/{first}/assign", {"to": None, "reason": "for whoever comes"})
+    until(page, lambda: len(held) >= 2)
+    with page.expect_event("requestfinished", lambda request: request == held[0].request):
+        held[0].continue_()
+    assert rows(page) == 0
+    answering.append(True)
+    for route in held[1:]:
+        route.continue_()
     shown(page, 100)
     until(page, lambda: abs(page.evaluate("scrollY") - height) < 5)
 

@@ -105,8 +105,7 @@ def test_the_queue_says_what_waits_and_why(visitor: Visitor) -> None:
     """What waits, how long yet, why it is where it is; news come by themselves."""
     page = visitor.open("/queue")
     rows = page.locator("#rows tr[data-row]")
-    before = rows.count()
-    assert before
+    expect(rows).not_to_have_count(0)
     item = visitor.site.doubtful()
     fresh = page.locator(f"#rows tr[data-row='{item['id']}']")
     expect(fresh).to_be_visible(timeout=15_000)

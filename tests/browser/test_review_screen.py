@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import APIResponse, Browser, Route, expect
 
 from tests.browser import axe
 from tests.browser.screen import field, mended, on, row
@@ -95,6 +95,30 @@ def test_an_item_goes_back_to_the_queue(reviewer: Visitor) -> None:
     page.keyboard.press("2")
     until(page, lambda: reviewer.whole(item)["postponed_until"] is not None)
     expect(page.locator("#doc-name")).not_to_have_text(item["name"])
+
+
+@pytest.mark.parametrize(
+    ("verb", "keys"),
+    [("release", ["u"]), ("postpone", ["p", "2"]), ("escalate", ["g", "e", "x", "Enter"]), ("reject", ["Alt+r", "1"])],
+    ids=["release", "postpone", "escalate", "reject"],
+)
+def test_no_draft_follows_an_item_that_was_put_away(reviewer: Visitor, verb: str, keys: list[str]) -> None:
+    """However long the answer takes: the server would refuse it, and the screen say that the claim is lost."""
+    item, _ = reviewer.site.doubtful(), reviewer.site.doubtful()
+    reviewer.page.clock.install()
+    page = reviewer.review(item)
+    held: list[tuple[Route, APIResponse]] = []
+    page.route(f"**/{verb}", lambda route: held.append((route, route.fetch())))
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
+    page.locator("#field-customer").fill("Typed just now")
+    page.keyboard.press("Escape")
+    for key in keys:
+        page.keyboard.press(key)
+    until(page, lambda: bool(held))
+    page.clock.fast_forward(2000)
+    [(route, answer)] = held
+    route.fulfill(response=answer)
+    reviewer.watch.settle(page)
 
 
 def test_text_is_found_on_the_pages_and_taken(reviewer: Visitor) -> None:

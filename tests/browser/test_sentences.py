@@ -110,6 +110,7 @@ def test_a_failing_rule_is_shown_in_french(site: Site, chromium: Browser) -> Non
         expect(page.locator("#doubts li").filter(has_text=rule)).to_have_count(1)
         page = visitor.open("/queue")
         causes = page.locator(f"#rows tr[data-row='{item['id']}'] .cause")
+        expect(causes.first).to_be_visible()
         titles = [str(one.get_attribute("title")) for one in causes.all()]
         assert any(rule.search(title) for title in titles), titles
         assert not any(ENGLISH.search(title) for title in titles), titles

@@ -41,6 +41,7 @@ function addressed() {
   history.replaceState(history.state, "", said ? `?${said}` : location.pathname);
 }
 
+let height = null; // how far down one was before, until the rows are there again
 let onward = null; // the place of the first row that was asked for as more and is not there yet
 
 /** Asks for so many items from the first one on, or for the next ones; what comes too late is not shown. */
@@ -64,6 +65,8 @@ async function load({ more = false, count = PAGE, refresh = false } = {}) {
     } while (cursor && found.length < wanted);
     [items, next] = [found, cursor];
     show();
+    if (height !== null) scrollTo(0, height);
+    height = null;
     if (onward !== null) rows.children[onward]?.querySelector("a").focus();
     onward = null;
   } catch (error) {
@@ -257,8 +260,8 @@ async function begin() {
     if (byId(id).selectedIndex === -1) byId(id).value = ""; // an address may name what there is no more
   }
   rememberPlace(() => items.length);
+  height = before?.y ?? null; // news that come first bring the rows, too
   await choose(Object.hasOwn(VIEWS, told.get("view")) ? told.get("view") : "open", before?.shown);
-  if (before) scrollTo(0, before.y);
 }
 
 begin();

@@ -301,7 +301,8 @@ class Desk {
       if (!inside || on.closest(".cells")) return false;
       return this.form.step(verb === "nextField" ? 1 : -1);
     }
-    if (!this.item && !["claim", "escape"].includes(verb)) return false;
+    const idle = byId("nothing").hidden ? ["escape"] : ["claim", "escape"]; // while a document is coming, no other is claimed
+    if (!this.item && !idle.includes(verb)) return false;
     return this.hasty(verb, event) ? undefined : this.run(verb);
   }
 

@@ -58,6 +58,12 @@ export class Drafts {
     }
   }
 
+  // Tells the server now, and returns when it has heard of everything, or could not.
+  async finish() {
+    await this.flush();
+    await this.sending?.catch(() => null);
+  }
+
   // What is decided now is no draft any more: the server is told of no other one, and the last one has reached it.
   async settle(id) {
     if (this.waiting?.id === id) {

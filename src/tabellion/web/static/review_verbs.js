@@ -130,6 +130,12 @@ export class Verbs {
     return true;
   }
 
+  // Before a verb that ends the claim: the server takes no draft afterwards.
+  async storeAll() {
+    await this.store();
+    await this.desk.drafts.finish();
+  }
+
   save = () => {
     this.again = this.busy ? this.save : null;
     return this.run(async () => {
@@ -176,6 +182,7 @@ export class Verbs {
       const choices = (item.whole.reject_reasons || []).map(({ code, text }) => ({ value: code, label: tell(`review.because.${code}`, text), words: WORDED.has(code) }));
       const said = await ask({ title: t("review.reject"), note: t("review.reject_note"), choices, words: { label: t("review.words"), required: !choices.length }, verb: t("review.reject"), danger: true });
       if (!said) return false;
+      await desk.drafts.finish();
       const { seconds, keystrokes } = desk.lease;
       const body = { code: said.choice || "other", ...(said.text ? { reason: said.text } : {}), seconds, keystrokes, next: true };
       const { next } = await post(item.id, "reject", body);
@@ -187,7 +194,7 @@ export class Verbs {
       const choices = HOURS.map((hours) => ({ value: 3600 * hours, label: hours < 24 ? t("review.in_hours", { n: hours }) : t("review.in_days", { n: hours / 24 }) }));
       const said = await ask({ title: t("review.postpone"), note: t("review.postpone_note"), choices, words: { label: t("review.words") }, verb: t("review.postpone") });
       if (!said) return false;
-      await this.store();
+      await this.storeAll();
       const { id } = this.desk.item;
       await post(id, "postpone", { seconds: said.choice, ...(said.text ? { reason: said.text } : {}) });
       return this.onward(await claimNext(id), t("review.postponed"));
@@ -197,7 +204,7 @@ export class Verbs {
     this.run(async () => {
       const said = await ask({ title: t("review.escalate"), note: t("review.escalate_note"), words: { label: t("review.why_escalate"), required: true }, verb: t("review.escalate") });
       if (!said) return false;
-      if (this.desk.mine) await this.store();
+      if (this.desk.mine) await this.storeAll();
       const { id } = this.desk.item;
       await post(id, "escalate", { reason: said.text });
       return this.onward(await claimNext(id), t("review.escalated"));
@@ -206,7 +213,7 @@ export class Verbs {
   release = () =>
     this.run(async () => {
       const { desk } = this;
-      await this.store();
+      await this.storeAll();
       await post(desk.item.id, "release");
       desk.drafts.forget(desk.item.id);
       toast(t("review.released"), "good");
@@ -229,7 +236,7 @@ export class Verbs {
 
   async give(to) {
     const { desk } = this;
-    if (desk.mine) await this.store();
+    if (desk.mine) await this.storeAll();
     await post(desk.item.id, "assign", { to, reason: t("review.assign_reason", { who: me.name }) });
   }
 
