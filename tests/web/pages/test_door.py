@@ -18,6 +18,7 @@ from tabellion.web.pages.page import local
 from tests.web.browser import Browser, signed_in
 from tests.web.live import Live, live, problem
 
+UNCLOSED = b'{"name": "' + b'\\"' * 499_000  #: a string that never ends, as long as the API takes bodies
 GOOD = "seven horses on a roof"
 
 
@@ -277,3 +278,14 @@ def test_settings_of_proxies_are_checked(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match=r"server\.public_url"):
             load(None, {"TABELLION_PUBLIC_URL": wrong})
     assert replace(load(None, {}), public_url="").public_url == ""
+
+
+def test_a_stranger_cannot_send_a_long_body(place: Live) -> None:
+    """Open routes take ten kilobytes; what a key holder sends is read in time with its length."""
+    stranger = Stranger(place)
+    for path in ("/sign-in", "/enter"):
+        answer = place.ask("POST", path, key=None, content=UNCLOSED,
+                           headers={**stranger.headers, "Content-Type": "application/json"})  # fmt: skip
+        assert problem(answer, 413, "too_large")["limit"] == 10_000
+    answer = place.ask("POST", "/api/webhooks", content=UNCLOSED, headers={"Content-Type": "application/json"})
+    problem(answer, 400, "json_invalid")
