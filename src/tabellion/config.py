@@ -47,6 +47,10 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
         str,
         "the address that browsers use, e.g. `https://docs.example.com`, where a proxy stands before",
     ),
+    "server.proxies": (
+        list,
+        "networks of the proxies whose `X-Forwarded-For` is believed, as CIDR (`127.0.0.0/8` and `::1/128`)",
+    ),
     "server.upload_bytes": (int, "bytes that one uploaded file may have (100000000)"),
     "server.rate": ((int, float), "requests a second that one key or person may make; 0: as many as they like (200)"),
     "server.allow": (list, "networks of your own that URLs may lead to, as CIDR, e.g. `10.0.0.0/8`"),
@@ -69,6 +73,7 @@ VARIABLES: dict[str, str] = {
     "TABELLION_HOST": "server.host",
     "TABELLION_PORT": "server.port",
     "TABELLION_PUBLIC_URL": "server.public_url",
+    "TABELLION_PROXIES": "server.proxies",
     "TABELLION_UPLOAD_BYTES": "server.upload_bytes",
     "TABELLION_RATE": "server.rate",
     "TABELLION_ALLOW": "server.allow",
@@ -78,6 +83,7 @@ VARIABLES: dict[str, str] = {
 }
 DATABASE_VARIABLES = ("TABELLION_DATABASE_URL", "DATABASE_URL")
 TABLES = ("environments", "gates", "models", "prices")  #: keys whose own keys are names that people choose
+LOOPBACK = ("127.0.0.0/8", "::1/128")
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -106,6 +112,7 @@ class Config:
     host: str = "127.0.0.1"
     port: int = 8080
     public_url: str = ""  #: where browsers find it; empty: where it listens
+    proxies: tuple[str, ...] = LOOPBACK  #: whose `X-Forwarded-For` is believed, as CIDR
     upload_bytes: int = 100_000_000
     rate: float = 200.0  #: requests a second of one key or person
     allow: tuple[str, ...] = ()  #: networks that URLs of users may lead to, as CIDR
@@ -161,6 +168,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         upload_bytes=settings.get("server.upload_bytes", Config.upload_bytes),
         rate=float(settings.get("server.rate", Config.rate)),
         allow=_networks(settings.get("server.allow", [])),
+        proxies=_networks(settings.get("server.proxies", list(LOOPBACK)), "server.proxies"),
     )
 
 
@@ -306,13 +314,13 @@ def _origin(given: str) -> str:
     return given.rstrip("/").lower()
 
 
-def _networks(given: list[Any]) -> tuple[str, ...]:
+def _networks(given: list[Any], key: str = "server.allow") -> tuple[str, ...]:
     from tabellion.engine.guard import Rules  # most commands fetch nothing
 
     try:
         Rules.of(given)
     except ConfigurationError as error:
-        raise ConfigurationError(f"server.allow: {error}") from error
+        raise ConfigurationError(f"{key}: {str(error).removeprefix('server.allow: ')}") from error
     return tuple(given)
 
 

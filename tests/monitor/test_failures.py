@@ -27,7 +27,7 @@ async def test_the_same_trouble_is_one_group(store: Store, clock: Clock) -> None
     assert (found["rows"], found["whole"]) == (4, True)
     [paths, status] = found["groups"]
     assert (paths["count"], paths["shape"], paths["key"]) == (3, "no file <path>", "3")
-    assert paths["message"] == "no file /in/2/x.pdf"
+    assert paths["message"] == "no file …/x.pdf"
     assert (paths["first_at"], paths["last_at"]) == (pytest.approx(began), pytest.approx(began + 120.0))
     assert (status["count"], status["shape"], status["fingerprint"]) == (1, "HTTP 503", fingerprint("HTTP 503"))
 

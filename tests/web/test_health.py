@@ -50,7 +50,7 @@ def test_ready_needs_a_worker_for_documents(web_any: Live) -> None:
     answer = seen(member())
     assert (answer.status_code, answer.json()["status"], answer.json()["reasons"]) == (200, "ready", [])
     assert answer.json()["environments"] == [
-        {"name": "prod", "database": "ok", "workers": 1, "state": "idle", "lake": "ok", "disk": "ok"}
+        {"name": "prod", "database": "ok", "workers": 1, "state": "idle", "blobs": "ok", "lake": "ok", "disk": "ok"}
     ]
     assert seen(member(busy=3)).json()["environments"][0]["state"] == "working"
 
@@ -75,8 +75,8 @@ def test_a_database_that_is_away_is_told_and_found_again(tmp_path: Path, postgre
         answer = web.get("/readyz", key=None)
         assert answer.status_code == 503
         assert answer.json()["environments"][0] == {
-            "name": "prod", "database": "unreachable", "workers": None, "state": "unreachable", "lake": "ok",
-            "disk": "ok",
+            "name": "prod", "database": "unreachable", "workers": None, "state": "unreachable", "blobs": "ok",
+            "lake": "ok", "disk": "ok",
         }  # fmt: skip
         assert str(proxy.port) not in answer.text
         assert web.get("/healthz", key=None).status_code == 200
@@ -152,3 +152,46 @@ async def _spoil(path: Path) -> None:
             file = path.with_name(path.name + name)
             if file.exists():
                 file.write_bytes(b"not a database" * 1000)
+
+
+def ready(web: Live) -> tuple[int, list[str]]:
+    """What is said of readiness, with a worker."""
+
+    async def story(store: Store) -> None:
+        await roster.enlist(store, member())
+        await roster.beat(store, member())
+
+    web.store("prod", story)
+    answer = web.get("/readyz", key=None)
+    return answer.status_code, answer.json()["reasons"]
+
+
+def test_a_paused_queue_is_not_ready(web_any: Live) -> None:
+    """What is uploaded would wait for the one who paused it."""
+    assert ready(web_any) == (200, [])
+    assert web_any.ask("POST", "/api/queues/documents/pause", json={}).status_code == 200
+    status, [reason] = ready(web_any)
+    assert (status, reason.startswith("prod: the queue documents is paused")) == (503, True)
+    assert web_any.ask("POST", "/api/queues/documents/resume").status_code == 200
+    assert ready(web_any) == (200, [])
+
+
+def test_a_database_file_that_is_gone_is_not_ready(tmp_path: Path) -> None:
+    """Though the open file still answers: what is written to it is lost."""
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
+        assert ready(web) == (200, [])
+        (tmp_path / "p.db").rename(tmp_path / "gone.db")
+        answer = web.get("/readyz", key=None)
+        assert (answer.status_code, answer.json()["environments"][0]["database"]) == (503, "unreachable")
+        (tmp_path / "gone.db").rename(tmp_path / "p.db")
+
+
+def test_uploads_that_cannot_be_kept_are_not_ready(tmp_path: Path) -> None:
+    """A folder of blobs that takes no files is told."""
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
+        assert ready(web) == (200, [])
+        [blobs] = [path for path in tmp_path.rglob("blobs") if path.is_dir()]
+        blobs.rename(tmp_path / "aside")
+        blobs.write_text("not a folder")
+        status, [reason] = ready(web)
+        assert (status, "takes no files: nothing can be uploaded" in reason) == (503, True)

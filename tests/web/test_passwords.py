@@ -35,10 +35,25 @@ def test_what_is_compared_for_nobody_takes_the_same_effort() -> None:
 
 
 @pytest.mark.parametrize(
-    "weak", ["short", "x" * 11, "aaaaaaaaaaaaaaa", "ababababababab", "annaannaannaanna", "y" * 1001]
+    "weak",
+    [
+        "short",
+        "x" * 11,
+        "aaaaaaaaaaaaaaa",
+        "ababababababab",
+        "annaannaannaanna",
+        "y" * 1001,
+        "123456789012",
+        "qwertzuiop12",
+        "Password1234",
+        "abcdefghijkl",
+        "987654321abc",
+        "motdepasse123",
+        "AdminAdmin2026",
+    ],
 )
 def test_a_weak_password_is_refused(weak: str) -> None:
-    """Too short, too long, too few letters, the name over and over."""
+    """Too short, too long, too few letters, the name over and over, expected words and what is typed along a row."""
     with pytest.raises(passwords.WeakPassword):
         passwords.check_new(weak, "anna")
 
@@ -47,3 +62,4 @@ def test_a_long_password_is_good_without_rules_of_signs() -> None:
     """Length is what counts."""
     passwords.check_new("four words in a row", "anna")
     passwords.check_new("motdepasse très long", "anna")
+    passwords.check_new("831906274459", "anna")

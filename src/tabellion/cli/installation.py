@@ -171,11 +171,10 @@ class Installation:
     def _set_up_log(self) -> None:
         level = self.config.log_level
         log_to_stderr(level, as_json=self._json or self.config.log_json)
-        if level == "info":
+        if level == "info" and self.demo:
             logging.getLogger("tabellion.web").setLevel(logging.WARNING)  # it tells of every request
-            if self.demo:
-                logging.getLogger("tabellion.worker").setLevel(logging.WARNING)
-                logging.getLogger("tabellion.queue").setLevel(logging.CRITICAL)  # some samples fail on purpose
+            logging.getLogger("tabellion.worker").setLevel(logging.WARNING)
+            logging.getLogger("tabellion.queue").setLevel(logging.CRITICAL)  # some samples fail on purpose
 
     async def _watched(self, store: Store, settings: Settings) -> None:
         if self.consume is None:

@@ -59,7 +59,12 @@ def _typed(spec: FieldSpec, text: str, order: DateOrder | None) -> Any:
     return text
 
 
+LONGEST = 200  #: characters of a value that can be a date
+
+
 def _date(text: str, order: DateOrder | None) -> str:
+    if len(text) > LONGEST:
+        return text
     found = days(text, order or "dmy")
     # Day and month that could change places are left as they are: a guess would look like a fact.
     return found[0].value.isoformat() if len(found) == 1 and (found[0].sure or order) else text

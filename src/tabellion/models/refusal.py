@@ -36,7 +36,7 @@ CONTENT_CODES = {"content_filter", "content_policy_violation", "moderation_block
 _PAGE = re.compile(r"\s*<(?:!doctype|html)", re.IGNORECASE)
 _SECRETS = re.compile(r"\b(?:sk-|AIza)[\w*.\-]{8,}|(?<=key=)[^&\s\"']+|(?<=Bearer )[\w*.\-]+")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_SPAN = r"(\d+(?:\.\d+)?)\s*(milliseconds?|ms|hours?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])"
+_SPAN = r"(\d++(?:\.\d++)?)\s*+(milliseconds?|ms|hours?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])"
 _AGAIN = re.compile(rf"(?:retry|again)\s+(?:in|after)\s+((?:{_SPAN}\s*)+)", re.IGNORECASE)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tabellion.engine import controls, sql
 from tabellion.engine.moves import native_key
+from tabellion.engine.paths import hide_folders
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
 from tabellion.engine.values import json_text
@@ -42,7 +43,7 @@ async def groups(store: Store, queue: Queue) -> dict[str, Any]:
             if group is None:
                 made[mark] = group = {
                     "fingerprint": mark, "shape": shape(one.error), "count": 0, "first_at": one.at, "last_at": one.at,
-                    "key": one.key, "name": one.name, "message": message(one.error)[:SHOWN],
+                    "key": one.key, "name": one.name, "message": hide_folders(message(one.error)[:SHOWN]),
                 }  # fmt: skip
             group["count"] += 1
             if one.at is not None:

@@ -9,6 +9,7 @@ from tabellion.engine import register, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import TabellionError
 from tabellion.engine.moves import native_key
+from tabellion.engine.paths import hide_folders
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
@@ -162,7 +163,7 @@ def _told(row: dict[str, Any], attempt: dict[str, Any] | None, bound: Bound) -> 
         "key": row["key"],
         "name": row["row_name"],
         "mirrors": mirrors,
-        "attempt": None if attempt is None else attempt | {"error": message(attempt["error"]) or None},
-        "error": message(said) or None,
+        "attempt": None if attempt is None else attempt | {"error": hide_folders(message(attempt["error"])) or None},
+        "error": hide_folders(message(said)) or None,
         "fingerprint": fingerprint(said) if said else None,
     }

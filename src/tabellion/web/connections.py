@@ -36,8 +36,9 @@ class Connection(H11Protocol):
         """A client has come; with too many, the oldest that asks for nothing goes."""
         super().connection_made(transport)
         self._await_request()
-        if len(self.connections) > self.most:
-            waiting = [one for one in self.connections if isinstance(one, Connection) and one.idle]
+        staying = [one for one in self.connections if isinstance(one, Connection) and not one.transport.is_closing()]
+        if len(staying) > self.most:
+            waiting = [one for one in staying if one.idle]
             min(waiting, key=lambda one: one._began).refuse(
                 Problem(503, "too_many_connections", headers={"Retry-After": "5"})
             )

@@ -14,8 +14,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from tabellion.engine import register, roster
-from tabellion.engine.errors import NotMigrated, StoreError
+from tabellion.engine.errors import NotMigrated, StoreError, Unreachable
 from tabellion.engine.values import json_text
+from tabellion.pipelines.documents import files
 from tabellion.pipelines.documents import tables as documents
 from tabellion.pipelines.documents.lake import Lake
 from tabellion.web import shapes, tables
@@ -83,14 +84,18 @@ async def readyz(request: Request) -> Response:
 
 async def _whole(office: Office, looks: dict[str, LakeLook], needed: int) -> tuple[dict[str, Any], list[str]]:
     look = looks.setdefault(office.name, LakeLook(office.settings.lake))
-    (told, reason), well, free = await asyncio.gather(
-        station(office), look.well(), asyncio.to_thread(_free, office.blobs.root, office.settings.lake)
-    )
+    (told, reason), well, free, kept = await asyncio.gather(
+        station(office), look.well(), asyncio.to_thread(_free, office.blobs.root, office.settings.lake),
+        asyncio.to_thread(_takes_files, office.blobs.root),
+    )  # fmt: skip
     reasons = [reason] if reason else []
+    if not kept:
+        reasons.append("the folder of uploads takes no files: nothing can be uploaded")
     if not well:
         reasons.append("the lake takes no files: documents wait until outputs can be written")
     if free < needed:
         reasons.append(f"the disk is nearly full: a file may have {needed:,} bytes, and there is less room than that")
+    told |= {"blobs": "ok" if kept else "unwritable"}
     return told | {"lake": "ok" if well else "unwritable", "disk": "ok" if free >= needed else "full"}, reasons
 
 
@@ -104,6 +109,21 @@ def _free(blobs: Path, lake: Lake) -> int:
     return min(free)
 
 
+def _takes_files(folder: Path) -> bool:
+    """Whether a file can be written in a folder; one that never gets a name."""
+    try:
+        unnamed = files.Unnamed(folder, folder, files.PRIVATE_FILE)
+    except (OSError, files.Unwritable):
+        return False
+    try:
+        unnamed.write(b"?")
+        return True
+    except (OSError, files.Unwritable):
+        return False
+    finally:
+        unnamed.discard()
+
+
 async def station(office: Office) -> tuple[dict[str, Any], str]:
     """One environment, and why it is not ready; nothing of addresses or errors is told to strangers."""
     told: dict[str, Any] = {"name": office.name, "database": "ok", "workers": None, "state": "unreachable"}
@@ -111,6 +131,7 @@ async def station(office: Office) -> tuple[dict[str, Any], str]:
         async with asyncio.timeout(SECONDS):
             await _migrated(office)
             workers = [one for one in await roster.members(office.store) if QUEUE in one["queues"]]
+            is_paused = await _is_paused(office)
     except NotMigrated:
         return told | {
             "database": "not_migrated"
@@ -119,14 +140,28 @@ async def station(office: Office) -> tuple[dict[str, Any], str]:
         return told | {"database": "unreachable"}, "the database does not answer"
     busy = any(one["busy"] for one in workers)
     told |= {"workers": len(workers), "state": "working" if busy else "idle" if workers else "no_worker"}
+    if workers and is_paused:
+        return told | {
+            "state": "paused"
+        }, f"the queue {QUEUE} is paused: run `tabellion resume {QUEUE} --with documents`"
     missing = "no worker for documents was seen: run `tabellion up`, or `tabellion worker --with documents`"
     return told, "" if workers else missing
+
+
+async def _is_paused(office: Office) -> bool:
+    rows = await office.store.database.fetch(
+        "SELECT queue FROM tabellion_queues WHERE queue = $1 AND paused_at IS NOT NULL", QUEUE
+    )
+    return bool(rows)
 
 
 async def _migrated(office: Office) -> None:
     """Looks without making anything."""
     database = office.store.database
     await database.open()
+    path = getattr(database, "path", None)  # of SQLite: a file that was deleted answers as long as it is open
+    if path is not None and not str(path).startswith(":") and not await asyncio.to_thread(os.path.exists, path):
+        raise Unreachable("the file of the database is gone")
     there = await office.store.version() >= register.CURRENT and await documents.version(database) >= documents.CURRENT
     if not there or not await tables.exist(office.store):
         raise NotMigrated()

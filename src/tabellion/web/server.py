@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 GRACE = 10  #: seconds that open requests get when the server is told to stop
-BACKLOG = 512
+BACKLOG = 512  #: connections that wait in the system until they are accepted
+#: Connections accepted in one turn of the event loop. Each has a descriptor before the limit on connections can be
+#: applied to it, and asyncio answers a lack of descriptors with a traceback for each further one that it tries.
+ACCEPTED = 32
 
 
 class Server(uvicorn.Server):
@@ -33,12 +36,18 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app, log_config=None, access_log=False, server_header=False, date_header=True, lifespan="on",
-                timeout_graceful_shutdown=GRACE, timeout_keep_alive=15, backlog=BACKLOG, http=Connection,
+                timeout_graceful_shutdown=GRACE, timeout_keep_alive=15, backlog=ACCEPTED, http=Connection,
                 h11_max_incomplete_event_size=HEADER_BYTES, ws="none", proxy_headers=False, **options,
             )
         )  # fmt: skip
         # It logs whole queries, where people search for names; ours logs paths, and under the request's id.
         logging.getLogger("uvicorn.access").disabled = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listens with a longer queue than asyncio was told, which accepts as many at once as the queue may hold."""
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(BACKLOG)
 
     def stop(self) -> None:
         """Ends it; from within its own event loop."""

@@ -157,7 +157,8 @@ class Station(BaseModel):
     name: str
     database: Literal["ok", "unreachable", "not_migrated"]
     workers: int | None
-    state: Literal["idle", "working", "no_worker", "unreachable"]
+    state: Literal["idle", "working", "paused", "no_worker", "unreachable"]
+    blobs: Literal["ok", "unwritable"] = Field(description="Whether uploads can be kept.")
     lake: Literal["ok", "unwritable"] = Field(description="Whether outputs can be written.")
     disk: Literal["ok", "full"] = Field(description="Whether there is room for one more upload.")
 

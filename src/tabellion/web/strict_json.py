@@ -9,7 +9,9 @@ from typing import Any
 from tabellion.web.problems import Problem, pointer
 
 DEEPEST = 50
-_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]|NaN|-?Infinity', re.DOTALL)
+#: A string that never ends is one token up to the end of the text: looking for the end anew at each of its quotes takes
+#: time with the square of its length.
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|NaN|-?Infinity', re.DOTALL)
 _LARGEST = 2**63 - 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -43,11 +44,16 @@ def subjects(request: Request, name: str) -> tuple[tuple[str, Measure], ...]:
 def address_of(request: Request) -> str:
     """Whom a request comes from: an IPv4 address, or the network of an IPv6 one, where a house has billions.
 
-    Behind a proxy, which `server.public_url` stands for, the last address that it names.
+    Behind a proxy of `server.proxies`, the last address that is not one of theirs: what comes before it in the header
+    the client may have written.
     """
+    config = request.app.state.config
+    networks = [ipaddress.ip_network(one) for one in config.proxies]
     said = request.client.host if request.client else ""
-    if request.app.state.config.public_url:
-        said = request.headers.get("x-forwarded-for", said).rpartition(",")[2].strip()
+    if config.public_url:
+        named = [one.strip() for one in ",".join(request.headers.getlist("x-forwarded-for")).split(",") if one.strip()]
+        while named and _is_within(said, networks):
+            said = named.pop()
     try:
         address = ipaddress.ip_address(said)
     except ValueError:
@@ -55,6 +61,14 @@ def address_of(request: Request) -> str:
     if address.version == 6:
         return str(ipaddress.ip_network((int(address), 64), strict=False))
     return str(address)
+
+
+def _is_within(text: str, networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]) -> bool:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return any(address in one for one in networks)
 
 
 async def admit(store: Store, counted: tuple[tuple[str, Measure], ...]) -> None:

@@ -330,3 +330,92 @@ def test_an_empty_file_gets_its_time(inbox: Path, sqlite_url: str) -> None:
 
     watch(inbox, sqlite_url, story)
     assert "failed/soon.pdf.reason.json" in lying(inbox)
+
+
+def outside(tmp_path: Path) -> Path:
+    """A folder that is not the inbox, with a file that nobody may move."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "secret").write_text("secret")
+    return tmp_path / "elsewhere"
+
+
+@pytest.mark.parametrize("name", [".taking", ".waiting", "consumed", "failed"])
+def test_a_link_in_place_of_a_working_folder_is_not_followed(name: str, inbox: Path, sqlite_url: str) -> None:
+    """Nothing is moved, the operator is told, and work goes on once the link is gone."""
+    elsewhere = outside(inbox.parent)
+    (elsewhere / "4711-dead").mkdir()
+    (elsewhere / "4711-dead" / "kept.pdf").write_bytes(paper())
+    os.utime(elsewhere / "4711-dead", (1, 1))
+    (inbox / "a.pdf").write_bytes(paper())
+    (inbox / name).symlink_to(elsewhere)
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        for _ in range(3):
+            assert await one.look() == 0
+        assert lying(elsewhere) == {"secret", "4711-dead/kept.pdf"}
+        assert (inbox / "a.pdf").exists()
+        (inbox / name).unlink()
+        await one.look()
+        assert await one.look() == 1
+
+    told = watch(inbox, sqlite_url, story)
+    assert [said for what, _, said in told if what == "trouble"] == [
+        f"{inbox} cannot be watched: {name} in it is a link or a file: remove it"
+    ]
+
+
+def test_a_link_that_comes_while_a_file_is_taken_is_not_followed(inbox: Path, sqlite_url: str) -> None:
+    """What was opened as a folder stays that folder: the file that is read is the one that was taken."""
+    elsewhere = outside(inbox.parent)
+    (inbox / "a.pdf").write_bytes(paper())
+    read: list[bytes] = []
+
+    async def go(path: Path, name: str) -> str:
+        [mine] = (inbox / ".taking").iterdir()
+        (elsewhere / mine.name).mkdir()
+        (elsewhere / mine.name / name).write_text("secret")
+        os.rename(inbox / ".taking", inbox / "moved")
+        (inbox / ".taking").symlink_to(elsewhere)
+        read.append(path.read_bytes())
+        return "0" * 26
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        one._submit = go
+        for _ in range(3):
+            await one.look()
+        assert read == [paper()]
+        assert not (inbox / ".waiting").exists()
+
+    watch(inbox, sqlite_url, story)
+    assert (elsewhere / "secret").read_text() == "secret"
+
+
+def test_a_working_folder_of_another_user_is_not_used(inbox: Path, sqlite_url: str) -> None:
+    """Its owner could exchange what is in it."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder to another user")
+    (inbox / "consumed").mkdir()
+    os.chown(inbox / "consumed", 12345, -1)
+    (inbox / "a.pdf").write_bytes(paper())
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        for _ in range(3):
+            assert await one.look() == 0
+
+    [(what, _, said)] = watch(inbox, sqlite_url, story)
+    assert (what, said) == ("trouble", f"{inbox} cannot be watched: consumed in it belongs to user 12345: remove it")
+
+
+def test_folders_that_are_links_are_not_looked_into(inbox: Path, sqlite_url: str) -> None:
+    """Their files are not in the inbox."""
+    elsewhere = outside(inbox.parent)
+    (elsewhere / "b.pdf").write_bytes(paper())
+    (inbox / "below").symlink_to(elsewhere)
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        for _ in range(3):
+            await one.look()
+
+    watch(inbox, sqlite_url, story, deep=True)
+    assert (elsewhere / "b.pdf").exists()
+    assert (inbox / "failed" / "below").is_symlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,51 +10,67 @@ import pytest
 
 from tabellion.pipelines.documents import moving
 from tabellion.pipelines.documents.files import Unwritable
+from tabellion.pipelines.documents.moving import Inbox
 
 
-def test_a_rename_has_one_winner(tmp_path: Path) -> None:
+@pytest.fixture
+def inbox(tmp_path: Path) -> Inbox:
+    """An inbox without working folders."""
+    return Inbox(tmp_path, ())
+
+
+def test_a_rename_has_one_winner(tmp_path: Path, inbox: Inbox) -> None:
     """The second one to try hears that it is gone."""
     (tmp_path / "a").write_text("a")
-    assert moving.claimed(tmp_path / "a", tmp_path / "one" / "a")
-    assert not moving.claimed(tmp_path / "a", tmp_path / "two" / "a")
+    assert inbox.claim("a", "one/a")
+    assert not inbox.claim("a", "two/a")
     (tmp_path / "file").touch()
     with pytest.raises(Unwritable):
-        moving.claimed(tmp_path / "one" / "a", tmp_path / "file" / "a")
+        inbox.claim("one/a", "file/a")
 
 
-def test_a_name_that_is_taken_is_left_alone(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_left_alone(tmp_path: Path, inbox: Inbox) -> None:
     """The next free number is used; a move that was begun before is only finished."""
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "a.pdf").write_text("old")
     (tmp_path / "a.pdf").write_text("new")
-    assert moving.placed(tmp_path / "a.pdf", tmp_path / "there" / "a.pdf") == tmp_path / "there" / "a-2.pdf"
+    assert inbox.place("a.pdf", "there/a.pdf") == "there/a-2.pdf"
     os.link(tmp_path / "there" / "a.pdf", tmp_path / "a.pdf")
-    assert moving.placed(tmp_path / "a.pdf", tmp_path / "there" / "a.pdf") == tmp_path / "there" / "a.pdf"
+    assert inbox.place("a.pdf", "there/a.pdf") == "there/a.pdf"
     assert {path.name: path.read_text() for path in (tmp_path / "there").iterdir()} == {
         "a.pdf": "old",
         "a-2.pdf": "new",
     }
-    assert moving.placed(tmp_path / "a.pdf", tmp_path / "there" / "a.pdf") is None
+    assert inbox.place("a.pdf", "there/a.pdf") is None
 
 
-def test_without_hard_links_a_rename_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some file systems have none."""
+@pytest.mark.parametrize("code", [errno.ENOSYS, errno.EXDEV])
+def test_without_hard_links_a_rename_does_it(
+    code: int, tmp_path: Path, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems have none; a folder on another disk is refused, for copying would follow links."""
 
     def refuse(*_: object, **__: object) -> None:
-        raise OSError(38, "Function not implemented")
+        raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, "link", refuse)
     (tmp_path / "a.pdf").write_text("new")
     (tmp_path / "b.pdf").write_text("old")
-    assert moving.placed(tmp_path / "a.pdf", tmp_path / "b.pdf") == tmp_path / "b-2.pdf"
+    if code == errno.EXDEV:
+        with pytest.raises(Unwritable, match="cross-device"):
+            inbox.place("a.pdf", "b.pdf")
+        assert (tmp_path / "a.pdf").read_text() == "new"
+    else:
+        assert inbox.place("a.pdf", "b.pdf") == "b-2.pdf"
     assert (tmp_path / "b.pdf").read_text() == "old"
 
 
-def test_one_at_a_time_in_a_folder(tmp_path: Path) -> None:
-    """Whoever comes second is told, until the first has left; a folder that is gone is nobody's."""
-    with moving.alone_in(tmp_path) as first, moving.alone_in(tmp_path) as second:
+def test_one_at_a_time_in_a_folder(tmp_path: Path, inbox: Inbox) -> None:
+    """The second process is told, until the first has left; a folder that is gone is nobody's."""
+    (tmp_path / "f").mkdir()
+    with inbox.alone_in("f") as first, inbox.alone_in("f") as second:
         assert (first, second) == (True, False)
-    with moving.alone_in(tmp_path) as third, moving.alone_in(tmp_path / "none") as none:
+    with inbox.alone_in("f") as third, inbox.alone_in("none") as none:
         assert (third, none) == (True, False)
 
 

@@ -55,6 +55,8 @@ def test_patterns_people_write_are_accepted_and_match_the_whole_value(pattern: s
         "(?:|a)*b",
         "(?:(?:c?)?ab*)* ",
         "(?:a|[^b])*c",
+        "(?:[一-龥]+[丁-龠]?)+x",
+        "(?:[\u2000-\u9fff]y?|\\w)*x",
     ],
 )
 def test_patterns_that_could_take_for_ever_are_refused(pattern: str) -> None:

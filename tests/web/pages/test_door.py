@@ -18,6 +18,7 @@ from tabellion.web.pages.page import local
 from tests.web.browser import Browser, signed_in
 from tests.web.live import Live, live, problem
 
+UNCLOSED = b'{"name": "' + b'\\"' * 499_000  #: a string that never ends, as long as the API takes bodies
 GOOD = "seven horses on a roof"
 
 
@@ -204,6 +205,41 @@ def test_a_proxy_names_the_address_that_is_counted(tmp_path: Path, sqlite_url: s
             assert ("address:2001:db8:1:2::/64" in rows) == bool(public)
 
 
+def test_only_named_proxies_are_believed(tmp_path: Path) -> None:
+    """A client that is none of them is counted by its own address; of several proxies none is taken for the client."""
+    cases = [(("192.0.2.0/24",), "127.0.0.1"), (("127.0.0.0/8", "203.0.113.0/24"), "198.51.100.1")]
+    for number, (proxies, counted) in enumerate(cases):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        public = "https://docs.example.com"
+        with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, public_url=public, proxies=proxies) as web:
+            Stranger(web).send(
+                "/sign-in", {"name": "x", "password": "y"}, {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}
+            )
+            rows = {row["subject"] for row in web.sql("SELECT subject FROM tabellion_sign_in_tries")}
+            assert f"address:{counted}" in rows
+
+
+def test_refused_sign_ins_are_recorded(place: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """Wrong passwords, too many tries and links that are not valid, with the address and without the name."""
+    stranger = Stranger(place)
+    with caplog.at_level("WARNING", "tabellion.web"):
+        for _ in range(throttle.ACCOUNT.free + 2):
+            stranger.send("/sign-in", {"name": "secretname", "password": "wrong"})
+        stranger.send("/enter", {"token": "nonsense"})
+    said = [one.getMessage() for one in caplog.records if "sign-in refused from 127.0.0.1" in one.getMessage()]
+    assert {one.partition(": ")[2].partition(",")[0] for one in said} == {
+        "wrong name or password", "too many tries", "the link is not valid",
+    }  # fmt: skip
+    assert not any("secretname" in one for one in said)
+
+
+def test_sign_out_empties_the_cache(place: Live) -> None:
+    """Pages of documents are not left for the next user of the browser."""
+    answer = Stranger(place).send("/sign-in", {"name": "anna", "password": GOOD})
+    assert browser(place, answer).ask("POST", "/sign-out").headers["clear-site-data"] == '"cache"'
+
+
 def test_several_environments_ask_which(tmp_path: Path, kept: str) -> None:
     """The page offers them; a user of one is a stranger in the other; a sign-in leaves the other one's session."""
     with live(tmp_path, {name: f"sqlite:///{tmp_path}/{name}.db" for name in ("prod", "dev")}) as web:
@@ -277,3 +313,14 @@ def test_settings_of_proxies_are_checked(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match=r"server\.public_url"):
             load(None, {"TABELLION_PUBLIC_URL": wrong})
     assert replace(load(None, {}), public_url="").public_url == ""
+
+
+def test_a_stranger_cannot_send_a_long_body(place: Live) -> None:
+    """Open routes take ten kilobytes; what a key holder sends is read in time with its length."""
+    stranger = Stranger(place)
+    for path in ("/sign-in", "/enter"):
+        answer = place.ask("POST", path, key=None, content=UNCLOSED,
+                           headers={**stranger.headers, "Content-Type": "application/json"})  # fmt: skip
+        assert problem(answer, 413, "too_large")["limit"] == 10_000
+    answer = place.ask("POST", "/api/webhooks", content=UNCLOSED, headers={"Content-Type": "application/json"})
+    problem(answer, 400, "json_invalid")

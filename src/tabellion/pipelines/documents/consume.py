@@ -68,7 +68,8 @@ class Consumer:
         self._listen = listen or (lambda what, file, said: None)
         self._seen: dict[str, moving.Sight] = {}
         self._told: set[str] = set()  #: troubles that were told already
-        self._mine = folder / TAKING / f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._inbox = moving.Inbox(folder, (TAKING, WAITING, CONSUMED, FAILED))
+        self._mine = f"{TAKING}/{os.getpid()}-{secrets.token_hex(4)}"
         self._lock: int | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -87,48 +88,61 @@ class Consumer:
             await asyncio.to_thread(self._open)
             await asyncio.to_thread(self._recover)
             ready = await asyncio.to_thread(self._ready)
-        except OSError as error:
-            self._trouble(f"{self.folder} cannot be watched: {error.strerror or error}")
+        except (OSError, files.Unwritable) as error:
+            self._trouble(f"{self.folder} cannot be watched: {getattr(error, 'strerror', None) or error}")
             return 0
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def one(name: str) -> bool:
             async with turns:
-                return await self._take(name)
+                try:
+                    return await self._take(name)
+                except (OSError, files.Unwritable) as error:
+                    self._trouble(f"{name} cannot be moved: {error}")
+                    return False
 
         moved = sum(await asyncio.gather(*(one(name) for name in ready)))
-        moved += await self._set_aside()
-        self.quiet = (
-            not moved and not self._seen and not await asyncio.to_thread(moving.folders_of, self.folder / WAITING)
-        )
+        try:
+            moved += await self._set_aside()
+            waiting = await asyncio.to_thread(self._inbox.folders, WAITING)
+        except (OSError, files.Unwritable) as error:
+            self._trouble(f"files cannot be set aside: {error}")
+            return moved
+        self.quiet = not moved and not self._seen and not waiting
         return moved
 
     def close(self) -> None:
         """Gives back what was not submitted."""
         if self._lock is not None:
-            self._give_back(self._mine)
+            try:
+                self._give_back(self._mine)
+            except (OSError, files.Unwritable) as error:
+                self._trouble(f"what was taken cannot be given back: {error}")
             os.close(self._lock)
             self._lock = None
 
     # -- what lies there ---------------------------------------------------------------------------------------
 
     def _open(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._inbox.check()
         if self._lock is not None:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._mine.mkdir(parents=True, mode=0o700)
-        self._lock = os.open(self._mine / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with self._inbox.open(self._mine, create=True) as mine:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._lock = os.open(LOCK, flags, 0o600, dir_fd=mine)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def _recover(self) -> None:
         """Gives back what processes had that are dead: their locks are nobody's."""
-        for owner in moving.folders_of(self.folder / TAKING):
+        for owner in self._inbox.folders(TAKING):
             if owner == self._mine:
                 continue
             try:
-                lock = os.open(owner / LOCK, os.O_RDWR | os.O_CLOEXEC)
+                with self._inbox.open(owner) as handle:
+                    lock = os.open(LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
             except OSError:
-                about = moving.about(owner)
+                about = self._inbox.about(owner)
                 if about is not None and time.time() - about.st_mtime > EMPTY_FOR:
                     self._give_back(owner)  # it has had no lock for so long: its maker died in between
                 continue
@@ -140,16 +154,16 @@ class Consumer:
             finally:
                 os.close(lock)
 
-    def _give_back(self, owner: Path) -> None:
-        for path in moving.files_of(owner):
-            if path.name == LOCK and path.parent == owner:
+    def _give_back(self, owner: str) -> None:
+        for path in list(self._inbox.files(owner)):
+            if path == f"{owner}/{LOCK}":
                 continue
-            back = moving.placed(path, self.folder / path.relative_to(owner))
+            back = self._inbox.place(path, os.path.relpath(path, owner))
             if back is not None:
-                self._listen("back", str(back.relative_to(self.folder)), "it was taken and not submitted")
-        with contextlib.suppress(OSError):
-            (owner / LOCK).unlink()
-        moving.remove_empty(owner)
+                self._listen("back", back, "it was taken and not submitted")
+        with contextlib.suppress(OSError), self._inbox.open(owner) as handle:
+            os.unlink(LOCK, dir_fd=handle)
+        self._inbox.remove_empty(owner)
 
     def _ready(self) -> list[str]:
         """The files that are as they were at the last look, and that nobody writes to."""
@@ -163,7 +177,7 @@ class Consumer:
 
     def _candidates(self, below: str = "") -> Iterator[tuple[str, moving.Sight]]:
         try:
-            found = sorted(os.listdir(self.folder / below))
+            found = self._inbox.names(below)
         except OSError as error:
             if not below:
                 raise
@@ -173,7 +187,7 @@ class Consumer:
             name = f"{below}{file}"
             if file.startswith(".") or file.lower().endswith((*UNFINISHED, REASON)):
                 continue
-            about = moving.about(self.folder / name)
+            about = self._inbox.about(name)
             if about is None:
                 continue
             if stat.S_ISDIR(about.st_mode):
@@ -187,35 +201,36 @@ class Consumer:
     # -- what is done with it ----------------------------------------------------------------------------------
 
     async def _take(self, name: str) -> bool:
-        held, sight = self._mine / name, self._seen.pop(name)
+        held, sight = f"{self._mine}/{name}", self._seen.pop(name)
         try:
-            if not await asyncio.to_thread(moving.claimed, self.folder / name, held):
+            if not await asyncio.to_thread(self._inbox.claim, name, held):
                 return False
-            if not await asyncio.to_thread(moving.unchanged, held, sight):
+            if not await asyncio.to_thread(self._inbox.unchanged, held, sight):
                 raise _Moving
-            document = await self._submit(held, Path(name).name)
-            if not await asyncio.to_thread(moving.unchanged, held, sight):
+            with self._inbox.reach(held) as path:
+                document = await self._submit(path, Path(name).name)
+            if not await asyncio.to_thread(self._inbox.unchanged, held, sight):
                 raise _Moving
         except NotTaken as error:
             await self._fail(held, name, {"code": error.code, "message": str(error)})
             return True
         except _Moving:
             # Somebody went on writing to it: what was submitted is half of it, and all of it comes later.
-            await asyncio.to_thread(moving.placed, held, self.folder / name)
+            await asyncio.to_thread(self._inbox.place, held, name)
             return False
         except (StoreError, FileGone, files.Unwritable, OSError) as error:
             # Not the file's fault: it lies where it lay, and comes back at the next look but one.
             self._trouble(f"nothing can be submitted for now: {error}")
-            await asyncio.to_thread(moving.placed, held, self.folder / name)
+            await asyncio.to_thread(self._inbox.place, held, name)
             return False
         self._told.clear()
-        await asyncio.to_thread(moving.placed, held, self.folder / WAITING / document / name)
+        await asyncio.to_thread(self._inbox.place, held, f"{WAITING}/{document}/{name}")
         self._listen("taken", name, document)
         return True
 
     async def _set_aside(self) -> int:
         """Moves the files whose documents have ended."""
-        waiting = {path.name: path for path in await asyncio.to_thread(moving.folders_of, self.folder / WAITING)}
+        waiting = {os.path.basename(path): path for path in await asyncio.to_thread(self._inbox.folders, WAITING)}
         moved = 0
         ids = [name for name in waiting if is_id(name)]
         for start in range(0, len(ids), ASKED):
@@ -228,38 +243,38 @@ class Consumer:
                 moved += await self._end(waiting[document], document, error_told)
         return moved
 
-    async def _end(self, folder: Path, document: str, error: Mapping[str, Any] | None) -> int:
+    async def _end(self, folder: str, document: str, error: Mapping[str, Any] | None) -> int:
         moved = await asyncio.to_thread(self._ended, folder, document, error)
         for name, where in moved:
             self._listen(where, name, document if error is None else str(error.get("message", "")))
         return len(moved)
 
-    def _ended(self, folder: Path, document: str, error: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    def _ended(self, folder: str, document: str, error: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         moved = []
-        with moving.alone_in(folder) as alone:
-            for path in moving.files_of(folder) if alone else ():
-                name = str(path.relative_to(folder))
+        with self._inbox.alone_in(folder) as alone:
+            for path in list(self._inbox.files(folder)) if alone else ():
+                name = os.path.relpath(path, folder)
                 if error is not None:
                     if self._set_failed(path, name, {"document": document, **error}):
                         moved.append((name, "failed"))
-                elif moving.placed(path, self.folder / CONSUMED / name):
+                elif self._inbox.place(path, f"{CONSUMED}/{name}"):
                     moved.append((name, "consumed"))
             if alone:
-                moving.remove_empty(folder)
+                self._inbox.remove_empty(folder)
         return moved
 
-    async def _fail(self, path: Path, name: str, why: Mapping[str, Any]) -> None:
+    async def _fail(self, path: str, name: str, why: Mapping[str, Any]) -> None:
         """Sets a file aside with the reason beside it."""
         if await asyncio.to_thread(self._set_failed, path, name, why):
             self._listen("failed", name, str(why.get("message", "")))
 
-    def _set_failed(self, path: Path, name: str, why: Mapping[str, Any]) -> bool:
-        target = moving.placed(path, self.folder / FAILED / name)
+    def _set_failed(self, path: str, name: str, why: Mapping[str, Any]) -> bool:
+        target = self._inbox.place(path, f"{FAILED}/{name}")
         if target is None:
             return False
         told = json.dumps({"file": name, **why}, ensure_ascii=False, indent=2, default=str) + "\n"
-        with contextlib.suppress(OSError, files.Unwritable):  # the file is safe; a full disk costs only the note
-            files.write_whole(target.with_name(target.name + REASON), told.encode(), self.folder, 0o644)
+        with contextlib.suppress(OSError):  # the file is safe; a full disk costs only the note
+            self._inbox.write(target + REASON, told.encode())
         return True
 
     def _trouble(self, said: str) -> None:

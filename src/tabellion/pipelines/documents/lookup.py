@@ -10,6 +10,7 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.errors import TabellionError
+from tabellion.engine.paths import hide_folders
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
@@ -175,6 +176,7 @@ def problem(text: str | None, attempts: int = 0) -> dict[str, Any] | None:
     """The error column as a problem: what handlers wrote is JSON already; what the engine wrote gets a code."""
     if text is None:
         return None
+    text = hide_folders(text)
     if text.startswith("{"):
         try:
             found = json.loads(text)

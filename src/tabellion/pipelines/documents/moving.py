@@ -1,16 +1,30 @@
-"""Moves files between the places of a watched folder so that none is lost, and none takes another one's place."""
+"""Moves files between the folders of an inbox so that none is lost, none takes another one's place, none leaves it.
+
+Other people write to an inbox. They may put a link where a folder of ours was, at any moment; so every folder is opened
+one step at a time, without following links, and every move is between open folders.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
-import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tabellion.pipelines.documents import files
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+#: What file systems without hard links say.
+NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
+PRIVATE, SHARED = 0o700, 0o755
+
+
+class ForeignFolder(OSError):  # noqa: N818 - what it is
+    """A working folder of the inbox is a link, not a folder, or belongs to another user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,79 +41,178 @@ class Sight:
         return cls(found.st_size, found.st_mtime_ns, found.st_ino)
 
 
-def claimed(path: Path, held: Path) -> bool:
-    """Whether the file is ours now: a rename succeeds for one of all who try."""
-    try:
-        held.parent.mkdir(parents=True, exist_ok=True)
-        os.rename(path, held)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise files.Unwritable(f"{path.name} cannot be taken: {error.strerror}") from error
-    return True
+class Inbox:
+    """A watched folder and the working folders in it, `ours`; paths are relative to it."""
 
+    def __init__(self, root: Path, ours: tuple[str, ...]) -> None:
+        self.root, self.ours = root, ours
 
-def about(path: Path) -> os.stat_result | None:
-    """What the system says of it, links not followed; None when it is gone."""
-    try:
-        return path.lstat()
-    except FileNotFoundError:
-        return None
+    def check(self) -> None:
+        """Raises `ForeignFolder` if a working folder is not a folder of this user."""
+        for name in self.ours:
+            with contextlib.suppress(FileNotFoundError), self.open(name):
+                pass
 
-
-def unchanged(path: Path, sight: Sight) -> bool:
-    """Whether it is as it was seen."""
-    found = about(path)
-    return found is not None and Sight.of(found) == sight
-
-
-def placed(path: Path, target: Path) -> Path | None:
-    """Moves a file to where it belongs, or beside what lies there; None when somebody else has moved it."""
-    stem, suffix = target.stem, target.suffix
-    for number in range(1, 10_000):
-        free = target if number == 1 else target.with_name(f"{stem}-{number}{suffix}")
+    @contextlib.contextmanager
+    def open(self, folder: str, *, create: bool = False) -> Iterator[int]:
+        """The descriptor of a folder, reached without following a link."""
+        handle = os.open(self.root, FOLDER)
         try:
-            free.parent.mkdir(parents=True, exist_ok=True)
-            # A link fails where something lies, a rename would write over it.
-            os.link(path, free, follow_symlinks=False)
-            os.unlink(path)
-            return free
-        except FileExistsError:
-            if _same(path, free):  # whoever began to move it died before the end
-                os.unlink(path)
-                return free
-            continue
+            for depth, name in enumerate(PurePosixPath(folder).parts):
+                following = self._step(handle, name, own=depth == 0 and name in self.ours, create=create)
+                os.close(handle)
+                handle = following
+            yield handle
+        finally:
+            os.close(handle)
+
+    def _step(self, handle: int, name: str, *, own: bool, create: bool) -> int:
+        if create:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, PRIVATE if name.startswith(".") else SHARED, dir_fd=handle)
+        try:
+            following = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=handle)
+        except OSError as error:
+            if own and error.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise ForeignFolder(errno.ENOTDIR, f"{name} in it is a link or a file: remove it") from None
+            raise
+        if own and (owner := os.fstat(following).st_uid) != os.geteuid():
+            os.close(following)
+            raise ForeignFolder(errno.EPERM, f"{name} in it belongs to user {owner}: remove it")
+        return following
+
+    def about(self, path: str) -> os.stat_result | None:
+        """What the system says of a file, links not followed; None when it is gone."""
+        folder, name = os.path.split(path)
+        try:
+            with self.open(folder) as handle:
+                return os.stat(name, dir_fd=handle, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def unchanged(self, path: str, sight: Sight) -> bool:
+        """Whether a file is as it was seen."""
+        found = self.about(path)
+        return found is not None and Sight.of(found) == sight
+
+    @contextlib.contextmanager
+    def reach(self, path: str) -> Iterator[Path]:
+        """A path to a file that leads through its open folder, whatever is put in the folder's place meanwhile."""
+        folder, name = os.path.split(path)
+        with self.open(folder) as handle:
+            through = Path(f"/proc/self/fd/{handle}")
+            yield (through if through.exists() else self.root / folder) / name
+
+    def claim(self, path: str, held: str) -> bool:
+        """Whether the file is ours now: a rename succeeds for one of all who try."""
+        (folder, name), (target, new) = os.path.split(path), os.path.split(held)
+        try:
+            with self.open(folder) as source, self.open(target, create=True) as there:
+                os.rename(name, new, src_dir_fd=source, dst_dir_fd=there)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise files.Unwritable(f"{name} cannot be taken: {error.strerror}") from error
+        return True
+
+    def place(self, path: str, target: str) -> str | None:
+        """Moves a file to where it belongs, or beside what is there; None when another process has moved it."""
+        (folder, name), (goal, wanted) = os.path.split(path), os.path.split(target)
+        stem, suffix = os.path.splitext(wanted)
+        try:
+            with self.open(folder) as source, self.open(goal, create=True) as there:
+                for number in range(1, 10_000):
+                    free = wanted if number == 1 else f"{stem}-{number}{suffix}"
+                    if _moved(source, name, there, free):
+                        return os.path.join(goal, free)
         except FileNotFoundError:
             return None
-        except OSError:  # a file system without links
-            if not os.path.lexists(free):
-                shutil.move(path, free)
-                return free
-    raise files.Unwritable(f"there is no free name for {target.name} in {target.parent}")
+        except OSError as error:
+            raise files.Unwritable(f"{name} cannot be moved to {goal or 'the inbox'}: {error.strerror}") from error
+        raise files.Unwritable(f"there is no free name for {wanted} in {goal}")
+
+    def write(self, path: str, data: bytes) -> None:
+        """Writes a small file whole, over nothing that is there."""
+        folder, name = os.path.split(path)
+        with self.open(folder) as handle:
+            temp = f".{name}.{os.getpid()}.tmp"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(temp, flags, 0o644, dir_fd=handle), "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.rename(temp, name, src_dir_fd=handle, dst_dir_fd=handle)
+
+    @contextlib.contextmanager
+    def alone_in(self, folder: str) -> Iterator[bool]:
+        """Whether no other process is at this folder; none comes while the block lasts, and one that dies has left."""
+        with contextlib.ExitStack() as stack:
+            try:
+                handle = stack.enter_context(self.open(folder))
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                alone = True
+            except OSError:
+                alone = False
+            yield alone
+
+    def names(self, folder: str) -> list[str]:
+        """What is in a folder; nothing where there is none."""
+        try:
+            with self.open(folder) as handle:
+                return sorted(os.listdir(handle))
+        except FileNotFoundError:
+            return []
+
+    def folders(self, parent: str) -> list[str]:
+        """The folders in a folder, by their paths; links are none."""
+        paths = [os.path.join(parent, name) for name in self.names(parent)]
+        return [path for path in paths if (found := self.about(path)) is not None and stat.S_ISDIR(found.st_mode)]
+
+    def files(self, parent: str) -> Iterator[str]:
+        """Every file below a folder, by its path."""
+        for name in self.names(parent):
+            path = os.path.join(parent, name)
+            found = self.about(path)
+            if found is not None and stat.S_ISDIR(found.st_mode):
+                yield from self.files(path)
+            elif found is not None:
+                yield path
+
+    def remove_empty(self, folder: str) -> None:
+        """Removes a folder and those below it, as far as nothing is in them."""
+        for below in self.folders(folder):
+            self.remove_empty(below)
+        parent, name = os.path.split(folder)
+        with contextlib.suppress(OSError), self.open(parent) as handle:
+            os.rmdir(name, dir_fd=handle)
 
 
-def _same(path: Path, other: Path) -> bool:
-    one, two = about(path), about(other)
-    return one is not None and two is not None and (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino)
-
-
-@contextlib.contextmanager
-def alone_in(folder: Path) -> Iterator[bool]:
-    """Whether nobody else is at this folder; nobody comes while the block lasts, and a process that dies has left."""
+def _moved(source: int, name: str, there: int, free: str) -> bool:
+    """Whether the file got this name; False: it is another one's."""
     try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        yield False
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        alone = True
-    except OSError:
-        alone = False
-    try:
-        yield alone
-    finally:
-        os.close(handle)
+        # A link fails where something is, a rename would write over it.
+        os.link(name, free, src_dir_fd=source, dst_dir_fd=there, follow_symlinks=False)
+        os.unlink(name, dir_fd=source)
+        return True
+    except FileExistsError:
+        if not _same(source, name, there, free):
+            return False
+        os.unlink(name, dir_fd=source)  # the process that began to move it died before the end
+        return True
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(free, dir_fd=there, follow_symlinks=False)
+            return False
+        os.rename(name, free, src_dir_fd=source, dst_dir_fd=there)
+        return True
+
+
+def _same(source: int, name: str, there: int, free: str) -> bool:
+    one = os.stat(name, dir_fd=source, follow_symlinks=False)
+    two = os.stat(free, dir_fd=there, follow_symlinks=False)
+    return (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino)
 
 
 def being_written(paths: set[str]) -> set[str]:
@@ -120,25 +233,3 @@ def _writes(told: Path) -> bool:
         if line.startswith("flags:"):
             return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
     return False
-
-
-def folders_of(parent: Path) -> list[Path]:
-    """The folders in a folder; none where there is none."""
-    try:
-        return sorted(path for path in parent.iterdir() if path.is_dir() and not path.is_symlink())
-    except FileNotFoundError:
-        return []
-
-
-def files_of(parent: Path) -> Iterator[Path]:
-    """Every file below a folder."""
-    for folder, _, names in os.walk(parent):
-        for name in sorted(names):
-            yield Path(folder, name)
-
-
-def remove_empty(folder: Path) -> None:
-    """Removes a folder and those below it, as far as nothing is in them."""
-    for path, _, _ in os.walk(folder, topdown=False):
-        with contextlib.suppress(OSError):
-            os.rmdir(path)

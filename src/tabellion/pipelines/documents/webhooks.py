@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from tabellion.engine import sql
 from tabellion.engine.errors import Permanent, RateLimited, TabellionError
 from tabellion.engine.guard import Blocked, Rules
 from tabellion.engine.job import Job, storable
+from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue
 from tabellion.engine.values import json_text
 from tabellion.pipelines.documents import endpoints, signature
@@ -29,6 +31,7 @@ WAITS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_
 ANSWER_SECONDS = 15.0  #: for connecting, sending and the whole answer together
 KEPT = 500  #: bytes of a receiver's answer that are kept
 AT_ONCE = 20  #: deliveries in one worker: receivers that hang must not take the slots of documents
+logger = logging.getLogger("tabellion.webhooks")
 LARGEST = 65_536  #: characters of a body; a larger one comes without its fields, which the API has
 PATIENCE = 7 * 86_400.0  #: seconds that "retry after" may put a delivery off in all
 GONE, TOO_MANY, UNAVAILABLE = 410, 429, 503
@@ -171,8 +174,10 @@ def _judged(job: Job, endpoint: Endpoint, answer: Answer) -> dict[str, Any]:
     kept = {"response_status": answer.status, "response": answer.text}
     if 200 <= answer.status < 300:
         return kept
-    # The URL is not named: receivers often put a secret of theirs into it.
-    said = f"the receiver answered {answer.status}" + (f": {answer.text}" if answer.text else "")
+    # The URL is not named: receivers often put a secret of theirs into it. Neither is the answer, which may have been
+    # meant for administrators: everybody who may look at queues sees this error.
+    said = f"the receiver answered {answer.status}"
+    logger.info("webhook endpoint %s answered %s: %s", endpoint.id, answer.status, printable(answer.text))
     if answer.status == GONE:
         assert job.desk is not None  # noqa: S101
         job.also(

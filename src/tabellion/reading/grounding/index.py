@@ -19,7 +19,7 @@ NOBODY = 2**32 - 1  #: owns the line end between two pages
 INNER = ".,'’/-"  #: between two digits they make one number or one date of them
 HYPHENS = "-‐‑\u00ad"
 RUN = re.compile(r"\d(?:[\d.,'’]*\d)?")
-GROUP = re.compile(r"(\d{3}(?:[.,]\d+)?)(?![\d.,]*\d)")  #: of a number whose thousands are set apart
+GROUP = re.compile(r"(\d{3}(?:[.,]\d++)?)(?![\d.,]*\d)")  #: of a number whose thousands are set apart
 BEGUN = re.compile(r"(?<![\d.,])\d{1,3}$")
 #: What may be a number that OCR has read as letters.
 DOUBTFUL = re.compile(r"[-+(€$£]*[\dOoQDlIiZzSsBgqεЗОоб|!][\dOoQDlIiZzSsBgqεЗОоб|!.,'’]*[)€$£%-]*")

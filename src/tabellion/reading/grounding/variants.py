@@ -27,6 +27,7 @@ CONFUSED = str.maketrans({
 PRINTED = re.compile(
     r"(?P<whole>[1-9]\d{0,2}(?P<mark>[.,'’])\d{3}(?:(?P=mark)\d{3})*|\d+)(?:(?P<point>[.,])(?P<decimals>\d+))?"
 )
+LONGEST = 100  #: characters of a value that can be a number: AMOUNT takes time with the cube of its text
 PLAIN = re.compile(r"[+-]?\d+(\.\d+)?")
 #: An amount with its surroundings: sign, currency as a sign or up to three letters, per cent.
 AMOUNT = re.compile(
@@ -85,6 +86,8 @@ def fold(text: str) -> str:
 
 def decimal_of(text: str) -> Decimal | None:
     """The number a value is, when it is one: a sign, a currency and grouping may stand around it."""
+    if len(text) > LONGEST:
+        return None
     text = unicodedata.normalize("NFKC", text).translate(SIGNS).strip()
     if PLAIN.fullmatch(text):
         return Decimal(text)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 LONGEST = 300  # characters of a pattern
@@ -41,7 +43,7 @@ def fault(pattern: str) -> str | None:
         return f"not a regular expression: {error}"
     if tree.state.flags & ~re.UNICODE:
         return "flags such as (?i) are not used in patterns; write [Aa]"
-    walk = _Walk(pattern)
+    walk = _Walk(tree)
     try:
         walk.sequence(list(tree), frozenset(), within=False)
     except _Refused as refusal:
@@ -58,8 +60,8 @@ class _Refused(Exception):  # noqa: N818 - a verdict
 class _Walk:
     """Goes through a parsed pattern and counts the ways in which one text could match."""
 
-    def __init__(self, pattern: str) -> None:
-        self.alphabet = PLAIN | {ord(sign) for sign in pattern}
+    def __init__(self, tree: Any) -> None:
+        self.alphabet = PLAIN | _ends(tree)
         self.ways = 1
 
     def sequence(self, items: Items, after: Characters, *, within: bool) -> None:
@@ -155,3 +157,38 @@ def _in_category(category: str, sign: str) -> bool:
     kind = category.removeprefix("CATEGORY_").removeprefix("UNI_").removeprefix("NOT_")
     is_in = {"DIGIT": str.isdecimal, "SPACE": str.isspace}.get(kind, lambda one: one.isalnum() or one == "_")(sign)
     return is_in != ("NOT_" in category)
+
+
+def _ends(tree: Any) -> Characters:
+    """The ends of every range of a pattern and what is beside them: sets that meet, meet there or where a kind begins.
+
+    Without them two ranges of letters beyond those that are thought of would seem to have nothing in common.
+    """
+    spans = list(_spans(tree))
+    found = {
+        code for first, last in spans for code in (first - 1, first, last, last + 1) if 0 <= code <= sys.maxunicode
+    }
+    return frozenset(found) | (_beginnings_of_kinds() if any(last >= 0x250 for _, last in spans) else frozenset())
+
+
+def _spans(node: Any) -> Iterator[tuple[int, int]]:
+    if isinstance(node, tuple) and len(node) == 2 and str(node[0]) == "RANGE":
+        yield node[1]
+    elif isinstance(node, tuple) and len(node) == 2 and str(node[0]) in ("LITERAL", "NOT_LITERAL"):
+        yield node[1], node[1]
+    elif isinstance(node, tuple | list) or hasattr(node, "data"):
+        for one in getattr(node, "data", node):
+            yield from _spans(one)
+
+
+@functools.cache
+def _beginnings_of_kinds() -> Characters:
+    """The first character of every stretch whose characters are all digits, spaces or letters, or none of them."""
+    found, before = [], None
+    for code in range(sys.maxunicode + 1):
+        sign = chr(code)
+        kind = (sign.isdecimal(), sign.isspace(), sign.isalnum())
+        if kind != before:
+            found.append(code)
+            before = kind
+    return frozenset(found)

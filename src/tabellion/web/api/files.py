@@ -29,8 +29,8 @@ FILE: dict[int | str, dict[str, Any]] = {
     304: {"description": "It is the one that If-None-Match names."},
     416: {"description": "It has no such bytes."},
 }
-#: A page is what it is for as long as its document is.
-KEPT = {"Cache-Control": "private, max-age=3600"}
+#: A page is what it is for as long as its document is, but is shown to those who may see it: browsers ask each time.
+KEPT = {"Cache-Control": "private, no-cache"}
 SAME: dict[int | str, dict[str, Any]] = {304: {"description": "They are those that If-None-Match names."}}
 PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/png": BINARY}, "description": "The page."},

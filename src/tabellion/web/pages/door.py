@@ -58,10 +58,14 @@ async def sign_in(request: Request) -> Response:
     wanted = await parsed(request, Credentials, request.app.state.limits)
     office = _office(request, wanted.environment)
     counted = throttle.subjects(request, wanted.name)
-    await throttle.admit(office.store, counted)
+    try:
+        await throttle.admit(office.store, counted)
+    except Problem:
+        _record_refusal(request, "too many tries")
+        raise
     user, kept = await users.password_of(office.store, wanted.name)
     if not await passwords.matches(kept, wanted.password) or user is None or kept is None:
-        logger.info("sign-in refused from %s, request %s", throttle.address_of(request), request.state.request_id)
+        _record_refusal(request, "wrong name or password")
         raise Problem(401, "sign_in_failed", fix="try again, or ask for a sign-in link")
     await throttle.forgive(office.store, counted)
     if passwords.is_outdated(kept):
@@ -85,6 +89,7 @@ async def enter(request: Request) -> Response:
     office: Office | None = door.offices.get(ticket.environment) if ticket else None
     user = await links.use(office.store, ticket) if office and ticket else None
     if office is None or user is None:
+        _record_refusal(request, "the link is not valid")
         raise Problem(401, "link_invalid", fix="`tabellion users link NAME` makes a new one")
     return await signed_in(request, office, user, "link")
 
@@ -92,12 +97,18 @@ async def enter(request: Request) -> Response:
 @router.post("/sign-out", status_code=204, response_class=Response)
 async def sign_out(request: Request) -> Response:
     """Ends the session here, so that its cookie is worth nothing wherever it still is."""
-    response = Response(status_code=204)
+    response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})
     ticket: Ticket | None = request.app.state.door.ticket(request)
     if ticket is not None:
         await sessions.end(request.state.office.store, ticket)
         cookies.drop(request, response, cookies.SESSION)
     return response
+
+
+def _record_refusal(request: Request, why: str) -> None:
+    """Logs a refused sign-in; without the name, in place of which people type passwords."""
+    said = "sign-in refused from %s: %s, request %s"
+    logger.warning(said, throttle.address_of(request), why, request.state.request_id)
 
 
 def _office(request: Request, name: str | None) -> Office:

@@ -1,0 +1,103 @@
+"""No text from outside stops the process: every pattern that meets one is tried on a megabyte of its worst."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.patterns import SOURCE, Pattern, find_patterns
+
+ROOT = Path(__file__).parent.parent
+LENGTH = 1_000_000  #: the longest JSON body
+SECONDS = 110  #: for all patterns of a package, which take a few; one that is quadratic takes an hour
+#: Files whose patterns meet no text from outside, or only in a child that is killed; and why.
+EXCUSED = {
+    "cli/": "texts of the operator at the terminal, and our own SQL",
+    "config.py": "the operator's configuration",
+    "engine/declaration.py": "the catalog of the operator's database",
+    "engine/queue.py": "declarations in code",
+    "engine/sql.py": "SQL in code",
+    "engine/sqlite_catalog.py": "the catalog of the operator's database",
+    "engine/table.py": "the catalog of the operator's database",
+    "engine/transitions.py": "the catalog of the operator's database",
+    "models/fake/": "the fake model serves tests and demos",
+    "monitor/guessing.py": "the catalog of the operator's database",
+    "monitor/status_column.py": "the catalog of the operator's database",
+    "reading/boosting/": "runs in the reading child, or in a thread on one page as a model returned it",
+    "reading/einvoice/": "runs in the reading child, which is killed after 45 s of silence",
+    "reading/fields/": "runs in the reading child, which is killed after 45 s of silence",
+    "reading/image.py": "runs in the reading child, which is killed after 45 s of silence",
+    "reading/pdf.py": "runs in the reading child, which is killed after 45 s of silence",
+    "reading/pdf_bytes.py": "runs in the reading child, which is killed after 45 s of silence",
+}
+ATTACKED = ("reading/fields/values.py",)  #: though their folder is excused
+#: Patterns that meet a text which was cut before: how long it is at most, and where it is cut.
+CUT = {
+    "models/refusal.py: f'(?:retry": (4000, "refused() reads LONGEST_READ characters of a message"),
+    "models/refusal.py: _SPAN": (4000, "what the pattern above has found"),
+    "monitor/fingerprint.py": (1000, "shape() cuts at 400; what it puts in place of values is a little longer"),
+    "reading/fields/values.py": (200, "of the service, only models.normalise calls it, with short values"),
+    'reading/grounding/variants.py: "(?P<before>': (100, "decimal_of() refuses longer texts"),
+}
+#: Patterns that are made when they are used, and why they need no trial here.
+MADE = {
+    "pipelines/documents/daily.py": "names of files in the lake, which are ours",
+    "reading/grounding/variants.py: f'(?=({pattern}))'": "each piece of a date has a bounded length",
+    "reading/types/pattern.py: pattern": "written in a type; pattern.py refuses those that can take long",
+}
+
+
+def meets_outside(file: str) -> bool:
+    """Whether the patterns of a file are tried."""
+    return file in ATTACKED or not file.startswith(tuple(EXCUSED))
+
+
+FOUND = [one for one in find_patterns() if meets_outside(one.file)]
+
+
+def length_of(pattern: Pattern) -> int:
+    """How long its text is."""
+    return next((cut for name, (cut, _) in CUT.items() if pattern.name.startswith(name)), LENGTH)
+
+
+def package_of(pattern: Pattern) -> str:
+    """The folder its file is in."""
+    return pattern.file.rpartition("/")[0]
+
+
+@pytest.mark.parametrize("package", sorted({package_of(one) for one in FOUND}))
+def test_no_text_makes_a_pattern_slow(package: str) -> None:
+    """A pattern takes time with the length of its text, whatever the text."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.test_patterns", package], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    try:
+        said, _ = child.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        said, _ = child.communicate()
+        pytest.fail(f"takes too long on {LENGTH:,} characters: {said.splitlines()[-1]}")
+    assert child.returncode == 0, said
+
+
+def test_the_lists_name_what_there_is() -> None:
+    """Every exception is still needed, and patterns that are made at run time are excused one by one."""
+    files = [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py")]
+    assert [name for name in EXCUSED if not any(file.startswith(name) for file in files)] == []
+    known = {one.name for one in FOUND}
+    assert [name for name in CUT if not any(one.startswith(name) for one in known)] == []
+    made = {one.name for one in FOUND if one.compile() is None}
+    assert {name for name in made if not name.startswith(tuple(MADE))} == set()
+    assert [name for name in MADE if not any(one.startswith(name) for one in made)] == []
+
+
+if __name__ == "__main__":
+    from tests.patterns import run
+
+    for one in FOUND:
+        if package_of(one) == sys.argv[1] and (compiled := one.compile()) is not None:
+            print(one.name, flush=True)
+            run(compiled, one.anywhere, length_of(one))
