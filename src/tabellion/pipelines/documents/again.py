@@ -18,6 +18,7 @@ from tabellion.pipelines.documents.outputs import paths
 from tabellion.pipelines.documents.pointing import Point, pointing
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
+from tabellion.review import decisions
 from tabellion.review.audit import Entry, bound, numbered
 from tabellion.review.finishing import reopening
 from tabellion.review.people import SYSTEM
@@ -182,6 +183,7 @@ RETURNING id""",
         ("DELETE FROM tabellion_extracted_fields WHERE document_id = $1", (id,)),
         ("DELETE FROM tabellion_review_items WHERE document_id = $1", (id,)),
         ("DELETE FROM tabellion_memos WHERE row_key = $1", (id,)),
+        decisions.forget(row["sha256"]),
     ]
     if await store.table("tabellion_webhook_deliveries") is not None:
         statements.append(("DELETE FROM tabellion_webhook_deliveries WHERE document_id = $1", (id,)))

@@ -22,7 +22,7 @@ from tabellion.pipelines.documents.doubts import corrected, doubts, reread, revi
 from tabellion.pipelines.documents.failure import Failed, Postponed
 from tabellion.pipelines.documents.files import Unwritable
 from tabellion.pipelines.documents.lake import LakeError
-from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of
+from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outage import Outage
 from tabellion.pipelines.documents.outputs import write
@@ -127,6 +127,8 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
                 limits=self.settings.limits,
             )  # fmt: skip
         own, keep = reading, doctype.idempotency.preserve_locked
+        if keep and doctype is not UNKNOWN:
+            locks = await with_decisions(desk, locks, job, doctype)
         reading = corrected(own, locks, doctype) if keep else own
         doubted = doubts(reading, doctype, asked=job["type"] is not None)
         reasons = review(doubted, doctype, job.text_key)
@@ -151,7 +153,8 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             created_at = seconds(job["created_at"])
             item = finish.Review(reasons, urgency(reading, doctype), created_at, time.time(), self.settings.sla)
         finish.attach(
-            job, desk.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks, first=back[:1],
+            job, desk.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks, type_=doctype.name,
+            first=back[:1],
         )  # fmt: skip
         if self.settings.outbox is not None:
             text, values = self.settings.outbox("document.completed", _document(job, row, told), job["webhook"])

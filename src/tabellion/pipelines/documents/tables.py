@@ -124,6 +124,7 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
         "WHERE status = 'waiting'",
     ),
     review_tables.later_statements,
+    review_tables.DECISIONS,
 )
 CURRENT = len(VERSIONS)
 TABLES = (
