@@ -135,7 +135,7 @@ def _corrected(
     if value is None:
         return f"{name}: a correction needs a value; mark it as absent where the document has none"
     placed = change.page is not None
-    if row is not None and row["value"] == value and not placed:
+    if row is not None and spec.fit(row["value"]) == value and not placed:
         return _kept(row)
     if row is not None and row["locked"] and value == _read(row) and not placed:
         # What was changed is as the machine has read it after all: nobody has corrected anything.

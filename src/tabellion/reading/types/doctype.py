@@ -63,6 +63,16 @@ class FieldSpec:
         """The columns of a list by name."""
         return {one.name: one for one in self.items}
 
+    def fit(self, value: Any) -> Any:
+        """A value with what the type asks for: the rows of a list without columns that the type does not have."""
+        names = self.columns
+        if not names or not isinstance(value, list):
+            return value
+        return [
+            {name: cell for name, cell in row.items() if name in names} if isinstance(row, Mapping) else row
+            for row in value
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
