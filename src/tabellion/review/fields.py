@@ -137,6 +137,23 @@ def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], li
     return missing, [one for one in judged if one["code"] != "missing"]
 
 
+def unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[dict[str, Any]]:
+    """The fields that the reading is not sure of and that nobody has looked at."""
+    return [
+        {"name": spec.name, "label": spec.title, "value": row["value"], "threshold": spec.threshold,
+         "confidence": round(float(row["confidence"]), 3)}
+        for spec in doctype.fields
+        if (row := found.get(spec.name)) is not None and row["state"] not in DECIDED and _unsure(spec, row)
+    ]  # fmt: skip
+
+
+def _unsure(spec: FieldSpec, row: Row) -> bool:
+    """Whether a value that was read is less sure than its type demands."""
+    if row["value"] in (None, "", []):
+        return False
+    return float(row["confidence"]) < spec.threshold or "ungrounded" in (row["reasons"] or [])
+
+
 def told(
     doctype: DocumentType, found: Mapping[str, Row], judged: Sequence[Mapping[str, Any]],
     offered: Mapping[str, list[Any]] | None = None,
@@ -188,8 +205,7 @@ def _state(spec: FieldSpec, row: Row | None, failed: bool) -> str:
         return "rule_failed"
     if row is None or row["value"] in (None, "", []):
         return "needs_look" if spec.required else "auto"
-    unsure = float(row["confidence"]) < spec.threshold or "ungrounded" in (row["reasons"] or [])
-    return "needs_look" if unsure else "auto"
+    return "needs_look" if _unsure(spec, row) else "auto"
 
 
 def _three_way(row: Row) -> dict[str, Any] | None:
