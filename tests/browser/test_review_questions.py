@@ -1,4 +1,4 @@
-"""The review screen asks what a document is, and whether to approve what nobody has looked at."""
+"""The review screen asks what a document is, and whether to approve what nobody has looked at; it hides nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -32,11 +33,28 @@ processing: {review: always}
 """
 
 
+#: A type whose rows must have what no paper has.
+GAPS = """\
+name: gaps
+version: "1"
+fields:
+  customer: {type: name, required: true}
+  iban: {type: id, required: true}
+  line_items:
+    type: list
+    items:
+      description: {type: text, required: true}
+      lot: {type: id, required: true}
+      amount: {type: money}
+processing: {review: always}
+"""
+
+
 @pytest.fixture(scope="module")
 def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """An installation with types of its own, whose queue nobody else works on."""
     folder = tmp_path_factory.mktemp("types")
-    for name, text in (("strict", STRICT),):
+    for name, text in (("strict", STRICT), ("gaps", GAPS)):
         (folder / f"{name}.yaml").write_text(text)
     with opened(tmp_path_factory.mktemp("own") / "data", TABELLION_TYPES=str(folder)) as one:
         yield one
@@ -131,6 +149,43 @@ def test_what_nobody_looked_at_is_asked_about(own: Site, chromium: Browser, loca
         until(page, lambda: reviewer.whole(item)["status"] == "approved")
     last = own.api("GET", f"/api/review/items/{item['id']}/history")["entries"][-1]
     assert last["more"]["unseen"] == ["tax", "total"]
+
+
+def reasons(page: Page) -> list[str]:
+    """The sentences that are not settled."""
+    return page.locator("#reasons li:not(.settled)").all_inner_texts()
+
+
+@pytest.fixture(scope="module")
+def gaps(own: Site) -> dict[str, Any]:
+    """The item of a document whose rows miss what is required of them."""
+    bill = bills.invent("en", random.Random("gaps"))
+    return own.item(own.upload(bills.invoice(bill).written(), "gaps.pdf", type="gaps"))
+
+
+def test_every_reason_is_shown_and_none_stays_when_it_is_over(
+    own: Site, chromium: Browser, gaps: dict[str, Any]
+) -> None:
+    """Also what is missing within a row; once it is given, the reason is settled, here and on the document's page."""
+    with own.visitor(chromium) as reviewer:
+        page = reviewer.review(gaps)
+        missing = [one for one in reviewer.whole(gaps)["reasons"] if one["code"] == "missing"]
+        assert len([one for one in missing if "lot" in one["fields"][0]]) > 1
+        shown = page.locator("#reasons li.rule_failed").count()
+        assert shown == len(missing)
+        shot(page, "missing-cells")
+        lots = page.locator("#field-line_items tbody [data-column=lot]")
+        for number in range(lots.count()):
+            lots.nth(number).fill(f"L-{number}")
+        page.locator("#field-iban").fill("DE89370400440532013000")
+        page.locator("#field-customer").fill("Somebody Ltd")
+        page.keyboard.press("Control+s")
+        expect(page.locator("#reasons li.rule_failed")).to_have_count(0)
+        shot(page, "missing-settled")
+        page = reviewer.open(f"/documents/{gaps['document_id']}")
+        expect(page.locator("#fields > *").first).to_be_visible()
+        expect(page.locator("#doubts .mark-bad")).to_have_count(0)
+        shot(page, "missing-document")
 
 
 def test_people_who_may_only_look_choose_no_type(own: Site, chromium: Browser) -> None:

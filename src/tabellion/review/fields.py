@@ -123,8 +123,19 @@ def issues(
         if not (issue.code == "missing" and gone.issuperset(issue.fields))
     ]
     own = {"", *(rule.name for rule in doctype.rules)}
-    kept = [dict(issue) for issue in read if issue["code"] not in rules.CODES or issue.get("rule", "") not in own]
+    kept = [
+        dict(issue)
+        for issue in read
+        if (issue["code"] not in rules.CODES or issue.get("rule", "") not in own)
+        and not is_settled(issue["fields"], said)
+    ]
     return [*judged, *kept]
+
+
+def is_settled(paths: Iterable[str], said: Collection[str]) -> bool:
+    """Whether people have had their word on every field that something is about: what a reading said of it is over."""
+    about = {_base(path) for path in paths}
+    return bool(about) and about <= {*said}
 
 
 def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[dict[str, Any]]]:
@@ -159,7 +170,10 @@ def told(
     offered: Mapping[str, list[Any]] | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The fields as JSON tells them, in the type's order; those that were not found too, with what is `offered`."""
-    failed = {_base(name) for issue in judged if issue["code"] != "missing" for name in issue["fields"]}
+    # A field that is missing is told as that; one with a cell that is missing fails.
+    failed = {
+        _base(name) for issue in judged for name in issue["fields"] if issue["code"] != "missing" or name != _base(name)
+    }
     declared = [
         _field(spec, found.get(spec.name), spec.name in failed, (offered or {}).get(spec.name))
         for spec in doctype.fields

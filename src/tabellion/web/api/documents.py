@@ -75,7 +75,7 @@ def _missing() -> Problem:
 
 async def found(office: Office, id: str) -> dict[str, Any]:  # noqa: A002
     """A document of this environment, or the problem that there is none: of others nothing is told."""
-    document = await lookup.get(office.store, id)
+    document = await lookup.get(office.store, id, office.settings.types.get)
     if document is None:
         raise _missing()
     return document | {"status_url": status_url(id)}

@@ -18,6 +18,7 @@ WORDS = {
         "review.no_type_note": "It is none of the types there are, so it has no fields and cannot be approved. "
         "Say what it is and it is read again.",
         "review.left_type": "no type yet",
+        "review.reason.missing_cell": "{field}, row {row}: {column} is required and empty",
         "review.unseen": "Approve what nobody has looked at?",
         "review.unseen_note": "The reading is not sure of these fields, and nobody has confirmed or corrected them.",
         "review.unseen_sure": "{sure} sure, {wanted} wanted",
@@ -38,6 +39,7 @@ WORDS = {
         "review.no_type_note": "Il n’est d’aucun des types connus : il n’a donc pas de champs et ne peut pas être "
         "approuvé. Dites ce qu’il est et il est relu.",
         "review.left_type": "pas encore de type",
+        "review.reason.missing_cell": "{field}, ligne {row} : {column} est obligatoire et vide",
         "review.unseen": "Approuver ce que personne n’a vérifié ?",
         "review.unseen_note": "La lecture n’est pas sûre de ces champs, et personne ne les a confirmés ni corrigés.",
         "review.unseen_sure": "sûr à {sure}, {wanted} demandé",

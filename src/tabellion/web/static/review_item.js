@@ -95,7 +95,7 @@ export class Item extends EventTarget {
   }
 
   failing(name) {
-    return this.issues.filter((issue) => issue.code !== "missing" && fieldsOf(issue).includes(name));
+    return this.issues.filter((issue) => (issue.code !== "missing" || !issue.fields.includes(name)) && fieldsOf(issue).includes(name));
   }
 
   state(name) {

@@ -2,7 +2,7 @@
 
 import { api, explain, may, me, t, tell, toast } from "./base.js";
 import { ask, askUnseen, settle } from "./review_dialogs.js";
-import { fieldsOf } from "./review_item.js";
+import { fieldOf, fieldsOf } from "./review_item.js";
 import { claimNext, get, isAway, patch, post } from "./review_net.js";
 import { retyped } from "./review_type.js";
 import { saying } from "./sentences.js";
@@ -60,7 +60,7 @@ export class Verbs {
 
   gated({ missing = [], failing = [] }) {
     const { desk } = this;
-    const names = [...missing, ...failing.flatMap(fieldsOf)].filter((name) => desk.item.fields.has(name));
+    const names = [...missing.map(fieldOf), ...failing.flatMap(fieldsOf)].filter((name) => desk.item.fields.has(name));
     const lacking = missing.map((name) => desk.item.fields.get(name)?.label || name).join(", ");
     const said = failing.map((one) => saying(one.message));
     if (lacking) said.unshift(t("review.gate_missing", { fields: lacking }));
