@@ -125,6 +125,7 @@ class Processing:
     concurrency: int | None = None  #: documents of this type at once, in all workers
     failure_threshold: int = 5  #: the circuit breaker's
     recovery_timeout: float = 60.0
+    sla: float | None = None  #: seconds from the upload in which a person should have looked; None: as is configured
     review: Literal["never", "doubtful", "always"] = "doubtful"
     sampling: float = 0.0  #: percent of the documents nobody doubts that a person sees all the same
     threshold: float = THRESHOLD
