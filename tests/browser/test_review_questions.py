@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -61,10 +62,9 @@ def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def shot(page: Page, name: str) -> None:
-    """A picture for people to look at, where they asked for pictures."""
-    folder = Path("/tmp/shots")
-    if folder.is_dir():
-        page.screenshot(path=folder / f"{name}.png")
+    """A picture for people to look at, where PICTURES names the folder for them."""
+    if folder := os.environ.get("PICTURES"):
+        page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 def test_the_items_of_a_receipt_are_corrected_and_approved(own: Site, chromium: Browser) -> None:
