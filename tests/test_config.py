@@ -155,3 +155,19 @@ def test_a_mistake_in_the_server_is_named(tmp_path: Path, text: str, message: st
     with pytest.raises(ConfigurationError) as caught:
         load(written(tmp_path, text), {})
     assert message in str(caught.value)
+
+
+def test_documents_and_review_are_configured(tmp_path: Path) -> None:
+    """The file says it, variables win, and what cannot be is refused with the key."""
+    file = tmp_path / "tabellion.toml"
+    file.write_text('[documents]\nmodel = "gemini"\nocr = "never"\nsla = 60\n[review]\nlease = 30\n')
+    config = load(file, {"TABELLION_DEFAULT_MODEL": "local", "TABELLION_PAGES_SENT": "3"})
+    assert config.documents == {"model": "local", "ocr": "never", "sla": 60, "pages_sent": 3}
+    assert config.review == {"lease": 30}
+    for key, value, said in (
+        ("ocr", '"maybe"', "documents.ocr"),
+        ("timeout", "0", "documents.timeout: 0 must be more"),
+    ):
+        file.write_text(f"[documents]\n{key} = {value}\n")
+        with pytest.raises(ConfigurationError, match=said):
+            load(file, {})

@@ -41,6 +41,17 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "types": ((str, list), "the folder, or a list of folders, with document types of your own (./types)"),
     "data": (str, "the folder of the files this installation keeps (./tabellion-data)"),
     "lake": (str, "where outputs are written: a folder, or s3://bucket/prefix (the data folder)"),
+    "documents.model": (str, "the model that reads documents where neither the upload nor its type names one (local)"),
+    "documents.ocr": (str, "whether pages are read by OCR: auto, always or never (auto)"),
+    "documents.sla": (
+        (int, float),
+        "seconds in which a person should have looked, where the type says nothing (86400)",
+    ),
+    "documents.timeout": ((int, float), "seconds that one try at a document may take (3600)"),
+    "documents.model_deadline": ((int, float), "seconds that one call of a model may take (120)"),
+    "documents.pages_sent": (int, "pages of a document that are sent to a model as pictures (10)"),
+    "review.lease": ((int, float), "seconds that a claim holds after its holder was last heard of (300)"),
+    "review.assignment_hold": ((int, float), "seconds that an assignment keeps others away (3600)"),
     "server.host": (str, "the address that the API listens on (127.0.0.1)"),
     "server.port": (int, "the port that the API listens on (8080)"),
     "server.public_url": (
@@ -52,6 +63,7 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
         "networks of the proxies whose `X-Forwarded-For` is believed, as CIDR (`127.0.0.0/8` and `::1/128`)",
     ),
     "server.upload_bytes": (int, "bytes that one uploaded file may have (100000000)"),
+    "server.json_bytes": (int, "bytes that a JSON body, or a field of a form, may have (1000000)"),
     "server.rate": ((int, float), "requests a second that one key or person may make; 0: as many as they like (200)"),
     "server.allow": (list, "networks of your own that URLs may lead to, as CIDR, e.g. `10.0.0.0/8`"),
     "log.level": (str, "debug, info, warning or error (info)"),
@@ -70,11 +82,20 @@ VARIABLES: dict[str, str] = {
     "TABELLION_TYPES": "types",
     "TABELLION_DATA": "data",
     "TABELLION_LAKE": "lake",
+    "TABELLION_DEFAULT_MODEL": "documents.model",
+    "TABELLION_OCR": "documents.ocr",
+    "TABELLION_SLA": "documents.sla",
+    "TABELLION_DOCUMENT_TIMEOUT": "documents.timeout",
+    "TABELLION_MODEL_DEADLINE": "documents.model_deadline",
+    "TABELLION_PAGES_SENT": "documents.pages_sent",
+    "TABELLION_REVIEW_LEASE": "review.lease",
+    "TABELLION_ASSIGNMENT_HOLD": "review.assignment_hold",
     "TABELLION_HOST": "server.host",
     "TABELLION_PORT": "server.port",
     "TABELLION_PUBLIC_URL": "server.public_url",
     "TABELLION_PROXIES": "server.proxies",
     "TABELLION_UPLOAD_BYTES": "server.upload_bytes",
+    "TABELLION_JSON_BYTES": "server.json_bytes",
     "TABELLION_RATE": "server.rate",
     "TABELLION_ALLOW": "server.allow",
     "TABELLION_LOG_LEVEL": "log.level",
@@ -114,6 +135,9 @@ class Config:
     public_url: str = ""  #: where browsers find it; empty: where it listens
     proxies: tuple[str, ...] = LOOPBACK  #: whose `X-Forwarded-For` is believed, as CIDR
     upload_bytes: int = 100_000_000
+    documents: Mapping[str, Any] = field(default_factory=dict)  #: the keys of `[documents]` that were given
+    review: Mapping[str, Any] = field(default_factory=dict)  #: those of `[review]`
+    json_bytes: int = 1_000_000
     rate: float = 200.0  #: requests a second of one key or person
     allow: tuple[str, ...] = ()  #: networks that URLs of users may lead to, as CIDR
 
@@ -134,7 +158,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
     level = str(settings.get("log.level", "info")).lower()
     if level not in LEVELS:
         raise ConfigurationError(f"log.level: {level!r} is not one of {', '.join(LEVELS)}")
-    for key in ("worker.concurrency", "worker.processes", "server.upload_bytes"):
+    for key in ("worker.concurrency", "worker.processes", "server.upload_bytes", "server.json_bytes"):
         if settings.get(key, 1) < 1:
             raise ConfigurationError(f"{key}: {settings[key]} must be at least 1")
     if not settings.get("server.rate", 0) >= 0:
@@ -166,10 +190,24 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         port=settings.get("server.port", Config.port),
         public_url=_origin(settings.get("server.public_url", "")),
         upload_bytes=settings.get("server.upload_bytes", Config.upload_bytes),
+        documents=_section(settings, "documents"),
+        review=_section(settings, "review"),
+        json_bytes=settings.get("server.json_bytes", Config.json_bytes),
         rate=float(settings.get("server.rate", Config.rate)),
         allow=_networks(settings.get("server.allow", [])),
         proxies=_networks(settings.get("server.proxies", list(LOOPBACK)), "server.proxies"),
     )
+
+
+def _section(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What was said in one table of the file; numbers must be more than nothing."""
+    said = {key.partition(".")[2]: value for key, value in settings.items() if key.startswith(f"{name}.")}
+    for key, value in said.items():
+        if isinstance(value, int | float) and not value > 0:
+            raise ConfigurationError(f"{name}.{key}: {value} must be more than 0")
+    if said.get("ocr", "auto") not in ("auto", "always", "never"):
+        raise ConfigurationError(f"{name}.ocr: {said['ocr']!r} is not one of auto, always, never")
+    return said
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -95,3 +95,20 @@ processing:
     (tmp_path / "tabellion.toml").write_text(text + "\n[gates.google]\nthreshold = 7\n")
     gates = pipeline.gates_of(load(tmp_path / "tabellion.toml", {}))
     assert (gates["google"].threshold, gates["google"].recovery) == (7, 60)
+
+
+def test_what_the_configuration_says_of_documents_is_what_settings_have(tmp_path: Path) -> None:
+    """The model of uploads that name none, OCR, times and pages; a model that there is not is refused."""
+    text = CONFIG.format(folder=tmp_path) + (
+        '[documents]\nmodel = "gemini"\nocr = "always"\nsla = 60\ntimeout = 5\nmodel_deadline = 7\npages_sent = 2\n'
+    )
+    (tmp_path / "tabellion.toml").write_text(text)
+    settings = pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))
+    assert settings.chosen_model(None, None) == "gemini"
+    assert (settings.ocr, settings.sla, settings.timeout) == ("always", 60.0, 5.0)
+    assert (settings.model_deadline, settings.pages_sent) == (7.0, 2)
+    (tmp_path / "tabellion.toml").write_text(text.replace('model = "gemini"', 'model = "gemniy"'))
+    with pytest.raises(
+        ConfigurationError, match=r"documents\.model: there is no model 'gemniy'; there are local, gemini"
+    ):
+        pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))

@@ -11,7 +11,7 @@ from tabellion import Store
 from tabellion.engine import controls
 from tabellion.engine.sql import NOW
 from tabellion.pipelines.documents import tables
-from tabellion.review import audit, claims, editing, errors, items, priority
+from tabellion.review import audit, claims, editing, errors, items, priority, queue
 from tabellion.review.editing import Change
 from tabellion.review.people import Person
 from tabellion.review.queue import review_queue
@@ -94,7 +94,7 @@ def test_an_assignment_keeps_others_away_for_an_hour(url: str) -> None:
         item = await put(store)
         await claims.assign(store, item, CLEO, "ben", "knows it")
         found = [await claims.claim_next(store, ANNA)]
-        clock.advance(claims.KEPT_FOR + 1)
+        clock.advance(queue.HOLD + 1)
         found.append(await claims.claim_next(store, ANNA))
         await claims.release(store, item, ANNA)
         await claims.assign(store, item, CLEO, "ben", "still")
@@ -232,7 +232,7 @@ def test_an_assignment_is_no_takeover(url: str) -> None:
         await put_user_named(store, "anna", "ben")
         item = await put(store)
         await claims.assign(store, item, CLEO, "anna")
-        clock.advance(claims.KEPT_FOR + 1)
+        clock.advance(queue.HOLD + 1)
         await claims.claim(store, item, BEN)
         for to in ("anna", "ben", None):
             if to != "ben":

@@ -92,3 +92,35 @@ def test_a_type_whose_file_has_a_mistake_is_no_type_without_rules() -> None:
     assert fields.shown_type(broken, "bill") is fields.NO_TYPE
     assert fields.type_of(broken, None) is fields.NO_TYPE
     assert fields.type_of(gone, "bill") is fields.NO_TYPE
+
+
+def test_a_row_without_a_cell_that_is_required_fails() -> None:
+    """It is not missing itself, and it is not settled either."""
+    doctype = compiled(
+        'name: a\nversion: "1"\nfields:\n  lines:\n    type: list\n    items: {lot: {type: id, required: true}}\n'
+    )
+    found = {"lines": row(value=[{"lot": None}])}
+    judged = fields.issues(doctype, fields.values_of(found), [])
+    assert [one["fields"] for one in judged] == [["lines[0].lot"]]
+    [told] = fields.told(doctype, found, judged)
+    assert told["state"] == "rule_failed"
+
+
+def test_what_a_reading_said_of_settled_fields_is_over() -> None:
+    """Also of cells: who corrected the table has corrected its cells."""
+    doctype = compiled('name: a\nversion: "1"\nfields:\n  lines: {type: list, items: {n: {type: text}}}\n')
+    read = [
+        {"code": "xml", "severity": "error", "message": "no", "fields": ["lines[0].n"], "rule": "BR-1"},
+        {"code": "damaged", "severity": "warning", "message": "cut off", "fields": [], "rule": ""},
+    ]
+    assert len(fields.issues(doctype, {}, [], read)) == 2
+    assert [one["code"] for one in fields.issues(doctype, {}, [], read, {"lines"})] == ["damaged"]
+
+
+def row(**columns: Any) -> fields.Row:
+    """A field as its table has it."""
+    return {
+        "value": None, "confidence": 0.9, "page": None, "box": None, "quote": None, "source": "text", "reasons": [],
+        "locked": False, "corrected_by": None, "corrected_at": None, "state": None, "manually_corrected": False,
+        "candidates": None, "noted": {},
+    } | columns  # fmt: skip

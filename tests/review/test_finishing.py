@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from tabellion import Store
+from tabellion.pipelines.documents.settings import Unknown
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.typefile import compiled
 from tabellion.review import audit, claims, editing, errors, fields, finishing, items, whole
 from tabellion.review.editing import Change
 from tabellion.review.queue import review_queue
@@ -239,3 +242,66 @@ def test_what_is_missing_in_a_row_is_filled_in() -> None:
         "vendor must be there, or be marked as absent; "
         "lines[0].amount must be there: fill it in, or take the row out"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("type_name", [None, "gone"])
+def test_a_document_of_no_type_is_not_approved(url: str, type_name: str | None) -> None:
+    """It has no fields: an approval would say that an empty row is right."""
+
+    async def go(store: Store) -> None:
+        item = await put(store, {}, type=type_name)
+        await claims.claim(store, item, ANNA)
+        with pytest.raises(errors.Untyped):
+            await finishing.approve(store, unknown_types, item, ANNA, 1, unseen=True)
+        assert (await items.row(store, item))["status"] == "in_review"
+        await finishing.reject(store, item, ANNA, "not_ours")
+
+    ask(url, go)
+
+
+def unknown_types(name: str) -> DocumentType:
+    """None of the types there are."""
+    raise Unknown("type", name, ["bill"])
+
+
+def test_nothing_is_not_approved(url: str) -> None:
+    """A document of which nothing was read is approved when somebody has said of a field that it is not there."""
+
+    async def go(store: Store) -> None:
+        item = await put(store, {}, type="note")
+        await claims.claim(store, item, ANNA)
+        with pytest.raises(errors.Gated, match="nothing was read"):
+            await finishing.approve(store, note_types, item, ANNA, 1, unseen=True)
+        version = await editing.edit(store, note_types, item, ANNA, 1, {"text": Change("absent")})
+        assert await finishing.approve(store, note_types, item, ANNA, version) == "corrected"
+
+    ask(url, go)
+
+
+def note_types(_: str) -> DocumentType:
+    """A type that requires nothing."""
+    return compiled('name: note\nversion: "1"\nfields:\n  text: {type: text}\n')
+
+
+def test_what_nobody_looked_at_is_asked_about_once(url: str) -> None:
+    """Fields below their threshold that nobody confirmed or corrected are named; who says so approves them all the
+    same, and the trail says that too."""
+
+    async def go(store: Store) -> None:
+        item = await put(store, field_confidence=0.3)
+        await claims.claim(store, item, ANNA)
+        version = await editing.edit(
+            store, types, item, ANNA, 1, {"total": Change("confirm"), "tax": Change("correct", "19")}
+        )
+        version = await editing.edit(store, types, item, ANNA, version, {"tax": Change("correct", "20")})
+        with pytest.raises(errors.Unseen) as unseen:
+            await finishing.approve(store, types, item, ANNA, version)
+        assert [one["name"] for one in unseen.value.fields] == ["vendor", "date", "currency", "subtotal", "lines"]
+        assert unseen.value.fields[0] == {
+            "name": "vendor", "label": "Vendor", "value": "ACME", "confidence": 0.3, "threshold": 0.8,
+        }  # fmt: skip
+        assert await finishing.approve(store, types, item, ANNA, version, unseen=True) == "approved"
+        last = (await audit.history(store, item=item))[-1]
+        assert last["more"]["unseen"] == ["vendor", "date", "currency", "subtotal", "lines"]
+
+    ask(url, go)

@@ -55,6 +55,16 @@ def test_values_take_the_form_of_their_field(name: str, typed: Any, kept: Any) -
     assert taken(BILL, BILL.field(name), typed) == (kept, None)
 
 
+def test_columns_that_the_type_does_not_have_are_dropped_where_the_reading_gave_them() -> None:
+    """Rows that were read before the type lost a column, or with one too many, can be sent back as they came."""
+    lines = BILL.field("lines")
+    row = {"description": "bolt", "amount": "1.00"}
+    assert taken(BILL, lines, [row | {"tax_rate": None}]) == ([row], None)
+    read = [row | {"tax_rate": "20"}]
+    assert taken(BILL, lines, read, [read]) == ([row], None)
+    assert taken(BILL, lines, read)[1] == "lines[0] has no column 'tax_rate': there are description, amount"
+
+
 @pytest.mark.parametrize(
     ("name", "typed", "said"),
     [

@@ -423,3 +423,38 @@ def test_news_of_the_queue(desk: Live) -> None:
         }  # fmt: skip
         anna.ok("POST", f"/items/{item}/approve", {})
         assert data(next(stream))["counts"]["done_today"] == 1
+
+
+def test_approval_asks_once_about_what_nobody_looked_at(desk: Live) -> None:
+    """409 with the fields; the second request says that they are approved as they are."""
+    item = waiting(desk, field_confidence=0.3)
+    anna = Reviewer(desk)
+    anna.ok("POST", f"/items/{item}/claim", {})
+    anna.ok("PATCH", f"/items/{item}/fields", {"fields": {"total": {"action": "confirm"}}})
+    asked = problem(anna("POST", f"/items/{item}/approve", {"seconds": 1}), 409, "fields_unseen")
+    assert [one["name"] for one in asked["fields"]] == ["vendor", "date", "currency", "subtotal", "tax", "lines"]
+    assert asked["fields"][0] == {
+        "name": "vendor", "label": "Vendor", "value": "ACME", "confidence": 0.3, "threshold": 0.8,
+    }  # fmt: skip
+    ended = anna.ok("POST", f"/items/{item}/approve", {"seconds": 1, "unseen": True})
+    assert ended["item"]["status"] == "approved"
+
+
+def test_a_document_without_a_type_is_given_one_and_not_approved(desk: Live) -> None:
+    """Its holder says what it is; it is queued to be read as that, and the item stays theirs."""
+    item = waiting(desk, {}, type=None)
+    anna = Reviewer(desk)
+    problem(anna("POST", f"/items/{item}/type", {"type": "bill"}), 409, "not_held")
+    whole = anna.ok("POST", f"/items/{item}/claim", {})
+    problem(anna("POST", f"/items/{item}/approve", {"unseen": True}), 422, "type_missing")
+    problem(anna("POST", f"/items/{item}/type", {"type": "nothing"}), 422, "value_invalid")
+    told = anna.ok("POST", f"/items/{item}/type", {"type": "bill"}, 202)
+    assert told["id"] == whole["document_id"]
+    after = anna.ok("GET", f"/items/{item}")
+    assert (after["document"]["status"], after["claim"]["mine"]) == ("queued", True)
+    document = desk.get(f"/api/documents/{whole['document_id']}").json()
+    assert document["asked_type"] == "bill"
+    entries = desk.get(f"/api/documents/{whole['document_id']}/history").json()["entries"]
+    assert (entries[-1]["action"], entries[-1]["actor"], entries[-1]["more"]["type"]) == (
+        "reprocessed", "key:reviewer", "bill",
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,19 @@ def test_every_attempt_is_told(done: Live, document: str) -> None:
     assert attempt["worker"]
     assert told["review"]["status"] == "pending"
     assert told["review"]["url"] == f"/review/{told['review']['id']}"
+
+
+def test_attempts_of_a_type_with_a_queue_of_its_own_are_told(tmp_path: Path) -> None:
+    """A type that says how many may be read at once has its own queue; who worked on its documents is told too."""
+    folder = tmp_path / "types"
+    folder.mkdir()
+    text = 'name: slip\nversion: "1"\nfields:\n  vendor: {type: name}\nprocessing: {concurrency: 1}\n'
+    (folder / "slip.yaml").write_text(text)
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/prod.db"}, types=(str(folder),)) as web, served(web):
+        one = web.upload(bill("bounded"), data={"type": "slip"})
+        assert web.get(f"{one['status_url']}?wait=30").json()["status"] == "completed"
+        [attempt] = web.get(f"/api/documents/{one['id']}/work").json()["attempts"]
+    assert (attempt["queue"], attempt["outcome"]) == ("documents_type_slip", "done")
 
 
 def test_a_failure_says_why(done: Live) -> None:

@@ -7,11 +7,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from tabellion.config import Config, model, model_gates
+from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.gate_state import GateSettings
 from tabellion.engine.guard import Rules
 from tabellion.pipelines.documents.blobs import Blobs
 from tabellion.pipelines.documents.lake import Lake
-from tabellion.pipelines.documents.settings import Settings, Types
+from tabellion.pipelines.documents.settings import LOCAL, Settings, Types
 from tabellion.pipelines.documents.webhooks import outbox, webhooks_queue
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def settings_of(config: Config, environment: Environment | None = None, sandbox:
     A file goes when no document of its database has it, so each database has folders of its own: the first has the data
     folder and the lake themselves, every other a folder of its name in them.
     """
+    said = config.documents
     below = environment.name if environment is not None and environment != config.environments[0] else None
     return Settings(
         blobs=Blobs((config.data / below if below else config.data) / "blobs"),
@@ -33,9 +35,23 @@ def settings_of(config: Config, environment: Environment | None = None, sandbox:
         types=Types(config.types),
         model=functools.partial(model, config=config),
         models=model_gates(config),
+        default_model=_default_model(config),
         outbox=outbox,
         sandbox=sandbox,
+        sla=float(said.get("sla", Settings.sla)),
+        ocr=said.get("ocr", Settings.ocr),
+        timeout=float(said.get("timeout", Settings.timeout)),
+        model_deadline=float(said.get("model_deadline", Settings.model_deadline)),
+        pages_sent=said.get("pages_sent", Settings.pages_sent),
     )
+
+
+def _default_model(config: Config) -> str:
+    """The model that reads what nobody chose one for; refused where there is no such model."""
+    name, known = config.documents.get("model", LOCAL), [LOCAL, *model_gates(config)]
+    if name not in known:
+        raise ConfigurationError(f"documents.model: there is no model {name!r}; there are {', '.join(known)}")
+    return str(name)
 
 
 def check_types(config: Config) -> None:
@@ -57,7 +73,7 @@ def gates_of(config: Config) -> dict[str, GateSettings]:
     gates = model_gates(config)
     strictest: dict[str, GateSettings] = {}
     for doctype in Types(config.types).all():
-        gate = gates.get(doctype.processing.model or "")
+        gate = gates.get(doctype.processing.model or config.documents.get("model", ""))
         if gate is None or gate in config.gates:
             continue
         rules, before = doctype.processing, strictest.get(gate, GateSettings(threshold=sys.maxsize, recovery=1e-9))

@@ -30,6 +30,9 @@ def up(
         Path | None, typer.Option("--consume", help="Take documents from this folder.", file_okay=False)
     ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="With --consume: from the folders below it too.")] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Read with this model what names none, nor does its type.")
+    ] = None,
     workers: Annotated[
         int, typer.Option("--workers", "-w", min=0, help="0: only the API; 1: in this process; more: processes.")
     ] = 1,
@@ -57,6 +60,8 @@ def up(
     from tabellion.cli.installation import Installation
     from tabellion.cli.load import environment_named
 
+    if model is not None:
+        os.environ["TABELLION_DEFAULT_MODEL"] = model  # worker processes inherit it
     config = configured(context, data)
     place = environment_named(config, environment, new=True) if environment else config.environments[0]
     installation = Installation(

@@ -78,7 +78,9 @@ def understood(
     if embedded is not None and embedded.fields:
         index = Index(pages)
         exact = {
-            name: _placed(field, printed.get(name), index) for name, field in embedded.fields.items() if name in kind
+            name: _placed(replace(field, value=kind.field(name).fit(field.value)), printed.get(name), index)
+            for name, field in embedded.fields.items()
+            if name in kind
         }
         issues += _contradictions(exact, printed)
         whole = "total" in exact  # XML that breaks off before its sums is helped out by the words

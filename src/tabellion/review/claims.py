@@ -15,7 +15,7 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.engine.sql import NOW, later
 from tabellion.engine.store import Store
-from tabellion.review import audit, items, priority
+from tabellion.review import audit, items, priority, queue
 from tabellion.review.audit import Entry, Statement
 from tabellion.review.errors import (
     Assigned,
@@ -32,7 +32,6 @@ from tabellion.review.errors import (
 from tabellion.review.people import AVAILABLE, SYSTEM, Person
 from tabellion.review.queue import NAME, OPEN, review_queue
 
-KEPT_FOR = 3600.0  #: seconds that an assignment keeps others away; then, or when it is overdue, anybody may help
 SWEPT = 100  #: expired claims that one look gives back
 HELD = 20  #: items that one person has at once: nobody reviews more, and who claims in a loop takes all
 BACK = "came back"  #: why somebody is given again what they had until they were not heard of
@@ -109,7 +108,7 @@ async def _claim(store: Store, id: str, person: Person, *, takeover: bool = Fals
 def _terms(store: Store, person: Person, type: str | None) -> tuple[str, dict[str, Any]]:  # noqa: A002
     """What a person may claim: a condition on the item `t`, and its values."""
     values: dict[str, Any] = {"me": person.name}
-    mine = _MINE.format(kept=later(f"-{KEPT_FOR}", store.dialect))
+    mine = _MINE.format(kept=later(f"-{queue.HOLD}", store.dialect))
     escalated = "" if person.operates else " AND t.escalated_at IS NULL"
     typed = ""
     if type is not None:
@@ -141,7 +140,7 @@ def _refused(item: Mapping[str, Any], person: Person, *, takeover: bool) -> Exce
     if item["document_status"] != "completed":
         return Underway()
     theirs = item["assigned_to"] not in (None, person.name) and not takeover
-    if theirs and item["due_at"] >= item["now"] and (item["assigned_at"] or 0) >= item["now"] - KEPT_FOR:
+    if theirs and item["due_at"] >= item["now"] and (item["assigned_at"] or 0) >= item["now"] - queue.HOLD:
         return Assigned(item["assigned_to"], takeover=person.operates)
     return None
 

@@ -13,7 +13,7 @@ from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.review import audit, fields, items
+from tabellion.review import audit, decisions, fields, items
 from tabellion.review.audit import Entry
 from tabellion.review.claims import mine, not_held
 from tabellion.review.errors import Refused, Stale, Underway
@@ -83,6 +83,8 @@ async def edit(
     places = {one.name: place for place, one in enumerate(doctype.fields)}
     for name, (_, columns) in made.items():
         statements.append(_write(item["document_id"], name, places.get(name, len(places)), columns))
+        if item["type"] is not None:
+            statements.append(decisions.note(item["sha256"], item["type"], name, columns))
     for name, (said, columns) in made.items():
         before = found[name]["value"] if name in found else None
         entry = Entry(
@@ -133,7 +135,7 @@ def _corrected(
     if value is None:
         return f"{name}: a correction needs a value; mark it as absent where the document has none"
     placed = change.page is not None
-    if row is not None and row["value"] == value and not placed:
+    if row is not None and spec.fit(row["value"]) == value and not placed:
         return _kept(row)
     if row is not None and row["locked"] and value == _read(row) and not placed:
         # What was changed is as the machine has read it after all: nobody has corrected anything.

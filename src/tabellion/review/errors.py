@@ -14,6 +14,8 @@ ReviewError
 ├── Refused       a value does not fit its field
 ├── Stale         the item was changed meanwhile
 ├── TooMany       who holds as many items as one can must finish some
+├── Untyped       the document is none of the types there are
+├── Unseen        nobody has looked at fields that are not sure
 ├── TypeBroken    nobody can say what a document of this type must have
 └── Underway      the document is being read again
 """
@@ -126,14 +128,30 @@ class Stale(ReviewError):  # noqa: N818 - a state
 class Gated(ReviewError):  # noqa: N818 - a state
     """The item cannot be approved as it is."""
 
-    def __init__(self, missing: Sequence[str], failing: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, missing: Sequence[str] = (), failing: Sequence[Mapping[str, Any]] = (), *, empty: bool = False
+    ) -> None:
         self.missing, self.failing = list(missing), list(failing)
         whole = [name for name in missing if "[" not in name]
         cells = [name for name in missing if "[" in name]
         parts = [f"{', '.join(whole)} must be there, or be marked as absent"] if whole else []
         # A cell cannot be marked: its row is there, and must be whole.
         parts += [f"{', '.join(cells)} must be there: fill it in, or take the row out"] if cells else []
+        parts += ["nothing was read of it: give a value, or say what is not on the document"] if empty else []
         super().__init__("; ".join([*parts, *(str(issue["message"]) for issue in failing)]))
+
+
+class Untyped(ReviewError):  # noqa: N818 - a state
+    """The document is of none of the types there are: it has no fields, and nothing of it can be approved."""
+
+
+class Unseen(ReviewError):  # noqa: N818 - a state
+    """Fields are less sure than their type demands, and nobody has looked at them."""
+
+    def __init__(self, fields: Sequence[Mapping[str, Any]]) -> None:
+        self.fields = [dict(one) for one in fields]  #: name, label, value, confidence, threshold
+        names = ", ".join(str(one["name"]) for one in fields)
+        super().__init__(f"nobody has looked at {names}, and the reading is not sure of them")
 
 
 class Refused(ReviewError):  # noqa: N818 - what happened

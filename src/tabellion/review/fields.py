@@ -123,8 +123,19 @@ def issues(
         if not (issue.code == "missing" and gone.issuperset(issue.fields))
     ]
     own = {"", *(rule.name for rule in doctype.rules)}
-    kept = [dict(issue) for issue in read if issue["code"] not in rules.CODES or issue.get("rule", "") not in own]
+    kept = [
+        dict(issue)
+        for issue in read
+        if (issue["code"] not in rules.CODES or issue.get("rule", "") not in own)
+        and not is_settled(issue["fields"], said)
+    ]
     return [*judged, *kept]
+
+
+def is_settled(paths: Iterable[str], said: Collection[str]) -> bool:
+    """Whether people have had their word on every field that something is about: what a reading said of it is over."""
+    about = {_base(path) for path in paths}
+    return bool(about) and about <= {*said}
 
 
 def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[dict[str, Any]]]:
@@ -137,12 +148,32 @@ def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], li
     return missing, [one for one in judged if one["code"] != "missing"]
 
 
+def unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[dict[str, Any]]:
+    """The fields that the reading is not sure of and that nobody has looked at."""
+    return [
+        {"name": spec.name, "label": spec.title, "value": row["value"], "threshold": spec.threshold,
+         "confidence": round(float(row["confidence"]), 3)}
+        for spec in doctype.fields
+        if (row := found.get(spec.name)) is not None and row["state"] not in DECIDED and _unsure(spec, row)
+    ]  # fmt: skip
+
+
+def _unsure(spec: FieldSpec, row: Row) -> bool:
+    """Whether a value that was read is less sure than its type demands."""
+    if row["value"] in (None, "", []):
+        return False
+    return float(row["confidence"]) < spec.threshold or "ungrounded" in (row["reasons"] or [])
+
+
 def told(
     doctype: DocumentType, found: Mapping[str, Row], judged: Sequence[Mapping[str, Any]],
     offered: Mapping[str, list[Any]] | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The fields as JSON tells them, in the type's order; those that were not found too, with what is `offered`."""
-    failed = {_base(name) for issue in judged if issue["code"] != "missing" for name in issue["fields"]}
+    # A field that is missing is told as that; one with a cell that is missing fails.
+    failed = {
+        _base(name) for issue in judged for name in issue["fields"] if issue["code"] != "missing" or name != _base(name)
+    }
     declared = [
         _field(spec, found.get(spec.name), spec.name in failed, (offered or {}).get(spec.name))
         for spec in doctype.fields
@@ -188,8 +219,7 @@ def _state(spec: FieldSpec, row: Row | None, failed: bool) -> str:
         return "rule_failed"
     if row is None or row["value"] in (None, "", []):
         return "needs_look" if spec.required else "auto"
-    unsure = float(row["confidence"]) < spec.threshold or "ungrounded" in (row["reasons"] or [])
-    return "needs_look" if unsure else "auto"
+    return "needs_look" if _unsure(spec, row) else "auto"
 
 
 def _three_way(row: Row) -> dict[str, Any] | None:

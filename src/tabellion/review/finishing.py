@@ -14,7 +14,7 @@ from tabellion.review import audit, fields, items
 from tabellion.review.audit import Entry, Statement
 from tabellion.review.claims import mine, not_held
 from tabellion.review.editing import stale
-from tabellion.review.errors import Gated, NotAllowed, Open, Refused, Underway
+from tabellion.review.errors import Gated, NotAllowed, Open, Refused, Underway, Unseen, Untyped
 from tabellion.review.fields import Types
 from tabellion.review.people import Person
 from tabellion.review.queue import ENDINGS, OPEN, Ending, review_queue
@@ -42,11 +42,13 @@ _BACK = """status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at =
 
 async def approve(
     store: Store, types: Types, id: str, person: Person, version: int, *,  # noqa: A002
-    seconds: float | None = None, keystrokes: int | None = None,
+    seconds: float | None = None, keystrokes: int | None = None, unseen: bool = False,
 ) -> Ending:  # fmt: skip
     """Finishes an item: corrected if anybody corrected a field of it, else approved.
 
-    Raises Gated while a required field is neither there nor marked as absent, or while a rule of the type fails.
+    Raises Gated while a required field is neither there nor marked as absent, or while a rule of the type fails;
+    Untyped where the document has no type, and so no fields; Unseen where the reading is not sure of fields that nobody
+    has looked at, unless `unseen` says that they are approved all the same.
     """
     await mine(store, id, person)
     item = await items.row(store, id)
@@ -55,11 +57,19 @@ async def approve(
     if item["version"] != version:
         raise await stale(store, item, version)
     found = await fields.rows(store, item["document_id"])
-    missing, failing = fields.gate(fields.type_of(types, item["type"]), found)
-    if missing or failing:
-        raise Gated(missing, failing)
+    doctype = fields.type_of(types, item["type"])
+    if not doctype.fields and not found:
+        raise Untyped
+    missing, failing = fields.gate(doctype, found)
+    empty = not fields.decided(found) and all(row["value"] in (None, "", []) for row in found.values())
+    if missing or failing or empty:
+        raise Gated(missing, failing, empty=empty and not missing)
+    doubtful = fields.unseen(doctype, found)
+    if doubtful and not unseen:
+        raise Unseen(doubtful)
     ending: Ending = "corrected" if any(row["manually_corrected"] for row in found.values()) else "approved"
-    entry = Entry("approved", person.name, item["document_id"], id, before=item["status"], after=ending)
+    more = {"unseen": [one["name"] for one in doubtful]} if doubtful else {}
+    entry = Entry("approved", person.name, item["document_id"], id, before=item["status"], after=ending, more=more)
     await _finish(store, item, person, ending, entry, seconds, keystrokes, version)
     return ending
 
@@ -91,7 +101,7 @@ async def _finish(
     spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
     told = Entry(
         entry.action, entry.actor, entry.document_id, entry.item_id, None, entry.before, entry.after, entry.reason,
-        {**spent, "version": int(item["version"]) + 1},
+        {**spent, **entry.more, "version": int(item["version"]) + 1},
     )  # fmt: skip
     also = [_written(id, spent, reason), (REWRITE, {"document": item["document_id"]})]
     guard = None

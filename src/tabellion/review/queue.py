@@ -9,11 +9,18 @@ from tabellion.engine.queue import Queue
 
 NAME = "review"
 LEASE = 300.0  #: seconds that a claim holds after the holder's page was last heard of
+HOLD = 3600.0  #: seconds that an assignment keeps others away; then, or when it is overdue, anybody may help
 Ending = Literal["approved", "corrected", "rejected"]
 ENDINGS: tuple[Ending, ...] = ("approved", "corrected", "rejected")
 OPEN = ("pending", "in_review")
 STATUSES = (*OPEN, *ENDINGS)
 NEVER = 1_000_000_000  # people give items back as often as they like
+
+
+def set_times(*, lease: float = LEASE, hold: float = HOLD) -> None:
+    """Sets how long claims and assignments hold, for this process: whoever serves review says so once, at its start."""
+    global LEASE, HOLD  # the queue of review is one for the whole process
+    LEASE, HOLD = lease, hold
 
 
 def review_queue(done: Ending = "approved") -> Queue:

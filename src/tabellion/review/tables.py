@@ -1,13 +1,16 @@
 """The columns and tables of review: people, what they do to fields, and the trail that keeps it.
 
-They are version 2 of the document tables, which make them (`pipelines/documents/tables.py`).
+They are versions 2, 4 and 5 of the document tables, which make them (`pipelines/documents/tables.py`).
 """
 
 from __future__ import annotations
 
 from tabellion.engine.sql import Dialect
 
-TABLES = ("tabellion_users", "tabellion_audit_log", "tabellion_audit_head", "tabellion_review_drafts")
+TABLES = (
+    "tabellion_users", "tabellion_audit_log", "tabellion_audit_head", "tabellion_review_drafts",
+    "tabellion_field_decisions",
+)  # fmt: skip
 GENESIS = "0" * 64  #: what the first entry of the trail takes for the hash before it
 
 _ITEM_COLUMNS = (
@@ -161,6 +164,35 @@ WHEN EXISTS (SELECT 1 FROM tabellion_audit_head) BEGIN
 END""",
     ),
 }
+#: With version 5: what people said of a field belongs to the bytes and the type, and later readings begin with it.
+DECISIONS = (
+    """CREATE TABLE tabellion_field_decisions (
+  sha256 text NOT NULL,
+  type text NOT NULL,
+  name text NOT NULL,
+  value text,
+  page integer,
+  box text,
+  quote text,
+  reasons text NOT NULL,
+  state text NOT NULL,
+  locked FLAG NOT NULL,
+  corrected_by text,
+  old_value text,
+  decided_at TIME,
+  PRIMARY KEY (sha256, type, name)
+)""",
+    """INSERT INTO tabellion_field_decisions
+  (sha256, type, name, value, page, box, quote, reasons, state, locked, corrected_by, old_value, decided_at)
+SELECT sha256, type, name, value, page, box, quote, reasons, state, locked, corrected_by, old_value, corrected_at
+FROM (SELECT d.sha256, coalesce(d.found_type, d.type) AS type, f.name, f.value, f.page, f.box, f.quote, f.reasons,
+    f.state, f.locked, f.corrected_by, f.old_value, f.corrected_at,
+    row_number() OVER (PARTITION BY d.sha256, coalesce(d.found_type, d.type), f.name
+      ORDER BY CASE WHEN f.locked THEN 0 ELSE 1 END, f.corrected_at DESC, d.id DESC) AS turn
+  FROM tabellion_extracted_fields AS f JOIN tabellion_documents AS d ON d.id = f.document_id
+  WHERE f.state IN ('corrected', 'absent', 'confirmed') AND coalesce(d.found_type, d.type) IS NOT NULL) AS said
+WHERE turn = 1""",
+)
 
 
 def statements(dialect: Dialect) -> tuple[str, ...]:

@@ -82,14 +82,18 @@ def _rows(
         return None, f"{spec.name} has more than {MOST_ROWS:,} rows"
     made = []
     for number, row in enumerate(value):
-        unknown = sorted(set(row) - set(spec.columns))
+        # What a reading gave beside the type's columns is not the person's mistake: it is left out.
+        read = [one for one in known if isinstance(one, Mapping)]
+        strange = sorted(name for name in row.keys() - spec.columns.keys() if row[name] not in NOTHING)
+        unknown = [name for name in strange if not any(name in one and one[name] == row[name] for one in read)]
         if unknown:
-            known = ", ".join(spec.columns)
-            return value, f"{spec.name}[{number}] has no column {rules.shown(unknown[0])}: there are {known}"
+            there = ", ".join(spec.columns)
+            return value, f"{spec.name}[{number}] has no column {rules.shown(unknown[0])}: there are {there}"
         cells = {}
         for name, column in spec.columns.items():
-            there = [one.get(name) for one in known if isinstance(one, Mapping)]
-            cells[name], problem = _cell(doctype, column, row.get(name), f"{spec.name}[{number}].{name}", there)
+            cells[name], problem = _cell(
+                doctype, column, row.get(name), f"{spec.name}[{number}].{name}", [one.get(name) for one in read]
+            )
             if problem:
                 return value, problem
         if any(cell is not None for cell in cells.values()):

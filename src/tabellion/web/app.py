@@ -22,7 +22,8 @@ from tabellion.monitor.lookout import Lookout
 from tabellion.monitor.overview import Overview
 from tabellion.pipelines.documents import endpoints
 from tabellion.pipelines.documents import tables as document_tables
-from tabellion.pipelines.documents.settings import Settings, Types
+from tabellion.pipelines.documents.settings import LOCAL, Settings, Types
+from tabellion.review import queue as review_queue
 from tabellion.web import cursors, health, openapi, reference, tables
 from tabellion.web.api import (
     documents,
@@ -106,12 +107,14 @@ def make_app(
         raise ConfigurationError("each environment of the application needs a name of its own")
     if len({office.store.url for office in offices}) < len(offices):
         raise ConfigurationError("two environments of the application are one database: their keys would open both")
-    return _assembled(config, offices, limits or Limits(upload_bytes=config.upload_bytes, rate=config.rate))
+    _set_review_times(config)
+    return _assembled(config, offices, limits or _limits(config))
 
 
 def settings_of(config: Config, blobs: Blobs, lake: Lake) -> Settings:
     """What uploads are judged by: the types and models of the configuration."""
-    return Settings(blobs, lake, Types(config.types), models=model_gates(config))
+    default = str(config.documents.get("model", LOCAL))
+    return Settings(blobs, lake, Types(config.types), models=model_gates(config), default_model=default)
 
 
 def _look_out(config: Config, offices: Sequence[Office]) -> Store | None:
@@ -125,6 +128,20 @@ def _look_out(config: Config, offices: Sequence[Office]) -> Store | None:
             Overview(office.name, office.store, seen, gate_settings=config.gates, gates_at=gates_at)
         )
     return elsewhere
+
+
+def _set_review_times(config: Config) -> None:
+    said = config.review
+    review_queue.set_times(
+        lease=float(said.get("lease", review_queue.LEASE)), hold=float(said.get("assignment_hold", review_queue.HOLD))
+    )
+
+
+def _limits(config: Config) -> Limits:
+    return Limits(
+        upload_bytes=config.upload_bytes, json_bytes=config.json_bytes, field_bytes=config.json_bytes,
+        rate=config.rate,
+    )  # fmt: skip
 
 
 def _assembled(config: Config, offices: Sequence[Office], limits: Limits) -> FastAPI:

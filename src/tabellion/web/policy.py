@@ -64,6 +64,7 @@ REVIEW: Policy = {
     ("POST", "/api/review/items/{id}/check"): Role.VIEWER,
     ("PUT", "/api/review/items/{id}/draft"): Role.REVIEWER,
     ("POST", "/api/review/items/{id}/approve"): Role.REVIEWER,
+    ("POST", "/api/review/items/{id}/type"): Role.REVIEWER,
     ("POST", "/api/review/items/{id}/reject"): Role.REVIEWER,
     ("POST", "/api/review/items/{id}/reopen"): Role.OPERATOR,
     ("GET", "/api/review/items/{id}/history"): Role.VIEWER,

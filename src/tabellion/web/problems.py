@@ -74,6 +74,8 @@ CODES: dict[str, str] = {
     "not_held": "the review item must be claimed first, and this claim is not there, or over",
     "version_missing": "the request does not say which version of the review item it was made on",
     "version_conflict": "the review item was changed meanwhile",
+    "fields_unseen": "nobody has looked at fields that the reading is not sure of",
+    "type_missing": "the document has no type, and so no fields",
     "review_gated": "the review item cannot be approved as it is",
     "file_gone": "the document's file is not kept any more",
     "range_unsatisfiable": "the file has no such bytes",

@@ -97,6 +97,20 @@ class Spent(Strict):
     next: bool = Field(default=False, description="Claim the next item at once.")
 
 
+class Approval(Spent):
+    """An approval."""
+
+    unseen: bool = Field(
+        default=False, description="Approve it although nobody has looked at fields that the reading is not sure of."
+    )
+
+
+class Typed(Strict):
+    """What a document is."""
+
+    type: Name = Field(description="The name of a document type.")
+
+
 class Turned(Spent):
     """Why a document is turned down."""
 

@@ -101,6 +101,11 @@ def _problem(error: errors.ReviewError) -> Exception:
     if isinstance(error, errors.Gated):
         return Problem(422, "review_gated", str(error), missing=error.missing, failing=error.failing,
                        fix="give or mark as absent what is missing, and correct what fails")  # fmt: skip
+    if isinstance(error, errors.Untyped):
+        return Problem(422, "type_missing", str(error), fix="choose a type: POST …/type has it read again as that")
+    if isinstance(error, errors.Unseen):
+        return Problem(409, "fields_unseen", str(error), fields=error.fields,
+                       fix='look at them, or approve them as they are with {"unseen": true}')  # fmt: skip
     if isinstance(error, errors.NotAllowed):
         return Problem(403, "role_required", f"role_required: {Role.OPERATOR.word}; {error}", role=Role.OPERATOR.word,
                        fix="ask an operator")  # fmt: skip

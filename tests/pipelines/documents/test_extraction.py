@@ -18,6 +18,7 @@ from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
 from tabellion.models.gated import Gated
 from tabellion.models.output import judge
+from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
@@ -355,3 +356,79 @@ def test_a_type_may_want_every_document_seen_or_none(url: str, settings: Setting
     assert [reason["code"] for reason in document(url, one.id)["reasons"]] == ["always"]
     assert document(url, two)["reasons"]
     assert [item["document_id"] for item in rows(url, "SELECT document_id FROM tabellion_review_items")] == [one.id]
+
+
+DETECTED = """\
+name: ticket
+version: "1"
+recognise: {en: [zebra crossing permit, permit holder, crossing]}
+fields:
+  total: {type: money, required: true, threshold: 0.5, labels: {en: [total]}}
+"""
+PERMIT = bill("Zebra crossing permit", "Permit holder: Anna", "Crossing", "Total: 120.00")
+
+
+def detected(settings: Settings, rest: str) -> None:
+    """A type that documents are found to be of."""
+    folder = Path(settings.types.folders[0])
+    folder.mkdir(exist_ok=True)
+    (folder / "ticket.yaml").write_text(DETECTED + rest)
+
+
+def test_a_type_that_is_found_out_names_the_model(url: str, clerk: Any, settings: Settings) -> None:
+    """And is asked how soon a person should look; duplicates share it, and who named a model gets that one."""
+    detected(settings, "processing: {model: clerk, sla: 60, review: always}\n")
+    model, rich = clerk(said(settings.types.get("ticket"), total=("120.00", "Total: 120.00")))
+    rich = replace(rich, default_model="local")
+    one = sent(url, rich, PERMIT)
+    processed(url, rich, gates=FAST)
+    found = document(url, one)
+    assert (found["type"], found["model"], model.asked) == ("ticket", "clerk", 1)
+    [row] = rows(url, "SELECT created_at, due_at FROM tabellion_review_items")
+    [upload] = rows(url, "SELECT created_at FROM tabellion_documents")
+    assert seconds(row["due_at"]) - seconds(upload["created_at"]) == pytest.approx(60, abs=1)
+    two = sent(url, rich, PERMIT)
+    processed(url, rich, gates=FAST)
+    assert (document(url, two)["status"], document(url, two)["duplicate_of"], model.asked) == ("duplicate", one, 1)
+    three = sent(url, rich, PERMIT + b"\n", model="local")
+    processed(url, rich, gates=FAST)
+    assert (document(url, three)["model"], model.asked) == ("local", 1)
+
+
+def test_a_type_that_is_found_out_says_how_often_it_is_tried(url: str, clerk: Any, settings: Settings) -> None:
+    """retries: 0 is one try."""
+    detected(settings, "processing: {model: clerk, retries: 0}\n")
+    model, rich = clerk(BadOutput("not JSON", "json"))
+    one = sent(url, replace(rich, default_model="local", retry_base=0.02), PERMIT)
+    processed(url, replace(rich, default_model="local", retry_base=0.02), gates=FAST)
+    assert (document(url, one)["status"], model.asked) == ("failed", 1)
+
+
+@pytest.mark.parametrize(("rules", "status"), [("policy: keep", "queued"), ("cache_ttl: 0", "queued")])
+def test_a_type_that_is_found_out_says_what_becomes_of_a_second_upload(
+    url: str, settings: Settings, rules: str, status: str
+) -> None:
+    """The file that came first has told which type it is."""
+    detected(settings, f"idempotency: {{{rules}}}\n")
+    sent(url, settings, PERMIT)
+    processed(url, settings)
+    two = sent(url, settings, PERMIT)
+    assert document(url, two)["status"] == status
+
+
+def test_the_deadline_and_the_pages_of_a_call_are_set(url: str, clerk: Any, settings: Settings) -> None:
+    """What the settings say is what the model is asked with."""
+    asked: list[Ask] = []
+
+    class Watched(Clerk):
+        async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
+            asked.append(ask)
+            return await super().call(parts, schema, ask)
+
+    model = Watched(said(settings.types.get("invoice"), total=("120.00", "Total: 120.00")))
+    rich = replace(
+        settings, models={"clerk": "clerk"}, model=lambda _: Gated(model), default_model="clerk", model_deadline=7.0
+    )
+    sent(url, rich, bill(*LINES), type="invoice")
+    processed(url, rich, gates=FAST)
+    assert asked[0].deadline == 7.0

@@ -13,7 +13,7 @@ from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents.lookup import BadQuery, get, listing, states
 from tabellion.pipelines.documents.settings import Settings
 from tests.owner import owning
-from tests.pipelines.documents.papers import processed, put, submitted
+from tests.pipelines.documents.papers import paper, processed, put, said, sent, submitted, write_type
 from tests.working import ask
 
 
@@ -137,3 +137,24 @@ def test_a_list_that_cannot_be_says_which_part(
     with pytest.raises(BadQuery) as caught:
         listed(url, filters, **how)
     assert caught.value.field == field
+
+
+def test_what_people_have_settled_is_told_no_more(url: str, settings: Settings) -> None:
+    """While a document is reviewed, its issues, reasons and verdict are those of the fields as they are now."""
+    write_type(settings, "slip", "  iban: {type: id, required: true}\n  note: {type: text, required: true}\n")
+    key = sent(url, settings, paper(), type="slip")
+    processed(url, settings)
+
+    def told() -> Any:
+        return ask(url, lambda store: get(store, key, settings.types.get))
+
+    before = told()
+    assert [one["fields"] for one in before["issues"]] == [["iban"], ["note"]]
+    assert {name for one in before["reasons"] for name in one["fields"]} == {"iban", "note"}
+    said(url, key, "iban", "DE89370400440532013000")
+    between = told()
+    assert [one["fields"] for one in between["issues"]] == [["note"]]
+    assert (between["reasons"][0]["fields"], len(between["reasons"]), between["verdict"]) == (["note"], 1, "reject")
+    said(url, key, "note", None, "absent")
+    after = told()
+    assert (after["issues"], after["reasons"], after["verdict"]) == ([], [], "accept")

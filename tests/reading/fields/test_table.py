@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tabellion.reading.fields.reader import read_offered
 from tabellion.reading.fields.table import Item, read_items
-from tests.reading.fields.paper import sheet
+from tabellion.reading.types import typefile
+from tests.reading.fields.paper import paper, sheet
 
 TABLE = """
 Pos  Artikel              Menge   Einzelpreis   Betrag
@@ -29,6 +33,17 @@ def test_each_row_with_an_amount_is_an_item() -> None:
     }  # fmt: skip
     assert [one["amount"] for one in told] == ["40.00", "200.00", "75.00"]
     assert all(item.checked for item in items(TABLE))
+
+
+@pytest.mark.parametrize("kind", ["invoice", "receipt"])
+def test_rows_have_the_columns_of_their_type(kind: str) -> None:
+    """What a type does not ask for is not told: nobody could correct a row that has it."""
+    doctype = typefile.load(kind, ())
+    fields, offers = read_offered(paper(TABLE), doctype)
+    columns = set(doctype.field("line_items").columns)
+    told = [fields["line_items"].value, *(one.value for one in offers.get("line_items", ()))]
+    assert len(told[0]) == 3
+    assert all(set(row) <= columns for rows in told for row in rows)
 
 
 def test_sums_end_the_table() -> None:

@@ -392,3 +392,15 @@ def test_importing_reads_no_yaml_and_no_pydantic() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert typefile.SHIPPED.is_dir()
+
+
+def test_the_breakers_key_of_other_schemas_is_taken() -> None:
+    """recovery_timeout_seconds is recovery_timeout; and a type says how soon a person should look."""
+    made = compiled("""\
+name: a
+version: "1"
+fields: {x: text}
+processing: {circuit_breaker: {failure_threshold: 5, recovery_timeout_seconds: 90}, sla: 3600}
+""")
+    assert (made.processing.recovery_timeout, made.processing.sla) == (90.0, 3600.0)
+    assert compiled('name: a\nversion: "1"\nfields: {x: text}\n').processing.sla is None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tabellion.pipelines.documents.doubts import REASONS
-from tabellion.review.claims import KEPT_FOR
+from tabellion.review import queue
 from tabellion.review.finishing import REJECTIONS
 from tabellion.web.pages import review, static, words
 from tests.review.items import TEXT, put
@@ -50,7 +50,9 @@ def test_the_screen_names_its_item_and_all_its_scripts(place: Live) -> None:
     item = place.store("prod", put)
     text = signed_in(place, "viewer").get(f"/review/{item}").text
     [data] = re.findall(r'id="data">(.*?)</script>', text)
-    assert json.loads(data) == {"item": item, "kept": KEPT_FOR}
+    told = json.loads(data)
+    assert (told["item"], told["kept"]) == (item, queue.HOLD)
+    assert told["types"]["invoice"] == "Invoice"
     for name in review.modules():
         assert f'<link rel="modulepreload" href="{static.address(name)}">' in text
     folder = Path(static.__file__).parent.parent / "static"

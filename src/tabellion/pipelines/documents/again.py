@@ -18,6 +18,7 @@ from tabellion.pipelines.documents.outputs import paths
 from tabellion.pipelines.documents.pointing import Point, pointing
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
+from tabellion.review import decisions
 from tabellion.review.audit import Entry, bound, numbered
 from tabellion.review.finishing import reopening
 from tabellion.review.people import SYSTEM
@@ -25,7 +26,7 @@ from tabellion.review.people import SYSTEM
 Statement = tuple[str, Sequence[Any]]
 Row = Mapping[str, Any]
 #: The columns that reading once more changes before it has a result, as they go with the one there is.
-FORMER = ("type", "type_key", "model", "key", "duplicate_of")
+FORMER = ("type", "type_key", "model", "asked_model", "key", "duplicate_of")
 _FIELDS = """name, place, value, confidence, page, box, quote, source, reasons, locked, corrected_by, corrected_at,
   state, manually_corrected, read_value, old_value, candidates"""
 
@@ -61,7 +62,8 @@ async def reprocess(
     row = await _found(store, id)
     wanted = type if type is not None else row["type"]
     doctype = settings.types.get(wanted) if wanted is not None else None
-    chosen = settings.chosen_model(model or row["model"], doctype)
+    asked = model or row["asked_model"]
+    chosen = settings.chosen_model(asked or (row["model"] if wanted == row["type"] else None), doctype)
     type_key = doctype.key if doctype else settings.types.key(None)
     key = key_of(row["sha256"], wanted, type_key, chosen)
     attempts = (doctype.processing.retries if doctype else 3) + 1
@@ -72,11 +74,11 @@ async def reprocess(
         (
             """UPDATE tabellion_documents
 SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, type = $2,
-  type_key = $3, model = $4, key = $5, max_attempts = $6, former = $7, attempts = 0, error = NULL, done_pages = 0,
-  started_at = NULL, completed_at = NULL, version = version + 1
+  type_key = $3, model = $4, key = $5, max_attempts = $6, former = $7, asked_model = $8, attempts = 0, error = NULL,
+  done_pages = 0, started_at = NULL, completed_at = NULL, version = version + 1
 WHERE id = $1 AND status IN ('completed', 'failed', 'duplicate') AND coalesce(chore, '') NOT IN ('rewrite', 'rewriting')
 RETURNING version""",
-            (id, wanted, type_key, chosen, key, attempts, _former(row)),
+            (id, wanted, type_key, chosen, key, attempts, _former(row), asked),
         ),
         *(_left(row, heir) if moved else []),
         # Its old key would lead others to a result that is not theirs any more; the new one is its own if it is free.
@@ -182,6 +184,7 @@ RETURNING id""",
         ("DELETE FROM tabellion_extracted_fields WHERE document_id = $1", (id,)),
         ("DELETE FROM tabellion_review_items WHERE document_id = $1", (id,)),
         ("DELETE FROM tabellion_memos WHERE row_key = $1", (id,)),
+        decisions.forget(row["sha256"]),
     ]
     if await store.table("tabellion_webhook_deliveries") is not None:
         statements.append(("DELETE FROM tabellion_webhook_deliveries WHERE document_id = $1", (id,)))
@@ -208,8 +211,8 @@ async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
     rows = []
     if is_id(id):
         rows = await store.database.fetch(
-            f"""SELECT id, status, type, type_key, found_type, model, key, duplicate_of, former, sha256, json_path,
-  parquet_path,
+            f"""SELECT id, status, type, type_key, found_type, model, asked_model, key, duplicate_of, former, sha256,
+  json_path, parquet_path,
   {sql.epoch("created_at", store.dialect)} AS created_at FROM tabellion_documents WHERE id = $1""",
             id,
         )

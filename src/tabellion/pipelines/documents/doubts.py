@@ -14,7 +14,7 @@ from tabellion.reading.offer import beside
 from tabellion.reading.reader import Reading
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.review.fields import stands
+from tabellion.review.fields import is_settled, stands
 
 POOR = 0.5  #: quality of a page below which its words are not to be relied on
 UNSURE = 0.5  #: share of the evidence that must speak for a type that nobody asked for
@@ -99,8 +99,7 @@ def judged(
     kept = [
         issue
         for issue in issues
-        if (issue.code not in rules.CODES or issue.rule not in named)
-        and not (issue.fields and {*issue.fields} <= {*settled})
+        if (issue.code not in rules.CODES or issue.rule not in named) and not is_settled(issue.fields, settled)
     ]
     found = (one for one in rules.check(doctype, values) if one.code != "missing" or not {*one.fields} <= {*absent})
     return (*kept, *(replace(one, severity="warning") if stands(one, values, settled) else one for one in found))

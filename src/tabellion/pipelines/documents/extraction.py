@@ -15,14 +15,14 @@ from typing import Any
 
 from tabellion.engine.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
 from tabellion.engine.job import Job, storable
-from tabellion.models.base import Model
+from tabellion.models.base import Ask, Model
 from tabellion.models.extract import extract
 from tabellion.pipelines.documents import finish, superseded
 from tabellion.pipelines.documents.doubts import corrected, doubts, reread, review, verdict
 from tabellion.pipelines.documents.failure import Failed, Postponed
 from tabellion.pipelines.documents.files import Unwritable
 from tabellion.pipelines.documents.lake import LakeError
-from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of
+from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outage import Outage
 from tabellion.pipelines.documents.outputs import write
@@ -119,14 +119,18 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         reading = await self._read(job, tried)
         doctype = self.settings.types.get(reading.type) if reading.type is not None else UNKNOWN
         self._paced(job, doctype)
-        if job["model"] != LOCAL and reading.type is not None:
-            model = self._model(job["model"])
+        chosen = await self._chosen(job, doctype)
+        if chosen != LOCAL and reading.type is not None:
+            model = self._model(chosen)
             tried.append(f"asked {model.name} ({model.model})")
             reading = await extract(
-                model, reading, self.settings.blobs.path(job["sha256"]), doctype, sandbox=self.settings.sandbox,
-                limits=self.settings.limits,
+                model, reading, self.settings.blobs.path(job["sha256"]), doctype,
+                ask=Ask(deadline=self.settings.model_deadline), sandbox=self.settings.sandbox,
+                limits=self.settings.limits, most_pages=self.settings.pages_sent,
             )  # fmt: skip
         own, keep = reading, doctype.idempotency.preserve_locked
+        if keep and doctype is not UNKNOWN:
+            locks = await with_decisions(desk, locks, job, doctype)
         reading = corrected(own, locks, doctype) if keep else own
         doubted = doubts(reading, doctype, asked=job["type"] is not None)
         reasons = review(doubted, doctype, job.text_key)
@@ -140,7 +144,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         others = finish.departed(told["fields"], locks)
         back = reopening(desk.dialect, job.text_key, SYSTEM, f"read anew: {', '.join(others)}") if others else []
         reasons = [*reread(others), *reasons]
-        row = self._row(job, reading, doctype, told, reasons or doubted)
+        row = self._row(job, reading, doctype, told, reasons or doubted) | {"model": chosen}
         # A review that was finished stays so; one that waits is taken back where nobody need look.
         ended = None if others or locks.review == WAITING else locks.review
         document = _document(job, row, told) | {"review": ended or (WAITING if reasons else None)}
@@ -149,14 +153,16 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         item = None
         if reasons:
             created_at = seconds(job["created_at"])
-            item = finish.Review(reasons, urgency(reading, doctype), created_at, time.time(), self.settings.sla)
+            sla = doctype.processing.sla or self.settings.sla
+            item = finish.Review(reasons, urgency(reading, doctype), created_at, time.time(), sla)
         finish.attach(
-            job, desk.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks, first=back[:1],
+            job, desk.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks, type_=doctype.name,
+            first=back[:1],
         )  # fmt: skip
         if self.settings.outbox is not None:
             text, values = self.settings.outbox("document.completed", _document(job, row, told), job["webhook"])
             job.also(text, **values)
-        finish.tell(job, desk.dialect, _entry(job, told, found), opened=item is not None, last=back[1:])
+        finish.tell(job, desk.dialect, _entry(job, told, found, chosen), opened=item is not None, last=back[1:])
         return row
 
     def _paced(self, job: Job, doctype: DocumentType) -> None:
@@ -164,6 +170,20 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         base = doctype.processing.retry_base
         if base != USUAL:
             job.retry_base = max(base, SOON)
+
+    async def _chosen(self, job: Job, doctype: DocumentType) -> str:
+        """The model that reads the document. A type that was found out is asked as one that was said: it may name the
+        model, unless the upload did, and says how often a document is tried."""
+        if job["type"] is not None or doctype is UNKNOWN:
+            return str(job["model"])
+        attempts = doctype.processing.retries + 1
+        if attempts != job["max_attempts"] and job.desk is not None:
+            job.values = {**job.values, "max_attempts": attempts}
+            await job.desk.fetch(
+                "UPDATE tabellion_documents SET max_attempts = $2 WHERE id = $1", job.text_key, attempts
+            )
+        named = None if job["asked_model"] else doctype.processing.model
+        return self.settings.chosen_model(named or job["model"], doctype)
 
     async def _written(self, job: Job, doctype: DocumentType, document: dict[str, Any]) -> dict[str, Any]:
         """Writes the outputs: a kill from here on leaves files that the next try overwrites, never a row without its
@@ -254,9 +274,9 @@ def _found(told: dict[str, Any], own: Reading, reading: Reading) -> finish.Found
     return finish.Found(told["fields"], finish.cleaned({name: one.value for name, one in own.fields.items()}), offers)
 
 
-def _entry(job: Job, told: Mapping[str, Any], found: finish.Found) -> Entry:
+def _entry(job: Job, told: Mapping[str, Any], found: finish.Found, model: str) -> Entry:
     """What the trail says of a reading."""
-    more = {"model": job["model"], "type": told["type"], "verdict": told["verdict"], "version": job["version"]}
+    more = {"model": model, "type": told["type"], "verdict": told["verdict"], "version": job["version"]}
     return Entry("extracted", job.worker, job.text_key, after=dict(found.read), more=more)
 
 

@@ -29,7 +29,7 @@ class Following:
         """Gives the duplicate its original's fate; one whose original is gone is read itself."""
         desk = _desk(job)
         rows = await desk.fetch(
-            "SELECT id, status, type, model, error, attempts, former FROM tabellion_documents "
+            "SELECT id, status, type, model, asked_model, error, attempts, former FROM tabellion_documents "
             "WHERE id = $1", job["duplicate_of"]
         )  # fmt: skip
         if not rows or (rows[0]["status"] == "completed" and not _alike(rows[0], job.values)):
@@ -69,7 +69,13 @@ WHERE duplicate_of = :id AND status = 'duplicate'""",
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether the same was asked of two documents: the version of a type is not."""
-    return bool((one["type"], one["model"]) == (other["type"], other["model"]))
+    return _asked(one) == _asked(other)
+
+
+def _asked(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The type and the model that were asked for; where neither was, the type that is found out chooses the model."""
+    free = row["type"] is None and row.get("asked_model") is None
+    return row["type"], None if free else row["model"]
 
 
 def _followed(original: str, why: Mapping[str, Any]) -> str:
@@ -84,11 +90,13 @@ async def _restored(desk: Desk, job: Job) -> dict[str, Any]:
     """
     former = json.loads(job["former"])
     why = problem(job["error"], job["attempts"]) or {"code": "internal", "message": "", "attempts": job["attempts"]}
-    back: dict[str, Any] = {name: former[name] for name in FORMER}
+    back: dict[str, Any] = {name: former.get(name) for name in FORMER}
     back |= {"status": former["status"], "former": None, "error": json.dumps(why | {"note": KEPT}, ensure_ascii=False)}
     if former["status"] == "duplicate":
         original = former["duplicate_of"]
-        rows = await desk.fetch("SELECT status, type, model, former FROM tabellion_documents WHERE id = $1", original)
+        rows = await desk.fetch(
+            "SELECT status, type, model, asked_model, former FROM tabellion_documents WHERE id = $1", original
+        )
         unsettled = bool(rows) and rows[0]["former"] is not None  # read once more itself, or about to go back too
         was = json.loads(rows[0]["former"]) if unsettled else rows[0] if rows else {"type": "", "model": ""}
         if not _alike(was, former) or (rows[0]["status"] == "failed" and not unsettled):

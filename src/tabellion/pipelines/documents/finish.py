@@ -11,7 +11,7 @@ from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
 from tabellion.pipelines.documents.doubts import Doubt
-from tabellion.pipelines.documents.locks import NONE, OPEN, Locks
+from tabellion.pipelines.documents.locks import NONE, OPEN, PERSON, Locks
 from tabellion.pipelines.documents.priority import Urgency
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.review.audit import Entry, statement
@@ -33,6 +33,21 @@ _KEPT = f"""ON CONFLICT (document_id, name) DO UPDATE SET {_NEWEST}, {_HELD},
 _OVERWRITTEN = f"""ON CONFLICT (document_id, name) DO UPDATE SET {_NEWEST},
   {", ".join(f"{name} = excluded.{name}" for name in _VALUE)}, locked = FALSE, manually_corrected = FALSE,
   state = NULL, old_value = NULL, corrected_by = NULL, corrected_at = NULL"""
+#: What people said of the same bytes as another document, as fields of this one; what they said of this one stays.
+_SAID = "value, page, box, quote, reasons, state, locked, corrected_by, old_value"
+_CARRIED = f"""INSERT INTO tabellion_extracted_fields
+  (document_id, name, place, confidence, source, manually_corrected, corrected_at, {_SAID})
+SELECT CAST(:id AS text), name, 0, 1.0, '{PERSON}', TRUE, decided_at, {_SAID} FROM tabellion_field_decisions
+WHERE sha256 = :sha256 AND type = :type AND locked AND name IN ({{names}})
+ON CONFLICT (document_id, name) DO UPDATE SET confidence = excluded.confidence, source = excluded.source,
+  manually_corrected = TRUE, corrected_at = excluded.corrected_at,
+  {", ".join(f"{name} = excluded.{name}" for name in _SAID.split(", "))}
+WHERE NOT tabellion_extracted_fields.locked"""
+_CONFIRMED = """UPDATE tabellion_extracted_fields SET state = 'confirmed'
+WHERE document_id = :id AND state IS NULL AND NOT locked AND EXISTS (
+  SELECT 1 FROM tabellion_field_decisions AS s WHERE s.sha256 = :sha256 AND s.type = :type
+    AND s.name = tabellion_extracted_fields.name AND s.value = tabellion_extracted_fields.value
+    AND s.state = 'confirmed')"""
 _COLUMNS = f"document_id, name, place, {', '.join(_VALUE)}, read_value, candidates"
 
 
@@ -77,7 +92,7 @@ def departed(fields: Mapping[str, Mapping[str, Any]], locks: Locks) -> list[str]
 
 def attach(
     job: Job, dialect: Dialect, found: Found, review: Review | None, *, keep_locked: bool, again: bool,
-    locks: Locks = NONE, first: Iterable[Statement] = (),
+    locks: Locks = NONE, type_: str = "", first: Iterable[Statement] = (),
 ) -> None:  # fmt: skip
     """Attaches to a job's finish all that belongs to a document which was read.
 
@@ -85,23 +100,27 @@ def attach(
     known of that when the reading began: where somebody has said more meanwhile, the document is read once more.
     `first` is what comes before all of it.
     """
-    for text, values in [*first, *_statements(job, dialect, found, review, keep_locked=keep_locked)]:
+    said = {"id": job.text_key, "sha256": job["sha256"], "type": type_}
+    carried = [(_CARRIED.format(names=_listed(dialect)), said | {"names": _names(locks.carried)})]
+    for text, values in [
+        *first,
+        *(carried if locks.carried else []),
+        *_statements(job, dialect, found, review, keep_locked=keep_locked),
+        *([(_CONFIRMED, said)] if locks.confirmed else []),
+    ]:
         job.also(text, **values)
     if again:
         _attach_again(job, dialect, found, review, locks, keep_locked=keep_locked)
+    if keep_locked and (again or locks.carried):
+        _attach_check(job, dialect, locks)
 
 
 def _attach_again(
     job: Job, dialect: Dialect, found: Found, review: Review | None, locks: Locks, *, keep_locked: bool
 ) -> None:
     id_ = job.text_key
-    listed = (
-        "SELECT json_array_elements_text(CAST(:names AS json))"
-        if dialect == "postgresql"
-        else "SELECT value FROM json_each(:names)"
-    )
-    others = f"document_id = :id AND name NOT IN ({listed})"
-    names = json.dumps(list(found.fields))
+    others = f"document_id = :id AND name NOT IN ({_listed(dialect)})"
+    names = _names(found.fields)
     unlocked = "AND NOT locked" if keep_locked else ""
     job.also(f"DELETE FROM tabellion_extracted_fields WHERE {others} {unlocked}", id=id_, names=names)
     if keep_locked and locks.fields:
@@ -123,14 +142,6 @@ WHERE a.item_id = tabellion_review_items.id AND a.action NOT IN ('created', 'ass
             f"UPDATE tabellion_review_items SET version = version + 1 WHERE document_id = :id AND status IN {OPEN}",
             id=id_,
         )
-    if keep_locked:
-        newest = f"coalesce(max({sql.epoch('corrected_at', dialect)}), 0)"
-        job.also(
-            f"""UPDATE tabellion_documents SET status = 'queued', completed_at = NULL WHERE id = :id AND (
-  SELECT count(*) <> {len(locks.fields)} OR {newest} > {float(locks.latest)!r} FROM tabellion_extracted_fields
-  WHERE document_id = :id AND locked)""",
-            id=id_,
-        )
     overtaken(job, "approved", "rejected")
     # Those who shared its failure share its success.
     job.also(
@@ -138,6 +149,28 @@ WHERE a.item_id = tabellion_review_items.id AND a.action NOT IN ('created', 'ass
 WHERE duplicate_of = :id AND status = 'failed'""",
         id=job.text_key,
     )
+
+
+def _attach_check(job: Job, dialect: Dialect, locks: Locks) -> None:
+    """Has the document read once more where somebody has said more than this reading knows of."""
+    newest = f"coalesce(max({sql.epoch('corrected_at', dialect)}), 0)"
+    job.also(
+        f"""UPDATE tabellion_documents SET status = 'queued', completed_at = NULL WHERE id = :id AND (
+  SELECT count(*) <> {len(locks.fields)} OR {newest} > {float(locks.latest)!r} FROM tabellion_extracted_fields
+  WHERE document_id = :id AND locked)""",
+        id=job.text_key,
+    )
+
+
+def _listed(dialect: Dialect) -> str:
+    """A SELECT of the names in `:names`."""
+    if dialect == "postgresql":
+        return "SELECT json_array_elements_text(CAST(:names AS json))"
+    return "SELECT value FROM json_each(:names)"
+
+
+def _names(names: Iterable[str]) -> str:
+    return json.dumps(sorted(names))
 
 
 def overtaken(job: Job, *actions: str) -> None:

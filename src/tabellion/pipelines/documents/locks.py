@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.desk import Desk
+from tabellion.engine.job import Job
 from tabellion.reading.field import Field
+from tabellion.reading.types.doctype import DocumentType
 from tabellion.review.fields import ABSENT, CORRECTED
 
 PERSON = "person"  #: the source of a field that somebody has corrected
@@ -26,6 +28,8 @@ class Locks:
     latest: float = 0.0  #: when they last did, in seconds since 1970
     review: str | None = None  #: where the review stands, as outputs say it
     absent: frozenset[str] = frozenset()  #: fields that the document does not have, as somebody has said
+    carried: frozenset[str] = frozenset()  #: those that were said of the same bytes as another document
+    confirmed: frozenset[str] = frozenset()  #: fields of which somebody said so that what was read is right
     approved: Mapping[str, Any] = field(
         default_factory=dict
     )  #: the values of all fields, if the document is `reviewed`
@@ -59,8 +63,29 @@ LEFT JOIN tabellion_extracted_fields AS f ON f.document_id = d.id WHERE d.id = $
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows if row["name"] is not None}
     return Locks(
         {row["name"]: locked(row) for row in held}, latest, review,
-        frozenset(row["name"] for row in held if row["state"] == "absent"), values if review in REVIEWED else {},
+        frozenset(row["name"] for row in held if row["state"] == "absent"),
+        approved=values if review in REVIEWED else {},
     )  # fmt: skip
+
+
+async def with_decisions(desk: Desk, locks: Locks, job: Job, doctype: DocumentType) -> Locks:
+    """The locks with what people said of these bytes as this type, wherever they said it: it is lost neither to another
+    model, nor to another version of the type that still has the field. What was said of this document itself wins."""
+    rows = await desk.fetch(
+        f"""SELECT name, value, page, box, quote, state, locked, {sql.epoch("decided_at", desk.dialect)} AS decided_at
+FROM tabellion_field_decisions WHERE sha256 = $1 AND type = $2""",
+        job["sha256"], doctype.name,
+    )  # fmt: skip
+    ours = [row for row in rows if row["name"] in doctype and row["name"] not in locks.fields]
+    held = [row for row in ours if row["locked"]]
+    return replace(
+        locks,
+        fields={**locks.fields, **{row["name"]: locked(row) for row in held}},
+        latest=max([locks.latest, *(row["decided_at"] or 0.0 for row in held)]),
+        absent=locks.absent | {row["name"] for row in held if row["state"] == "absent"},
+        carried=frozenset(row["name"] for row in held),
+        confirmed=frozenset(row["name"] for row in ours if not row["locked"]),
+    )
 
 
 def locked(row: Mapping[str, Any]) -> Field:

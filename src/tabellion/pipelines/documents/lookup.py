@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,9 +14,13 @@ from tabellion.engine.paths import hide_folders
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents.doubts import GRAVE
 from tabellion.pipelines.documents.failure import WAITING
 from tabellion.pipelines.documents.locks import REVIEWED, locked, standing
 from tabellion.pipelines.documents.submit import is_id
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.review.fields import DECIDED, Types, is_settled, shown_type
+from tabellion.review.fields import issues as judge
 
 STATUSES = ("queued", "processing", "completed", "failed", "duplicate")
 REVIEWS = ("pending", "approved", "corrected", "rejected")  #: where a review may stand, as lists and outputs say it
@@ -58,8 +62,15 @@ class BadQuery(TabellionError):  # noqa: N818 - what it is
         super().__init__(message)
 
 
-async def get(store: Store, id: str) -> dict[str, Any] | None:  # noqa: A002 - the column's name
-    """A document with everything that is known of it; a duplicate says what its original says. None: there is none."""
+async def get(
+    store: Store,
+    id: str,  # noqa: A002 - the column's name
+    types: Types | None = None,
+) -> dict[str, Any] | None:
+    """A document with everything that is known of it; a duplicate says what its original says. None: there is none.
+
+    While people are at it, what is wrong with it is judged anew if `types` say by which rules.
+    """
     if not is_id(id):
         return None
     await tables.prepare(store)
@@ -75,14 +86,48 @@ WHERE document_id = $1 ORDER BY place, name""",
     )
     review = await _review(store, row["source"])
     result = json.loads(row.pop("result") or "{}")
-    return brief(row) | {
+    said = {one["name"] for one in fields if one["locked"] or one["state"] in DECIDED}
+    issues = result.get("issues", [])
+    if said and types is not None and (doctype := shown_type(types, row["found_type"])).fields:
+        issues = _judged(result, fields, doctype, said)
+    told = brief(row)
+    reasons = [one for one in told["reasons"] if is_open(one, said, issues)]
+    if said and review is not None and standing(review["status"]) == "pending":
+        told["verdict"] = _verdict(issues, reasons)
+    return told | {
+        "reasons": reasons,
         "reviewed": review is not None and review["status"] in REVIEWED,
         "review": review,
         "fields": {field["name"]: field_told(field) for field in fields},
-        "issues": result.get("issues", []),
+        "issues": issues,
         "notes": result.get("notes", []),
         "page_details": result.get("pages", []),
     }
+
+
+def _judged(
+    result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], doctype: DocumentType, said: Collection[str]
+) -> list[dict[str, Any]]:
+    """What is wrong with the fields as they are now."""
+    values = {row["name"]: json.loads(row["value"] or "null") for row in rows}
+    absent = [row["name"] for row in rows if row["state"] == "absent"]
+    return judge(doctype, values, absent, result.get("read_issues", result.get("issues", [])), said)
+
+
+def _verdict(issues: Sequence[Mapping[str, Any]], reasons: Sequence[Mapping[str, Any]]) -> str:
+    """How a document is judged that people are at: never `accept` while something about it is in doubt."""
+    worst = {one["severity"] for one in issues}
+    grave = any(one["code"] in GRAVE for one in reasons)
+    return "reject" if "error" in worst else "warn" if grave or "warning" in worst else "accept"
+
+
+def is_open(reason: Mapping[str, Any], said: Collection[str], issues: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a reason for looking at a document still holds: people may have had their word on what it is about."""
+    if not said or not reason["fields"]:
+        return True
+    if reason["code"] in ("issue", "missing"):
+        return any(reason["fields"] == one["fields"] for one in issues)
+    return not is_settled(reason["fields"], said)
 
 
 async def listing(

@@ -65,6 +65,21 @@ def queue_name(model: str) -> str:
     return "documents" if model == LOCAL else f"documents_{re.sub(r'[^A-Za-z0-9]+', '_', model)}"
 
 
+def type_queue_name(model: str, type_name: str) -> str:
+    """The name of the queue of documents of a type that says how many may be read at once."""
+    return f"{queue_name(model)}_type_{type_name}"
+
+
+def reading_queue_names(settings: Settings) -> list[str]:
+    """Every queue that may have read a document: those of types too that have one no more, for their attempts stay."""
+    names = settings.types.names()
+    return [
+        one
+        for model in settings.gates()
+        for one in (queue_name(model), *(type_queue_name(model, name) for name in names))
+    ]
+
+
 def reading_queues(settings: Settings, model: str, gate: str | None) -> list[Queue]:
     """The documents that one model reads, and by themselves those of each type that says how many may be at once."""
     bounded = {one.name: one.processing.concurrency for one in settings.types.all() if one.processing.concurrency}
@@ -94,7 +109,7 @@ def _bounded_queue(settings: Settings, model: str, gate: str | None, type_name: 
     """The documents of one type, so many at once in all workers together. Their running state is one of its own: no row
     may be running in two queues."""
     return Queue(
-        "tabellion_documents", name=f"{queue_name(model)}_type_{type_name}", order="id",
+        "tabellion_documents", name=type_queue_name(model, type_name), order="id",
         ready={"status": "queued", "chore": None, "model": model, "type": type_name},
         running={"status": "processing", "chore": "bounded"}, done={"status": "completed", "chore": None},
         failed={"status": "failed", "chore": None}, limit=limit,

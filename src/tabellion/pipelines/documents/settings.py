@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.engine.errors import ConfigurationError, TabellionError
-from tabellion.models.base import Model
+from tabellion.models.base import Ask, Model
+from tabellion.models.media import MOST_PAGES
 from tabellion.pipelines.documents.blobs import Blobs
 from tabellion.pipelines.documents.lake import Lake
 from tabellion.reading.limits import Limits
@@ -123,6 +124,8 @@ class Settings:
     outbox: Outbox | None = None  #: the statement that writes webhook deliveries
     sla: float = SLA
     ocr: OCR = "auto"
+    model_deadline: float = Ask().deadline  #: seconds for one call of a model
+    pages_sent: int = MOST_PAGES  #: pages of one document that a model is shown
     limits: Limits | None = None
     sandbox: Sandbox | None = None
     lease: float = 60.0

@@ -16,8 +16,9 @@ from tabellion.engine.errors import Busy, TabellionError
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
-from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.reading.types.doctype import Idempotency
+from tabellion.reading.types.yamlnode import TypeFileError
 
 TRIES = 8  # of a transaction that met another one
 LONGEST_NAME = 255
@@ -109,12 +110,13 @@ async def submit(
     doctype = settings.types.get(type) if type is not None else None
     chosen = settings.chosen_model(model, doctype)
     type_key = doctype.key if doctype else settings.types.key(None)
-    rules = doctype.idempotency if doctype else Idempotency()
+    key = key_of(content.sha256, type, type_key, chosen)
+    rules = doctype.idempotency if doctype else await _found_rules(store, settings, key)
     row: dict[str, Any] = {
-        "id": new_id(), "type": type, "type_key": type_key, "model": chosen, "sha256": content.sha256,
-        "bytes": content.bytes, "name": clean_name(content.name), "media": content.media,
+        "id": new_id(), "type": type, "type_key": type_key, "model": chosen, "asked_model": model,
+        "sha256": content.sha256, "bytes": content.bytes, "name": clean_name(content.name), "media": content.media,
         "blob": f"{content.sha256[:2]}/{content.sha256[2:4]}/{content.sha256}",
-        "key": key_of(content.sha256, type, type_key, chosen), "webhook": webhook,
+        "key": key, "webhook": webhook,
         "max_attempts": (doctype.processing.retries if doctype else 3) + 1,
     }  # fmt: skip
     statements = _statements(store.dialect, row, rules, told=settings.outbox is not None)
@@ -136,6 +138,19 @@ async def submit(
         )
         raise FileGone()
     return submitted
+
+
+async def _found_rules(store: Store, settings: Settings, key: str) -> Idempotency:
+    """What the type says of the same file coming again, where it was found out when the file came first."""
+    rows = await store.database.fetch(
+        """SELECT d.found_type FROM tabellion_processed_documents AS p
+JOIN tabellion_documents AS d ON d.id = p.document_id WHERE p.key = $1 AND d.found_type IS NOT NULL""",
+        key,
+    )
+    try:
+        return settings.types.get(rows[0]["found_type"]).idempotency if rows else Idempotency()
+    except (Unknown, TypeFileError):  # the type is not there any more, or its file has a mistake
+        return Idempotency()
 
 
 def _statements(

@@ -124,6 +124,11 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
         "WHERE status = 'waiting'",
     ),
     review_tables.later_statements,
+    (
+        *review_tables.DECISIONS,
+        # The model that an upload named; NULL: whichever its type or the settings say.
+        "ALTER TABLE tabellion_documents ADD COLUMN asked_model text",
+    ),
 )
 CURRENT = len(VERSIONS)
 TABLES = (

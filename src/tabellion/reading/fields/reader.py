@@ -57,7 +57,7 @@ def _read(sheet: Sheet, bill: Bill, spec: FieldSpec) -> Answer | None:
     else:
         answer = plain.read(sheet, spec)
     if answer is not None:
-        answer.name = spec.name
+        answer.name, answer.value = spec.name, spec.fit(answer.value)
     return answer
 
 

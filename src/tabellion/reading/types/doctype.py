@@ -63,6 +63,16 @@ class FieldSpec:
         """The columns of a list by name."""
         return {one.name: one for one in self.items}
 
+    def fit(self, value: Any) -> Any:
+        """A value with what the type asks for: the rows of a list without columns that the type does not have."""
+        names = self.columns
+        if not names or not isinstance(value, list):
+            return value
+        return [
+            {name: cell for name, cell in row.items() if name in names} if isinstance(row, Mapping) else row
+            for row in value
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -115,6 +125,7 @@ class Processing:
     concurrency: int | None = None  #: documents of this type at once, in all workers
     failure_threshold: int = 5  #: the circuit breaker's
     recovery_timeout: float = 60.0
+    sla: float | None = None  #: seconds from the upload in which a person should have looked; None: as is configured
     review: Literal["never", "doubtful", "always"] = "doubtful"
     sampling: float = 0.0  #: percent of the documents nobody doubts that a person sees all the same
     threshold: float = THRESHOLD

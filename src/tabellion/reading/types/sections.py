@@ -271,10 +271,15 @@ def read_processing(node: Node, mistakes: Mistakes) -> Processing:
         "concurrency": _amount(1, 10_000, whole=True, nullable=True),
         "circuit_breaker": lambda node, mistakes, name: _read(node, mistakes, name, {
             "failure_threshold": _amount(1, 1000, whole=True), "recovery_timeout": _amount(1, 86_400),
+            "recovery_timeout_seconds": _amount(1, 86_400),
         }),
+        "sla": _amount(1, 366 * 86_400, nullable=True),
         "review": _one_of("never", "doubtful", "always"), "sampling": _amount(0, 100), "threshold": _amount(0, 1),
     })  # fmt: skip
-    return Processing(**made.pop("circuit_breaker", {}), **made)
+    breaker = made.pop("circuit_breaker", {})
+    if "recovery_timeout_seconds" in breaker:  # the same under the name that others give it
+        breaker["recovery_timeout"] = breaker.pop("recovery_timeout_seconds")
+    return Processing(**breaker, **made)
 
 
 def read_locale(node: Node, mistakes: Mistakes) -> Locale:

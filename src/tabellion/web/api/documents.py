@@ -75,7 +75,7 @@ def _missing() -> Problem:
 
 async def found(office: Office, id: str) -> dict[str, Any]:  # noqa: A002
     """A document of this environment, or the problem that there is none: of others nothing is told."""
-    document = await lookup.get(office.store, id)
+    document = await lookup.get(office.store, id, office.settings.types.get)
     if document is None:
         raise _missing()
     return document | {"status_url": status_url(id)}
@@ -265,11 +265,14 @@ async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
     """Puts a document back in line; fields that a person has corrected keep their values."""
     office: Office = request.state.office
     wanted = await parsed(request, Again, request.app.state.limits, empty=True)
+    actor = request.state.holder.actor
+    return await restarted(office, id, actor, type=wanted.type, model=wanted.model, reopen=wanted.reopen)
+
+
+async def restarted(office: Office, id: str, actor: str, **how: Any) -> Response:  # noqa: A002
+    """Has a document read again, as another type or with another model, and says where to look."""
     try:
-        one = await again.reprocess(
-            office.store, office.settings, id, type=wanted.type, model=wanted.model, reopen=wanted.reopen,
-            actor=request.state.holder.actor,
-        )  # fmt: skip
+        one = await again.reprocess(office.store, office.settings, id, actor=actor, **how)
     except again.Missing:
         raise _missing() from None
     except again.Underway as error:

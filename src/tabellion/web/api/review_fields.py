@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from tabellion.review import claims, editing, errors, finishing, items, whole
 from tabellion.review.editing import Change
-from tabellion.web import shapes_review
-from tabellion.web.api.documents import answer
+from tabellion.web import shapes, shapes_review
+from tabellion.web.api.documents import answer, restarted
 from tabellion.web.api.review import shown
 from tabellion.web.openapi import body_of
-from tabellion.web.review_bodies import Draft, Edits, Spent, Trial, Turned, Why
+from tabellion.web.review_bodies import Approval, Draft, Edits, Spent, Trial, Turned, Typed, Why
 from tabellion.web.reviewing import Desk, explained, item_desk, tag, version_of
 from tabellion.web.routing import Guarded
 from tabellion.web.validation import parsed
@@ -62,20 +62,36 @@ async def draft(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.post(
-    "/api/review/items/{id}/approve", response_model=shapes_review.Ended, openapi_extra=body_of(Spent, required=False),
-    summary="Approve a review item",
+    "/api/review/items/{id}/approve", response_model=shapes_review.Ended,
+    openapi_extra=body_of(Approval, required=False), summary="Approve a review item",
 )  # fmt: skip
 async def approve(request: Request, id: str) -> Response:  # noqa: A002
     """Finishes the item: `corrected` if anybody corrected a field, else `approved`. Not while a required field is
-    neither there nor marked as absent, nor while a rule fails."""
+    neither there nor marked as absent, nor while a rule fails, nor for a document without a type. Where the reading is
+    not sure of fields that nobody has looked at, it asks once (409 `fields_unseen`): `unseen` answers it."""
     desk = await item_desk(request, id)
     version = version_of(request)
-    spent = await parsed(request, Spent, request.app.state.limits, empty=True)
+    spent = await parsed(request, Approval, request.app.state.limits, empty=True)
     with explained():
         await finishing.approve(
-            desk.store, desk.types, id, desk.person, version, seconds=spent.seconds, keystrokes=spent.keystrokes
-        )
+            desk.store, desk.types, id, desk.person, version, seconds=spent.seconds, keystrokes=spent.keystrokes,
+            unseen=spent.unseen,
+        )  # fmt: skip
     return await _ended(desk, id, spent)
+
+
+@router.post(
+    "/api/review/items/{id}/type", status_code=202, response_model=shapes.Restarted, openapi_extra=body_of(Typed),
+    summary="Say what a document is",
+)  # fmt: skip
+async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
+    """Has the document of an item that you hold read again as this type; the item stays yours."""
+    desk = await item_desk(request, id)
+    wanted = await parsed(request, Typed, request.app.state.limits)
+    with explained():
+        await claims.mine(desk.store, id, desk.person)
+        item = await items.row(desk.store, id)
+    return await restarted(desk.office, item["document_id"], desk.person.name, type=wanted.type)
 
 
 @router.post(

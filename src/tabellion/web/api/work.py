@@ -11,7 +11,7 @@ from starlette.responses import Response
 from tabellion.engine import sql
 from tabellion.pipelines.documents.lake import Absent
 from tabellion.pipelines.documents.lookup import iso, problem
-from tabellion.pipelines.documents.queues import queue_name
+from tabellion.pipelines.documents.queues import reading_queue_names
 from tabellion.web import shapes
 from tabellion.web.api.documents import answer, found
 from tabellion.web.office import Office
@@ -67,7 +67,7 @@ async def output(request: Request, id: str, kind: Literal["json", "parquet"]) ->
 
 async def _attempts(office: Office, id: str) -> list[dict[str, Any]]:  # noqa: A002
     d = office.store.dialect
-    queues = [*(queue_name(model) for model in office.settings.gates()), FOLLOWERS]
+    queues = [*reading_queue_names(office.settings), FOLLOWERS]
     marks = ", ".join(f"${place}" for place in range(2, len(queues) + 2))
     times = ", ".join(
         f"{sql.epoch(column, d)} AS {column}" for column in ("claimed_at", "lease_until", "settled_at", "retry_at")

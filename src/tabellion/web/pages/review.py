@@ -8,8 +8,8 @@ from importlib.resources import files
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from tabellion.review.claims import KEPT_FOR
-from tabellion.web.pages.page import Page, page
+from tabellion.review import queue
+from tabellion.web.pages.page import Page, page, type_titles
 from tabellion.web.reviewing import item_desk
 
 router = APIRouter(route_class=Page)
@@ -27,5 +27,5 @@ def modules() -> tuple[str, ...]:
 async def review(request: Request, id: str) -> Response:  # noqa: A002
     """The screen; its script fetches the item, so that opening one looks the same as going on to the next."""
     await item_desk(request, id)
-    told = {"item": id, "kept": KEPT_FOR}
+    told = {"item": id, "kept": queue.HOLD, "types": type_titles(request)}
     return page(request, "review.html", also=("span",), spoken=True, modules=modules(), data=told)

@@ -23,7 +23,7 @@ import { filled } from "./review_table.js";
 import { Verbs } from "./review_verbs.js";
 import { Words } from "./review_words.js";
 
-const FOR_HOLDERS = new Set(["save", "approve", "reject", "postpone", "release"]);
+const FOR_HOLDERS = new Set(["save", "approve", "reject", "postpone", "release", "retype"]);
 const DECIDING = new Set(["confirm", "absent", "lock", "approve", "reject", "postpone", "release", "escalate"]);
 const GLANCE = 400; // milliseconds for which a document must have been seen before anything is decided about it
 const FOR_OPERATORS = new Set(["assign", "reopen", "takeover"]);

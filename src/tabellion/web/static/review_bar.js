@@ -27,6 +27,7 @@ export class Bar {
     $("doc-name").textContent = whole.name;
     $("doc-name").title = whole.name;
     const type = whole.type || whole.document.type || "";
+    $("doc-type").hidden = !type;
     $("doc-type").textContent = tell(`fields.type.${type}`, type);
     const place = whole.position;
     $("doc-place").hidden = !place?.place;
@@ -50,9 +51,11 @@ export class Bar {
     }
     const left = desk.item.names.filter((name) => desk.item.unresolved(name)).length;
     const broken = desk.item.broken.length;
-    $("left").textContent = left ? t("review.left", { n: left }) : broken ? t("review.left_broken", { n: broken }) : t("review.left_none");
-    $("left").className = left || broken ? "left" : "left none";
-    $("approve").classList.toggle("ready", !left && !broken);
+    const typed = desk.item.names.length > 0;
+    $("left").textContent = !typed ? t("review.left_type") : left ? t("review.left", { n: left }) : broken ? t("review.left_broken", { n: broken }) : t("review.left_none");
+    $("left").className = left || broken || !typed ? "left" : "left none";
+    $("approve").classList.toggle("ready", typed && !left && !broken);
+    $("approve").disabled = !typed;
     $("undo").disabled = !desk.item.past.length || !mine;
     $("redo").disabled = !desk.item.future.length || !mine;
     this.saved();

@@ -1,6 +1,6 @@
 // Questions: a choice by digit, a reason in words, and what to do when two people changed the same field.
 
-import { el, explain, moment, Problem, t, whenClosed } from "./base.js";
+import { el, explain, moment, Problem, sure, t, whenClosed } from "./base.js";
 import { isEmpty, textOf } from "./review_item.js";
 
 const STALE = new Set(["not_held", "version_conflict", "item_closed", "not_found"]); // no other answer would help
@@ -62,7 +62,7 @@ export const ask = async ({ title, note, choices = [], words = null, list: many 
   });
   const list = el("div", { class: "choices", role: "radiogroup" }, ...choices.map((one, at) => el("label", {}, radios[at], el("kbd", {}, String(at + 1)), el("span", {}, one.label))));
   const text = el("textarea", { rows: "2", maxlength: "500", "aria-label": words?.label || "" });
-  const select = el("select", {}, ...(many?.options || []).map(({ value, label, disabled }) => el("option", { value, ...(disabled ? { disabled: "" } : {}), ...(value === many.chosen ? { selected: "" } : {}) }, label)));
+  const select = el("select", many?.required ? { required: "" } : {}, ...(many?.options || []).map(({ value, label, disabled }) => el("option", { value, ...(disabled ? { disabled: "" } : {}), ...(value === many.chosen ? { selected: "" } : {}) }, label)));
   const fault = el("p", { class: "fault", role: "alert", hidden: "" });
   const needs = () => Boolean(words?.required || choice?.words);
   const pick = (at) => {
@@ -110,6 +110,18 @@ export const ask = async ({ title, note, choices = [], words = null, list: many 
 };
 
 const told = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
+
+// Whether to approve fields that nobody has looked at; each with its value and how sure it is.
+export const askUnseen = async (fields) => {
+  const rows = fields.map(({ name, label, value, confidence, threshold }) => el("tr", { "data-name": name }, el("th", { scope: "row" }, label || name), el("td", {}, told(value)), el("td", { class: "muted" }, t("review.unseen_sure", { sure: sure(confidence), wanted: sure(threshold) }))));
+  const table = el("div", { class: "unlooked", tabindex: "0", role: "group", "aria-label": t("review.unseen") }, el("table", { class: "conflicts" }, el("tbody", {}, ...rows)));
+  const { dialog, yes } = framed(t("review.unseen"), t("review.unseen_note"), [table]);
+  yes.firstChild.textContent = t("review.unseen_verb");
+  dialog.addEventListener("keydown", (event) => event.stopPropagation());
+  const answer = asked(dialog, () => true);
+  yes.focus();
+  return answer;
+};
 
 // One line a field that two people changed; true in the answer means mine.
 export const settle = async (conflicts, by) => {

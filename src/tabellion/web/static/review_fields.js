@@ -5,6 +5,7 @@ import { detailOf } from "./review_detail.js";
 import { icon } from "./review_icons.js";
 import { isEmpty, isTable, textOf } from "./review_item.js";
 import { Grid, numberOf } from "./review_table.js";
+import { untyped } from "./review_type.js";
 
 const LONG = 46; // characters from which on a value gets two lines
 const NUMERIC = new Set(["money", "number", "percent"]);
@@ -33,7 +34,7 @@ export class Form extends EventTarget {
     this.editable = editable;
     this.current = null;
     this.rows = new Map(item.names.map((name) => [name, this.row(item.fields.get(name))]));
-    this.root.replaceChildren(...[...this.rows.values()].map((row) => row.node));
+    this.root.replaceChildren(...(item.names.length ? [...this.rows.values()].map((row) => row.node) : [untyped()]));
     this.update(item.names);
   }
 

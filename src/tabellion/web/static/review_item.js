@@ -95,7 +95,7 @@ export class Item extends EventTarget {
   }
 
   failing(name) {
-    return this.issues.filter((issue) => issue.code !== "missing" && fieldsOf(issue).includes(name));
+    return this.issues.filter((issue) => (issue.code !== "missing" || !issue.fields.includes(name)) && fieldsOf(issue).includes(name));
   }
 
   state(name) {
@@ -123,6 +123,14 @@ export class Item extends EventTarget {
   unresolved(name) {
     const state = this.state(name);
     return Boolean(this.error(name)) || this.missing(name) || state === "needs_look" || state === "rule_failed";
+  }
+
+  // What the reading is not sure of and nobody has looked at.
+  get unseen() {
+    return this.names.filter((name) => {
+      const field = this.fields.get(name);
+      return !isEmpty(this.value(name)) && !DECIDED.has(this.state(name)) && ((field.confidence ?? 1) < (field.threshold ?? 0) || (field.reasons || []).includes("ungrounded"));
+    });
   }
 
   get broken() {

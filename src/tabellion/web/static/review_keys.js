@@ -26,6 +26,7 @@ export const MAP = [
   ["u", "release"],
   ["g e", "escalate"],
   ["g a", "assign"],
+  ["g t", "retype"],
   ["c", "claim"],
   ["h", "highlights"],
   ["H", "words"],

@@ -6,6 +6,7 @@ import { fieldsOf } from "./review_item.js";
 import { saying } from "./sentences.js";
 
 const NOTES = new Set(["sampled", "always"]); // why somebody looks although nothing is in doubt
+const LIVE = new Set(["issue", "missing"]); // reasons that the rules are asked about again with every change
 const ICONS = { error: "rule_failed", warning: "needs_look" };
 
 export class Reasons extends EventTarget {
@@ -31,25 +32,38 @@ export class Reasons extends EventTarget {
     return this.item.fields.get(name)?.label || name;
   }
 
-  // In the order of urgency: broken rules, empty fields that are required, doubts, and what is settled by now.
+  // In the order of urgency: broken rules, what is required and empty, doubts, and what is settled by now.
   entries() {
     const { item } = this;
     const issues = item.issues.filter((issue) => issue.code !== "missing");
     const found = issues.map((issue) => ({ kind: ICONS[issue.severity] || "needs_look", text: saying(issue.message), fields: fieldsOf(issue) }));
     for (const name of item.names.filter((one) => item.missing(one)))
       found.push({ kind: "rule_failed", text: t("review.reason.missing", { field: this.label(name) }), fields: [name] });
+    // What is missing within a field: a cell of a row.
+    const cells = item.issues.filter((issue) => issue.code === "missing" && !issue.fields.every((path) => item.fields.has(path)));
+    for (const issue of cells) found.push({ kind: ICONS[issue.severity] || "needs_look", text: this.cell(issue), fields: fieldsOf(issue) });
     const open = new Set(issues.map((issue) => fieldsOf(issue).sort().join()));
+    const empty = new Set([...cells.flatMap((issue) => issue.fields), ...item.names.filter((name) => item.missing(name))]);
     for (const reason of item.whole.reasons || []) {
       const fields = fieldsOf(reason).filter((name) => item.fields.has(name));
-      const settled = reason.code === "issue" ? !open.has(fieldsOf(reason).sort().join()) : fields.length > 0 && !fields.some((name) => item.unresolved(name));
+      const told = reason.code === "issue" ? open.has(fieldsOf(reason).sort().join()) : reason.code === "missing" && reason.fields.some((path) => empty.has(path));
+      const settled = LIVE.has(reason.code) ? !told : fields.length > 0 && !fields.some((name) => item.unresolved(name));
       if (settled) found.push({ kind: "confirmed", text: this.sentence(reason), fields, settled });
       else if (NOTES.has(reason.code)) found.push({ kind: "file", text: this.sentence(reason), fields: [], note: true });
-      else if (reason.code !== "issue" && reason.code !== "missing") found.push({ kind: "needs_look", text: this.sentence(reason), fields });
+      else if (!told) found.push({ kind: "needs_look", text: this.sentence(reason), fields });
     }
     return found.map((entry, at) => ({ ...entry, key: String(at) }));
   }
 
+  // A cell by the names of its table, row and column.
+  cell({ fields: [path], message }) {
+    const [, name, row, column] = /^([^[]+)\[(\d+)\]\.(.+)$/.exec(path) || [];
+    const titled = this.item.fields.get(name)?.columns?.find((one) => one.name === column);
+    return titled ? t("review.reason.missing_cell", { field: this.label(name), row: Number(row) + 1, column: titled.label || column }) : saying(message);
+  }
+
   sentence(reason) {
+    if (reason.code === "missing" && !this.item.fields.has(reason.fields[0])) return this.cell(reason);
     const field = reason.fields?.length ? this.label(reason.fields[0]) : "";
     const facts = { field, page: reason.page, confidence: sure(reason.confidence), threshold: sure(reason.threshold) };
     const known = { low_confidence: facts.confidence && facts.threshold, missing: field, ungrounded: field, reread: field, page_poor: facts.page, always: true, sampled: true }[reason.code];

@@ -1,9 +1,10 @@
 // What a person can do with a document as a whole: claim, save, approve, reject, postpone, release, escalate, assign.
 
 import { api, explain, may, me, t, tell, toast } from "./base.js";
-import { ask, settle } from "./review_dialogs.js";
-import { fieldsOf } from "./review_item.js";
+import { ask, askUnseen, settle } from "./review_dialogs.js";
+import { fieldOf, fieldsOf } from "./review_item.js";
 import { claimNext, get, isAway, patch, post } from "./review_net.js";
+import { retyped } from "./review_type.js";
 import { saying } from "./sentences.js";
 
 const HOURS = [1, 4, 24, 72, 168];
@@ -47,6 +48,7 @@ export class Verbs {
     else if (code === "not_held") await desk.claim.lose(problem.holder ?? null);
     else if (code === "version_conflict") await this.merge(problem.current?.fields || {});
     else if (code === "review_gated") this.gated(problem);
+    else if (code === "fields_unseen") await this.merge(); // somebody has changed what the screen shows
     else {
       toast(explain(error), STANDS.has(code) || code === "value_invalid" ? "warn" : "bad");
       const named = /^\/fields\/([^/]+)/.exec(problem.field || "")?.[1];
@@ -58,7 +60,7 @@ export class Verbs {
 
   gated({ missing = [], failing = [] }) {
     const { desk } = this;
-    const names = [...missing, ...failing.flatMap(fieldsOf)].filter((name) => desk.item.fields.has(name));
+    const names = [...missing.map(fieldOf), ...failing.flatMap(fieldsOf)].filter((name) => desk.item.fields.has(name));
     const lacking = missing.map((name) => desk.item.fields.get(name)?.label || name).join(", ");
     const said = failing.map((one) => saying(one.message));
     if (lacking) said.unshift(t("review.gate_missing", { fields: lacking }));
@@ -147,7 +149,28 @@ export class Verbs {
     });
   };
 
-  approve = () =>
+  retype = () =>
+    this.run(async () => {
+      const { desk } = this;
+      const { item } = desk;
+      const whole = await retyped(item, () => this.store(item));
+      if (whole && desk.item === item) desk.open(whole);
+      return Boolean(whole);
+    });
+
+  // True when nothing is unsure, or the person says that it is approved all the same.
+  async agreed(item, fields) {
+    if (!fields.length || (await askUnseen(fields))) return true;
+    this.desk.form.focusRow(fields[0].name);
+    return false;
+  }
+
+  approve = () => {
+    if (!this.desk.item.names.length) return this.retype();
+    return this.approveFields();
+  };
+
+  approveFields = () =>
     this.run(async () => {
       const { desk } = this;
       const { item } = desk;
@@ -158,6 +181,8 @@ export class Verbs {
         desk.form.focusRow(open);
         return false;
       }
+      const doubtful = item.unseen.map((name) => ({ ...item.fields.get(name), value: item.value(name) }));
+      if (!(await this.agreed(item, doubtful))) return false;
       const { seconds, keystrokes } = desk.lease;
       const settled = desk.drafts.settle(item.id);
       const ahead = desk.claim.foresee();
@@ -165,7 +190,7 @@ export class Verbs {
         await settled;
         await this.store(item);
         await desk.drafts.settle(item.id);
-        const body = { seconds, keystrokes, next: true };
+        const body = { seconds, keystrokes, next: true, ...(doubtful.length ? { unseen: true } : {}) };
         const { next } = await post(item.id, "approve", body, { ifMatch: `"${item.version}"` });
         return this.onward(next, t("review.approved", { name: item.whole.name }), item);
       } catch (error) {

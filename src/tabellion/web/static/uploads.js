@@ -86,6 +86,8 @@ function send(one, again = true) {
   form.append("file", one.file, one.file.name);
   const type = byId("upload-type")?.value;
   if (type) form.append("type", type);
+  const model = byId("upload-model")?.value;
+  if (model) form.append("model", model);
   const meter = bar(0, "", t("documents.uploading")), share = el("span", { class: "muted" }, "0 %");
   one.said.replaceChildren(el("div", { class: "progress" }, meter, share));
   const request = new XMLHttpRequest();

@@ -1,0 +1,37 @@
+"""What people said of fields, kept for the bytes and the type of a document: later readings of them begin with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tabellion.engine.moves import Numbered
+from tabellion.engine.sql import NOW
+
+#: The columns that a decision keeps of its field.
+KEPT = ("value", "page", "box", "quote", "reasons", "state", "locked", "corrected_by", "old_value")
+
+
+def note(sha256: str, type_name: str, name: str, columns: Mapping[str, Any]) -> Numbered:
+    """The statement that keeps what a person said last of a field; one that was given back is the machine's again."""
+    if columns["state"] is None:
+        return (
+            "DELETE FROM tabellion_field_decisions WHERE sha256 = $1 AND type = $2 AND name = $3",
+            [sha256, type_name, name],
+        )
+    marks = ", ".join(f"${place}" for place in range(4, len(KEPT) + 4))
+    updates = ", ".join(f"{column} = excluded.{column}" for column in (*KEPT, "decided_at"))
+    return (
+        f"""INSERT INTO tabellion_field_decisions (sha256, type, name, {", ".join(KEPT)}, decided_at)
+VALUES ($1, $2, $3, {marks}, {NOW}) ON CONFLICT (sha256, type, name) DO UPDATE SET {updates}""",
+        [sha256, type_name, name, *(columns[column] for column in KEPT)],
+    )
+
+
+def forget(sha256: str) -> Numbered:
+    """The statement that takes out what was said of bytes which no document has any more."""
+    return (
+        """DELETE FROM tabellion_field_decisions
+WHERE sha256 = $1 AND NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.sha256 = $1)""",
+        [sha256],
+    )

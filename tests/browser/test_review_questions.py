@@ -1,0 +1,200 @@
+"""The review screen asks what a document is, and whether to approve what nobody has looked at; it hides nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tabellion.pipelines.documents import bills
+from tests.browser.screen import field, on, row
+from tests.browser.site import Site, opened
+from tests.browser.watch import until
+from tests.reading import papers
+
+LETTER = ["Dear neighbours,", "the stairs are painted on Monday.", "Please use the back door."]
+#: A type whose fields are never sure enough, and which looks at every document.
+STRICT = """\
+name: strict
+version: "1"
+title: Strict bill
+fields:
+  vendor: {type: name, required: true, threshold: 1}
+  subtotal: {type: money, threshold: 1, labels: {en: [subtotal]}}
+  tax: {type: money, threshold: 1, labels: {en: [vat]}}
+  total: {type: money, required: true, threshold: 1}
+processing: {review: always}
+"""
+
+
+#: A type whose rows must have what no paper has.
+GAPS = """\
+name: gaps
+version: "1"
+fields:
+  customer: {type: name, required: true}
+  iban: {type: id, required: true}
+  line_items:
+    type: list
+    items:
+      description: {type: text, required: true}
+      lot: {type: id, required: true}
+      amount: {type: money}
+processing: {review: always}
+"""
+
+
+@pytest.fixture(scope="module")
+def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """An installation with types of its own, whose queue nobody else works on."""
+    folder = tmp_path_factory.mktemp("types")
+    for name, text in (("strict", STRICT), ("gaps", GAPS)):
+        (folder / f"{name}.yaml").write_text(text)
+    with opened(tmp_path_factory.mktemp("own") / "data", TABELLION_TYPES=str(folder)) as one:
+        yield one
+
+
+def shot(page: Page, name: str) -> None:
+    """A picture for people to look at, where PICTURES names the folder for them."""
+    if folder := os.environ.get("PICTURES"):
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+def test_the_items_of_a_receipt_are_corrected_and_approved(own: Site, chromium: Browser) -> None:
+    """A cell is typed, the row is kept without columns that the type does not have, and the document is approved."""
+    bill = replace(bills.invent("en", random.Random("receipt")), slip=Decimal(3))
+    document = own.upload(bills.invoice(bill).written(), "till.pdf", type="receipt")
+    item = own.item(document)
+    with own.visitor(chromium) as reviewer:
+        page = reviewer.review(item)
+        first = page.locator("#field-line_items tbody tr").first.locator("[data-column=description]")
+        first.fill("Corrected goods")
+        page.keyboard.press("Control+s")
+        expect(page.locator("#saved")).to_have_text("Saved")
+        shot(page, "receipt-items-corrected")
+        page.keyboard.press("Control+Enter")
+        approve(page)
+        expect(page.locator("#nothing")).to_be_visible()
+        page = reviewer.open(f"/review/{item['id']}")
+        expect(page.locator("#banner")).to_be_visible()
+        page.locator(row("line_items")).focus()
+        shot(page, "receipt-items-approved")
+        items = field(reviewer, item, "line_items")
+    assert (items["state"], items["value"][0]["description"]) == ("corrected", "Corrected goods")
+    assert "tax_rate" not in items["value"][0]
+
+
+def approve(page: Page) -> None:
+    """Answers the question about fields that nobody has looked at, where it is asked."""
+    page.wait_for_function("() => !document.body.classList.contains('busy') || document.querySelector('dialog[open]')")
+    if page.locator("dialog[open] .unlooked").count():
+        page.keyboard.press("Enter")
+
+
+def test_a_document_of_no_type_is_given_one(own: Site, chromium: Browser) -> None:
+    """It cannot be approved; who says what it is sees the fields of that type, and the item is theirs still."""
+    item = own.item(own.upload(papers.pdf(LETTER), "letter.pdf"))
+    with own.visitor(chromium) as reviewer:
+        page = reviewer.open(f"/review/{item['id']}")
+        expect(page.locator(".untyped")).to_be_visible()
+        page.keyboard.press("c")
+        expect(page.locator("#approve")).to_be_visible()
+        expect(page.locator("#approve")).to_be_disabled()
+        expect(page.locator("#left")).to_have_text("no type yet")
+        shot(page, "unknown-type")
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("dialog.question")).to_be_visible()
+        shot(page, "unknown-type-question")
+        page.locator("dialog.question select").select_option("receipt")
+        page.keyboard.press("Enter")
+        expect(page.locator(row("vendor"))).to_be_visible(timeout=60_000)
+        expect(page.locator("#doc-type")).to_have_text("Receipt")
+        expect(page.locator("#approve")).to_be_enabled()
+        shot(page, "unknown-type-given")
+        whole = reviewer.whole(item)
+    assert (whole["type"], whole["status"]) == ("receipt", "in_review")
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "fr-FR"])
+def test_what_nobody_looked_at_is_asked_about(own: Site, chromium: Browser, locale: str) -> None:
+    """Once, with the fields; Esc leads to the first of them, Enter approves, and who has looked is not asked."""
+    bill = bills.invent("en", random.Random(f"unseen {locale}"))
+    item = own.item(own.upload(bills.invoice(bill).written(), f"unseen-{locale}.pdf", type="strict"))
+    with own.visitor(chromium, locale=locale) as reviewer:
+        page = reviewer.review(item)
+        on(page, "#fields .slot")
+        page.locator(row("vendor")).focus()
+        page.keyboard.press("Enter")
+        page.keyboard.press("Control+Enter")
+        question = page.locator("dialog.question")
+        expect(question.locator("[data-name]")).to_have_count(3)
+        expect(question.locator("[data-name=total]")).to_be_visible()
+        shot(page, f"unseen-{locale}")
+        page.keyboard.press("Escape")
+        expect(question).to_have_count(0)
+        on(page, row("subtotal"))
+        page.keyboard.press("Enter")
+        page.keyboard.press("Control+Enter")
+        expect(question.locator("[data-name]")).to_have_count(2)
+        on(page, "dialog button[type=submit]")
+        page.keyboard.press("Enter")
+        expect(question).to_have_count(0)
+        until(page, lambda: reviewer.whole(item)["status"] == "approved")
+    last = own.api("GET", f"/api/review/items/{item['id']}/history")["entries"][-1]
+    assert last["more"]["unseen"] == ["tax", "total"]
+
+
+def reasons(page: Page) -> list[str]:
+    """The sentences that are not settled."""
+    return page.locator("#reasons li:not(.settled)").all_inner_texts()
+
+
+@pytest.fixture(scope="module")
+def gaps(own: Site) -> dict[str, Any]:
+    """The item of a document whose rows miss what is required of them."""
+    bill = bills.invent("en", random.Random("gaps"))
+    return own.item(own.upload(bills.invoice(bill).written(), "gaps.pdf", type="gaps"))
+
+
+def test_every_reason_is_shown_and_none_stays_when_it_is_over(
+    own: Site, chromium: Browser, gaps: dict[str, Any]
+) -> None:
+    """Also what is missing within a row; once it is given, the reason is settled, here and on the document's page."""
+    with own.visitor(chromium) as reviewer:
+        page = reviewer.review(gaps)
+        missing = [one for one in reviewer.whole(gaps)["reasons"] if one["code"] == "missing"]
+        assert len([one for one in missing if "lot" in one["fields"][0]]) > 1
+        shown = page.locator("#reasons li.rule_failed").count()
+        assert shown == len(missing)
+        shot(page, "missing-cells")
+        lots = page.locator("#field-line_items tbody [data-column=lot]")
+        for number in range(lots.count()):
+            lots.nth(number).fill(f"L-{number}")
+        page.locator("#field-iban").fill("DE89370400440532013000")
+        page.locator("#field-customer").fill("Somebody Ltd")
+        page.keyboard.press("Control+s")
+        expect(page.locator("#reasons li.rule_failed")).to_have_count(0)
+        shot(page, "missing-settled")
+        page = reviewer.open(f"/documents/{gaps['document_id']}")
+        expect(page.locator("#fields > *").first).to_be_visible()
+        expect(page.locator("#doubts .mark-bad")).to_have_count(0)
+        shot(page, "missing-document")
+
+
+def test_people_who_may_only_look_choose_no_type(own: Site, chromium: Browser) -> None:
+    """A viewer sees that there is no type, and no way to choose one."""
+    own.person("vera", "viewer")
+    item = own.item(own.upload(papers.pdf([*LETTER, "The lift works."]), "letter-2.pdf"))
+    with own.visitor(chromium, "vera") as viewer:
+        page = viewer.open(f"/review/{item['id']}")
+        expect(page.locator(".untyped")).to_be_visible()
+        page.keyboard.press("g")
+        page.keyboard.press("t")
+        expect(page.locator("dialog.question")).to_have_count(0)
