@@ -94,6 +94,9 @@ CODES = {
         "la demande ne dit pas sur quelle version elle a été faite"
     ),
     "the review item was changed meanwhile": "le document a été modifié entre-temps",
+    "nobody has looked at fields that the reading is not sure of": "personne n’a vérifié des champs dont la lecture "
+    "n’est pas sûre",
+    "the document has no type, and so no fields": "le document n’a pas de type, et donc pas de champs",
     "the review item cannot be approved as it is": "le document ne peut pas être approuvé en l’état",
     "the document's file is not kept any more": "le fichier du document n’est plus conservé",
     "the file has no such bytes": "le fichier n’a pas ces octets",

@@ -203,6 +203,10 @@ REVIEW = {
     "{shown} can be read in two ways; write {one} or {other}": (
         "{shown} peut se lire de deux façons ; écrivez {one} ou {other}"
     ),
+    "nobody has looked at {fields}, and the reading is not sure of them": "personne n’a vérifié {fields}, et la "
+    "lecture n’en est pas sûre",
+    "nothing was read of it: give a value, or say what is not on the document": "rien n’y a été lu : donnez une "
+    "valeur, ou dites ce qui n’est pas sur le document",
     "the review queue is paused: {text}": "la file de relecture est en pause : {text}",
     "{n} items are held already: finish or release some of them first": (
         "vous avez déjà {n} documents : terminez-en ou rendez-en d’abord"
