@@ -20,6 +20,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from tabellion.reading import landlock, seccomp
 from tabellion.reading.errors import CODES, Unreadable
 
 #: The most one frame may hold, in both directions.
@@ -27,6 +28,7 @@ FRAME = 16 << 20
 #: What the child may write to any one file; its messages for us are kept in a file, so not zero.
 FILE_BYTES = 64 << 10
 OPEN_FILES = 64
+SPENT = 3  #: exit code of a child that is asked for files it gave up
 PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
@@ -36,13 +38,21 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     isolated = confine()
-    threading.stack_size(256 << 10)
-    threading.Thread(target=_die_with, args=(control,), daemon=True).start()
-    send(control, {"ready": os.getpid(), "isolated": isolated})
+    send(control, {"ready": os.getpid(), "isolated": isolated, "files": landlock.version() > 0})
+    left: set[str] | None = None
     while True:
         request, file = receive(control)
         if request is None:
             return
+        named = {str(path) for path in request["arguments"].get("types", ())}
+        if left is None:
+            left = named
+            _close_files(request["task"], named)
+            # Not before: what is taken away is taken from this thread and those that it starts.
+            threading.stack_size(256 << 10)
+            threading.Thread(target=_die_with, args=(control,), daemon=True).start()
+        elif not named <= left:
+            os._exit(SPENT)  # silently: another child takes the task
         try:
             fresh = _serve(control, request, file)
         finally:
@@ -50,6 +60,13 @@ def main() -> None:
                 os.close(file)
         if not fresh:
             return
+
+
+def _close_files(task: str, named: set[str]) -> None:
+    """Leave this process with Python, its libraries and the files that the first task names."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module(task.partition(":")[0])  # a task of somebody else's may be anywhere
+    landlock.leave_only([*landlock.SYSTEM, *landlock.python_folders(), *named])
 
 
 def _serve(control: socket.socket, request: dict[str, Any], file: int | None) -> bool:
@@ -111,6 +128,7 @@ def confine() -> bool:
         isolated = libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0
     isolated = isolated or libc.unshare(CLONE_NEWNET) == 0
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    seccomp.refuse_calls()
     return isolated
 
 

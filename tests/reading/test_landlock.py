@@ -1,0 +1,80 @@
+"""What a child that was taken over can still reach: no file beside what it needs, no socket, no other program."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion.reading import landlock, seccomp
+from tabellion.reading.sandbox import Sandbox
+
+HERE = "tests.reading.test_landlock:"
+
+
+def take_over(_file: int | None, path: str) -> Iterator[dict[str, Any]]:
+    """What code in a child can do, one try after the other."""
+    tries: dict[str, Callable[[], object]] = {
+        "read": lambda: open(path).close(),
+        "list": lambda: os.listdir(os.path.dirname(path)),
+        "write": lambda: open(path + ".new", "w").close(),
+        "unix": lambda: socket.socket(socket.AF_UNIX).close(),
+        "inet": lambda: socket.socket(socket.AF_INET).close(),
+        "run": lambda: subprocess.run(["/bin/true"], check=True),
+        "library": lambda: open(os.__file__).close(),
+    }
+    done = {}
+    for name, attempt in tries.items():
+        try:
+            attempt()
+            done[name] = "done"
+        except OSError as error:
+            done[name] = os.strerror(error.errno or 0)
+    yield done
+
+
+def taken_over(tmp_path: Path) -> dict[str, Any]:
+    """What a child says of its tries, with a secret in this file."""
+    (tmp_path / "admin.key").write_text("secret")
+    with Sandbox(size=1, allowed=("tests.",)) as pool:
+        [found] = pool.run(HERE + "take_over", {"path": str(tmp_path / "admin.key")})
+    return found
+
+
+@pytest.mark.skipif(not landlock.version(), reason="this kernel has no Landlock, or it is switched off")
+def test_a_child_opens_no_file_of_the_installation(tmp_path: Path) -> None:
+    """Neither the database nor the key can be read, listed or written; libraries can be read."""
+    found = taken_over(tmp_path)
+    assert {found[one] for one in ("read", "list", "write")} == {"Permission denied"}
+    assert found["library"] == "done"
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in seccomp.MACHINES, reason="there is no filter for this machine"
+)
+def test_a_child_opens_no_socket_and_runs_no_program(tmp_path: Path) -> None:
+    """Sockets of any kind and other programs are refused by the kernel."""
+    found = taken_over(tmp_path)
+    assert {found[one] for one in ("unix", "inet", "run")} == {"Operation not permitted"}
+
+
+def look(_file: int | None, types: list[str]) -> Iterator[dict[str, Any]]:
+    """What the files say that a task names."""
+    yield {"said": [Path(path).read_text() for path in types]}
+
+
+def test_a_task_that_names_other_files_gets_another_child(tmp_path: Path) -> None:
+    """Document types may be anywhere, and others may come later."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+    with Sandbox(size=1, allowed=("tests.",)) as pool:
+        for names in ("a", "b", "a", "ab", "b"):
+            found = list(pool.run(HERE + "look", {"types": [str(tmp_path / name) for name in names]}))
+            assert found == [{"said": list(names)}]
