@@ -17,8 +17,11 @@ from tests.working import Diary, ask, drain, make_worker, working
 pytestmark = pytest.mark.usefixtures("often")
 
 
-def test_environments_and_queues_are_polled_in_list_order(url: str, owner: Owner, second: Owner) -> None:
+def test_environments_and_queues_are_polled_in_list_order(
+    url: str, owner: Owner, second: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With one slot, all of the first environment's first queue goes first, then its second, then the next one's."""
+    monkeypatch.setattr("tabellion.engine.rounds.PATIENCE", 60.0)  # a database that is slow to answer loses its turn
     for one in (owner, second):
         one("CREATE TABLE scans AS SELECT * FROM jobs")
         one("CREATE UNIQUE INDEX scans_key ON scans (id)")

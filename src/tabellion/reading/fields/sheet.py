@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -52,12 +53,17 @@ class Sheet:
 
     def free_until(self, label: Label) -> int:
         """Where the label's own part of its line ends: at the next label, or with the line."""
-        after = [
-            other.start
-            for other in self.on_line[label.line.number]
-            if other.start > label.start and (other.field or len(other.phrase) > 4)
-        ]
-        return min(after, default=len(label.line.text))
+        starts = self._starts[label.line.number]
+        place = bisect.bisect_right(starts, label.start)
+        return starts[place] if place < len(starts) else len(label.line.text)
+
+    @cached_property
+    def _starts(self) -> dict[int, list[int]]:
+        """Where labels begin that end the part of another one, in order, by line."""
+        return {
+            number: sorted(label.start for label in labels if label.field or len(label.phrase) > 4)
+            for number, labels in self.on_line.items()
+        }
 
     def is_labelled(self, line: Line) -> bool:
         """Whether a line begins with a label of its own."""
