@@ -10,7 +10,7 @@ import pytest
 
 from tabellion import Queue, Worker
 from tabellion.cli.app import COMMANDS
-from tabellion.config import KEYS, VARIABLES
+from tabellion.config_keys import KEYS, VARIABLES
 from tabellion.engine.events import NAMES
 from tabellion.engine.settlement import STATE_OF
 

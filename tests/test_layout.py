@@ -15,7 +15,14 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tabellion"
 #: Lower layers first: a layer imports itself and what stands before it.
 LAYERS = ["engine", "reading", "models", "review", "pipelines", "monitor", "web", "cli"]
-BESIDE = {"config": "monitor", "document": "monitor", "testing": "monitor", "__init__": "cli", "__main__": "cli"}
+BESIDE = {
+    "config": "monitor",
+    "config_keys": "monitor",
+    "document": "monitor",
+    "testing": "monitor",
+    "__init__": "cli",
+    "__main__": "cli",
+}
 LONGEST = 400
 FORBIDDEN = re.compile(r"(Manager|Service|Helper|Util|Processor|Coordinator|Orchestrator|Common)")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tabellion.config_keys import DATABASE_VARIABLES, KEYS, TABLES, VARIABLES
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.gate_state import GateSettings
@@ -22,88 +23,6 @@ if TYPE_CHECKING:
 FILE = "tabellion.toml"
 DATA = Path("tabellion-data")
 
-#: Every key of the file, with its type and one line on it; the docs table is checked against it.
-KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "queues": (str, "the module that declares your queues, e.g. `shop.queues`"),
-    "pipelines": (list, 'pipelines that come with tabellion and are worked here: `["documents"]` (none)'),
-    "environments": (dict, "name = URL, or name = { url = …, share = … }; order is polling order"),
-    "worker.concurrency": (int, "jobs one worker process runs at once (100)"),
-    "worker.processes": (int, "worker processes that `tabellion worker` keeps alive (1)"),
-    "worker.grace": ((int, float), "seconds that running handlers get to finish on SIGTERM (30)"),
-    "worker.poll": ((int, float), "seconds between two looks when nothing rings (1)"),
-    "gates": (
-        dict,
-        "name = { profile = …, rate = …, min_rate = …, max_rate = …, budget = …, threshold = …, recovery = … }",
-    ),
-    "gates_at": (str, "the environment whose database keeps the gates for all of them (the first)"),
-    "models": (dict, "name = { model = …, key = …, base_url = …, gate = … }; see the page on models"),
-    "prices": (dict, "model = { input = …, output = …, cached = … } in dollars per million tokens"),
-    "types": ((str, list), "the folder, or a list of folders, with document types of your own (./types)"),
-    "data": (str, "the folder of the files this installation keeps (./tabellion-data)"),
-    "lake": (str, "where outputs are written: a folder, or s3://bucket/prefix (the data folder)"),
-    "documents.model": (str, "the model that reads documents where neither the upload nor its type names one (local)"),
-    "documents.ocr": (str, "whether pages are read by OCR: auto, always or never (auto)"),
-    "documents.sla": (
-        (int, float),
-        "seconds in which a person should have looked, where the type says nothing (86400)",
-    ),
-    "documents.timeout": ((int, float), "seconds that one try at a document may take (3600)"),
-    "documents.model_deadline": ((int, float), "seconds that one call of a model may take (120)"),
-    "documents.pages_sent": (int, "pages of a document that are sent to a model as pictures (10)"),
-    "review.lease": ((int, float), "seconds that a claim holds after its holder was last heard of (300)"),
-    "review.assignment_hold": ((int, float), "seconds that an assignment keeps others away (3600)"),
-    "server.host": (str, "the address that the API listens on (127.0.0.1)"),
-    "server.port": (int, "the port that the API listens on (8080)"),
-    "server.public_url": (
-        str,
-        "the address that browsers use, e.g. `https://docs.example.com`, where a proxy stands before",
-    ),
-    "server.proxies": (
-        list,
-        "networks of the proxies whose `X-Forwarded-For` is believed, as CIDR (`127.0.0.0/8` and `::1/128`)",
-    ),
-    "server.upload_bytes": (int, "bytes that one uploaded file may have (100000000)"),
-    "server.json_bytes": (int, "bytes that a JSON body, or a field of a form, may have (1000000)"),
-    "server.rate": ((int, float), "requests a second that one key or person may make; 0: as many as they like (200)"),
-    "server.allow": (list, "networks of your own that URLs may lead to, as CIDR, e.g. `10.0.0.0/8`"),
-    "log.level": (str, "debug, info, warning or error (info)"),
-    "log.json": (bool, "one JSON object per line instead of text (false)"),
-}
-
-#: Environment variables and the key each one sets; the first that is there wins.
-VARIABLES: dict[str, str] = {
-    "TABELLION_QUEUES": "queues",
-    "TABELLION_PIPELINES": "pipelines",
-    "TABELLION_CONCURRENCY": "worker.concurrency",
-    "TABELLION_PROCESSES": "worker.processes",
-    "TABELLION_GRACE": "worker.grace",
-    "TABELLION_POLL": "worker.poll",
-    "TABELLION_GATES_AT": "gates_at",
-    "TABELLION_TYPES": "types",
-    "TABELLION_DATA": "data",
-    "TABELLION_LAKE": "lake",
-    "TABELLION_DEFAULT_MODEL": "documents.model",
-    "TABELLION_OCR": "documents.ocr",
-    "TABELLION_SLA": "documents.sla",
-    "TABELLION_DOCUMENT_TIMEOUT": "documents.timeout",
-    "TABELLION_MODEL_DEADLINE": "documents.model_deadline",
-    "TABELLION_PAGES_SENT": "documents.pages_sent",
-    "TABELLION_REVIEW_LEASE": "review.lease",
-    "TABELLION_ASSIGNMENT_HOLD": "review.assignment_hold",
-    "TABELLION_HOST": "server.host",
-    "TABELLION_PORT": "server.port",
-    "TABELLION_PUBLIC_URL": "server.public_url",
-    "TABELLION_PROXIES": "server.proxies",
-    "TABELLION_UPLOAD_BYTES": "server.upload_bytes",
-    "TABELLION_JSON_BYTES": "server.json_bytes",
-    "TABELLION_RATE": "server.rate",
-    "TABELLION_ALLOW": "server.allow",
-    "TABELLION_LOG_LEVEL": "log.level",
-    "LOG_LEVEL": "log.level",
-    "TABELLION_LOG_JSON": "log.json",
-}
-DATABASE_VARIABLES = ("TABELLION_DATABASE_URL", "DATABASE_URL")
-TABLES = ("environments", "gates", "models", "prices")  #: keys whose own keys are names that people choose
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 LEVELS = ("debug", "info", "warning", "error")
 
