@@ -121,7 +121,8 @@ def test_errors_are_tried_again_with_the_same_id_and_body(url: str, owner: Owner
     assert [path for path, _, _ in receiver.got] == ["/hook"] * 3
     assert len({(headers["webhook-id"], content) for _, headers, content in receiver.got}) == 1
     first, second = (event.error or "" for event in diary.of("retried"))
-    assert first.endswith("the receiver answered 500")  # what it said is not for all who look at queues
+    assert "the receiver answered 500" in first
+    assert "xx" not in first  # what it said is not for all who look at queues
     assert "redirects are not followed" in second
     [row] = owner("SELECT status, attempts, response FROM tabellion_webhook_deliveries")
     assert (row["status"], row["attempts"], row["response"]) == ("delivered", 3, "y" * 500)
