@@ -13,6 +13,7 @@ import pytest
 from tabellion import Job, Store
 from tabellion.engine import controls
 from tabellion.engine.errors import StoreError, TabellionError
+from tabellion.engine.leases import Leases
 from tabellion.engine.runner import Run, Runner, Why
 from tabellion.engine.settlement import Settlement
 from tests.owner import NOW, Owner, jobs_queue, owning, seconds
@@ -182,6 +183,24 @@ def test_a_worker_whose_loop_is_blocked_takes_no_more(url: str, owner: Owner) ->
                 free.set()
     finally:
         free.set()
+
+
+def test_only_what_the_loop_was_given_counts_as_not_begun() -> None:
+    """A job that waits for a slot is not handed back because the loop is blocked: its worker's rounds do that."""
+    queue = jobs_queue()
+
+    async def work(job: Job) -> None: ...
+
+    queue.handler(work)
+
+    async def go() -> list[Any]:
+        runs = [Run(Job(queue, key, str(key), {}, n=1, token=str(key), attempt=1, worker="w")) for key in (1, 2)]
+        leases = Leases(Store("sqlite://"))
+        leases.add(runs, 0.0)
+        Runner(asyncio.get_running_loop(), lambda _run, _ending: None).start(runs[:1])
+        return [run.job.key for run in leases.unstarted(-1.0)]
+
+    assert asyncio.run(go()) == [1]
 
 
 @pytest.mark.parametrize("how", ["async", "thread"])

@@ -165,7 +165,7 @@ def test_a_refused_claim_rests_its_queue_and_no_other(pg_url: str) -> None:
         with working(Worker([Environment("one", pg_url)], [strict, jobs], poll=0.05, listeners=[diary])):
             eventually(lambda: owner.status(1) == "done")
             owner("ALTER TABLE strict ADD CHECK (status IN ('new', 'done', 'failed'))")
-            owner("INSERT INTO strict VALUES (1, 'new')")
+            owner("INSERT INTO strict SELECT n, 'new' FROM generate_series(1, 9) AS n")
             eventually(lambda: "claim_refused" in diary.names)
             owner.insert(2)
             eventually(lambda: owner.status(2) == "done")

@@ -201,6 +201,30 @@ def test_only_a_job_that_has_not_begun_can_be_withdrawn(begun: bool) -> None:
     assert (withdrawn, called, ending.outcome) == ((False, [1], "done") if begun else (True, [], "released"))
 
 
+def test_a_loop_is_blocked_when_it_does_not_answer_look_after_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was off the processor for seconds looks once after them, and learns nothing by it."""
+    now = 100.0
+    monkeypatch.setattr("tabellion.engine.runner.time.monotonic", lambda: now)
+
+    def look(runner: Runner, *pauses: float) -> bool:
+        nonlocal now
+        for pause in pauses:
+            now += pause
+            runner.ask()
+        return runner.blocked
+
+    loop = asyncio.new_event_loop()
+    try:
+        runner = Runner(loop, lambda _run, _ending: None)
+        assert not look(runner, 0.1, 5.0, *[0.001] * 20)
+        assert look(runner, 0.1, 0.1)
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        assert not look(runner, 0.1)
+    finally:
+        loop.close()
+
+
 def test_a_job_may_have_a_pace_of_its_own() -> None:
     """What its handler says of its retries wins over the queue's."""
     run = run_of(2, retry_base=10)

@@ -11,6 +11,9 @@ import pytest
 
 from tabellion import Environment, Job, Queue, Store, Worker
 from tabellion.engine import controls
+from tabellion.engine.runner import Run
+from tabellion.engine.site import Site
+from tabellion.engine.slots import Lane, Slots
 from tests.owner import Owner, jobs_queue
 from tests.waiting import eventually
 from tests.working import Gauge, ask, drain, make_worker, working
@@ -227,3 +230,19 @@ def test_what_was_claimed_ahead_in_vain_is_released(url: str, owner: Owner, endi
         assert released > 0
         assert owner("SELECT max(attempts) AS n FROM jobs WHERE status = 'new'")[0]["n"] == 0
         let_go.set()
+
+
+def test_what_was_claimed_ahead_stays_while_jobs_begin() -> None:
+    """On a crowded machine even quick jobs wait for long: as many as began since the last look are kept, the first."""
+    queue = jobs_queue()
+    lane = Lane(Site.__new__(Site), queue)
+    slots = Slots(10, [lane])
+    runs = [Run(Job(queue, key, str(key), {}, n=1, token=str(key), attempt=1, worker="w")) for key in range(10)]
+    slots.wait(lane, runs)
+    for _ in range(3):
+        slots.next(lane)
+    longest_ago = min(run.claimed_at for run in runs)
+    assert slots.withdraw(lane, lane.begun, longest_ago) == []
+    assert [job.key for job in slots.withdraw(lane, lane.begun)] == [9, 8, 7, 6]
+    assert [run.job.key for run in lane.waiting] == [3, 4, 5]
+    assert slots.waiting == 3

@@ -17,6 +17,7 @@ NAMES: dict[str, str] = {
     "queue_skipped": "a queue cannot work in one environment as declared; it is looked at again later",
     "queue_restored": "a queue that was skipped works now",
     "claim_refused": "a database refuses claims of a queue; it is tried again later",
+    "set_aside": "a database does not let one row run; it is tried again later, and the others go on",
     "claimed": "a job was claimed",
     "done": "a job's result was accepted",
     "failed": "a job failed for good",

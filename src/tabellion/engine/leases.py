@@ -79,11 +79,8 @@ class Leases:
     def unstarted(self, seconds: float) -> list[Run]:
         """Jobs that were given to the handlers' loop so long ago and have not begun."""
         now = time.monotonic()
-        return [
-            lease.run
-            for lease in self._live.values()
-            if lease.run.started_at is None and lease.run.thread is None and now - lease.run.given_at > seconds
-        ]
+        runs = [lease.run for lease in self._live.values() if lease.run.started_at is None]
+        return [run for run in runs if run.thread is None and run.given_at and now - run.given_at > seconds]
 
     def overdue(self) -> list[Run]:
         """Handlers that have just run past their timeout."""

@@ -23,7 +23,7 @@ PER_ROW = 3e-5  # seconds of a claim for each of its rows
 CROWDED = (
     0.01  # seconds that it takes beyond them where many share the machine: fewer, larger ones then cost everyone less
 )
-LONGEST_AHEAD = 0.5  # seconds a job that was claimed ahead may wait for a slot
+LONGEST_AHEAD = 0.5  # seconds after which a job that was claimed ahead is given back, unless jobs begin all the time
 MOST_UNWRITTEN = 5000  # endings that may wait to be written before claiming stops in their environment
 
 
@@ -103,9 +103,10 @@ class Rounds:
             self._look_again_at = now + self._poll * random.uniform(0.5, 1.0)  # noqa: S311 - spreading load
             for lane in self._slots.lanes:
                 lane.more = True
-                late = self._slots.withdraw(lane, given_before=now - LONGEST_AHEAD)
+                late = self._slots.withdraw(lane, lane.begun, now - LONGEST_AHEAD)
+                lane.begun = 0
                 if late:
-                    # The jobs before them turned out to be slow, though none of those has ended yet to show it.
+                    # The jobs before them turned out to be slow: at that pace these would wait for more than a poll.
                     lane.seconds = FAST
                     self._hand_back(lane, late)
 

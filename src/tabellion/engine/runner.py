@@ -17,7 +17,8 @@ from tabellion.engine.job import Job, current_job
 from tabellion.engine.queue import disjoint, spoken
 from tabellion.engine.settlement import Settlement
 
-BLOCKED = 0.3  # seconds without a turn after which the handlers' loop counts as blocked
+BLOCKED = 3  # looks without a turn after which the handlers' loop counts as blocked
+BETWEEN_LOOKS = 0.09  # seconds at least: a process that was off the processor for a second has looked once
 LONGEST_WAIT = 3600.0  # seconds a rate limit may ask for at once
 LONGEST_TRACEBACK = 20_000  # characters; a message may hold a whole page
 
@@ -31,11 +32,14 @@ class Stopped(BaseException):
 class Run:
     """One job being executed."""
 
-    __slots__ = ("ended_at", "given_at", "guard", "job", "reported", "started_at", "task", "thread", "why")
+    __slots__ = (
+        "claimed_at", "ended_at", "given_at", "guard", "job", "reported", "started_at", "task", "thread", "why",
+    )  # fmt: skip
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.given_at = time.monotonic()
+        self.claimed_at = time.monotonic()
+        self.given_at: float | None = None  #: to the handlers' loop
         self.reported = False
         self.guard = threading.Lock()  #: so that a thread is not stopped once it has ended
         self.started_at: float | None = None
@@ -57,27 +61,36 @@ class Runner:
         self._loop = loop
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
-        self._asked_at: float | None = None
+        self._asked = False
+        self._looked_at = 0.0
+        self._unanswered = 0
 
     def ask(self) -> None:
         """Asks the handlers' loop for a sign of life; called in the engine's thread."""
-        if self._asked_at is None and not self._loop.is_closed():
-            self._asked_at = time.monotonic()
+        now = time.monotonic()
+        if now - self._looked_at < BETWEEN_LOOKS:
+            return
+        self._looked_at = now
+        if self._asked:
+            self._unanswered += 1
+        elif not self._loop.is_closed():
+            self._asked, self._unanswered = True, 0
             self._loop.call_soon_threadsafe(self._answer)
 
     def _answer(self) -> None:
-        self._asked_at = None
+        self._asked = False
 
     @property
     def blocked(self) -> bool:
         """Whether a handler has kept the loop from turning: what is given to it now would only wait."""
-        asked_at = self._asked_at
-        return asked_at is not None and time.monotonic() - asked_at > BLOCKED
+        return self._asked and self._unanswered >= BLOCKED
 
     def start(self, runs: Sequence[Run]) -> None:
         """Starts jobs; may be called from any thread."""
         on_loop = []
+        now = time.monotonic()
         for run in runs:
+            run.given_at = now
             if run.job.queue.is_async:
                 on_loop.append(run)
             else:

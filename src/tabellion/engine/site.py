@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from tabellion.engine import counts, roster
+from tabellion.engine import counts, refusing, roster
 from tabellion.engine.environment import Environment
 from tabellion.engine.errors import Busy, ConfigurationError, DeclarationError, NotMigrated, StoreError, Unreachable
 from tabellion.engine.events import Event
@@ -72,6 +72,9 @@ class Site:
         self._touched: dict[str, object] = {}  #: when each queue's controls were last changed
         self._renew_all = False
         self._renewing: asyncio.Task[None] | None = None
+        self.store.tell_refused = lambda bound, key, error: self.event(
+            "set_aside", queue=bound.queue.name, key=key, due_in=refusing.AGAIN, error=error
+        )
         self.leases = Leases(self.store)
         self.ledger = Ledger(self.store, self._written, self.trouble)
 

@@ -34,6 +34,7 @@ class Lane:
     flowing: bool = False  #: whether the last claim found all it asked for
     rests_until: float = 0.0  #: after a refused claim, on the monotonic clock
     waiting: deque[Run] = field(default_factory=deque)  #: claimed ahead of a free slot
+    begun: int = 0  #: jobs that have begun since it was last looked at
     seconds: float = FAST  #: how long its handler takes, of late
 
     @property
@@ -93,13 +94,15 @@ class Slots:
     def next(self, lane: Lane) -> Run:
         """Takes the first of the jobs that wait in this lane."""
         self.waiting -= 1
+        lane.begun += 1
         return lane.waiting.popleft()
 
-    def withdraw(self, lane: Lane, given_before: float = math.inf) -> list[Job]:
-        """Takes out jobs that have waited since before then: they have not begun and will not."""
+    def withdraw(self, lane: Lane, keep: int = 0, claimed_before: float = math.inf) -> list[Job]:
+        """Takes out the last jobs in line that have waited since before then: they have not begun and will not."""
         jobs = []
-        while lane.waiting and lane.waiting[0].given_at < given_before:
-            run = self.next(lane)
+        while len(lane.waiting) > keep and lane.waiting[-1].claimed_at < claimed_before:
+            run = lane.waiting.pop()
+            self.waiting -= 1
             run.ended_at = time.monotonic()
             jobs.append(run.job)
         return jobs

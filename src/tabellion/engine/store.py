@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tabellion.engine import crash, declaration, outsiders, parking, register, sql
+from tabellion.engine import crash, declaration, outsiders, parking, refusing, register, sql
 from tabellion.engine.batches import alike, renewable
 from tabellion.engine.database import database_at
 from tabellion.engine.declaration import Bound
@@ -62,6 +62,7 @@ class Store:
         self._tried: set[Queue] = set()
         self._ready = False
         self._opening = asyncio.Lock()
+        self.tell_refused: refusing.Told | None = None  #: is told of each row that the database does not let run
 
     @property
     def dialect(self) -> Dialect:
@@ -197,7 +198,13 @@ class Store:
     ) -> list[Job]:
         """Claims up to `n` due rows for this worker, first in line first; the attempt is counted here."""
         bound = await self.bind(queue)
-        jobs = await self.database.claim(bound, n, worker, limited or queue.limit is not None, terms)
+        limited = limited or queue.limit is not None
+        try:
+            jobs = await self.database.claim(bound, n, worker, limited, terms)
+        except StoreError as error:
+            if terms is not None or not refusing.is_about_the_row(error):
+                raise
+            jobs = await refusing.claim_one_by_one(self.database, bound, n, worker, limited, self.tell_refused)
         for column in bound.table.columns.values():
             if column.family == "json":
                 for job in jobs:
