@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tabellion import Environment, Job, Queue, Store, Worker
-from tabellion.engine import controls
+from tabellion.engine import controls, rounds
 from tabellion.engine.runner import Run
 from tabellion.engine.site import Site
 from tabellion.engine.slots import Lane, Slots
@@ -230,6 +230,40 @@ def test_what_was_claimed_ahead_in_vain_is_released(url: str, owner: Owner, endi
         assert released > 0
         assert owner("SELECT max(attempts) AS n FROM jobs WHERE status = 'new'")[0]["n"] == 0
         let_go.set()
+
+
+def test_a_job_that_is_released_before_it_began_calls_nobody(
+    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its gate no longer waits for its call: in an outage the only slot would be kept for it for good."""
+    owner.insert(*range(1, 201), 500)
+    owner("UPDATE jobs SET size = 1 WHERE id < 500")
+    owner("UPDATE jobs SET status = 'later' WHERE id = 500")
+    gated = jobs_queue("gated", where="size IS NULL", uses="gemini")
+    plain = jobs_queue("plain", where="size = 1", running="looking", lease=30.0)
+    let_go = threading.Event()
+
+    @plain.handler
+    async def look(job: Job) -> None:
+        while job.key > 100 and not let_go.is_set():
+            await asyncio.sleep(0.01)
+
+    @gated.handler
+    async def call(job: Job) -> None:
+        pass
+
+    monkeypatch.setattr(rounds, "LONGEST_AHEAD", 600.0)
+    with working(make_worker(url, gated, plain, concurrency=1, poll=0.1)) as [shift]:
+        eventually(lambda: owner.count("done") >= 100 and owner.count("looking") > 1)
+        owner("UPDATE jobs SET status = 'new' WHERE id = 500")  # its queue comes first, so it is claimed at once
+        eventually(lambda: owner.count("running") == 1)
+        monkeypatch.setattr(rounds, "LONGEST_AHEAD", 0.0)
+        question = "SELECT token FROM tabellion_attempts WHERE queue = 'gated' AND outcome = 'released'"
+        released = {str(row["token"]) for row in eventually(lambda: owner(question))}
+        [gate] = [lane.gate for lane in shift.worker._slots.lanes if lane.gate is not None]
+        assert not released & gate._promised
+        let_go.set()
+        eventually(lambda: owner.count("done") == 201)
 
 
 def test_what_was_claimed_ahead_stays_while_jobs_begin() -> None:

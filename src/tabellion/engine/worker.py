@@ -301,6 +301,8 @@ class Worker:
     def _hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
         for job in jobs:
             self._lane_of.pop(job.token, None)
+            if lane.gate is not None:
+                lane.gate.forget(job.token)
             lane.site.ledger.put(Settlement(job, "released", seconds=0.0))
 
     def _report(self, run: Run, settlement: Settlement | None) -> None:
