@@ -233,6 +233,24 @@ def test_a_finger_says_what_keys_say(own: Site, chromium: Browser) -> None:
         until(page, lambda: visitor.whole(item)["status"] == "corrected")
 
 
+def test_a_button_stays_while_it_is_pressed(reviewer: Visitor) -> None:
+    """The rules are judged again meanwhile: a click needs the same button at its beginning and at its end."""
+    held: list[Route] = []
+    reviewer.page.route("**/check", lambda route: held.append(route))
+    page = reviewer.review(reviewer.site.doubtful())
+    page.locator("#field-customer").fill("Somebody")
+    until(page, lambda: bool(held))
+    page.locator("#field-due_date").click()
+    button = page.locator(f"{row('due_date')} [data-verb=absent]")
+    button.hover()
+    page.mouse.down()
+    with page.expect_event("requestfinished", lambda request: request == held[-1].request):
+        held[-1].continue_()
+    reviewer.watch.settle(page)
+    page.mouse.up()
+    expect(page.locator(row("due_date"))).to_have_attribute("data-state", "absent")
+
+
 def test_a_mouse_says_what_keys_say(reviewer: Visitor) -> None:
     """Also from within the input; what is in hand stays in hand."""
     page = reviewer.review(reviewer.site.doubtful())

@@ -229,7 +229,10 @@ export class Form extends EventTarget {
   explain(name) {
     const row = this.rows.get(name);
     row.detail.hidden = false;
-    row.detail.replaceChildren(...detailOf(this.item, row.field, this.editable()));
+    const made = detailOf(this.item, row.field, this.editable());
+    const there = row.detail.childNodes;
+    // A button that is being pressed must stay the same one, or the press is no click.
+    if (made.length !== there.length || made.some((node, at) => !node.isEqualNode(there[at]))) row.detail.replaceChildren(...made);
   }
 
   clicked(event) {
