@@ -98,7 +98,9 @@ def edited(service: Service, item: Any, **changes: Any) -> Any:
 def approved(service: Service, item: Any) -> Any:
     """The item once its holder has finished it."""
     match = {"If-Match": f'"{item["version"]}"'}
-    return sent(service, "POST", f"/api/review/items/{item['id']}/approve", {"seconds": 12.5}, **match)["item"]
+    return sent(service, "POST", f"/api/review/items/{item['id']}/approve", {"seconds": 12.5, "unseen": True}, **match)[
+        "item"
+    ]
 
 
 def test_a_document_goes_through_review(url: str, service: Service, receiver: Receiver, tmp_path: Path) -> None:

@@ -170,8 +170,11 @@ export function explain(error) {
   return error instanceof TypeError ? t("base.offline") : String(error.message ?? error);
 }
 
+let leaving = false; // whether somebody is signing out
+
 /** One request; gives status, data and etag, or throws a Problem. */
 export async function api(method, path, body, { ifMatch, signal, headers = {}, again = true } = {}) {
+  if (leaving && method === "GET") return new Promise(() => {}); // the page goes: nobody waits for its news
   const sent = { Accept: "application/json", ...headers };
   if (body !== undefined && body !== null) sent["Content-Type"] = "application/json";
   if (ifMatch) sent["If-Match"] = ifMatch;
@@ -472,8 +475,11 @@ byId("help-button")?.addEventListener("click", help);
 
 byId("sign-out-button")?.addEventListener("click", async () => {
   try {
-    await api("POST", "/sign-out");
+    const sent = api("POST", "/sign-out");
+    leaving = true;
+    await sent;
   } catch (error) {
+    leaving = false;
     if (error.status !== 401) return void toast(explain(error), "bad");
   }
   location.assign("/sign-in");
