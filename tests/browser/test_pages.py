@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.site import ADDRESSES, PAPERS, WRONG, Site, Visitor, sample
 from tests.browser.watch import until
@@ -51,6 +51,26 @@ def test_a_person_comes_in_and_goes(site: Site, chromium: Browser) -> None:
         page.goto("about:blank")
         page.goto(site.links["bruno"])
         expect(page.locator("#enter-fault")).to_be_visible()
+
+
+def test_a_page_asks_for_nothing_while_somebody_signs_out(site: Site, chromium: Browser) -> None:
+    """The session is over before the browser hears of it: what the page asks for meanwhile would only be refused."""
+    site.person("carla", "reviewer")
+    with site.visitor(chromium, "carla") as carla:
+        page = carla.open("/queue")
+        held: list[Route] = []
+        page.route("**/sign-out", lambda route: held.append(route))
+        page.locator("#me-menu summary").click()
+        page.locator("#sign-out-button").click()
+        until(page, lambda: bool(held))
+        answer = held[0].fetch()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.keyboard.press("2")
+        expect(page.get_by_role("button", name="Mine")).to_have_attribute("aria-pressed", "true")
+        assert asked == []
+        held[0].fulfill(response=answer)
+        page.wait_for_url("**/sign-in")
 
 
 def test_what_a_role_may_not_is_not_shown(site: Site, chromium: Browser) -> None:

@@ -44,6 +44,8 @@ def test_a_first_start_a_document_and_a_clean_end(tmp_path: Path) -> None:
         assert (status, document["status"]) == (200, "completed"), document
         assert document["fields"]["total"]["value"] == LETTER.truth["total"]
         assert service.ask("GET", "/readyz")[1]["status"] == "ready"
+        assert f"GET /api/documents/{made['id']} 200 " in service.errors  # the access log, without what was asked
+        assert "wait=60" not in service.errors
         children = descendants(service.process.pid)
         assert service.stop() == 0
         assert [line["event"] for line in service.lines] == ["started", "stopping", "stopped"]
@@ -58,6 +60,19 @@ def test_a_first_start_a_document_and_a_clean_end(tmp_path: Path) -> None:
         assert Path(started["key_file"]).read_text().strip() == service.key
         assert service.ask("GET", f"/api/documents/{made['id']}")[1]["status"] == "completed"
         assert service.stop(signal.SIGTERM) == 0
+
+
+def test_the_model_that_reads_what_names_none(tmp_path: Path) -> None:
+    """`--model` is what uploads get that name no model; a name that is not known ends the start with a sentence."""
+    with running(tmp_path / "data", "--model", "local") as service:
+        made = service.upload(LETTER.content, LETTER.name)
+        assert service.ask("GET", f"/api/documents/{made['id']}?wait=60")[1]["model"] == "local"
+        assert service.stop() == 0
+    command = [sys.executable, "-m", "tabellion", "up", "--data", str(tmp_path / "other"), "--model", "gemniy"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=kept, check=False)
+    assert done.returncode == 3
+    assert "there is no model 'gemniy'" in done.stderr
 
 
 def test_a_request_under_way_is_answered_before_the_end(tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from tabellion import Environment, Job, Queue, Store, Worker
-from tabellion.engine import controls
+from tabellion.engine import controls, rounds
+from tabellion.engine.runner import Run, Runner
+from tabellion.engine.site import Site
+from tabellion.engine.slots import Lane, Slots
 from tests.owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
 from tests.working import Diary, ask, drain, make_worker, working
@@ -174,6 +177,31 @@ def test_a_refused_claim_rests_its_queue_and_no_other(pg_url: str) -> None:
             eventually(lambda: owner.status(2) == "done")
         assert diary.names.count("claim_refused") == 1
         assert "environment_down" not in diary.names
+
+
+@pytest.mark.parametrize("begun", [0, 3])
+def test_once_a_poll_what_would_not_begin_within_another_is_given_back(begun: int) -> None:
+    """Of the jobs that were claimed ahead, as many stay as have begun since the last look."""
+    queue = jobs_queue()
+    lane = Lane(Site.__new__(Site), queue, begun=begun)
+    slots = Slots(10, [lane])
+    given_back: list[int] = []
+    runs = [Run(Job(queue, key, str(key), {}, n=1, token=str(key), attempt=1, worker="w")) for key in range(10)]
+    for run in runs:
+        run.claimed_at -= rounds.LONGEST_AHEAD + 1
+    slots.wait(lane, runs)
+
+    async def look() -> None:
+        runner = Runner(asyncio.get_running_loop(), lambda _run, _ending: None)
+        one = rounds.Rounds(
+            slots, "w", 1.0, runner, lambda *_: None, lambda _lane, jobs: given_back.extend(job.key for job in jobs)
+        )
+        one._look_again_when_due()
+        one._look_again_when_due()  # not due yet
+
+    asyncio.run(look())
+    assert given_back == list(range(9, begun - 1, -1))
+    assert lane.begun == 0
 
 
 async def _nothing(job: Job) -> None:

@@ -81,6 +81,7 @@ def test_a_file_that_is_gone_is_told(web: Live) -> None:
 def test_a_page_is_drawn_and_kept(web: Live, one: str) -> None:
     """A PNG as wide as asked for, drawn once, with a tag."""
     answer = web.get(f"{one}/pages/1.png?width=300")
+    assert answer.headers["cache-control"] == "private, no-cache"  # shown again only to those who may still see it
     assert answer.headers["content-type"] == "image/png"
     with Image.open(io.BytesIO(answer.content)) as picture:
         assert picture.width == 300
