@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,8 +46,8 @@ class Gauge:
     """Counts what runs at the same time."""
 
     def __init__(self) -> None:
-        self.now: dict[str, int] = {}
-        self.most: dict[str, int] = {}
+        self.now: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
@@ -54,8 +55,8 @@ class Gauge:
         """Counts one more under each name for the length of a block."""
         with self._lock:
             for name in names:
-                self.now[name] = self.now.get(name, 0) + 1
-                self.most[name] = max(self.most.get(name, 0), self.now[name])
+                self.now[name] += 1
+                self.most[name] = max(self.most[name], self.now[name])
         try:
             yield
         finally:

@@ -93,8 +93,10 @@ def test_the_items_of_a_receipt_are_corrected_and_approved(own: Site, chromium: 
 
 def approve(page: Page) -> None:
     """Answers the question about fields that nobody has looked at, where it is asked."""
-    page.wait_for_function("() => !document.body.classList.contains('busy') || document.querySelector('dialog[open]')")
-    if page.locator("dialog[open] .unlooked").count():
+    asked = page.locator("dialog[open] .unlooked")
+    expect(asked.or_(page.locator("#nothing"))).to_be_visible()
+    if asked.count():
+        on(page, "dialog button[type=submit]")
         page.keyboard.press("Enter")
 
 

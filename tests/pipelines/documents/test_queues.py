@@ -42,9 +42,10 @@ class Counted:
         self._lake, self.gauge = lake, Gauge()
 
     async def put(self, path: str, data: bytes) -> str:
-        """Takes its time."""
+        """Goes on once as many as may are at it, so that one too many would be seen."""
         with self.gauge.running(path.partition("/")[0]):
-            await asyncio.sleep(0.1)
+            while self.gauge.most["slips"] < 2 or self.gauge.most["notes"] < 3:
+                await asyncio.sleep(0.01)
             return await self._lake.put(path, data)
 
 
