@@ -1,10 +1,10 @@
 """The engine's speed in a few minutes, strictly by turns: run it before a change of the engine's SQL is committed.
 
-A drain beside PgQueuer's, 32 workers beside 4, claims beside a million finished rows and beside ten thousand, and how
-long an urgent row waits behind a backlog. A machine's speed swings by a fifth within minutes, so that only ratios of
-neighbours in time mean something: each measurement is a list of pairs, whose order alternates, and its result is the
-median ratio with an interval that holds the true median 19 times of 20. `--against REF` drains this tree and another
-commit's by turns.
+A drain beside PgQueuer's, 32 workers beside 4 (and a bare loop in as many processes, which is the limit), claims beside
+a million finished rows and beside ten thousand, and how long an urgent row waits behind a backlog. A machine's speed
+swings by a fifth within minutes, so that only ratios of neighbours in time mean something: each measurement is a list
+of pairs, whose order alternates, and its result is the median ratio with an interval that holds the true median 19
+times of 20. `--against REF` drains this tree and another commit's by turns.
 """
 
 from __future__ import annotations
@@ -26,13 +26,27 @@ from pathlib import Path
 import psycopg
 from tests.servers import Postgres, postgres
 
-from bench import ours
+from bench import bare, ours
 from bench.peers import pgqueuer_peer, trial
 from bench.processes import ROOT, worker
 from tabellion import Store
 from tabellion.engine import roster
 
 OPEN_REGISTER = "import asyncio, sys; from tabellion import Store; asyncio.run(Store(sys.argv[1]).open())"
+#: The shortest loop there is, begun by a line on standard input once it is connected.
+BARE_LOOP = """
+import asyncio, sys, asyncpg
+from bench.bare import postgres_loop
+
+async def main():
+    connection = await asyncpg.connect(sys.argv[1])
+    await postgres_loop(connection, 0)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    await postgres_loop(connection, 100)
+
+asyncio.run(main())
+"""
 MANY_JOBS = 60_000  # for several workers: with fewer the first connections would be all that is measured
 CLAIM_TURNS = 150
 POLL = 1.0  # seconds: the worker's default
@@ -145,6 +159,38 @@ class Bench:
                 return trial.drain(peer, self.options(url, jobs)).rate
             return drain_by(peer, workers, jobs, url)
 
+    def bare(self, workers: int) -> float:
+        """Jobs per second of as many processes that claim and finish such rows in the shortest loop there is."""
+        with (
+            self.database() as url,
+            psycopg.connect(url, autocommit=True) as connection,
+            contextlib.ExitStack() as ends,
+        ):
+            for statement in bare.POSTGRES_SCHEMA:
+                connection.execute(statement.encode())
+            loops = []
+            for _ in range(workers):
+                command = [sys.executable, "-c", BARE_LOOP, url]
+                process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                loops.append(ends.enter_context(process))
+            for one in loops:
+                assert one.stdout is not None
+                assert one.stdout.readline() == b"ready\n", "a bare loop did not come up"
+            with connection.cursor().copy("COPY jobs (status, payload) FROM STDIN") as copy:
+                for number in range(MANY_JOBS):
+                    copy.write_row(("ready", str(number)))
+            began = time.monotonic()
+            for one in loops:
+                assert one.stdin is not None
+                one.stdin.write(b"\n")
+                one.stdin.flush()
+            for one in loops:
+                one.wait(240)
+            seconds = time.monotonic() - began
+            row = connection.execute(bare.DONE.encode()).fetchone()
+            bare.verify(row[0] if row else 0, MANY_JOBS)
+            return MANY_JOBS / seconds
+
     def claims(self) -> list[tuple[float, float]]:
         """Milliseconds of claims, by turns beside a million finished rows and beside ten thousand."""
         with self.database() as many_url, self.database() as few_url:
@@ -236,6 +282,8 @@ def main() -> None:
         if "workers" in asked.only:
             values = by_turns(asked.pairs, lambda: bench.tabellion(workers=32), lambda: bench.tabellion(workers=4))
             print(Pairs("drain, jobs/s", "32 workers", "4 workers", values, 1.0), flush=True)
+            values = by_turns(asked.pairs, lambda: bench.bare(32), lambda: bench.bare(4))
+            print(Pairs("a bare loop, jobs/s", "32 processes", "4 processes", values), flush=True)
         if "claims" in asked.only:
             print(Pairs("claim of 100, ms", "1,000,000 finished", "10,000", bench.claims(), 1.1, True), flush=True)
         if "urgent" in asked.only:
