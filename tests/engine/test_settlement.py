@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 from tabellion import Queue, Store
-from tabellion.engine.settlement import CHARGED, CONTINUING, STATE_OF, Outcome, Settlement, Verdict
+from tabellion.engine.settlement import CONTINUING, SHOWN, STATE_OF, Outcome, Settlement, Verdict
 from tests.engine.tables import STATES, asynchronous, claim_one, row, run, tasks
 
 
@@ -26,7 +26,7 @@ class Colour(enum.Enum):
 def test_every_outcome_leads_somewhere() -> None:
     """Each outcome has a state of the row, except those that leave the row as it is."""
     assert set(STATE_OF) | {"superseded", "parked"} == set(get_args(Outcome))
-    assert set(CHARGED) < set(CONTINUING) < set(STATE_OF)
+    assert set(SHOWN) < set(CONTINUING) < set(STATE_OF)
     assert all(STATE_OF[outcome] == "ready" for outcome in CONTINUING)
 
 

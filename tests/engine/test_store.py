@@ -477,6 +477,20 @@ async def test_a_retry_between_two_crashes_is_no_row(store: Store, clock: Clock)
     assert swept.outcome == "crashed"
 
 
+@asynchronous
+async def test_crashes_may_be_counted_apart(store: Store, clock: Clock) -> None:
+    """They spend no attempt, the row shows each, and as many in a row as the queue allows are the last."""
+    queue = await tasks(store, 1, lease=60, max_attempts=1, max_crashes=3, attempts="attempts", error="error")
+    for crashes in (0, 1, 2):
+        job = await claim_one(store, queue)
+        assert (job.attempt, job.crashes, (await row(store))["attempts"]) == (1, crashes, 1)
+        clock.advance(61)
+        [swept] = await store.sweep(queue)
+        assert "stopped renewing its lease" in (await row(store))["error"]
+    assert swept.outcome == "quarantined"
+    assert "3 crashes in a row" in (await row(store))["error"]
+
+
 @pytest.mark.parametrize("move", ["release", "defer"])
 @asynchronous
 async def test_a_claim_given_back_between_two_crashes_counts_for_nothing(store: Store, clock: Clock, move: str) -> None:

@@ -10,11 +10,11 @@ from tabellion.engine import sql
 from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import native_key
-from tabellion.engine.settlement import Settlement
+from tabellion.engine.settlement import Settlement, charged
 from tabellion.engine.sql import NOW
 
 BATCH = 500
-CRASHES_ALLOWED = 2  # the second crash in a row is the last
+CRASHES_ALLOWED = 2  # in a row, where the queue says nothing else
 
 
 async def expired(database: Database, bound: Bound) -> list[Settlement]:
@@ -40,10 +40,10 @@ def _settlement(bound: Bound, row: Mapping[str, Any]) -> Settlement:
     limit = queue.bounds({} if row["bound"] is None else {str(queue.max_attempts): row["bound"]})
     job = bound.job(row)
     evidence, seconds = _evidence(row), row["now"] - row["claimed_at"]
-    if row["crashes"] + 1 >= CRASHES_ALLOWED:
+    if row["crashes"] + 1 >= (queue.max_crashes or CRASHES_ALLOWED):
         error = f"quarantined after {row['crashes'] + 1} crashes in a row; the last: {evidence}"
         return Settlement(job, "quarantined", error=error, expired_only=True, seconds=seconds)
-    if row["attempt"] >= limit:
+    if row["attempt"] >= limit and "crashed" in charged(queue):
         return Settlement(
             job,
             "failed",

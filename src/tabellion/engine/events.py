@@ -25,7 +25,7 @@ NAMES: dict[str, str] = {
     "limited": "a job was rate limited and is due again later, the attempt not spent",
     "released": "a job was handed back, the attempt not spent",
     "crashed": "a claim's lease ran out; the job is ready again",
-    "quarantined": "a job's second crash in a row; it failed with the evidence",
+    "quarantined": "a job crashed too often in a row (twice, if its queue does not say); it failed with the evidence",
     "parked": "a job failed, the database refuses that state, and the row was left as it is until someone mends it",
     "cancelled": "a person stopped a job",
     "superseded": "the row's owner changed it while it ran; the owner won",

@@ -10,7 +10,7 @@ from tabellion.engine import sql
 from tabellion.engine.declaration import Bound, empty_value
 from tabellion.engine.errors import ValueRefused
 from tabellion.engine.job import Job
-from tabellion.engine.settlement import CHARGED, STATE_OF, Outcome, Settlement
+from tabellion.engine.settlement import SHOWN, STATE_OF, Outcome, Settlement, charged
 
 Numbered = tuple[str, list[Any]]  #: a statement with `$1, $2, …` and its values
 
@@ -63,13 +63,13 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
     items = enter_state(bound, bound.queue.changes[state])
     if outcome == "done":
         items |= clear_mirrors(bound, "error")
-    elif "error" in mirrors and (state == "failed" or outcome in CHARGED):
+    elif "error" in mirrors and (state == "failed" or outcome in SHOWN):
         items[mirrors["error"]] = fitted(bound, mirrors["error"], error)
     if state == "ready":
         items |= clear_mirrors(bound, "worker", "started_at")
     elif "finished_at" in mirrors:
         items[mirrors["finished_at"]] = stamp(bound, "finished_at")
-    if "attempts" in mirrors and state == "ready" and outcome not in CHARGED:
+    if "attempts" in mirrors and state == "ready" and outcome not in charged(bound.queue):
         items[mirrors["attempts"]] = f"t.{sql.column(mirrors['attempts'])} - 1"
     return [f"{sql.column(target)} = {value}" for target, value in items.items() if target not in columns]
 

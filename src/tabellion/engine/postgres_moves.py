@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tabellion.engine import counts, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import at_claim, at_settlement, extra_condition, texts
-from tabellion.engine.settlement import CHARGED, CONTINUING, Outcome
+from tabellion.engine.settlement import CONTINUING, Outcome, charged
 from tabellion.engine.sql import NOW, Dialect
 
 _PG: Dialect = "postgresql"
@@ -32,7 +32,7 @@ def claim(bound: Bound, condition: str = "", *, single: bool = False, early: boo
     queue = bound.queue
     table, key = sql.name(queue.table), sql.column(bound.key.name)
     title = sql.literal(queue.name, _PG)
-    continuing, charged = texts(CONTINUING), texts(CHARGED)
+    continuing, spent = texts(CONTINUING), texts(charged(queue))
     ready = sql.holds(queue.states["ready"], _PG)
     where = f"{extra_condition(bound)} {condition}"
     due = "" if early else f"AND (l.l_retry_at IS NULL OR l.l_retry_at <= {NOW})"
@@ -55,7 +55,7 @@ WITH tabellion_r AS MATERIALIZED (
   INSERT INTO tabellion_attempts
     (queue, key, n, token, attempt, crashes, deferrals, worker, first_at, claimed_at, lease_until)
   SELECT {title}, c.key, coalesce(c.l_n, 0) + 1, gen_random_uuid(),
-    CASE WHEN c.l_outcome IN ({charged}) THEN c.l_attempt + 1
+    CASE WHEN c.l_outcome IN ({spent}) THEN c.l_attempt + 1
          WHEN c.l_outcome IN ({continuing}) THEN c.l_attempt ELSE 1 END,
     CASE WHEN c.l_outcome = 'crashed' THEN c.l_crashes + 1
          WHEN c.l_outcome IN ('limited', 'released') THEN c.l_crashes ELSE 0 END,

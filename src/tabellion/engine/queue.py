@@ -60,6 +60,7 @@ class Queue:
         error: str | None = None,
         attempts: str | None = None,
         max_attempts: int | str = MAX_ATTEMPTS,
+        max_crashes: int | None = None,
         lease: float = LEASE,
         timeout: float | None = TIMEOUT,
         retry_base: float = RETRY_BASE,
@@ -85,6 +86,8 @@ class Queue:
             if named is not None
         }
         self.max_attempts = max_attempts
+        #: How many deaths of its worker in a row are a job's last, where they are counted apart from attempts.
+        self.max_crashes = max_crashes
         self.lease = lease
         self.timeout = timeout
         self.retry_base = retry_base
@@ -202,7 +205,7 @@ class Queue:
         positive = {
             "lease": self.lease, "timeout": self.timeout, "retry_base": self.retry_base, "deadline": self.deadline,
             "concurrency": self.concurrency, "limit": self.limit, "share": self.share,
-            "stale_after": self.stale_after, "max_attempts": self.max_attempts,
+            "stale_after": self.stale_after, "max_attempts": self.max_attempts, "max_crashes": self.max_crashes,
         }  # fmt: skip
         for setting, number in [*positive.items(), *(("waits", wait) for wait in self.waits)]:
             if isinstance(number, int | float) and number <= 0:

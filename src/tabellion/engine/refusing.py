@@ -11,7 +11,7 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.errors import AWAY, StoreError
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Terms, extra_condition, texts
-from tabellion.engine.settlement import CHARGED, CONTINUING
+from tabellion.engine.settlement import CONTINUING, charged
 from tabellion.engine.sql import NOW
 
 AGAIN = 600.0  # seconds until such a row is tried again: someone may have mended it
@@ -66,13 +66,13 @@ ORDER BY {bound.order_by()} LIMIT $2"""
 
 async def _set_aside(database: Database, bound: Bound, key: str, worker: str, error: str) -> None:
     """Notes in the register that it was tried; the attempt is not spent, and the row is left as it is."""
-    continuing, charged = texts(CONTINUING), texts(CHARGED)
+    continuing, spent = texts(CONTINUING), texts(charged(bound.queue))
     token = "CAST(CAST($4 AS text) AS uuid)" if database.dialect == "postgresql" else "$4"
     await database.fetch(
         f"""INSERT INTO tabellion_attempts (queue, key, n, token, attempt, crashes, deferrals, worker, first_at,
   claimed_at, lease_until, settled_at, outcome, retry_at, error)
 SELECT $1, $2, coalesce(l.n, 0) + 1, {token},
-  CASE WHEN l.outcome IN ({charged}) THEN l.attempt + 1 WHEN l.outcome IN ({continuing}) THEN l.attempt ELSE 1 END,
+  CASE WHEN l.outcome IN ({spent}) THEN l.attempt + 1 WHEN l.outcome IN ({continuing}) THEN l.attempt ELSE 1 END,
   CASE WHEN l.outcome IN ({continuing}) THEN l.crashes ELSE 0 END,
   CASE WHEN l.outcome IN ({continuing}) THEN l.deferrals ELSE 0 END, $3,
   CASE WHEN l.outcome IN ({continuing}) THEN l.first_at ELSE {NOW} END,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tabellion.engine.job import Job
-from tabellion.engine.queue import StateName
+from tabellion.engine.queue import Queue, StateName
 
 Outcome = Literal[
     "done",  # the handler returned
@@ -16,7 +16,7 @@ Outcome = Literal[
     "limited",  # rate limited; later, the attempt not spent
     "released",  # handed back by its worker, the attempt not spent
     "crashed",  # the lease ran out: the worker died or froze
-    "quarantined",  # crashed twice in a row
+    "quarantined",  # crashed too often in a row
     "cancelled",  # a person stopped it
     "parked",  # the database refused even the failed state: the row was left as it is
     "superseded",  # the row's owner changed the row meanwhile; the owner wins
@@ -24,8 +24,8 @@ Outcome = Literal[
 
 #: After these the next claim continues the job's count; after any other it starts a new life.
 CONTINUING: tuple[Outcome, ...] = ("retried", "limited", "released", "crashed")
-#: Of those, the ones that spend the attempt.
-CHARGED: tuple[Outcome, ...] = ("retried", "crashed")
+#: Of those, the ones after which the row shows an error.
+SHOWN: tuple[Outcome, ...] = ("retried", "crashed")
 
 STATE_OF: dict[Outcome, StateName] = {
     "done": "done",
@@ -37,6 +37,11 @@ STATE_OF: dict[Outcome, StateName] = {
     "quarantined": "failed",
     "cancelled": "failed",
 }
+
+
+def charged(queue: Queue) -> tuple[Outcome, ...]:
+    """The outcomes that spend an attempt of this queue: a crash does unless the queue counts crashes apart."""
+    return ("retried", "crashed") if queue.max_crashes is None else ("retried",)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import at_claim, at_settlement, extra_condition, stamp, texts
-from tabellion.engine.settlement import CHARGED, CONTINUING, Outcome
+from tabellion.engine.settlement import CONTINUING, Outcome, charged
 from tabellion.engine.sql import NOW, Dialect
 
 _LITE: Dialect = "sqlite"
@@ -28,11 +28,11 @@ def claim(bound: Bound, condition: str = "", *, early: bool = False) -> str:
     key = f"CAST(t.{sql.column(bound.key.name)} AS TEXT)"
     title = sql.literal(queue.name, _LITE)
     where = f"{extra_condition(bound)} {condition}"
-    continuing, charged = texts(CONTINUING), texts(CHARGED)
+    continuing, spent = texts(CONTINUING), texts(charged(queue))
     due = "" if early else f"AND (l.retry_at IS NULL OR l.retry_at <= {NOW})"
     return f"""
 SELECT {key}, coalesce(l.n, 0) + 1,
-  CASE WHEN l.outcome IN ({charged}) THEN l.attempt + 1 WHEN l.outcome IN ({continuing}) THEN l.attempt ELSE 1 END,
+  CASE WHEN l.outcome IN ({spent}) THEN l.attempt + 1 WHEN l.outcome IN ({continuing}) THEN l.attempt ELSE 1 END,
   CASE WHEN l.outcome = 'crashed' THEN l.crashes + 1
        WHEN l.outcome IN ('limited', 'released') THEN l.crashes ELSE 0 END,
   CASE WHEN l.outcome = 'limited' THEN l.deferrals + 1 WHEN l.outcome IN ({continuing}) THEN l.deferrals ELSE 0 END,

@@ -14,7 +14,7 @@ from tabellion.engine.store import Store
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.daily import root_of
-from tabellion.pipelines.documents.outputs import paths
+from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.pointing import Point, pointing
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
@@ -236,9 +236,7 @@ ORDER BY id LIMIT 1""",
 async def _forget(settings: Settings, row: dict[str, Any], point: Point) -> None:
     """Deletes its outputs from where they are, or may be: an attempt that died after writing them left no word."""
     types = await asyncio.to_thread(settings.types.all)
-    found = {row["json_path"], row["parquet_path"]}
-    for doctype in types:
-        found.update(paths(doctype, row["id"], row["created_at"], sha256=row["sha256"]))
+    found = {row["json_path"], row["parquet_path"], *possible_paths(types, row)}
     # The file of a day is everybody's: it is written anew without this one.
     await settings.lake.delete(*sorted(path for path in found if path and root_of(path) is None))
     templates = templates_of(doctype.output.parquet for doctype in types)

@@ -25,7 +25,7 @@ from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outage import Outage
-from tabellion.pipelines.documents.outputs import write
+from tabellion.pipelines.documents.outputs import UNKNOWN, write
 from tabellion.pipelines.documents.priority import urgency
 from tabellion.pipelines.documents.progress import Progress, Watch
 from tabellion.pipelines.documents.settings import LOCAL, Settings
@@ -39,8 +39,6 @@ from tabellion.review.audit import Entry
 from tabellion.review.finishing import reopening
 from tabellion.review.people import SYSTEM
 
-#: What a document is of that is none of the types there are: it has text and no fields, and a person looks.
-UNKNOWN = DocumentType(name="unknown", version="1", fields=())
 PAUSE = 1.0  #: seconds that a document holds its place, in an outage, before it goes back; or waits for its file
 USUAL, SOON = Processing().retry_base, 0.01  #: seconds: what a type says that says nothing; and as good as none
 READERS = 2  #: threads for each child that reads: one waits for its child while another one's result is taken in

@@ -9,12 +9,15 @@ from typing import Any
 from tabellion.engine.desk import Desk
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
+from tabellion.pipelines.documents import files, superseded
 from tabellion.pipelines.documents.again import FORMER
 from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import written
 from tabellion.pipelines.documents.finish import overtaken
 from tabellion.pipelines.documents.lookup import TIMES, brief, problem
+from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.reading.errors import CODES as UNREADABLE
 
 KEPT = "it was read once more, and this is why that failed; its result and outputs are those of the reading before"
 
@@ -56,7 +59,13 @@ class Telling:
     async def tell(self, job: Job) -> dict[str, Any]:
         """Writes the deliveries; a document that had a result before goes back to it, and says what went wrong."""
         back = await _restored(_desk(job), job) if job["former"] is not None else {}
+        why = problem(job["error"], job["attempts"]) or {"code": "internal"}
+        if back.get("status") == "completed" and why["code"] == "worker_crashed":
+            back["chore"] = "rewrite"  # whoever died may have written over the outputs that it goes back to
         if not back:
+            if why["code"] not in UNREADABLE:
+                types = await files.in_thread(self._settings.types.all)
+                superseded.note_left(job, possible_paths(types, job.values))
             # Whoever shared what it said before shares that too.
             job.also(
                 """UPDATE tabellion_documents SET status = 'queued', chore = 'follow', completed_at = NULL

@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,10 @@ from tabellion.reading.types.doctype import DocumentType, Output
 #: A document as its outputs tell it: a row of `documents`, with the reading as JSON or a dict in `result`, or with
 #: `fields`, `issues`, `notes` and `page_details` of its own, which win: they are what people have corrected.
 Document = Mapping[str, Any]
+
+
+#: What a document is of that is none of the types there are: it has text and no fields, and a person looks.
+UNKNOWN = DocumentType(name="unknown", version="1", fields=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,14 @@ def paths(
         for template in (doctype.output.json, doctype.output.parquet)
     )
     return json_path, parquet_path
+
+
+def possible_paths(types: Iterable[DocumentType], document: Mapping[str, Any]) -> list[str]:
+    """Every place where an attempt may have written outputs of this document: one that died left no word."""
+    found: set[str | None] = set()
+    for doctype in (*types, UNKNOWN):
+        found.update(paths(doctype, document["id"], document["created_at"], sha256=document["sha256"]))
+    return sorted(path for path in found if path is not None)
 
 
 async def write(lake: Lake, document: Document, doctype: DocumentType) -> Written:

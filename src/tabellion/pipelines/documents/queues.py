@@ -22,6 +22,9 @@ SHORT = 60.0  #: seconds that following and telling may take
 DEADLINE = 7 * 86_400.0
 #: Queues that see to what comes after a document was read, failed, was reviewed: nobody's work is counted in them.
 CHORES = ("followers", "failures", "reviewed", "superseded")
+#: Files are parsed in a process of its own, whose death is an error like any other. That a worker was killed says
+#: little about its documents: it takes this many deaths in a row to give one up, and they spend none of its attempts.
+MOST_CRASHES = 5
 MOST_DEFERRALS = 100_000  #: the deadline ends it long before
 #: A duplicate's turn comes when its original waits for nothing any more, or is not there. One that failed and goes back
 #: to what it was has not ended. One look-up a duplicate: as a join the planner would gather every document that waits.
@@ -35,9 +38,9 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
     `environments` are settings of those that keep their files elsewhere: each database needs folders of its own, for a
     file is deleted when no document of *its* database has it.
     """
-    usual = (Extraction(settings), Rewriting(settings), Removing(settings))
-    own = {name: (Extraction(one), Rewriting(one), Removing(one)) for name, one in (environments or {}).items()}
-    following, telling = Following(settings), Telling(settings)
+    usual = _handlers(settings)
+    own = {name: _handlers(one) for name, one in (environments or {}).items()}
+    following = Following(settings)
 
     async def read(job: Job) -> dict[str, Any]:
         return await own.get(job.environment, usual)[0].read(job)
@@ -48,16 +51,23 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
     async def remove(job: Job) -> dict[str, Any]:
         return await own.get(job.environment, usual)[2].remove(job)
 
+    async def tell(job: Job) -> dict[str, Any]:
+        return await own.get(job.environment, usual)[3].tell(job)
+
     queues = [one for model, gate in settings.gates().items() for one in reading_queues(settings, model, gate)]
     for queue in queues:
         queue.handler(read)
     followers, failures, reviewed = followers_queue(), failures_queue(), reviewed_queue(settings)
     followers.handler(following.follow)
-    failures.handler(telling.tell)
+    failures.handler(tell)
     reviewed.handler(rewrite)
     superseded = superseded_queue(settings)
     superseded.handler(remove)
     return [*queues, followers, failures, reviewed, superseded]
+
+
+def _handlers(settings: Settings) -> tuple[Extraction, Rewriting, Removing, Telling]:
+    return Extraction(settings), Rewriting(settings), Removing(settings), Telling(settings)
 
 
 def queue_name(model: str) -> str:
@@ -121,8 +131,9 @@ def _bounded_queue(settings: Settings, model: str, gate: str | None, type_name: 
 def _reading(settings: Settings, gate: str | None) -> dict[str, Any]:
     return {
         "worker": "worker", "started_at": "started_at", "finished_at": "completed_at", "error": "error",
-        "attempts": "attempts", "max_attempts": "max_attempts", "lease": settings.lease, "timeout": settings.timeout,
-        "retry_base": settings.retry_base, "uses": gate, "deadline": DEADLINE, "max_deferrals": MOST_DEFERRALS,
+        "attempts": "attempts", "max_attempts": "max_attempts", "max_crashes": MOST_CRASHES,
+        "lease": settings.lease, "timeout": settings.timeout, "retry_base": settings.retry_base, "uses": gate,
+        "deadline": DEADLINE, "max_deferrals": MOST_DEFERRALS,
     }  # fmt: skip
 
 
@@ -131,6 +142,7 @@ def followers_queue() -> Queue:
     return Queue(
         "tabellion_documents", name="followers", status="chore", order="id", ready="follow", running="following",
         done="followed", failed="astray", where=ENDED, finished_at="completed_at", timeout=SHORT,
+        max_crashes=MOST_CRASHES,
     )  # fmt: skip
 
 
@@ -139,7 +151,7 @@ def failures_queue() -> Queue:
     return Queue(
         "tabellion_documents", name="failures", order="id", ready={"status": "failed", "chore": None, "told": None},
         running={"chore": "telling"}, done={"chore": None, "told": "told"}, failed={"chore": None, "told": "untold"},
-        timeout=SHORT,
+        timeout=SHORT, max_crashes=MOST_CRASHES,
     )  # fmt: skip
 
 
@@ -149,4 +161,5 @@ def reviewed_queue(settings: Settings) -> Queue:
         "tabellion_documents", name="reviewed", order="id", ready={"status": "completed", "chore": "rewrite"},
         running={"chore": "rewriting"}, done={"chore": None}, failed={"chore": "unwritten"}, lease=settings.lease,
         retry_base=settings.retry_base, timeout=SHORT, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
+        max_crashes=MOST_CRASHES,
     )  # fmt: skip

@@ -11,13 +11,13 @@ from tabellion.engine.errors import LeaseLost
 from tabellion.engine.job import Job
 from tabellion.pipelines.documents import finish, superseded
 from tabellion.pipelines.documents.doubts import GRAVE, judged
-from tabellion.pipelines.documents.extraction import UNKNOWN, seconds
+from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import Postponed
 from tabellion.pipelines.documents.files import Unwritable
 from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, standing
 from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
-from tabellion.pipelines.documents.outputs import write
+from tabellion.pipelines.documents.outputs import UNKNOWN, write
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.reading.issue import Issue
 from tabellion.reading.types.doctype import DocumentType

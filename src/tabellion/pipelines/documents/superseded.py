@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tabellion.engine.desk import Desk
@@ -19,6 +19,9 @@ from tabellion.pipelines.documents.submit import new_id
 
 PATHS = {"json_path": "json_sha256", "parquet_path": "parquet_sha256"}
 PATIENCE = 7 * 86_400.0  #: seconds that a lake may be away
+_NOTE = """INSERT INTO tabellion_superseded_outputs (id, document_id, path, sha256, created_at)
+SELECT CAST(:id AS text), d.id, CAST(:path AS text), CAST(:sha256 AS text), d.created_at
+FROM tabellion_documents AS d WHERE d.id = :document"""
 AT_ONCE = 4  #: removals in one worker: they wait for whoever puts files of a day together
 
 
@@ -28,12 +31,13 @@ def note(job: Job, made: Mapping[str, Any]) -> None:
     for path, sha256 in ((job[name], job[hash_]) for name, hash_ in PATHS.items()):
         if path is None or path in kept:
             continue
-        job.also(
-            """INSERT INTO tabellion_superseded_outputs (id, document_id, path, sha256, created_at)
-SELECT CAST(:id AS text), d.id, CAST(:path AS text), CAST(:sha256 AS text), d.created_at
-FROM tabellion_documents AS d WHERE d.id = :document""",
-            id=new_id(), path=path, sha256=sha256, document=job.text_key,
-        )  # fmt: skip
+        job.also(_NOTE, id=new_id(), path=path, sha256=sha256, document=job.text_key)
+
+
+def note_left(job: Job, paths: Iterable[str]) -> None:
+    """Has everything removed that attempts on a document may have written before they died: it failed."""
+    for path in paths:
+        job.also(_NOTE, id=new_id(), path=path, sha256=None, document=job.text_key)
 
 
 def superseded_queue(settings: Settings) -> Queue:
@@ -66,6 +70,11 @@ class Removing:
         job.also("DELETE FROM tabellion_superseded_outputs WHERE id = :id", id=job.text_key)
         return {}
 
+    async def _under_way(self, desk: Desk, document: str) -> bool:
+        """Whether the document is being read once more: then it has the place, and will say what lies there."""
+        rows = await desk.fetch("SELECT status FROM tabellion_documents WHERE id = $1", document)
+        return bool(rows) and rows[0]["status"] != "failed"
+
     async def _removed(self, desk: Desk, job: Job) -> None:
         rows = await desk.fetch(
             "SELECT json_path, parquet_path FROM tabellion_documents WHERE id = $1", job["document_id"]
@@ -75,9 +84,12 @@ class Removing:
         if path in current:
             return  # it was read again since, and is back
         root = daily.root_of(path)
-        if root is None and job["sha256"] is not None:
+        if root is None:
             async with lake.locked():
-                await lake.delete_exact(path, job["sha256"])
+                if job["sha256"] is not None:
+                    await lake.delete_exact(path, job["sha256"])
+                elif not await self._under_way(desk, job["document_id"]):
+                    await lake.delete(path)  # what a dead attempt wrote there, if it did
         templates = templates_of(one.output.parquet for one in await files.in_thread(self._settings.types.all))
         left = [
             one
