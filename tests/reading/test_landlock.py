@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import resource
 import socket
 import subprocess
 import sys
@@ -13,7 +15,9 @@ from typing import Any
 
 import pytest
 
-from tabellion.reading import landlock, seccomp
+from tabellion.reading import capabilities, landlock, seccomp
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.limits import Limits
 from tabellion.reading.sandbox import Sandbox
 
 HERE = "tests.reading.test_landlock:"
@@ -29,6 +33,7 @@ def take_over(_file: int | None, path: str) -> Iterator[dict[str, Any]]:
         "inet": lambda: socket.socket(socket.AF_INET).close(),
         "run": lambda: subprocess.run(["/bin/true"], check=True),
         "library": lambda: open(os.__file__).close(),
+        "memory": lambda: resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30)),
     }
     done = {}
     for name, attempt in tries.items():
@@ -37,7 +42,9 @@ def take_over(_file: int | None, path: str) -> Iterator[dict[str, Any]]:
             done[name] = "done"
         except OSError as error:
             done[name] = os.strerror(error.errno or 0)
-    yield done
+        except ValueError as error:  # as setrlimit says it
+            done[name] = str(error)
+    yield done | {"rights": capabilities.held()}
 
 
 def taken_over(tmp_path: Path) -> dict[str, Any]:
@@ -63,6 +70,28 @@ def test_a_child_opens_no_socket_and_runs_no_program(tmp_path: Path) -> None:
     """Sockets of any kind and other programs are refused by the kernel."""
     found = taken_over(tmp_path)
     assert {found[one] for one in ("unix", "inet", "run")} == {"Operation not permitted"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the rights of root are one on other systems")
+def test_a_child_has_no_rights_of_root_and_gets_no_more_memory(tmp_path: Path) -> None:
+    """Whoever runs the service; one that needs root's right to read its own libraries keeps that one."""
+    found = taken_over(tmp_path)
+    assert found["rights"] in (0, 1 << capabilities.READ_ANY_FILE)
+    assert found["memory"] == "not allowed to raise maximum limit"
+
+
+def have(_file: int | None, size: int) -> Iterator[dict[str, Any]]:
+    """Whether there is so much memory."""
+    yield {"had": len(bytearray(size))}
+
+
+def test_a_task_that_may_have_more_memory_gets_another_child() -> None:
+    """The limit of the first task is one for good."""
+    few, many = Limits(address_space=1 << 30), Limits(address_space=2 << 30)
+    with Sandbox(size=1, allowed=("tests.",)) as pool:
+        for limits in (few, many, few, many):
+            with pytest.raises(Unreadable, match="memory") if limits is few else contextlib.nullcontext():
+                assert list(pool.run(HERE + "have", {"size": 1 << 30}, limits=limits)) == [{"had": 1 << 30}]
 
 
 def look(_file: int | None, types: list[str]) -> Iterator[dict[str, Any]]:

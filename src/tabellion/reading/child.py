@@ -20,7 +20,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from tabellion.reading import landlock, seccomp
+from tabellion.reading import capabilities, landlock, seccomp
 from tabellion.reading.errors import CODES, Unreadable
 
 #: The most one frame may hold, in both directions.
@@ -28,7 +28,7 @@ FRAME = 16 << 20
 #: What the child may write to any one file; its messages for us are kept in a file, so not zero.
 FILE_BYTES = 64 << 10
 OPEN_FILES = 64
-SPENT = 3  #: exit code of a child that is asked for files it gave up
+SPENT = 3  #: exit code of a child that is asked for files, or memory, that it gave up
 PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
@@ -40,19 +40,21 @@ def main() -> None:
     isolated = confine()
     send(control, {"ready": os.getpid(), "isolated": isolated, "files": landlock.version() > 0})
     left: set[str] | None = None
+    memory = 0  #: what it may still have: neither files nor memory come back once they are given up
     while True:
         request, file = receive(control)
         if request is None:
             return
         named = {str(path) for path in request["arguments"].get("types", ())}
         if left is None:
-            left = named
+            left, memory = named, request["address_space"]
             _close_files(request["task"], named)
             # Not before: what is taken away is taken from this thread and those that it starts.
             threading.stack_size(256 << 10)
             threading.Thread(target=_die_with, args=(control,), daemon=True).start()
-        elif not named <= left:
+        elif not named <= left or request["address_space"] > memory:
             os._exit(SPENT)  # silently: another child takes the task
+        memory = request["address_space"]
         try:
             fresh = _serve(control, request, file)
         finally:
@@ -124,9 +126,11 @@ def confine() -> bool:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     isolated = False
-    if os.geteuid() != 0 or _readable_without_rights():
+    needs_rights = os.geteuid() == 0 and not _readable_without_rights()
+    if not needs_rights:
         isolated = libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0
     isolated = isolated or libc.unshare(CLONE_NEWNET) == 0
+    capabilities.give_up(keep_reading=needs_rights)
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     seccomp.refuse_calls()
     return isolated
@@ -152,7 +156,7 @@ def restrict(cpu_seconds: float, address_space: int) -> None:
 
         used = resource.getrusage(resource.RUSAGE_SELF)
         _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + cpu_seconds) + 1, soft_only=True)
-        _limit(resource.RLIMIT_AS, address_space, soft_only=True)
+        _limit(resource.RLIMIT_AS, address_space)
 
 
 def _limit(what: int, most: int, soft_only: bool = False) -> None:
