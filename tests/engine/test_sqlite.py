@@ -269,3 +269,48 @@ def _raised(statement: str) -> sqlite3.Error:
 def test_errors_are_ours(statement: str, expected: type[Exception]) -> None:
     """A word in a column's name does not make a mistake look like an outage."""
     assert type(explained(_raised(statement), "work.db", 1)) is expected
+
+
+def test_a_file_that_nobody_writes_is_asked_seldom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that waits looks at the files; whoever commits is heard all the same."""
+    path = tmp_path / "quiet.db"
+    owner = sqlite3.connect(path, isolation_level=None)
+    owner.executescript("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+    looks, rings = 0, 0
+    look = SQLite._files
+
+    def counted(database: SQLite) -> tuple[int, ...]:
+        nonlocal looks
+        looks += 1
+        return look(database)
+
+    def ring(_: str) -> None:
+        nonlocal rings
+        rings += 1
+
+    monkeypatch.setattr(SQLite, "_files", counted)
+
+    async def go() -> None:
+        nonlocal looks
+        database = SQLite(f"sqlite:///{path}", deadline=10)
+        asked: list[str] = []
+        await database._thread.call(lambda connection: connection.set_trace_callback(asked.append))
+        listening = asyncio.create_task(database.listen(ring, 0.0005))
+        try:
+            await asyncio.sleep(0.05)  # until the owner's writing is not recent any more
+            looks, before = 0, len(asked)
+            while looks < 500:
+                await asyncio.sleep(0.001)
+            assert len(asked) - before < 100
+            for number in range(5):
+                heard = rings
+                owner.execute("UPDATE t SET a = ?", (number,))
+                while rings == heard:
+                    await asyncio.sleep(0.001)
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+            await database.close()
+
+    asyncio.run(go())
+    owner.close()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +26,8 @@ from tabellion.engine.table import Table
 from tabellion.engine.values import for_sqlite, json_text
 
 Connection = sqlite3.Connection
+ASK = 0.1  # seconds between two questions to a database whose files say that nothing has changed
+RECENT = 20_000_000  # nanoseconds: file systems tell times in steps of up to ten milliseconds
 
 
 class SQLite:
@@ -116,16 +121,37 @@ class SQLite:
         """Nothing to do: every commit changes `data_version`, which workers watch."""
 
     async def listen(self, ring: Callable[[str], None], pause: float) -> None:
-        """Calls `ring` whenever another connection has committed, until cancelled; nothing can be said."""
-        seen = None
+        """Calls `ring` whenever another connection has committed, until cancelled; nothing can be said.
+
+        The database is asked when its files have changed, which costs far less to see. What a file system tells of
+        times is coarse, or late where it is another machine's: so one is asked while a change is recent, and now and
+        then in any case.
+        """
+        seen, files, asked_at = None, None, -math.inf
         while True:
-            version = await self._thread.call(
-                lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
-            )
-            if seen is not None and version != seen:
-                ring("")
-            seen = version
+            found = self._files()
+            recent = found[0] > time.time_ns() - RECENT
+            if found != files or recent or time.monotonic() - asked_at >= ASK:
+                files, asked_at = found, time.monotonic()
+                version = await self._thread.call(
+                    lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
+                )
+                if seen is not None and version != seen:
+                    ring("")
+                seen = version
             await asyncio.sleep(pause)
+
+    def _files(self) -> tuple[int, ...]:
+        """When the database or its log was last written, and how large they are."""
+        found = []
+        for path in (self.path, f"{self.path}-wal"):
+            try:
+                status = os.stat(path)
+            except OSError:
+                found.append((0, 0))
+            else:
+                found.append((status.st_mtime_ns, status.st_size))
+        return max(at for at, _ in found), *(size for _, size in found)
 
     async def claim(self, bound: Bound, n: int, worker: str, limited: bool, terms: Terms | None = None) -> list[Job]:
         """Claims up to `n` rows in one immediate transaction."""
