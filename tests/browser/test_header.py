@@ -158,9 +158,9 @@ def test_an_upload_outlives_its_session(site: Site, chromium: Browser) -> None:
         other.goto(link)
         other.wait_for_url(lambda url: "/enter" not in url)
         page.locator("#upload-list button").click()
-        expect(page.locator("#upload-list")).to_contain_text("taken in")
+        expect(page.locator("#upload-list")).to_contain_text("uploaded")
         until(page, lambda: page.locator("#rows tr", has_text="late.pdf").count() == 1)
-        expect(page.locator("#uploads-title")).to_have_text("1 taken in")
+        expect(page.locator("#uploads-title")).to_have_text("1 uploaded")
 
 
 def test_numbers_call_fields_by_their_names(site: Site, chromium: Browser) -> None:

@@ -268,7 +268,7 @@ def test_an_admin_is_told_how_many_were_taken(boss: Visitor) -> None:
     page.locator("#files").set_input_files(
         [FilePayload(name=name, mimeType="application/pdf", buffer=content) for name, content in papers.items()]
     )
-    expect(page.locator("#uploads-title")).to_have_text("0 taken in, 2 refused")
+    expect(page.locator("#uploads-title")).to_have_text("0 uploaded, 2 rejected")
 
 
 @pytest.mark.parametrize("locale", ["en-GB", "fr-FR"])

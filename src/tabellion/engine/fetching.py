@@ -150,7 +150,7 @@ async def _followed(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple
         if where.startswith("https:") and not moved.startswith("https:"):
             raise Blocked("it leads from https to http")
         where = moved
-    raise FetchFailed(f"the address sends on and on (more than {redirects} redirects)")
+    raise FetchFailed(f"too many redirects (more than {redirects})")
 
 
 def _checked(response: httpx2.Response, url: str, limit: int, media: Collection[str] | None) -> Fetched:

@@ -291,4 +291,4 @@ def _said(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
-        return "an error without words"
+        return "the exception has no message"

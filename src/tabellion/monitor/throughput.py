@@ -87,7 +87,7 @@ class Throughput:
         return list(self._span(self._hours, HOUR, HOURS))
 
     def days(self) -> Series:
-        """The same for the days of a month, as UTC has them."""
+        """The same for the days of a month, in UTC."""
         return list(self._span(self._days, DAY, DAYS))
 
     def first(self, length: int, count: int) -> int:

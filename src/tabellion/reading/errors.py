@@ -25,6 +25,7 @@ CODES = {
     "image_damaged": "the image cannot be decoded",
     "page_missing": "the document has no page of that number",
 }
+INVALID = "the reader returned an invalid result"
 
 
 class Unreadable(Permanent):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tabellion.reading.arrange import arrange
 from tabellion.reading.child import FRAME, contents
-from tabellion.reading.errors import CODES, Unreadable
+from tabellion.reading.errors import INVALID, Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page, Word
 from tabellion.reading.page import page_heard as page_heard
@@ -332,7 +332,7 @@ def _heard(parse: Any, item: Mapping[str, Any], key: str) -> Any:
     try:
         return parse(item[key])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise Unreadable("reader_crashed", f"{CODES['reader_crashed']} of its senses") from None
+        raise Unreadable("reader_crashed", INVALID) from None
 
 
 def open_document(

@@ -18,7 +18,7 @@ from typing import Any
 
 from tabellion.engine.errors import ConfigurationError
 from tabellion.reading.child import FRAME
-from tabellion.reading.errors import CODES, Unreadable
+from tabellion.reading.errors import INVALID, Unreadable
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
@@ -142,7 +142,7 @@ def read_local(
         )  # fmt: skip
         used = next((path for path in files if path.stem == said.type), None)
         if used is None and said.type is not None:
-            raise Unreadable("reader_crashed", f"{CODES['reader_crashed']} of its senses")
+            raise Unreadable("reader_crashed", INVALID)
     except Unreadable as error:
         failure = {"code": error.code, "message": str(error)}
         return replace(made, kind=None, error=failure, seconds=_since(began))
@@ -214,7 +214,7 @@ def understand(
             },
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise Unreadable("reader_crashed", f"{CODES['reader_crashed']} of its senses") from None
+        raise Unreadable("reader_crashed", INVALID) from None
 
 
 def type_files(kind: str | os.PathLike[str] | None, folders: Sequence[str | Path]) -> list[Path]:

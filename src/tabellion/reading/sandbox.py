@@ -28,7 +28,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tabellion.engine.errors import TabellionError
 from tabellion.reading.child import FRAME, send
-from tabellion.reading.errors import CODES, Unreadable
+from tabellion.reading.errors import CODES, INVALID, Unreadable
 from tabellion.reading.limits import MEBI, Limits
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ class _Child:
 
     def _wrecked(self, why: str) -> Unreadable:
         self.kill()
-        return Unreadable("reader_crashed", f"{CODES['reader_crashed']} of its senses: {why}")
+        return Unreadable("reader_crashed", f"{INVALID}: {why}")
 
     def _said(self) -> str:
         """The last thing it wrote to its standard error."""

@@ -214,7 +214,7 @@ async def escalate(store: Store, id: str, person: Person, reason: str) -> None: 
 async def assign(store: Store, id: str, person: Person, to: str | None, reason: str | None = None) -> None:  # noqa: A002
     """Gives an item to somebody, or to nobody in particular; from an operator, or from whoever has it.
 
-    A claim of anybody else ends with it, which takes an operator; who is given what they hold goes on.
+    A claim of anybody else ends with it, which takes an operator; assigning an item to its holder keeps the claim.
     """
     item = await items.row(store, id)
     if not person.operates and person.name not in (item["assigned_to"], item["holder"]):

@@ -210,7 +210,7 @@ class SpendOf(BaseModel):
 
 
 class Spend(BaseModel):
-    """What models have cost, by days as UTC has them."""
+    """What models have cost, by day in UTC."""
 
     currency: str
     today: float

@@ -72,7 +72,7 @@ def version_of(request: Request) -> int:
         raise Problem(428, "version_missing", field="If-Match", fix="send If-Match with the ETag of the item you saw")
     match = _VERSION.fullmatch(given.strip())
     if match is None:
-        raise Problem(422, "value_invalid", "this is no version of an item", field="If-Match",
+        raise Problem(422, "value_invalid", "If-Match is not a valid version", field="If-Match",
                       expected='the ETag of the item, such as "3"', fix="send the ETag as it came")  # fmt: skip
     return int(match[1])
 

@@ -81,8 +81,8 @@ async def received(request: Request, blobs: Blobs, limits: Limits, query: dict[s
         if media == "multipart/form-data":
             if query:
                 name = next(iter(query))
-                raise Problem(422, "value_unknown", "a form says this in a field of its own", field=name,
-                              fix=f"send {name} as a field of the form")  # fmt: skip
+                raise Problem(422, "value_unknown", "this belongs in the form, not in the query string", field=name,
+                              fix=f"send {name} as a form field")  # fmt: skip
             await _form(request, blobs, limits, upload)
         elif media == "application/json":
             await _linked(request, limits, upload, query)
@@ -173,8 +173,8 @@ async def _linked(request: Request, limits: Limits, upload: Upload, query: dict[
     wanted = upload.link = await parsed(request, FromUrl, limits)
     if query:
         name = next(iter(query))
-        raise Problem(422, "value_unknown", "a JSON body says this in a field of its own", field=name,
-                      fix=f"send {name} as a field of the body")  # fmt: skip
+        raise Problem(422, "value_unknown", "this belongs in the JSON body, not in the query string", field=name,
+                      fix=f"send {name} as a field of the JSON body")  # fmt: skip
     upload.said |= {
         name: value for name in ("type", "model", "webhook") if (value := getattr(wanted, name)) is not None
     }

@@ -64,7 +64,7 @@ def test_each_doubt_has_its_code(changes: dict[str, Any], code: str) -> None:
 def test_what_is_too_little_looks_so(confidence: float, said: str) -> None:
     """Not 0.80 where 0.8 is wanted."""
     [doubt] = doubts(reading(fields={**SURE, "total": Field("120.00", confidence)}), SMALL, asked=True)
-    assert doubt["message"] == f"total: {said} sure, 0.8 wanted"
+    assert doubt["message"] == f"total: low confidence, {said} (threshold 0.8)"
 
 
 @pytest.mark.parametrize(

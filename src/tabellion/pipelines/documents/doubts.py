@@ -121,7 +121,8 @@ def _fields(reading: Reading, doctype: DocumentType) -> Iterator[Doubt]:
         if "ungrounded" in field.reasons:
             yield _doubt("ungrounded", f"{one.name}: {REASONS['ungrounded']}", one.name)
         if field.confidence < one.threshold:
-            message = f"{one.name}: {_below(field.confidence, one.threshold)} sure, {one.threshold:.3g} wanted"
+            confidence = _below(field.confidence, one.threshold)
+            message = f"{one.name}: low confidence, {confidence} (threshold {one.threshold:.3g})"
             yield _doubt(
                 "low_confidence", message, one.name, confidence=round(field.confidence, 3), threshold=one.threshold
             )

@@ -113,7 +113,7 @@ WORDS = {
         "dashboard.spent_of": "{spent} of {budget}",
         "dashboard.spend": "Spend",
         "dashboard.spend_days": "Spend by day, last 30 days",
-        "dashboard.utc": "days as UTC has them",
+        "dashboard.utc": "days in UTC",
         "dashboard.cost": "Cost",
         "dashboard.today": "Today",
         "dashboard.month": "30 days",

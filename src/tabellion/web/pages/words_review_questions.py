@@ -21,7 +21,7 @@ WORDS = {
         "review.reason.missing_cell": "{field}, row {row}: {column} is required and empty",
         "review.unseen": "Approve what nobody has looked at?",
         "review.unseen_note": "The reading is not sure of these fields, and nobody has confirmed or corrected them.",
-        "review.unseen_sure": "{sure} sure, {wanted} wanted",
+        "review.unseen_sure": "confidence {sure} (threshold {wanted})",
         "review.unseen_verb": "Approve all the same",
     },
     "fr": {
@@ -42,7 +42,7 @@ WORDS = {
         "review.reason.missing_cell": "{field}, ligne {row} : {column} est obligatoire et vide",
         "review.unseen": "Approuver ce que personne n’a vérifié ?",
         "review.unseen_note": "La lecture n’est pas sûre de ces champs, et personne ne les a confirmés ni corrigés.",
-        "review.unseen_sure": "sûr à {sure}, {wanted} demandé",
+        "review.unseen_sure": "confiance {sure} (seuil {wanted})",
         "review.unseen_verb": "Approuver quand même",
     },
 }

@@ -71,8 +71,8 @@ UNREADABLE = {
     ),
     "the process that read it died": "le processus qui le lisait s’est arrêté",
     "the process that read it died ({text})": "le processus qui le lisait s’est arrêté ({text})",
-    "the process that read it died of its senses": "le processus qui le lisait a perdu la raison",
-    "the process that read it died of its senses: {text}": "le processus qui le lisait a perdu la raison : {text}",
+    "the reader returned an invalid result": "le lecteur a renvoyé un résultat invalide",
+    "the reader returned an invalid result: {text}": "le lecteur a renvoyé un résultat invalide : {text}",
     "the process that read it stopped answering": "le processus qui le lisait n’a plus répondu",
     (
         "the process that read it was killed from outside (SIGKILL): by a person, or by a system that is short of "

@@ -140,7 +140,7 @@ DETAILS = {
     "the row that this page begins after is gone": "la ligne après laquelle cette page commence a disparu",
     "say which rows: by fingerprint or by keys": "dites quelles lignes : par empreinte ou par clés",
     "this is no key of that table": "ce n’est pas une clé de cette table",
-    "this is no version of an item": "ce n’est pas une version de ce document",
+    "If-Match is not a valid version": "If-Match n’est pas une version valide",
     "the time ends before it begins": "la période finit avant de commencer",
     "a value in the {text} does not fit": "une valeur ne convient pas ({text})",
     "a value does not fit": "une valeur ne convient pas",

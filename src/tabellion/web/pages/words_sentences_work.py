@@ -35,7 +35,7 @@ DOUBTS = {
     "{field}: the model says {shown}, and no words on the pages do": (
         "{field} : le modèle dit {shown}, aucun mot des pages ne le dit"
     ),
-    "{field}: {n} sure, {nwanted} wanted": "{field} : sûr à {n} ; {nwanted} voulu",
+    "{field}: low confidence, {n} (threshold {nwanted})": "{field} : confiance faible, {n} (seuil {nwanted})",
     "not on the document, a person says": "absent du document, dit une personne",
     "the document is read again": "le document est lu de nouveau",
     "taken over": "repris par quelqu’un d’autre",
