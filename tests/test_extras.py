@@ -58,6 +58,7 @@ def test_each_command_works_or_names_an_extra(wanted: str, tmp_path: Path, monke
         found[name] = verdict(run([sys.executable, "-c"], tmp_path, [HIDING + TOLD.format(script)]), wanted)
     assert not {name: said for name, said in found.items() if said.startswith("WRONG")}
     assert found["worker"] == found["status"] == found["doctor"] == "ok"
+    assert found["read"] == found["ground"].replace("exit 6", "ok") == ("ok" if "reading" in wanted else "[reading]")
     if {"server", "reading"} <= set(wanted.split(",")) or wanted == "all":
         assert found["up"] == found["submit"] == found["compact"] == "ok"
     else:

@@ -20,6 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from tabellion.engine import extras
 from tabellion.reading.arrange import arrange
 from tabellion.reading.child import FRAME, contents
 from tabellion.reading.errors import INVALID, Unreadable
@@ -354,6 +355,7 @@ def open_document(
     """
     if ocr not in get_args(OCR):
         raise ValueError(f"ocr is one of {', '.join(get_args(OCR))}, not {ocr!r}")
+    extras.require("reading")  # a child that misses a package would only say that it died
     pool = sandbox or default_sandbox()
     bounds = limits or pool.limits
     source = plain(source)
