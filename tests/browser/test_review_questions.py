@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tabellion.pipelines.documents import bills
 from tests.browser.screen import field, on, row
@@ -200,3 +200,34 @@ def test_people_who_may_only_look_choose_no_type(own: Site, chromium: Browser) -
         page.keyboard.press("g")
         page.keyboard.press("t")
         expect(page.locator("dialog.question")).to_have_count(0)
+
+
+def test_who_approves_while_a_draft_is_still_being_put_away_is_heard(own: Site, chromium: Browser) -> None:
+    """The screen says that everything is saved a moment before the saving has ended."""
+    bill = bills.invent("en", random.Random("draft"))
+    item = own.item(own.upload(bills.invoice(bill).written(), "draft.pdf", type="gaps"))
+    with own.visitor(chromium) as reviewer:
+        page = reviewer.review(item)
+        held: list[Route] = []
+        pressed = False
+
+        def hold(route: Route) -> None:
+            if pressed:
+                route.continue_()
+            else:
+                held.append(route)
+
+        page.route("**/draft", hold)
+        lots = page.locator("#field-line_items tbody [data-column=lot]")
+        for number in range(lots.count()):
+            lots.nth(number).fill(f"L-{number}")
+        page.locator("#field-iban").fill("DE89370400440532013000")
+        page.locator("#field-customer").fill("Somebody Ltd")
+        page.keyboard.press("Control+s")
+        expect(page.locator("#saved")).to_have_text("Saved")
+        until(page, lambda: bool(held))
+        page.keyboard.press("Control+Enter")
+        pressed = True
+        for route in held:
+            route.continue_()
+        until(page, lambda: reviewer.whole(item)["status"] == "corrected")

@@ -15,6 +15,7 @@ export class Verbs {
   constructor(desk) {
     this.desk = desk;
     this.busy = false;
+    this.saves = false;
     this.again = null; // asked for while another was under way
   }
 
@@ -31,8 +32,9 @@ export class Verbs {
     } finally {
       this.busy = false;
       document.body.classList.remove("busy");
-      if (this.desk.mine) this.again?.();
-      else this.again = null;
+      const { again } = this;
+      this.again = null;
+      if (this.desk.mine) again?.();
     }
   }
 
@@ -141,8 +143,13 @@ export class Verbs {
   save = () => {
     this.again = this.busy ? this.save : null;
     return this.run(async () => {
-      await this.store();
-      await this.desk.drafts.flush();
+      this.saves = true;
+      try {
+        await this.store();
+        await this.desk.drafts.flush();
+      } finally {
+        this.saves = false;
+      }
       const left = this.desk.item.edits.size;
       toast(left ? t("review.saved_but", { n: left }) : t("review.saved"), left ? "warn" : "good", 2);
       return true;
@@ -167,6 +174,8 @@ export class Verbs {
 
   approve = () => {
     if (!this.desk.item.names.length) return this.retype();
+    // The screen says "saved" before the draft is gone, too: who approves right then is not left waiting.
+    if (this.saves) return void (this.again = this.approve);
     return this.approveFields();
   };
 
