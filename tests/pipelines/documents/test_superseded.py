@@ -12,7 +12,7 @@ from tabellion.pipelines.documents.again import reprocess
 from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.queues import MOST_CRASHES, documents_queue
 from tabellion.pipelines.documents.settings import Settings
-from tests.pipelines.documents.papers import document, processed, rows, submitted
+from tests.pipelines.documents.papers import document, processed, rows, submitted, write_type
 from tests.working import ask
 
 LEFT = b"what an attempt wrote before it was killed"
@@ -54,6 +54,39 @@ def test_what_dead_attempts_wrote_goes_when_the_document_failed(url: str, settin
     assert (found["status"], found["error"]["code"]) == ("failed", "worker_crashed")
     assert lying(settings) == []
     assert rows(url, "SELECT id FROM tabellion_superseded_outputs") == []
+
+
+def test_it_does_not_matter_why_the_last_attempt_failed(url: str, settings: Settings) -> None:
+    """An attempt before it may have died after it had written."""
+    [one] = submitted(url, settings, 0)
+    killed(url, settings, 1)
+    processed(url, replace(settings, timeout=0.001, retry_base=0.01))
+    found = document(url, one.id)
+    assert (found["status"], found["error"]["code"]) == ("failed", "timed_out")
+    assert lying(settings) == []
+
+
+def test_a_duplicate_that_goes_back_to_being_one_leaves_nothing(url: str, settings: Settings) -> None:
+    """It was read by itself, which died."""
+    one, two = submitted(url, settings, 0, 0, type="invoice")
+    processed(url, settings)
+    before = lying(settings)
+    ask(url, lambda store: reprocess(store, settings, two.id, type="receipt"))
+    killed(url, settings, MOST_CRASHES)
+    assert lying(settings) != before
+    processed(url, settings)
+    assert (document(url, two.id)["status"], document(url, two.id)["duplicate_of"]) == ("duplicate", one.id)
+    assert lying(settings) == before
+
+
+def test_what_a_dead_attempt_wrote_elsewhere_goes_when_the_document_succeeds(url: str, settings: Settings) -> None:
+    """Another type was found that time, or its templates have changed since."""
+    write_type(settings, "slip", 'output: {json: "slips/{id}.json", parquet: null}\n')
+    [one] = submitted(url, settings, 0, type="invoice")
+    killed(url, settings, 1)
+    processed(url, settings)
+    found = document(url, one.id)
+    assert sorted(lying(settings)) == sorted(str(Path(settings.lake.url) / path) for path in found["outputs"].values())
 
 
 def test_a_worker_that_is_killed_says_little_about_the_document(url: str, settings: Settings) -> None:

@@ -17,7 +17,7 @@ from tabellion.engine.errors import ConfigurationError, LeaseLost, Permanent, Ra
 from tabellion.engine.job import Job, storable
 from tabellion.models.base import Ask, Model
 from tabellion.models.extract import extract
-from tabellion.pipelines.documents import finish, superseded
+from tabellion.pipelines.documents import files, finish, superseded
 from tabellion.pipelines.documents.doubts import corrected, doubts, reread, review, verdict
 from tabellion.pipelines.documents.failure import Failed, Postponed
 from tabellion.pipelines.documents.files import Unwritable
@@ -25,7 +25,7 @@ from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outage import Outage
-from tabellion.pipelines.documents.outputs import UNKNOWN, write
+from tabellion.pipelines.documents.outputs import UNKNOWN, possible_paths, write
 from tabellion.pipelines.documents.priority import urgency
 from tabellion.pipelines.documents.progress import Progress, Watch
 from tabellion.pipelines.documents.settings import LOCAL, Settings
@@ -148,6 +148,9 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         document = _document(job, row, told) | {"review": ended or (WAITING if reasons else None)}
         row |= await self._written(job, doctype, document)
         superseded.note(job, row)
+        if job.n > 1:
+            places = possible_paths(await files.in_thread(self.settings.types.all), job.values)
+            superseded.note_left(job, (path for path in places if path not in row.values()))
         item = None
         if reasons:
             created_at = seconds(job["created_at"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -11,13 +12,14 @@ from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
 from tabellion.pipelines.documents import files, superseded
 from tabellion.pipelines.documents.again import FORMER
+from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import written
 from tabellion.pipelines.documents.finish import overtaken
+from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.lookup import TIMES, brief, problem
 from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.reading.errors import CODES as UNREADABLE
 
 KEPT = "it was read once more, and this is why that failed; its result and outputs are those of the reading before"
 
@@ -59,13 +61,11 @@ class Telling:
     async def tell(self, job: Job) -> dict[str, Any]:
         """Writes the deliveries; a document that had a result before goes back to it, and says what went wrong."""
         back = await _restored(_desk(job), job) if job["former"] is not None else {}
-        why = problem(job["error"], job["attempts"]) or {"code": "internal"}
-        if back.get("status") == "completed" and why["code"] == "worker_crashed":
-            back["chore"] = "rewrite"  # whoever died may have written over the outputs that it goes back to
+        # Some attempt, not always the last one, may have died after it had written.
+        superseded.note_left(job, possible_paths(await files.in_thread(self._settings.types.all), job.values))
+        if back.get("status") == "completed" and not await self._are_there(job):
+            back["chore"] = "rewrite"
         if not back:
-            if why["code"] not in UNREADABLE:
-                types = await files.in_thread(self._settings.types.all)
-                superseded.note_left(job, possible_paths(types, job.values))
             # Whoever shared what it said before shares that too.
             job.also(
                 """UPDATE tabellion_documents SET status = 'queued', chore = 'follow', completed_at = NULL
@@ -74,6 +74,19 @@ WHERE duplicate_of = :id AND status = 'duplicate'""",
             )
         _tell(self._settings, job, "document.failed", **({"status": "failed"} | back))
         return {"former": None} | back
+
+    async def _are_there(self, job: Job) -> bool:
+        """Whether the outputs that it goes back to are the ones it had."""
+        for path, sha256 in ((job[path], job[hash_]) for path, hash_ in superseded.PATHS.items()):
+            if path is None or sha256 is None or root_of(path) is not None:
+                continue
+            try:
+                content = await self._settings.lake.get(path)
+            except LakeError:
+                return False
+            if hashlib.sha256(content).hexdigest() != sha256:
+                return False
+        return True
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tabellion.engine.desk import Desk
-from tabellion.engine.errors import Permanent
+from tabellion.engine.errors import Permanent, RateLimited
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.pipelines.documents import daily, files
@@ -22,6 +22,7 @@ PATIENCE = 7 * 86_400.0  #: seconds that a lake may be away
 _NOTE = """INSERT INTO tabellion_superseded_outputs (id, document_id, path, sha256, created_at)
 SELECT CAST(:id AS text), d.id, CAST(:path AS text), CAST(:sha256 AS text), d.created_at
 FROM tabellion_documents AS d WHERE d.id = :document"""
+BUSY = 10.0  #: seconds before a document that is being read is looked at again
 AT_ONCE = 4  #: removals in one worker: they wait for whoever puts files of a day together
 
 
@@ -70,15 +71,12 @@ class Removing:
         job.also("DELETE FROM tabellion_superseded_outputs WHERE id = :id", id=job.text_key)
         return {}
 
-    async def _under_way(self, desk: Desk, document: str) -> bool:
-        """Whether the document is being read once more: then it has the place, and will say what lies there."""
-        rows = await desk.fetch("SELECT status FROM tabellion_documents WHERE id = $1", document)
-        return bool(rows) and rows[0]["status"] != "failed"
-
     async def _removed(self, desk: Desk, job: Job) -> None:
         rows = await desk.fetch(
-            "SELECT json_path, parquet_path FROM tabellion_documents WHERE id = $1", job["document_id"]
+            "SELECT status, chore, json_path, parquet_path FROM tabellion_documents WHERE id = $1", job["document_id"]
         )
+        if job["sha256"] is None and any(row["status"] in ("queued", "processing") for row in rows):
+            raise RateLimited(BUSY, "the document is being read once more, perhaps to the same place")
         current = {row[name] for row in rows for name in PATHS}
         lake, path = self._settings.lake, str(job["path"])
         if path in current:
@@ -88,7 +86,7 @@ class Removing:
             async with lake.locked():
                 if job["sha256"] is not None:
                     await lake.delete_exact(path, job["sha256"])
-                elif not await self._under_way(desk, job["document_id"]):
+                else:
                     await lake.delete(path)  # what a dead attempt wrote there, if it did
         templates = templates_of(one.output.parquet for one in await files.in_thread(self._settings.types.all))
         left = [
