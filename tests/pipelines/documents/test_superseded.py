@@ -60,9 +60,10 @@ def test_it_does_not_matter_why_the_last_attempt_failed(url: str, settings: Sett
     """An attempt before it may have died after it had written."""
     [one] = submitted(url, settings, 0)
     killed(url, settings, 1)
-    processed(url, replace(settings, timeout=0.001, retry_base=0.01))
+    settings.blobs.path(document(url, one.id)["sha256"]).unlink()
+    processed(url, settings)
     found = document(url, one.id)
-    assert (found["status"], found["error"]["code"]) == ("failed", "timed_out")
+    assert (found["status"], found["error"]["code"]) == ("failed", "file_missing")
     assert lying(settings) == []
 
 
