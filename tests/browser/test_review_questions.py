@@ -165,6 +165,15 @@ def gaps(own: Site) -> dict[str, Any]:
     return own.item(own.upload(bills.invoice(bill).written(), "gaps.pdf", type="gaps"))
 
 
+def fill_gaps(page: Page) -> None:
+    """Gives what a document of the type `gaps` lacks."""
+    lots = page.locator("#field-line_items tbody [data-column=lot]")
+    for number in range(lots.count()):
+        lots.nth(number).fill(f"L-{number}")
+    page.locator("#field-iban").fill("DE89370400440532013000")
+    page.locator("#field-customer").fill("Somebody Ltd")
+
+
 def test_every_reason_is_shown_and_none_stays_when_it_is_over(
     own: Site, chromium: Browser, gaps: dict[str, Any]
 ) -> None:
@@ -176,11 +185,7 @@ def test_every_reason_is_shown_and_none_stays_when_it_is_over(
         shown = page.locator("#reasons li.rule_failed").count()
         assert shown == len(missing)
         shot(page, "missing-cells")
-        lots = page.locator("#field-line_items tbody [data-column=lot]")
-        for number in range(lots.count()):
-            lots.nth(number).fill(f"L-{number}")
-        page.locator("#field-iban").fill("DE89370400440532013000")
-        page.locator("#field-customer").fill("Somebody Ltd")
+        fill_gaps(page)
         page.keyboard.press("Control+s")
         expect(page.locator("#reasons li.rule_failed")).to_have_count(0)
         shot(page, "missing-settled")
@@ -218,11 +223,7 @@ def test_who_approves_while_a_draft_is_still_being_put_away_is_heard(own: Site, 
                 held.append(route)
 
         page.route("**/draft", hold)
-        lots = page.locator("#field-line_items tbody [data-column=lot]")
-        for number in range(lots.count()):
-            lots.nth(number).fill(f"L-{number}")
-        page.locator("#field-iban").fill("DE89370400440532013000")
-        page.locator("#field-customer").fill("Somebody Ltd")
+        fill_gaps(page)
         page.keyboard.press("Control+s")
         expect(page.locator("#saved")).to_have_text("Saved")
         until(page, lambda: bool(held))

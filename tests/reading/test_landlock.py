@@ -9,6 +9,7 @@ import resource
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,15 @@ def take_over(_file: int | None, path: str) -> Iterator[dict[str, Any]]:
         "inet": lambda: socket.socket(socket.AF_INET).close(),
         "run": lambda: subprocess.run(["/bin/true"], check=True),
         "library": lambda: open(os.__file__).close(),
+        "other's limits": lambda: resource.prlimit(os.getppid(), resource.RLIMIT_MSGQUEUE, (1, 1)),
+        "other's end": lambda: os.kill(os.getppid(), 0),
+        "fork": os.fork,
+        "mode": lambda: os.chmod(path, 0o644),
+        "open mode": lambda: os.fchmod(_file or 0, 0o644),
+        "times": lambda: os.utime(path),
+        "mark": lambda: os.setxattr(path, "user.a", b"1"),
+        "own limits": lambda: resource.prlimit(os.getpid(), resource.RLIMIT_CORE, (0, 0)),
+        "thread": threading.Thread(target=int).start,
         "memory": lambda: resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30)),
     }
     done = {}
@@ -70,6 +80,24 @@ def test_a_child_opens_no_socket_and_runs_no_program(tmp_path: Path) -> None:
     """Sockets of any kind and other programs are refused by the kernel."""
     found = taken_over(tmp_path)
     assert {found[one] for one in ("unix", "inet", "run")} == {"Operation not permitted"}
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in seccomp.MACHINES, reason="there is no filter for this machine"
+)
+def test_a_child_harms_no_other_process_and_marks_no_file(tmp_path: Path) -> None:
+    """Limits, signals, children, modes, times: what is refused of others is allowed of itself, and so are threads."""
+    found = taken_over(tmp_path)
+    refused = ("other's limits", "other's end", "fork", "mode", "open mode", "times", "mark")
+    assert {name: found[name] for name in refused} == dict.fromkeys(refused, "Operation not permitted")
+    assert (found["own limits"], found["thread"]) == ("done", "done")
+
+
+def test_an_environment_beside_other_files_does_not_open_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m venv .` in the folder of an application leaves its data closed; its libraries are open."""
+    monkeypatch.setattr(sys, "prefix", "/srv/app")
+    assert "/srv/app/lib" in landlock.python_folders()
+    assert not {"/srv/app", "/usr"} & {*landlock.python_folders(), *landlock.SYSTEM}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the rights of root are one on other systems")

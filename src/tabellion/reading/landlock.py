@@ -20,8 +20,9 @@ KNOWN = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1,
 SIGNALS_AND_SOCKETS = 0b11  #: from version 6: abstract unix sockets, and signals to processes outside
 #: Libraries and what they look at, beside Python itself.
 SYSTEM = (
-    "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/dev/null", "/dev/urandom",
-    "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm", "/sys/devices/system/cpu",
+    "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime",
+    "/etc/fonts", "/dev/null", "/dev/urandom", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm",
+    "/sys/devices/system/cpu",
 )  # fmt: skip
 
 
@@ -33,8 +34,13 @@ def version() -> int:
 
 
 def python_folders() -> list[str]:
-    """Where this Python and its packages are; not the current folder, which may hold anything."""
-    prefixes = [os.path.realpath(one) for one in (sys.prefix, sys.base_prefix, sys.exec_prefix)]
+    """Where this Python and its packages are; not the current folder, nor one in which an environment was made beside
+    other things: both may hold anything."""
+    prefixes = [
+        os.path.join(os.path.realpath(one), library)
+        for one in (sys.prefix, sys.base_prefix, sys.exec_prefix)
+        for library in ("lib", "lib64")
+    ]
     inside = [path for path in map(os.path.realpath, sys.path) if path.endswith(("site-packages", "dist-packages"))]
     return [*prefixes, *inside, os.path.dirname(os.path.dirname(os.path.realpath(__file__)))]
 

@@ -1,4 +1,4 @@
-"""Takes system calls away from this process for good: sockets, other programs, other processes, the kernel's settings.
+"""Takes system calls away from this process for good: sockets, other programs and processes, marks on files, settings.
 
 A filter for the kernel (seccomp), made of a few instructions of its old packet filter. Linux only, on x86-64 and
 arm64; elsewhere nothing is taken away.
@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import platform
 import struct
 import sys
 
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
-ALLOW, REFUSE, KILL = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x80000000
-LOAD, EQUAL, ABOVE, RETURN = 0x20, 0x15, 0x35, 0x06  #: of a word; jump if equal; jump if greater or equal; end
-NUMBER, ARCHITECTURE = 0, 4  #: where the call and the machine are in what the filter sees
+ALLOW, KILL, FAIL = 0x7FFF0000, 0x80000000, 0x00050000  #: with the number of an error
+#: A word is loaded; jump if equal, if greater or equal, if any of these bits is set; end.
+LOAD, EQUAL, ABOVE, ANY, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+NUMBER, ARCHITECTURE, FIRST = 0, 4, 16  #: where the call, the machine and the first argument stand
+CLONE_THREAD = 0x00010000
 X32 = 0x40000000  #: x86-64 knows every call by a second number
 
 #: By name: the number on x86-64 and on arm64; -1: it has none.
@@ -32,7 +35,17 @@ CALLS = {
     "symlink": (88, -1), "symlinkat": (266, 36), "mknod": (133, -1), "mknodat": (259, 33), "chmod": (90, -1),
     "fchmodat": (268, 53), "chown": (92, -1), "fchownat": (260, 54), "reboot": (169, 142), "swapon": (167, 224),
     "settimeofday": (164, 170), "clock_settime": (227, 112), "sethostname": (170, 161), "quotactl": (179, 60),
+    "fork": (57, -1), "vfork": (58, -1), "tkill": (200, 130), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424), "fchmod": (91, 52), "fchmodat2": (452, 452),
+    "fchown": (93, 55), "lchown": (94, -1), "utimensat": (280, 88), "utime": (132, -1), "utimes": (235, -1),
+    "futimesat": (261, -1), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "truncate": (76, 45),
+    "shmget": (29, 194), "shmat": (30, 196), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
 }  # fmt: skip
+#: Those that may be about this process only: their first argument is a process.
+OWN = {"kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261)}
+CLONE = (56, 220)  #: for threads only
+CLONE3 = (435, 435)  #: what it does stands in memory, where no filter looks: libraries go back to `clone` without it
 MACHINES = {
     "x86_64": (0, 0xC000003E),
     "aarch64": (1, 0xC00000B7),
@@ -43,9 +56,7 @@ def refuse_calls() -> bool:
     """Has the kernel refuse the calls of `CALLS` from now on; whether it does."""
     if sys.platform != "linux" or platform.machine() not in MACHINES or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
-    column, architecture = MACHINES[platform.machine()]
-    numbers = sorted(pair[column] for pair in CALLS.values() if pair[column] >= 0)
-    filter_ = _filter(numbers, architecture)
+    filter_ = _filter(*MACHINES[platform.machine()], os.getpid())
     text = ctypes.create_string_buffer(filter_, len(filter_))
     program = struct.pack("HxxxxxxP", len(filter_) // 8, ctypes.addressof(text))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -53,12 +64,29 @@ def refuse_calls() -> bool:
     return bool(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(pointer), 0, 0) == 0)
 
 
-def _filter(numbers: list[int], architecture: int) -> bytes:
-    """Each instruction is what to do, how far to jump if so and if not, and a number."""
-    made = [
-        (LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, architecture), (RETURN, 0, 0, KILL),
-        (LOAD, 0, 0, NUMBER), (ABOVE, len(numbers) + 1, 0, X32),
+def _filter(column: int, architecture: int, process: int) -> bytes:
+    """Each instruction is what to do, a number, and where to go on if so and if not: at a name, or right after."""
+    refused = sorted(pair[column] for pair in CALLS.values() if pair[column] >= 0)
+    made: list[tuple[int, int, str, str]] = [
+        (LOAD, ARCHITECTURE, "", ""), (EQUAL, architecture, "", "kill"),
+        (LOAD, NUMBER, "", ""), (ABOVE, X32, "refuse", ""),
+        *((EQUAL, number, "refuse", "") for number in refused),
+        (EQUAL, CLONE3[column], "missing", ""), (EQUAL, CLONE[column], "clone", ""),
+        *((EQUAL, pair[column], "own", "") for pair in OWN.values()),
+        (RETURN, ALLOW, "", ""),
     ]  # fmt: skip
-    made += [(EQUAL, len(numbers) - place, 0, number) for place, number in enumerate(numbers)]
-    made += [(RETURN, 0, 0, ALLOW), (RETURN, 0, 0, REFUSE)]
-    return b"".join(struct.pack("HBBI", *one) for one in made)
+    places = {}
+    for name, part in (
+        ("own", [(LOAD, FIRST, "", ""), (EQUAL, process, "allow", ""), (EQUAL, 0, "allow", "refuse")]),
+        ("clone", [(LOAD, FIRST, "", ""), (ANY, CLONE_THREAD, "allow", "refuse")]),
+        ("allow", [(RETURN, ALLOW, "", "")]),
+        ("refuse", [(RETURN, FAIL | errno.EPERM, "", "")]),
+        ("missing", [(RETURN, FAIL | errno.ENOSYS, "", "")]),
+        ("kill", [(RETURN, KILL, "", "")]),
+    ):
+        places[name] = len(made)
+        made += part
+    return b"".join(
+        struct.pack("HBBI", code, places.get(then, at) - at, places.get(otherwise, at) - at, number)
+        for at, (code, number, then, otherwise) in enumerate(made, 1)  # jumps count from the instruction after
+    )

@@ -67,7 +67,8 @@ async def draft(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def approve(request: Request, id: str) -> Response:  # noqa: A002
     """Finishes the item: `corrected` if anybody corrected a field, else `approved`. Not while a required field is
-    neither there nor marked as absent, nor while a rule fails, nor for a document without a type. Where the reading is
+    neither there nor marked as absent, nor while a rule fails whose fields nobody has confirmed or corrected, nor
+    for a document without a type. Where the reading is
     not sure of fields that nobody has looked at, it asks once (409 `fields_unseen`): `unseen` answers it."""
     desk = await item_desk(request, id)
     version = version_of(request)
