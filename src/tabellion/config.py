@@ -297,7 +297,13 @@ def model_gates(config: Config) -> dict[str, str]:
     """Every model that can be asked for, with the gate before it: the configured ones, and those with a key at hand."""
     from tabellion.models import catalog
 
-    gates = {name: str(entry.get("gate") or name) for name, entry in config.models.items()}
+    gates = {}
+    for name, entry in config.models.items():
+        try:
+            catalog.check(name)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"models.{name}: {error}") from None
+        gates[name] = str(entry.get("gate") or name)
     return gates | {name: name for name in catalog.keyed() if name not in gates}
 
 

@@ -112,3 +112,11 @@ def test_what_the_configuration_says_of_documents_is_what_settings_have(tmp_path
         ConfigurationError, match=r"documents\.model: there is no model 'gemniy'; there are local, gemini"
     ):
         pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))
+
+
+def test_a_configured_model_that_nobody_provides_is_refused_at_the_start(tmp_path: Path) -> None:
+    """Not by every document in turn."""
+    text = CONFIG.format(folder=tmp_path) + '[models]\ngpt = { model = "gpt-5" }\n[documents]\nmodel = "gpt"\n'
+    (tmp_path / "tabellion.toml").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"models\.gpt: there is no model 'gpt'; known: gemini, "):
+        pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))

@@ -59,6 +59,12 @@ def names() -> list[str]:
     return [*MODELS, *(found.name for found in entry_points(group=GROUP) if found.name not in MODELS)]
 
 
+def check(name: str) -> None:
+    """Raises a ConfigurationError for a name under which `make` knows nothing."""
+    if name not in MODELS:
+        _entry(name)
+
+
 def keyed(variables: Mapping[str, str] | None = None) -> list[str]:
     """The models whose key stands in a variable: whoever has set it may ask for them."""
     variables = os.environ if variables is None else variables

@@ -14,10 +14,12 @@ from tabellion.pipelines.documents import endpoints, webhooks
 from tabellion.pipelines.documents.again import delete, reprocess
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings
-from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted
+from tests.models.bills import bill
+from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted, write_type
 from tests.working import ask
 
 BROKEN = b"%PDF-1.7\n"
+LETTER = bill("Dear neighbour", "the cat came back on Tuesday", "Yours, Fred")
 
 
 @pytest.fixture
@@ -153,3 +155,52 @@ def test_a_deleted_document_leaves_its_place_to_a_duplicate(url: str, settings: 
     assert (other["status"], other["duplicate_of"]) == ("duplicate", made[1].id)
     assert heir["fields"]["total"]["value"] == "99.00"
     assert rows(url, "SELECT document_id FROM tabellion_processed_documents") == [{"document_id": made[1].id}]
+
+
+def letters(url: str, settings: Settings) -> list[str]:
+    """Three copies of a letter that is none of the types there are."""
+    made = [sent(url, settings, LETTER) for _ in range(3)]
+    processed(url, settings)
+    assert document(url, made[0])["type"] is None
+    return made
+
+
+def test_duplicates_of_an_unknown_document_become_what_it_becomes(url: str, settings: Settings) -> None:
+    """Somebody says once what it is; nobody is asked again for every copy."""
+    first, *copies = letters(url, settings)
+    write_type(settings, "slip")
+    ask(url, lambda store: reprocess(store, settings, first, type="slip"))
+    processed(url, settings)
+    for copy in copies:
+        told = document(url, copy)
+        assert (told["status"], told["duplicate_of"], told["type"]) == ("duplicate", first, "slip")
+    assert [one["document_id"] for one in rows(url, "SELECT document_id FROM tabellion_review_items")] == [first]
+    assert document(url, sent(url, settings, LETTER, type="slip"))["duplicate_of"] == first
+
+
+def test_duplicates_of_an_unknown_document_go_back_with_it(url: str, settings: Settings) -> None:
+    """Where it cannot be read as what it was said to be."""
+    first, *copies = letters(url, settings)
+    write_type(settings, "slip")
+    ask(url, lambda store: reprocess(store, settings, first, type="slip"))
+    settings.blobs.path(document(url, first)["sha256"]).unlink()
+    processed(url, settings)
+    assert document(url, first)["error"] is not None
+    for copy in copies:
+        told = document(url, copy)
+        assert (told["status"], told["duplicate_of"]) == ("duplicate", first)
+        assert (told["type"], told["asked_type"]) == (None, None)
+        assert told["type_key"] == document(url, first)["type_key"]
+
+
+def test_an_item_that_somebody_holds_does_not_keep_doubts_that_are_gone(url: str, settings: Settings) -> None:
+    """Once the document has a type and is read without a doubt, no reason is left on the item."""
+    first, *_ = letters(url, settings)
+    rows(url, "UPDATE tabellion_review_items SET status = 'in_review' RETURNING id")
+    [before] = rows(url, "SELECT reasons FROM tabellion_review_items")
+    assert [one["code"] for one in json.loads(before["reasons"])] == ["type_uncertain"]
+    write_type(settings, "anything", "processing: {review: never}\n")
+    ask(url, lambda store: reprocess(store, settings, first, type="anything"))
+    processed(url, settings)
+    [after] = rows(url, "SELECT status, reasons FROM tabellion_review_items")
+    assert (after["status"], json.loads(after["reasons"])) == ("in_review", [])

@@ -27,6 +27,8 @@ Statement = tuple[str, Sequence[Any]]
 Row = Mapping[str, Any]
 #: The columns that reading once more changes before it has a result, as they go with the one there is.
 FORMER = ("type", "type_key", "model", "asked_model", "key", "duplicate_of")
+_TOGETHER = """UPDATE tabellion_documents SET type = $2, type_key = $3, model = $4, key = $5, asked_model = $6
+WHERE duplicate_of = $1"""
 _FIELDS = """name, place, value, confidence, page, box, quote, source, reasons, locked, corrected_by, corrected_at,
   state, manually_corrected, read_value, old_value, candidates"""
 
@@ -54,7 +56,7 @@ async def reprocess(
     What a person corrected stays. A review that is finished stays finished unless `reopen` says otherwise, or what was
     approved is read as something else now. Answers that were paid for are remembered: the same question costs nothing.
     A duplicate becomes a document of its own. Duplicates follow, but not to another type or model: then the oldest is
-    read in its stead, and the others follow that.
+    read in its stead, and the others follow that. Those of a document whose type nobody knew become what it becomes.
 
     Its result, its outputs and their hashes stay until the new reading commits its own. Where that fails for good, it
     goes back to what it was, and its error says so.
@@ -68,6 +70,9 @@ async def reprocess(
     key = key_of(row["sha256"], wanted, type_key, chosen)
     attempts = (doctype.processing.retries if doctype else 3) + 1
     moved = (wanted, chosen) != (row["type"], row["model"])
+    # What nobody knew is still the same paper when somebody says what it is: its duplicates go with it.
+    together = moved and row["type"] is None and row["found_type"] is None
+    moved = moved and not together
     heir = await _heir(store, id, "AND status <> 'failed'") if moved else None
     statements: list[Statement] = [
         # A review that has just ended is told first: whoever listens would never hear of it.
@@ -81,6 +86,7 @@ RETURNING version""",
             (id, wanted, type_key, chosen, key, attempts, _former(row), asked),
         ),
         *(_left(row, heir) if moved else []),
+        *([(_TOGETHER, (id, wanted, type_key, chosen, key, asked))] if together else []),
         # Its old key would lead others to a result that is not theirs any more; the new one is its own if it is free.
         ("DELETE FROM tabellion_processed_documents WHERE document_id = $1 AND key <> $2", (id, key)),
         (

@@ -131,6 +131,13 @@ async def _restored(desk: Desk, job: Job) -> dict[str, Any]:
         if rows[0]["status"] == "completed":
             return back | {"chore": "followed"}
         return back | {"status": "queued", "chore": "follow", "completed_at": None}
+    # Those who went with it to another type go back with it.
+    shared = [name for name in FORMER if name != "duplicate_of"]
+    job.also(
+        f"""UPDATE tabellion_documents SET {", ".join(f"{name} = :{name}" for name in shared)}
+WHERE duplicate_of = :id AND status = 'duplicate' AND key = :failed""",
+        id=job.text_key, failed=job["key"], **{name: back[name] for name in shared},
+    )  # fmt: skip
     # Those who came meanwhile with the question that has no answer do not get the answer to another one.
     job.also(
         f"""UPDATE tabellion_documents

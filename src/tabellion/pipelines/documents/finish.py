@@ -139,7 +139,8 @@ WHERE a.item_id = tabellion_review_items.id AND a.action NOT IN ('created', 'ass
             id=id_,
         )
         job.also(
-            f"UPDATE tabellion_review_items SET version = version + 1 WHERE document_id = :id AND status IN {OPEN}",
+            f"""UPDATE tabellion_review_items SET version = version + 1, reasons = '[]'
+WHERE document_id = :id AND status IN {OPEN}""",
             id=id_,
         )
     overtaken(job, "approved", "rejected")
