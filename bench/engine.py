@@ -30,7 +30,7 @@ from bench import bare, ours
 from bench.peers import pgqueuer_peer, trial
 from bench.processes import ROOT, worker
 from tabellion import Store
-from tabellion.engine import roster
+from tabellion.engine.worker import heartbeat as roster
 
 OPEN_REGISTER = "import asyncio, sys; from tabellion import Store; asyncio.run(Store(sys.argv[1]).open())"
 #: The shortest loop there is, begun by a line on standard input once it is connected.

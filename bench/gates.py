@@ -26,7 +26,7 @@ from tests.owner import Owner
 from tests.servers import postgres
 
 from tabellion import Environment, Job, Queue, Worker
-from tabellion.engine.gate_state import GateSettings
+from tabellion.engine.gates.state import GateSettings
 from tabellion.models.catalog import make
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.models.gated import Gated
@@ -183,7 +183,7 @@ def caller() -> None:
     orders = json.loads(os.environ[ORDERS])
 
     async def go() -> None:
-        from tabellion.engine.desk import OpenDesk
+        from tabellion.engine.context import OpenDesk
 
         rate = GateSettings(rate=5000, min_rate=5000, max_rate=5000)
         async with OpenDesk(Environment("bench", orders["url"]), {"gemini": rate}) as desk:

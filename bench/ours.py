@@ -41,7 +41,7 @@ from bench.peers import trial
 from bench.processes import worker
 from bench.tally import Tally
 from tabellion import Environment, Job, Queue, Store, Worker
-from tabellion.engine import roster
+from tabellion.engine.worker import heartbeat as roster
 
 CONCURRENCY_VARIABLE = "BENCH_CONCURRENCY"
 SLEEP_VARIABLE = "BENCH_SLEEP"

@@ -1,4 +1,4 @@
-"""Real databases for every test: SQLite files, PostgreSQL 18 from a wheel, 15 where the system has it, and a pooler."""
+"""Real servers for every test: SQLite files, PostgreSQL 18 and 15, a pooler, and buckets of an S3 server."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tabellion.storage.lake import Lake
+from tests.bucket import BUCKET, VARIABLES, CannotRun, seaweed
 from tests.pooler import pooler
 from tests.servers import Postgres, debian_binaries, postgres
 
@@ -82,3 +84,30 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     said = {str(why[2]) for why in skipped if isinstance(why, tuple)}
     if sentence := next((one for one in said if "browser tests are skipped" in one), None):
         terminalreporter.write_line(sentence.removeprefix("Skipped: "), yellow=True)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """A real S3 server for the whole run, where it can run."""
+    try:
+        with seaweed() as url:
+            yield url
+    except CannotRun as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture
+def s3_url(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A prefix of this test's own in a bucket, with the variables that lead to it."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server)
+    return f"s3://{BUCKET}/test{next(_numbers)}"
+
+
+@pytest.fixture(params=["folder", "s3"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    """An empty lake of this test's own, once in a folder and once in a bucket."""
+    if request.param == "folder":
+        return Lake(tmp_path / "lake")
+    return Lake(str(request.getfixturevalue("s3_url")))

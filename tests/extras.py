@@ -68,7 +68,7 @@ SCRIPTS = {
     "gemini": "import os, tabellion; os.environ['GEMINI_API_KEY'] = 'k' * 39; tabellion.model('gemini')",
     "openai": "import os, tabellion; os.environ['OPENAI_API_KEY'] = 'k' * 39; tabellion.model('openai')",
 }
-TOLD = "import tabellion.engine.errors as errors\ntry: {}\nexcept errors.TabellionError as error: print(error)"
+TOLD = "import tabellion.errors as errors\ntry: {}\nexcept errors.TabellionError as error: print(error)"
 RECOMMENDED = re.compile(r"pip install 'tabellion\[([a-z,]+)\]'")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tabellion.config import load
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 
 
 def written(folder: Path, text: str) -> Path:

@@ -14,8 +14,8 @@ import pytest
 import tabellion
 from tabellion import Environment, GateSettings, Job, document
 from tabellion.config import Config
-from tabellion.engine.errors import ConfigurationError
-from tabellion.engine.gate_row import gates
+from tabellion.engine.gates.row import gates
+from tabellion.errors import ConfigurationError
 from tabellion.models.errors import Unavailable
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.reading.sandbox import Sandbox

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tabellion.engine import extras
+from tabellion import extras
 from tests.extras import COMMANDS, PROJECT, ROOT, SCRIPTS, TOLD, packages_of, prepare, run, verdict
 
 #: A Python in which some packages cannot be found, as if they had never been installed.

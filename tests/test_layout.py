@@ -14,8 +14,10 @@ import tabellion
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tabellion"
 #: Lower layers first: a layer imports itself and what stands before it.
-LAYERS = ["engine", "reading", "models", "review", "pipelines", "monitor", "web", "cli"]
+LAYERS = ["net", "engine", "storage", "delivery", "reading", "models", "review", "pipelines", "monitor", "web", "cli"]
 BESIDE = {
+    "errors": "net",
+    "extras": "net",
     "config": "monitor",
     "config_keys": "monitor",
     "document": "monitor",

@@ -20,7 +20,7 @@ EXCUSED = {
     "engine/declaration.py": "the catalog of the operator's database",
     "engine/queue.py": "declarations in code",
     "engine/sql.py": "SQL in code",
-    "engine/sqlite_catalog.py": "the catalog of the operator's database",
+    "engine/sqlite/catalog.py": "the catalog of the operator's database",
     "engine/table.py": "the catalog of the operator's database",
     "engine/transitions.py": "the catalog of the operator's database",
     "models/fake/": "the fake model serves tests and demos",

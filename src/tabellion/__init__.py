@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from tabellion.config import model
     from tabellion.document import aread, read
     from tabellion.engine.environment import Environment
-    from tabellion.engine.errors import DeclarationError, LeaseLost, Permanent, RateLimited
     from tabellion.engine.events import Event
-    from tabellion.engine.gate_state import GateSettings
+    from tabellion.engine.gates.state import GateSettings
     from tabellion.engine.job import Job
     from tabellion.engine.log import log_to_stderr
     from tabellion.engine.queue import Queue
     from tabellion.engine.store import Store
-    from tabellion.engine.worker import Worker
+    from tabellion.engine.worker.worker import Worker
+    from tabellion.errors import DeclarationError, LeaseLost, Permanent, RateLimited
 
 __version__ = "0.1.0"
 
@@ -38,17 +38,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DeclarationError": "engine.errors",
+    "DeclarationError": "errors",
     "Environment": "engine.environment",
     "Event": "engine.events",
-    "GateSettings": "engine.gate_state",
+    "GateSettings": "engine.gates.state",
     "Job": "engine.job",
-    "LeaseLost": "engine.errors",
-    "Permanent": "engine.errors",
+    "LeaseLost": "errors",
+    "Permanent": "errors",
     "Queue": "engine.queue",
-    "RateLimited": "engine.errors",
+    "RateLimited": "errors",
     "Store": "engine.store",
-    "Worker": "engine.worker",
+    "Worker": "engine.worker.worker",
     "aread": "document",
     "log_to_stderr": "engine.log",
     "model": "config",
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'tabellion' has no attribute {name!r}")
     import importlib
 
-    from tabellion.engine import extras
+    from tabellion import extras
 
     with extras.explained():
         value: object = getattr(importlib.import_module(f"tabellion.{_HOMES[name]}"), name)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion.config_keys import DATABASE_VARIABLES, KEYS, TABLES, VARIABLES
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import ConfigurationError
-from tabellion.engine.gate_state import GateSettings
+from tabellion.engine.gates.state import GateSettings
+from tabellion.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from tabellion.engine.desk import Desk
+    from tabellion.engine.context import Desk
     from tabellion.models.gated import Gated
 
 FILE = "tabellion.toml"
@@ -272,7 +272,7 @@ def _origin(given: str) -> str:
 
 
 def _networks(given: list[Any], key: str = "server.allow") -> tuple[str, ...]:
-    from tabellion.engine.guard import Rules  # most commands fetch nothing
+    from tabellion.net.guard import Rules  # most commands fetch nothing
 
     try:
         Rules.of(given)
@@ -315,9 +315,9 @@ def model(name: str, config: Config | None = None, desk: Desk | None = None) -> 
     >>> gemini = model("gemini")
     >>> reply = await gemini.call([page, "Read this page."])
     """
-    from tabellion.engine.guard import Rules
     from tabellion.models import catalog  # most commands need no model
     from tabellion.models.gated import Gated
+    from tabellion.net.guard import Rules
 
     config = config or load()
     settings = dict(config.models.get(name, {}))

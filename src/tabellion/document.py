@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tabellion.engine import extras
-from tabellion.engine.errors import RateLimited, StoreError
+from tabellion import extras
+from tabellion.errors import RateLimited, StoreError
 from tabellion.reading.issue import Issue
 from tabellion.reading.pages import default_sandbox, plain
 from tabellion.reading.reader import Progress, Reading, read_local
@@ -162,7 +162,7 @@ async def _opened(model: str | Model | None, config: Config | None) -> AsyncIter
         return
     from tabellion.config import load
     from tabellion.config import model as configured
-    from tabellion.engine.desk import OpenDesk
+    from tabellion.engine.context import OpenDesk
     from tabellion.engine.job import current_job
 
     if current_job.get() is not None:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tabellion.delivery.signature import BadSignature, verify
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
-from tabellion.engine.runner import Run, accepted, broken
 from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.engine.store import Store
+from tabellion.engine.worker.runner import Run, accepted, broken
 from tabellion.models.fake.serving import Serving, serving
-from tabellion.pipelines.documents.signature import BadSignature, verify
 
 __all__ = ["BadSignature", "Clock", "Result", "Serving", "run_job", "serving", "verify", "work_off"]
 

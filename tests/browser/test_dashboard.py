@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tabellion import Queue, Store
-from tabellion.engine import roster
-from tabellion.engine.gate_row import GateRow
-from tabellion.engine.gate_state import GateSettings, News
-from tabellion.engine.roster import Member
+from tabellion.engine.gates.row import GateRow
+from tabellion.engine.gates.state import GateSettings, News
 from tabellion.engine.settlement import Settlement
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.heartbeat import Member
 from tabellion.review import audit
 from tests.browser import axe, poison
 from tests.browser.watch import Watch, until

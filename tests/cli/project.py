@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from tabellion import Store
 from tabellion.cli import exit_code
 from tabellion.cli.app import app
-from tabellion.engine.errors import TabellionError
+from tabellion.errors import TabellionError
 
 QUEUES = """
 from tabellion import Job, Permanent, Queue

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tabellion import __version__
 from tabellion.cli.app import COMMANDS, app
 from tabellion.cli.load import WHICH
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tests.cli.project import Project
 
 JSON_ANYWAY = ("read",)  #: commands that print nothing else
@@ -36,7 +36,7 @@ def test_version() -> None:
 
 def test_help_loads_neither_engine_nor_drivers() -> None:
     """`tabellion --help` stays quick: what only commands need is not imported."""
-    heavy = ("asyncpg", "tabellion.engine.worker", "sqlite3")
+    heavy = ("asyncpg", "tabellion.engine.worker.worker", "sqlite3")
     code = f"import sys; import tabellion.cli.app; print([name for name in sys.modules if name.startswith({heavy!r})])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -17,8 +17,8 @@ from tabellion.cli import pipeline
 from tabellion.cli.app import COMMANDS, app
 from tabellion.cli.compact import compact
 from tabellion.config import load
-from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.outputs import write
+from tabellion.storage.lake import Lake
 from tests.cli.project import Project
 from tests.owner import owning
 from tests.pipelines.documents.results import LEASE, document, lease

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tabellion.cli.datafolder import LOCK, address_in, held
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 
 
 def test_whoever_has_it_says_where_they_are(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from tabellion import Store
 from tabellion.cli.former_tables import _statements
+from tabellion.delivery import endpoints
 from tabellion.engine import sql
-from tabellion.engine.errors import StoreError
-from tabellion.pipelines.documents import endpoints, tables
+from tabellion.errors import StoreError
+from tabellion.pipelines.documents import tables
 from tabellion.web import tables as web_tables
 from tests.cli.project import Project
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from tabellion import GateSettings, Store
-from tabellion.engine.gate_row import GateRow
-from tabellion.engine.gate_state import News
+from tabellion.engine.gates.row import GateRow
+from tabellion.engine.gates.state import News
 from tests.cli.project import Project
 
 

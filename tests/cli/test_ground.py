@@ -10,7 +10,7 @@ from fpdf import FPDF
 from typer.testing import CliRunner
 
 from tabellion.cli.app import app
-from tabellion.engine.errors import Permanent
+from tabellion.errors import Permanent
 from tests.reading import papers
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tabellion.cli import pipeline
 from tabellion.config import load
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 
 CONFIG = """
 data = "{folder}/data"

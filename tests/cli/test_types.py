@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from tabellion.cli import exit_code
 from tabellion.cli.app import app
-from tabellion.engine.errors import TabellionError
+from tabellion.errors import TabellionError
 
 LEASE = """\
 name: lease

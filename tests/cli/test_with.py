@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from tabellion.cli import exit_code
 from tabellion.cli.app import app
 from tabellion.cli.load import WHICH
-from tabellion.engine.errors import TabellionError
+from tabellion.errors import TabellionError
 from tests.cli.project import Project
 
 FORGOTTEN = (

@@ -11,7 +11,8 @@ import asyncpg
 import pytest
 
 from tabellion import Store
-from tabellion.engine import failpoints, site
+from tabellion.engine import failpoints
+from tabellion.engine.worker import environment as site
 from tabellion.testing import Clock
 from tests.owner import Owner, owning
 from tests.pooler import pooler

@@ -10,11 +10,11 @@ from functools import partial
 from itertools import count
 from random import Random
 
-from tabellion.engine.gate_state import GateSettings, GateState, News, Refusal
+from tabellion.engine.gates.state import GateSettings, GateState, News, Refusal
 from tabellion.models.fake.quota import Kind, Quota, quota_of
 
 TURN = 0.003  # seconds that a turn at the database takes
-NEWS_PAUSE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 0.005, 0.5  # as engine/gate.py has them
+NEWS_PAUSE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 0.005, 0.5  # as engine/gates/gate.py has them
 MOST_AT_ONCE = 64
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tabellion import Store
-from tabellion.engine.errors import LeaseLost, ValueRefused
 from tabellion.engine.moves import Terms
 from tabellion.engine.settlement import Settlement
+from tabellion.errors import LeaseLost, ValueRefused
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import asynchronous, claim_one, outcomes, row, rows, run, tasks

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tabellion import Queue, Store
-from tabellion.engine import controls, roster
-from tabellion.engine.roster import Member
+from tabellion.engine import controls
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.heartbeat import Member
 from tabellion.testing import Clock
 from tests.engine.tables import STATES, asynchronous, claim_one, run, tasks
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import tabellion
-from tabellion.engine.errors import Unreachable
 from tabellion.engine.failpoints import NAMES, failpoint, parse
+from tabellion.errors import Unreachable
 
 Arm = Callable[[str], None]
 

@@ -22,8 +22,8 @@ from hypothesis.stateful import (
 
 from tabellion import Job, LeaseLost, Store
 from tabellion.engine import controls
-from tabellion.engine.runner import tried
 from tabellion.engine.settlement import Settlement
+from tabellion.engine.worker.runner import tried
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import TASKS, run, tasks_queue

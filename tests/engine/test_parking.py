@@ -9,9 +9,9 @@ import pytest
 
 from tabellion import Environment, Queue, Store, Worker
 from tabellion.engine import controls
-from tabellion.engine.errors import StoreError
 from tabellion.engine.events import Event
 from tabellion.engine.settlement import Settlement
+from tabellion.errors import StoreError
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, run, tasks

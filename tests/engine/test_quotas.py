@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tabellion.engine.adaptive import Adaptive
+from tabellion.engine.gates.adaptive import Adaptive
 from tabellion.models.fake.quota import Bucket, Kind
 from tests.engine.fleet import Fleet
 

@@ -13,7 +13,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine import register
-from tabellion.engine.errors import NotMigrated, Unreachable
+from tabellion.errors import NotMigrated, Unreachable
 from tests.engine.tables import TASKS, asynchronous, attempts, run, tasks, tasks_queue
 
 Arm = Callable[[str], None]

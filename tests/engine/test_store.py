@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tabellion import Job, LeaseLost, Queue, Store
-from tabellion.engine import roster
-from tabellion.engine.errors import ConfigurationError, StoreError, Unreachable, ValueRefused
-from tabellion.engine.roster import Member
 from tabellion.engine.settlement import Settlement
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.heartbeat import Member
+from tabellion.errors import ConfigurationError, StoreError, Unreachable, ValueRefused
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import (

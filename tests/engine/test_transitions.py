@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from tabellion import DeclarationError, Queue, Store
-from tabellion.engine.errors import Problem
 from tabellion.engine.transitions import check_transitions, try_transitions
+from tabellion.errors import Problem
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import STATES, asynchronous, attempts, claim_one, row, rows, run, tasks, tasks_queue

@@ -29,7 +29,7 @@ from typing import Any
 import asyncpg
 
 from tabellion import Store
-from tabellion.engine.folders import Folders
+from tabellion.engine.worker.temp_folders import Folders
 from tests.faults import checker
 from tests.faults.chaos_worker import GRACE, PERMANENT, Orders, Progress, spawn
 from tests.faults.checker import Attempt, Logs, Report, Row, Terms

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from tabellion import Environment, Job, Permanent, Queue, RateLimited, Store, Worker
-from tabellion.engine import failpoints, ledger, site
+from tabellion.engine import failpoints
+from tabellion.engine.worker import environment as site
+from tabellion.engine.worker import settling as ledger
 from tests.faults.mutants import MUTANTS
 from tests.owner import jobs_queue
 

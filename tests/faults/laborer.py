@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion import Environment, Event, Job, Worker
-from tabellion.engine import site
+from tabellion.engine.worker import environment as site
 from tests.faults.mutants import MUTANTS
 from tests.owner import jobs_queue
 from tests.servers import die_with_parent

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tabellion.engine import moves as shared
-from tabellion.engine import postgres, postgres_moves, sqlite, sqlite_moves
+from tabellion.engine.postgres import database as postgres
+from tabellion.engine.postgres import moves as postgres_moves
 from tabellion.engine.sql import NOW
+from tabellion.engine.sqlite import database as sqlite
+from tabellion.engine.sqlite import moves as sqlite_moves
 from tabellion.engine.store import Store
 
 

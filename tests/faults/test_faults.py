@@ -21,8 +21,9 @@ import asyncpg
 import pytest
 
 from tabellion import Environment, Job, LeaseLost, Queue, Store, Worker
-from tabellion.engine import failpoints, site
-from tabellion.engine.errors import NotMigrated
+from tabellion.engine import failpoints
+from tabellion.engine.worker import environment as site
+from tabellion.errors import NotMigrated
 from tabellion.testing import Clock
 from tests.faults.proxy import proxied
 from tests.owner import NOW, Owner, jobs_queue, owning, seconds

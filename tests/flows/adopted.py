@@ -19,7 +19,7 @@ from tabellion import Event
 from tabellion.cli import exit_code
 from tabellion.cli.app import app
 from tabellion.cli.queue_module import declared_queues
-from tabellion.engine.errors import TabellionError
+from tabellion.errors import TabellionError
 from tests.flows.kinds import Kind
 from tests.working import Diary, drain, make_worker
 

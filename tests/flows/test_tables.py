@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tabellion.engine.errors import DeclarationError
+from tabellion.errors import DeclarationError
 from tests.flows.adopted import Adopted
 from tests.flows.kinds import DATABASES, KINDS, MIRRORS, ROLE, Kind, page_table
 

@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
-from tabellion.engine.guard import Rules
+from tabellion.errors import ConfigurationError
 from tabellion.models.address import check
 from tabellion.models.catalog import make
+from tabellion.net.guard import Rules
 
 
 @pytest.fixture

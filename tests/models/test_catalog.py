@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models import catalog
 from tabellion.models.catalog import MODELS, make, names, variable
 from tabellion.models.errors import Fault, KeyRefused, Rejected

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from tabellion import Environment, Job, Store
-from tabellion.engine.desk import OpenDesk
-from tabellion.engine.errors import ConfigurationError, GateClosed, Permanent
-from tabellion.engine.gate_row import GateRow
-from tabellion.engine.gate_state import GateSettings
+from tabellion.engine.context import OpenDesk
+from tabellion.engine.gates.row import GateRow
+from tabellion.engine.gates.state import GateSettings
+from tabellion.errors import ConfigurationError, GateClosed, Permanent
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, KeyRefused, Rejected, Throttled, Unavailable
 from tabellion.models.gated import Gated, memo_key

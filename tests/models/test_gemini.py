@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models.base import Ask, Blob
 from tabellion.models.errors import BadOutput, Fault, KeyRefused, ModelError, Rejected, Throttled, Unavailable
 from tabellion.models.fake.serving import Serving

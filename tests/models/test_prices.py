@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models.base import Ask, Blob, Usage
 from tabellion.models.prices import PRICES, cost, estimate, pages, price_of, table
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tabellion import Queue, Store
-from tabellion.engine.errors import ConfigurationError, DeclarationError
+from tabellion.errors import ConfigurationError, DeclarationError
 from tabellion.monitor.adoption import Adoption, adopt
 from tabellion.monitor.status_column import listed_values, plain
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.monitor.declared import document_queues, together
 from tests.engine.tables import tasks_queue
 from tests.pipelines.documents.papers import settings_in

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tabellion import Store
-from tabellion.engine.gate_row import GateRow
-from tabellion.engine.gate_state import GateSettings, News
+from tabellion.engine.gates.row import GateRow
+from tabellion.engine.gates.state import GateSettings, News
 from tabellion.monitor.gates import gates
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous

@@ -8,7 +8,7 @@ from typing import Any
 
 from tabellion import Store
 from tabellion.engine import controls
-from tabellion.engine.errors import Unreachable
+from tabellion.errors import Unreachable
 from tabellion.monitor.lookout import Lookout
 from tabellion.monitor.overview import Overview
 from tests.engine.tables import asynchronous, tasks

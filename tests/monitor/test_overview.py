@@ -7,9 +7,10 @@ import json
 import pytest
 
 from tabellion import Queue, Store
-from tabellion.engine import controls, roster
-from tabellion.engine.gate_row import GateRow
-from tabellion.engine.gate_state import GateSettings, News
+from tabellion.engine import controls
+from tabellion.engine.gates.row import GateRow
+from tabellion.engine.gates.state import GateSettings, News
+from tabellion.engine.worker import heartbeat as roster
 from tabellion.monitor.overview import Overview
 from tabellion.pipelines.documents import tables
 from tabellion.testing import Clock

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tabellion import Store
-from tabellion.engine import roster
-from tabellion.engine.roster import Member
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.heartbeat import Member
 from tabellion.monitor.workers import REMEMBERED, workers
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.reading import reader
 from tabellion.reading.limits import MEBI, Limits
 from tabellion.reading.reader import HEAD, TAIL, Reading, read_local

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tabellion.engine.errors import Permanent
+from tabellion.errors import Permanent
 from tabellion.reading import landlock, seccomp
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import MEBI, Limits

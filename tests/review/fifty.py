@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tabellion import Store
-from tabellion.engine.errors import Busy, Unreachable
 from tabellion.engine.sql import later
+from tabellion.errors import Busy, Unreachable
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.review import audit, claims, editing, errors, finishing, items, people, queue

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tabellion import Store
-from tabellion.engine.errors import StoreError
+from tabellion.errors import StoreError
 from tabellion.pipelines.documents import tables
 from tabellion.review import audit
 from tabellion.review.audit import Entry

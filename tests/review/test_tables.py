@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tabellion import Store
-from tabellion.engine.errors import StoreError
+from tabellion.errors import StoreError
 from tabellion.pipelines.documents import tables
 from tabellion.review import audit
 from tabellion.review.tables import GENESIS

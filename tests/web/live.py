@@ -17,8 +17,8 @@ from fastapi import FastAPI
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.store import Store
-from tabellion.pipelines.documents.blobs import Blobs
-from tabellion.pipelines.documents.lake import Lake
+from tabellion.storage.blobs import Blobs
+from tabellion.storage.lake import Lake
 from tabellion.web import keys
 from tabellion.web.app import make_app, settings_of
 from tabellion.web.limits import Limits

@@ -14,12 +14,12 @@ from PIL import Image
 
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.store import Store
-from tabellion.pipelines.documents.blobs import Blobs
-from tabellion.pipelines.documents.lake import Lake
+from tabellion.errors import ConfigurationError
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.reading.limits import Limits
+from tabellion.storage.blobs import Blobs
+from tabellion.storage.lake import Lake
 from tabellion.web.app import make_app, settings_of
 from tabellion.web.office import Office
 from tests.models.bills import bill

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.engine.errors import Full
+from tabellion.errors import Full
 from tabellion.pipelines.documents import lookup
-from tabellion.pipelines.documents.files import NoSpace, Unwritable
+from tabellion.storage.files import NoSpace, Unwritable
 from tabellion.web.headers import last_resort
 from tests.models.bills import bill
-from tests.pipelines.documents.test_blobs import small_disk
+from tests.storage.test_blobs import small_disk
 from tests.web.live import Live, live, problem
 
 SECURITY = {
@@ -86,7 +86,7 @@ def test_what_nobody_expected_is_a_problem_without_details(
 
 def test_a_database_that_does_not_answer_is_told_as_such(broken: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """503 with when to come again, and no word of where it is."""
-    from tabellion.engine.errors import Unreachable
+    from tabellion.errors import Unreachable
 
     async def away(*_: object) -> None:
         raise Unreachable("no answer from db.internal:5432")

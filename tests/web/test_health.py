@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tabellion.engine import roster
-from tabellion.engine.roster import Member
 from tabellion.engine.store import Store
-from tabellion.pipelines.documents.lake import Lake
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.heartbeat import Member
+from tabellion.storage.lake import Lake
 from tabellion.web import health
 from tests.faults.proxy import proxied
 from tests.servers import Postgres

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError
 from tabellion.review import audit
 from tabellion.web import keys
 from tabellion.web.policy import Role

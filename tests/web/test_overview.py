@@ -9,12 +9,12 @@ import pytest
 
 from tabellion import Queue, Store
 from tabellion.config import Config
-from tabellion.engine import roster
 from tabellion.engine.environment import Environment
-from tabellion.engine.gate_row import GateRow
-from tabellion.engine.gate_state import GateSettings, News
-from tabellion.pipelines.documents.blobs import Blobs
-from tabellion.pipelines.documents.lake import Lake
+from tabellion.engine.gates.row import GateRow
+from tabellion.engine.gates.state import GateSettings, News
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.storage.blobs import Blobs
+from tabellion.storage.lake import Lake
 from tabellion.web.app import make_app
 from tests.models.bills import bill
 from tests.monitor.test_workers import member

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError
 from tabellion.web import keys
 from tabellion.web.server import check_listening, is_loopback, listening
 from tests.waiting import eventually
@@ -28,8 +28,8 @@ from pathlib import Path
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.store import Store
-from tabellion.pipelines.documents.blobs import Blobs
-from tabellion.pipelines.documents.lake import Lake
+from tabellion.storage.blobs import Blobs
+from tabellion.storage.lake import Lake
 from tabellion.web.app import make_app
 from tabellion.web.server import serve
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError
 from tabellion.review import audit
 from tabellion.web import passwords, users
 from tests.web.browser import Browser, signed_in

@@ -8,9 +8,9 @@ import os
 import sys
 import traceback
 
+from tabellion import extras
 from tabellion.cli.app import app
-from tabellion.engine import extras
-from tabellion.engine.errors import ConfigurationError, DeclarationError, StoreError, TabellionError, ValueRefused
+from tabellion.errors import ConfigurationError, DeclarationError, StoreError, TabellionError, ValueRefused
 
 #: Exit codes, stable: scripts read them.
 OK, USAGE, CONFIGURATION, DATABASE, INPUT, PARTIAL = 0, 2, 3, 4, 5, 6

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -93,7 +93,7 @@ class Direct:
 
     async def warning(self) -> str:
         """A queue that nobody works is waited for in vain."""
-        from tabellion.engine import roster
+        from tabellion.engine.worker import heartbeat as roster
 
         workers = [one for one in await roster.members(self._store) if "documents" in one["queues"].split(",")]
         return "" if workers else "no worker is running: start `tabellion up`, or `tabellion worker --with documents`"

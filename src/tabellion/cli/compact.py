@@ -82,9 +82,9 @@ async def _compacted(
     from dataclasses import asdict
 
     from tabellion.cli.pipeline import settings_of
-    from tabellion.engine.errors import TabellionError
+    from tabellion.errors import TabellionError
     from tabellion.pipelines.documents import compact as compacting
-    from tabellion.pipelines.documents.lake import Lake
+    from tabellion.storage.lake import Lake
 
     templates = _templates(config)
     done: list[dict[str, Any]] = []
@@ -153,7 +153,7 @@ def _day(text: str) -> date:
 
 def _templates(config: Config) -> list[Template]:
     """Where the types there are write their files; a type that is broken has written none that way."""
-    from tabellion.engine.errors import ConfigurationError
+    from tabellion.errors import ConfigurationError
     from tabellion.pipelines.documents.compact import templates_of
     from tabellion.reading.types import typefile
 

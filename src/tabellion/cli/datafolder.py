@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 
 LOCK = ".up.lock"  #: held while it runs; its text is the address
 TRIES = 5

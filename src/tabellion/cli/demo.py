@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tabellion.engine.errors import Busy, Unreachable
 from tabellion.engine.log import printable
+from tabellion.errors import Busy, Unreachable
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents.intake import NotTaken, take_in
 

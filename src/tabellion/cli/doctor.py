@@ -31,8 +31,8 @@ def doctor(
 
     from tabellion.cli import output
     from tabellion.cli.load import config_of, environment_named, queues_of
-    from tabellion.engine.errors import DeclarationError
     from tabellion.engine.queue import Queue, check_together
+    from tabellion.errors import DeclarationError
     from tabellion.monitor import doctor as examination
     from tabellion.monitor.doctor import Finding
 

@@ -136,7 +136,7 @@ def _range(
 
 def _types(folders: Sequence[Path]) -> Types:
     """The type of a name; a type that is gone, or broken, costs its columns their kinds and nothing else."""
-    from tabellion.engine.errors import ConfigurationError
+    from tabellion.errors import ConfigurationError
     from tabellion.reading.types import typefile
     from tabellion.reading.types.doctype import DocumentType
 

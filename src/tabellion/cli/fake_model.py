@@ -38,7 +38,7 @@ def fake_model(
 
         curl -X PUT localhost:8178/fake -d '{"rate": 5, "knobs": "503=0.1"}'
     """
-    from tabellion.engine import extras
+    from tabellion import extras
 
     with extras.explained("fake"):
         from tabellion.models.fake.server import Options, run

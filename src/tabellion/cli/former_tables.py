@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tabellion.pipelines.documents import endpoints, tables
+from tabellion.delivery import endpoints
+from tabellion.pipelines.documents import tables
 from tabellion.web import tables as web_tables
 
 if TYPE_CHECKING:

@@ -71,9 +71,9 @@ def _money(one: dict[str, Any]) -> str:
 
 async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bool) -> list[dict[str, Any]]:
     from tabellion.cli.load import present
-    from tabellion.engine import gate_row
-    from tabellion.engine.errors import ConfigurationError
-    from tabellion.engine.gate_state import GateSettings
+    from tabellion.engine.gates import row as gate_row
+    from tabellion.engine.gates.state import GateSettings
+    from tabellion.errors import ConfigurationError
     from tabellion.monitor.gates import picture
 
     store = present(config.gates_at).store(read_only=not (changes or reset))
@@ -93,9 +93,9 @@ async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bo
 
 async def _known(store: Any, settings: Any) -> dict[str, Any]:
     """Every gate with its state; where nothing has called a model yet, the configured ones as they will begin."""
-    from tabellion.engine import gate_row
-    from tabellion.engine.errors import NotMigrated
-    from tabellion.engine.gate_state import GateState
+    from tabellion.engine.gates import row as gate_row
+    from tabellion.engine.gates.state import GateState
+    from tabellion.errors import NotMigrated
 
     try:
         return await gate_row.gates(store, settings)

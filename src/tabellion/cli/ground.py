@@ -29,7 +29,7 @@ def ground(
         tabellion ground invoice.pdf invoice.json
     """
     from tabellion.cli import output
-    from tabellion.engine.errors import Permanent
+    from tabellion.errors import Permanent
     from tabellion.reading.errors import Unreadable
     from tabellion.reading.grounding.ground import UNGROUNDED, ground_all
     from tabellion.reading.pages import open_document
@@ -57,7 +57,7 @@ def ground(
 def _values(path: Path) -> Any:
     from json import JSONDecodeError, loads
 
-    from tabellion.engine.errors import Permanent
+    from tabellion.errors import Permanent
 
     try:
         text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text("utf-8")

@@ -21,12 +21,12 @@ import typer
 
 from tabellion.cli import adminkey, datafolder, demo, pipeline, service_tables
 from tabellion.config import Config
-from tabellion.engine import roster
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import Busy, TabellionError, Unreachable
 from tabellion.engine.log import log_to_stderr, printable
 from tabellion.engine.store import Store
-from tabellion.engine.worker import Worker
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.worker import Worker
+from tabellion.errors import Busy, TabellionError, Unreachable
 from tabellion.pipelines.documents.consume import Consumer, endings
 from tabellion.pipelines.documents.intake import take_in
 from tabellion.pipelines.documents.sweeping import sweep

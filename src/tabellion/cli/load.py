@@ -9,12 +9,12 @@ from pathlib import Path
 import typer
 
 from tabellion import config as configuration
+from tabellion import extras
 from tabellion.cli.queue_module import declared_queues
 from tabellion.config import Config
-from tabellion.engine import extras
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.queue import Queue, check_together
+from tabellion.errors import ConfigurationError
 
 PIPELINES = ("documents",)  #: those that come with tabellion
 WHICH = (

@@ -90,8 +90,8 @@ async def _script(place: Environment, documents: bool) -> tuple[int, str, str]:
     """
     from tabellion.cli import service_tables
     from tabellion.engine import register
-    from tabellion.engine.errors import Unreachable
     from tabellion.engine.store import Store
+    from tabellion.errors import Unreachable
 
     store = Store("sqlite:///:memory:") if place.missing_file() else place.store(read_only=True)
     try:

@@ -7,13 +7,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from tabellion.config import Config, model, model_gates
-from tabellion.engine.errors import ConfigurationError
-from tabellion.engine.gate_state import GateSettings
-from tabellion.engine.guard import Rules
-from tabellion.pipelines.documents.blobs import Blobs
-from tabellion.pipelines.documents.lake import Lake
+from tabellion.delivery.outbox import outbox, webhooks_queue
+from tabellion.engine.gates.state import GateSettings
+from tabellion.errors import ConfigurationError
+from tabellion.net.guard import Rules
 from tabellion.pipelines.documents.settings import LOCAL, Settings, Types
-from tabellion.pipelines.documents.webhooks import outbox, webhooks_queue
+from tabellion.storage.blobs import Blobs
+from tabellion.storage.lake import Lake
 
 if TYPE_CHECKING:
     from tabellion.engine.environment import Environment

@@ -11,8 +11,8 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from tabellion.engine.errors import ConfigurationError, DeclarationError
 from tabellion.engine.queue import Queue
+from tabellion.errors import ConfigurationError, DeclarationError
 
 OURS = Path(__file__).parents[1]
 

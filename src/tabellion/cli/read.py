@@ -91,7 +91,7 @@ def read(
 
 def _made(option: str, folder: Path | None) -> None:
     """Makes the folder before anything is read, so that nothing is read in vain."""
-    from tabellion.engine.errors import Permanent
+    from tabellion.errors import Permanent
 
     if folder is not None:
         try:

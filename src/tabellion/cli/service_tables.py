@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
-from tabellion.engine.errors import Busy, NotMigrated, Unreachable
+from tabellion.errors import Busy, NotMigrated, Unreachable
 
 if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 async def prepare(store: Store) -> None:
     """Makes or updates every table of the document service; those that an earlier version made are renamed."""
     from tabellion.cli.former_tables import rename_former_tables
-    from tabellion.pipelines.documents import endpoints, tables
+    from tabellion.delivery import endpoints
+    from tabellion.pipelines.documents import tables
     from tabellion.web import tables as web_tables
 
     await store.open()
@@ -31,7 +32,8 @@ async def prepare(store: Store) -> None:
 async def script(store: Store) -> str:
     """The SQL that makes or updates them, for someone who may run it; empty where they are up to date."""
     from tabellion.cli.former_tables import has_former_tables, renaming
-    from tabellion.pipelines.documents import endpoints, tables
+    from tabellion.delivery import endpoints
+    from tabellion.pipelines.documents import tables
     from tabellion.web import tables as web_tables
 
     if await has_former_tables(store):
@@ -48,7 +50,8 @@ async def script(store: Store) -> str:
 
 def full_script(dialect: Dialect, wanted: bool) -> str:
     """The SQL for a database that has none of them."""
-    from tabellion.pipelines.documents import endpoints, tables
+    from tabellion.delivery import endpoints
+    from tabellion.pipelines.documents import tables
     from tabellion.web import tables as web_tables
 
     if not wanted:
@@ -59,8 +62,9 @@ def full_script(dialect: Dialect, wanted: bool) -> str:
 
 def service_grants(role: str) -> list[str]:
     """What lets a role use them."""
+    from tabellion.delivery import endpoints
     from tabellion.engine import sql
-    from tabellion.pipelines.documents import endpoints, tables
+    from tabellion.pipelines.documents import tables
     from tabellion.web import tables as web_tables
 
     names = ("tabellion_documents_schema", *tables.TABLES, *endpoints.TABLES, *web_tables.TABLES)

@@ -51,7 +51,7 @@ def submit(
         tabellion submit *.pdf --url http://127.0.0.1:8080
     """
     from tabellion.cli.up import configured
-    from tabellion.engine.errors import ConfigurationError
+    from tabellion.errors import ConfigurationError
 
     files = list(_documents(paths))
     if not files:

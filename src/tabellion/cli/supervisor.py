@@ -15,10 +15,10 @@ import uuid
 from collections.abc import Sequence
 from types import FrameType
 
-from tabellion.engine import roster
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import TabellionError
 from tabellion.engine.events import Event, Listener
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.errors import TabellionError
 
 CHILD = "TABELLION_CHILD"  # set in a child's environment: the last part of its id
 NAME = "TABELLION_CHILD_NAME"

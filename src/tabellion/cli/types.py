@@ -60,7 +60,7 @@ def check(
 def _checked(path: Path) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from tabellion.engine.errors import ConfigurationError
+    from tabellion.errors import ConfigurationError
     from tabellion.reading.types import typefile
     from tabellion.reading.types.yamlnode import TypeFileError
 

@@ -54,7 +54,7 @@ def up(
 
         tabellion up --port 9000 --data /srv/tabellion --consume /srv/inbox
     """
-    from tabellion.engine import extras
+    from tabellion import extras
 
     extras.require(extras.SERVICE)
     from tabellion.cli.installation import Installation

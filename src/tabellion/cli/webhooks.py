@@ -46,8 +46,8 @@ def add(
         tabellion webhooks add https://erp.example.com/hook --event document.failed
     """
     from tabellion.cli.load import config_of
-    from tabellion.engine import guard
-    from tabellion.pipelines.documents import endpoints
+    from tabellion.delivery import endpoints
+    from tabellion.net import guard
 
     rules = guard.Rules.of(config_of(context).allow)
     events = tuple(event) if event else (endpoints.EVERYTHING,)
@@ -70,7 +70,7 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
         tabellion webhooks list
     """
     from tabellion.cli import output
-    from tabellion.pipelines.documents import endpoints
+    from tabellion.delivery import endpoints
 
     found = _do(context, environment, endpoints.listing)
     if json:
@@ -95,7 +95,7 @@ def rotate(context: typer.Context, id: Id, environment: Place = None, json: Json
 
         tabellion webhooks rotate we_12ab
     """
-    from tabellion.pipelines.documents import endpoints
+    from tabellion.delivery import endpoints
 
     secret = _do(context, environment, lambda store: endpoints.rotate(store, id))
     _tell(json, {"id": id, "secret": secret}, f"the new secret of {id}, shown this once: {secret}")
@@ -115,7 +115,7 @@ def disable(
 
         tabellion webhooks disable we_12ab --reason "moves on Monday"
     """
-    from tabellion.pipelines.documents import endpoints
+    from tabellion.delivery import endpoints
 
     _do(context, environment, lambda store: endpoints.disable(store, id, reason))
     _tell(json, {"id": id, "disabled": reason}, f"{id} is told nothing; `tabellion webhooks enable {id}` ends it")
@@ -129,7 +129,7 @@ def enable(context: typer.Context, id: Id, environment: Place = None, json: Json
 
         tabellion webhooks enable we_12ab && tabellion retry webhooks --error "is disabled" --with documents
     """
-    from tabellion.pipelines.documents import endpoints
+    from tabellion.delivery import endpoints
 
     _do(context, environment, lambda store: endpoints.enable(store, id))
     _tell(
@@ -147,7 +147,7 @@ def remove(context: typer.Context, id: Id, environment: Place = None, json: Json
 
         tabellion webhooks remove we_12ab
     """
-    from tabellion.pipelines.documents import endpoints
+    from tabellion.delivery import endpoints
 
     _do(context, environment, lambda store: endpoints.remove(store, id))
     _tell(json, {"id": id, "removed": True}, f"{id} is forgotten")

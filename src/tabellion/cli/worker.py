@@ -41,8 +41,8 @@ def worker(
     """
     from tabellion.cli import supervisor
     from tabellion.cli.load import config_of, environment_named, has_documents, present, queue_named, queues_of
-    from tabellion.engine.errors import ConfigurationError
     from tabellion.engine.log import Log, log_to_stderr
+    from tabellion.errors import ConfigurationError
 
     config = config_of(context)
     queues = queues_of(context, config)
@@ -56,7 +56,7 @@ def worker(
     grace = config.grace if grace is None else grace
     if supervisor.is_child():
         from tabellion.cli.pipeline import gates_of
-        from tabellion.engine.worker import Worker
+        from tabellion.engine.worker.worker import Worker
 
         supervisor.die_with_parent()
         log_to_stderr(config.log_level, as_json=as_json)
@@ -103,7 +103,7 @@ def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> Non
     import asyncio
     import contextlib
 
-    from tabellion.engine.errors import Busy, Forbidden, Unreachable
+    from tabellion.errors import Busy, Forbidden, Unreachable
     from tabellion.monitor.rights import MissingRight, missing_rights
 
     async def ask(place: Environment) -> list[MissingRight]:

@@ -7,13 +7,13 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import ValueRefused
 from tabellion.engine.moves import at_cancel, at_restart, native_key, texts
 from tabellion.engine.parking import is_parked
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import CONTINUING, Settlement
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.errors import ValueRefused
 
 MANY = 1000
 

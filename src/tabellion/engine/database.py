@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tabellion.engine import extras
+from tabellion import extras
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import ConfigurationError, StoreError
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import Dialect
 from tabellion.engine.table import Table
+from tabellion.errors import ConfigurationError, StoreError
 
 
 class Undone(Exception):  # noqa: N818 - what happens to the transaction
@@ -92,12 +92,12 @@ def database_at(
     """The database that a URL names, not connected yet."""
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme == "sqlite":
-        from tabellion.engine.sqlite import SQLite  # each driver is loaded only where used
+        from tabellion.engine.sqlite.database import SQLite  # each driver is loaded only where used
 
         return SQLite(url, deadline=deadline, clock=clock, durable=durable, read_only=read_only)
     if scheme in ("postgresql", "postgres"):
         with extras.explained():
-            from tabellion.engine.postgres import PostgreSQL
+            from tabellion.engine.postgres.database import PostgreSQL
         return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock, durable=durable)
     shown = f"{scheme}://…" if "://" in url else repr(url)
     raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.errors import DeclarationError, Problem
 from tabellion.engine.job import Job
-from tabellion.engine.keys import key_column, key_problems
+from tabellion.engine.primary_key import key_column, key_problems
 from tabellion.engine.queue import STATES, Queue, spoken
 from tabellion.engine.sql import Dialect, Scalar
 from tabellion.engine.table import Column, Table
+from tabellion.errors import DeclarationError, Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError
 
 
 class Environment:

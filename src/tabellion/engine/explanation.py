@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tabellion.engine import register, roster, sql
+from tabellion.engine import register, sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import NotMigrated
-from tabellion.engine.gate_row import gate_closure
+from tabellion.engine.gates.row import gate_closure
 from tabellion.engine.moves import native_key
 from tabellion.engine.queue import STATES, Queue, spoken
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.errors import NotMigrated
 
 HISTORY = 20
 LINE_SHOWN = 10_000

@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Iterator
 
-from tabellion.engine.errors import Unreachable
+from tabellion.errors import Unreachable
 
 NAMES = (
     "claim.pre_commit",

@@ -10,11 +10,11 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tabellion.engine.errors import LeaseLost
 from tabellion.engine.queue import Queue
+from tabellion.errors import LeaseLost
 
 if TYPE_CHECKING:
-    from tabellion.engine.desk import Desk
+    from tabellion.engine.context import Desk
 
 
 def storable(text: str) -> str:

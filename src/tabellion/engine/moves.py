@@ -8,9 +8,9 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound, empty_value
-from tabellion.engine.errors import ValueRefused
 from tabellion.engine.job import Job
 from tabellion.engine.settlement import SHOWN, STATE_OF, Outcome, Settlement, charged
+from tabellion.errors import ValueRefused
 
 Numbered = tuple[str, list[Any]]  #: a statement with `$1, $2, …` and its values
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from tabellion.engine.errors import DeclarationError, Problem
 from tabellion.engine.sql import Scalar, State
+from tabellion.errors import DeclarationError, Problem
 
 StateName = Literal["ready", "running", "done", "failed"]
 STATES: tuple[StateName, ...] = ("ready", "running", "done", "failed")

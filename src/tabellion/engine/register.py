@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tabellion.engine.database import Database
-from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreachable
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.sql import Dialect
+from tabellion.errors import Forbidden, NotMigrated, StoreError, Unreachable
 
 _LATELY = (
     """CREATE INDEX tabellion_attempts_settled

@@ -7,19 +7,13 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tabellion.engine import crash, declaration, outsiders, parking, refusing, register, sql
+from tabellion.engine import declaration, parking, register, sql
+from tabellion.engine import expired_claims as crash
+from tabellion.engine import orphans as outsiders
+from tabellion.engine import refused_rows as refusing
 from tabellion.engine.batches import alike, renewable
 from tabellion.engine.database import database_at
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import (
-    AWAY,
-    DeclarationError,
-    LeaseLost,
-    NotMigrated,
-    Problem,
-    StoreError,
-    ValueRefused,
-)
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job, storable
 from tabellion.engine.moves import Numbered, Terms, extra_condition
@@ -29,6 +23,15 @@ from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.table import Table
 from tabellion.engine.transitions import check_transitions
 from tabellion.engine.values import for_insert, parsed
+from tabellion.errors import (
+    AWAY,
+    DeclarationError,
+    LeaseLost,
+    NotMigrated,
+    Problem,
+    StoreError,
+    ValueRefused,
+)
 
 if TYPE_CHECKING:
     from tabellion.engine.explanation import Explanation

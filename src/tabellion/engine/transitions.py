@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from tabellion.engine import sql
 from tabellion.engine.database import Answers, Database, Trial
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import Busy, Forbidden, Problem, StoreError, Unreachable
 from tabellion.engine.moves import (
     Numbered,
     at_cancel,
@@ -21,6 +20,7 @@ from tabellion.engine.moves import (
 )
 from tabellion.engine.queue import STATES, StateName, spoken
 from tabellion.engine.settlement import Outcome
+from tabellion.errors import Busy, Forbidden, Problem, StoreError, Unreachable
 
 ROWS_TRIED = 3  # a trigger may refuse one row and take the next
 ROWS_SEEN = 1000  # where no row is ready, a row in another state is looked for among so many

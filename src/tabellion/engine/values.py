@@ -12,8 +12,8 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
-from tabellion.engine.errors import ValueRefused
 from tabellion.engine.table import Table
+from tabellion.errors import ValueRefused
 
 
 def json_text(value: Any) -> str:

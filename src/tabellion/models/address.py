@@ -6,8 +6,8 @@ import socket
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from tabellion.engine.errors import ConfigurationError
-from tabellion.engine.guard import Rules, is_metadata
+from tabellion.errors import ConfigurationError
+from tabellion.net.guard import Rules, is_metadata
 
 #: Names that are of one's own network, wherever they lead.
 PRIVATE = ("localhost", "local", "internal", "lan", "home", "test", "svc", "cluster")

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any
 
-from tabellion.engine import extras
-from tabellion.engine.errors import ConfigurationError
-from tabellion.engine.guard import Rules
+from tabellion import extras
+from tabellion.errors import ConfigurationError
 from tabellion.models.address import check as check_address
 from tabellion.models.base import Model
+from tabellion.net.guard import Rules
 
 GROUP = "tabellion.models"  #: the entry point group of models that other packages bring
 

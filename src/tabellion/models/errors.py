@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from tabellion.engine.errors import Permanent, RateLimited, TabellionError
+from tabellion.errors import Permanent, RateLimited, TabellionError
 from tabellion.models.base import Usage
 
 LONGEST_RAW = 64 * 1024

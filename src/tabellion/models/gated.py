@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from tabellion.engine.desk import Desk, asker_of
-from tabellion.engine.errors import ConfigurationError, GateClosed
+from tabellion.engine.context import Desk, asker_of
 from tabellion.engine.job import Job, current_job
 from tabellion.engine.memo import Asker
+from tabellion.errors import ConfigurationError, GateClosed
 from tabellion.models import prices
 from tabellion.models.base import Ask, Blob, Model, Part, Reply, Schema, Usage, takes
 from tabellion.models.errors import BadOutput, KeyRefused, ModelError, Throttled, Unavailable

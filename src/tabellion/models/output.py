@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from tabellion.engine import extras
+from tabellion import extras
 from tabellion.models.base import Ask, Schema, Usage
 from tabellion.models.errors import BadOutput, Fault, Rejected
 

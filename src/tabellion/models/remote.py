@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from tabellion.engine import extras
-from tabellion.engine.errors import ConfigurationError
+from tabellion import extras
+from tabellion.errors import ConfigurationError
 from tabellion.models.base import PICTURES, Ask, Part, Reply, Schema, Usage
 from tabellion.models.prices import Prices, cost, table
 

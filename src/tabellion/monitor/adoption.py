@@ -9,13 +9,13 @@ from typing import Any
 
 from tabellion.engine import declaration, sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import ConfigurationError, DeclarationError, NotMigrated, StoreError
-from tabellion.engine.keys import not_a_table
+from tabellion.engine.primary_key import not_a_table
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.sql import Scalar
 from tabellion.engine.store import Store
 from tabellion.engine.table import Table
 from tabellion.engine.transitions import Refusal, try_transitions
+from tabellion.errors import ConfigurationError, DeclarationError, NotMigrated, StoreError
 from tabellion.monitor.declaration_text import declaration_text
 from tabellion.monitor.guessing import (
     USUAL_FLAGS,

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import DeclarationError, Forbidden
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.store import Store
+from tabellion.errors import DeclarationError, Forbidden
 from tabellion.monitor import states
 from tabellion.monitor.pace import Pace
 from tabellion.monitor.snapshot import problem_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.queue import Queue
+from tabellion.errors import ConfigurationError
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.webhooks import webhooks_queue
 from tabellion.review.queue import review_queue
 
 

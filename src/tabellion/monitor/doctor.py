@@ -8,14 +8,15 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tabellion.engine import declaration, register, roster, sql
+from tabellion.engine import declaration, register, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import DeclarationError, Forbidden, NotMigrated, StoreError
 from tabellion.engine.parking import parked_rows
 from tabellion.engine.queue import Queue, spoken
 from tabellion.engine.store import Store
 from tabellion.engine.transitions import try_transitions
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.errors import DeclarationError, Forbidden, NotMigrated, StoreError
 from tabellion.monitor.rights import bound_by_row_security, missing_rights
 
 Level = Literal["ok", "note", "warning", "error"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.gate_state import GateSettings, GateState
+from tabellion.engine.gates.state import GateSettings, GateState
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import empty_value
-from tabellion.engine.errors import ConfigurationError
-from tabellion.engine.keys import key_column
+from tabellion.engine.primary_key import key_column
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.sql import Dialect, Scalar
 from tabellion.engine.table import Table
+from tabellion.errors import ConfigurationError
 from tabellion.monitor.status_column import WORDS, StatusColumn, plain
 
 #: Words of no list, by what they look like.

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tabellion.engine.errors import StoreError
+from tabellion.errors import StoreError
 from tabellion.monitor.overview import Overview
 
 logger = logging.getLogger("tabellion.monitor")

@@ -8,9 +8,10 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.counts import HOUR, MINUTE
-from tabellion.engine.gate_state import GateSettings
+from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.queue import STATES, Queue
 from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
 from tabellion.monitor import states
 from tabellion.monitor.counting import Counts, counts
 from tabellion.monitor.gates import gates
@@ -20,7 +21,6 @@ from tabellion.monitor.snapshot import waiting
 from tabellion.monitor.spend import model_of, spend
 from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughput, line
 from tabellion.monitor.workers import workers
-from tabellion.pipelines.documents.lookup import iso
 from tabellion.pipelines.documents.queues import CHORES
 
 OWN = ("tabellion_documents", "tabellion_superseded_outputs")  #: tables of chores

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tabellion.engine import register, sql
-from tabellion.engine.errors import Forbidden, Problem
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
 from tabellion.engine.table import Table
+from tabellion.errors import Forbidden, Problem
 
 READ = ("SELECT",)
 WRITE = ("SELECT", "INSERT", "UPDATE")

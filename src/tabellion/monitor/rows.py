@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from tabellion.engine import register, sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import TabellionError
 from tabellion.engine.moves import native_key
 from tabellion.engine.paths import hide_folders
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
+from tabellion.errors import TabellionError
 from tabellion.monitor import states
 from tabellion.monitor.fingerprint import fingerprint, message
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tabellion.engine import counts, register, roster, sql
+from tabellion.engine import counts, register, sql
 from tabellion.engine.environment import Environment
-from tabellion.engine.errors import DeclarationError, NotMigrated, StoreError, Unreachable
-from tabellion.engine.gate_row import gate_closure
+from tabellion.engine.gates.row import gate_closure
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.errors import DeclarationError, NotMigrated, StoreError, Unreachable
 
 JOBS_SHOWN = 200
 ERRORS_SHOWN = 10

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.sql import Scalar
 from tabellion.engine.store import Store
 from tabellion.engine.table import Column, Table
+from tabellion.errors import ConfigurationError
 
 VALUES_SEEN = 50
 STATUS_NAMES = ("status", "state", "status_id", "statut", "etat", "job_status", "processing_status", "stage")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabellion.engine import roster, sql
+from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.engine.worker import heartbeat as roster
 
 REMEMBERED = 3600.0  #: seconds after which a worker that is gone is shown no longer
 SHOWN = 200

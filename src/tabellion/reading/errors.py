@@ -5,7 +5,7 @@ Unreadable (Permanent)     its `code` is one of CODES
 
 from __future__ import annotations
 
-from tabellion.engine.errors import Permanent
+from tabellion.errors import Permanent
 
 #: Every code and what it means. Codes are stable: people script against them.
 CODES = {

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from tabellion.engine import extras
+from tabellion import extras
 from tabellion.reading.arrange import arrange
 from tabellion.reading.child import FRAME, contents
 from tabellion.reading.errors import INVALID, Unreadable

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.reading.child import FRAME
 from tabellion.reading.errors import INVALID, Unreadable
 from tabellion.reading.field import Field

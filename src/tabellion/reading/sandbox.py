@@ -26,7 +26,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
-from tabellion.engine.errors import TabellionError
+from tabellion.errors import TabellionError
 from tabellion.reading.child import FRAME, send
 from tabellion.reading.errors import CODES, INVALID, Unreadable
 from tabellion.reading.limits import MEBI, Limits

@@ -8,13 +8,13 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tabellion.engine.errors import LeaseLost
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.engine.sql import NOW, later
 from tabellion.engine.store import Store
+from tabellion.errors import LeaseLost
 from tabellion.review import audit, items, priority, queue
 from tabellion.review.audit import Entry, Statement
 from tabellion.review.errors import (

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tabellion.engine.errors import LeaseLost
 from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.errors import LeaseLost
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.review import audit, decisions, fields, items
 from tabellion.review.audit import Entry

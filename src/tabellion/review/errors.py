@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tabellion.engine.errors import TabellionError
+from tabellion.errors import TabellionError
 from tabellion.reading.types.yamlnode import TypeFileError
 
 

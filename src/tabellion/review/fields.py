@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.errors import TabellionError
 from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
+from tabellion.errors import TabellionError
 from tabellion.reading.issue import Issue
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import THRESHOLD, DocumentType, FieldSpec
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.review.errors import TypeBroken
-from tabellion.review.items import iso
 
 Row = dict[str, Any]
 Types = Callable[[str], DocumentType]  #: gives the document type of a name, or raises

@@ -6,10 +6,10 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from tabellion.engine.errors import LeaseLost
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
+from tabellion.errors import LeaseLost
 from tabellion.review import audit, fields, items
 from tabellion.review.audit import Entry, Statement
 from tabellion.review.claims import mine, not_held

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
 from tabellion.review import priority
 from tabellion.review.errors import Missing
 from tabellion.review.people import Person
@@ -197,10 +197,3 @@ def reasons(item: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Why a person must look."""
     found: Sequence[dict[str, Any]] = json.loads(item["reasons"] or "[]")
     return list(found)
-
-
-def iso(seconds: float | None) -> str | None:
-    """Seconds since 1970 as people and programs write them."""
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,7 +12,7 @@ from typing import Any
 
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
-from tabellion.review.items import iso
+from tabellion.engine.timestamps import iso
 from tabellion.review.queue import ENDINGS
 
 Row = Mapping[str, Any]

@@ -8,11 +8,11 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
 from tabellion.review import editing, fields, items
 from tabellion.review.claims import sweep
 from tabellion.review.fields import Types
 from tabellion.review.finishing import REJECTIONS
-from tabellion.review.items import iso
 from tabellion.review.people import Person
 from tabellion.review.queue import ENDINGS
 

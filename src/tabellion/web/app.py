@@ -13,14 +13,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from tabellion.config import Config, model_gates
-from tabellion.engine.errors import ConfigurationError, StoreError
-from tabellion.engine.guard import Rules
+from tabellion.delivery import endpoints
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError, StoreError
 from tabellion.monitor.declared import document_queues
 from tabellion.monitor.lookout import Lookout
 from tabellion.monitor.overview import Overview
-from tabellion.pipelines.documents import endpoints
+from tabellion.net.guard import Rules
 from tabellion.pipelines.documents import tables as document_tables
 from tabellion.pipelines.documents.settings import LOCAL, Settings, Types
 from tabellion.review import queue as review_queue
@@ -55,8 +55,8 @@ from tabellion.web.streams import Streams
 from tabellion.web.validation import refused
 
 if TYPE_CHECKING:
-    from tabellion.pipelines.documents.blobs import Blobs
-    from tabellion.pipelines.documents.lake import Lake
+    from tabellion.storage.blobs import Blobs
+    from tabellion.storage.lake import Lake
 
 MODULES = (
     health,

@@ -13,9 +13,9 @@ import uuid
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tabellion.engine.errors import Busy, Full, NotMigrated, Unreachable
 from tabellion.engine.log import printable
-from tabellion.pipelines.documents.files import Unwritable
+from tabellion.errors import Busy, Full, NotMigrated, Unreachable
+from tabellion.storage.files import Unwritable
 from tabellion.web.limits import HEADER_BYTES
 from tabellion.web.problems import Problem
 

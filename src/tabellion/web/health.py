@@ -13,12 +13,13 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from tabellion.engine import register, roster
-from tabellion.engine.errors import NotMigrated, StoreError, Unreachable
+from tabellion.engine import register
 from tabellion.engine.values import json_text
-from tabellion.pipelines.documents import files
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.errors import NotMigrated, StoreError, Unreachable
 from tabellion.pipelines.documents import tables as documents
-from tabellion.pipelines.documents.lake import Lake
+from tabellion.storage import files
+from tabellion.storage.lake import Lake
 from tabellion.web import shapes, tables
 from tabellion.web.office import Office
 from tabellion.web.routing import Guarded

@@ -10,7 +10,7 @@ from typing import Any
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from tabellion.engine.fetching import file_name
+from tabellion.net.fetching import file_name
 from tabellion.web.problems import Problem
 
 MOST_HEADERS = 16  #: of one part

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
 from tabellion.monitor.lookout import Lookout
-from tabellion.pipelines.documents.blobs import Blobs
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.storage.blobs import Blobs
 from tabellion.web.pulse import Pulse
 from tabellion.web.updates import Updates
 

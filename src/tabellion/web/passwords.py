@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from tabellion.engine.errors import TabellionError
+from tabellion.errors import TabellionError
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher

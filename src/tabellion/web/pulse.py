@@ -7,8 +7,8 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
-from tabellion.engine.errors import StoreError
 from tabellion.engine.store import Store
+from tabellion.errors import StoreError
 
 logger = logging.getLogger("tabellion.web")
 EVERY = 0.5  #: seconds between two looks

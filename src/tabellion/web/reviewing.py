@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from fastapi import Request
 
 from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.submit import is_id
 from tabellion.review import errors, items
 from tabellion.review.fields import Types
-from tabellion.review.items import iso
 from tabellion.review.people import Person
 from tabellion.web.keys import Holder
 from tabellion.web.office import Office

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from tabellion.engine.errors import ConfigurationError
 from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError
 from tabellion.web import keys
 from tabellion.web.connections import Connection
 from tabellion.web.limits import HEADER_BYTES

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from starlette.requests import Request
 
-from tabellion.engine.errors import StoreError
+from tabellion.errors import StoreError
 from tabellion.web.limits import Limits
 from tabellion.web.policy import Role
 from tabellion.web.problems import Problem

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import weakref
 
-from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreachable
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
+from tabellion.errors import Forbidden, NotMigrated, StoreError, Unreachable
 
 TABLES = (
     "tabellion_api_keys", "tabellion_idempotency_keys", "tabellion_sessions", "tabellion_sign_in_links",

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.errors import StoreError
 from tabellion.engine.store import Store
+from tabellion.errors import StoreError
 
 logger = logging.getLogger("tabellion.web")
 EVERY = 0.25  #: seconds between two looks

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from fastapi import Request
 from pydantic import Field
 
-from tabellion.engine.fetching import FetchFailed, fetch, file_name
-from tabellion.engine.guard import Blocked, Rules
-from tabellion.pipelines.documents.blobs import Blobs, Sink, TooLarge
+from tabellion.net.fetching import FetchFailed, fetch, file_name
+from tabellion.net.guard import Blocked, Rules
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import ENDINGS, TAIL, Kind, second, sniff
+from tabellion.storage.blobs import Blobs, Sink, TooLarge
 from tabellion.web.limits import Limits, chunks, too_large
 from tabellion.web.multipart import End, Part, boundary_of, events
 from tabellion.web.names import escaped
@@ -22,7 +22,7 @@ from tabellion.web.problems import Problem
 from tabellion.web.validation import Strict, media_of, parsed, unsupported
 
 if TYPE_CHECKING:
-    from tabellion.pipelines.documents.blobs import Blob
+    from tabellion.storage.blobs import Blob
 
 MEDIA = {
     Kind.PDF: "application/pdf", Kind.PNG: "image/png", Kind.JPEG: "image/jpeg", Kind.WEBP: "image/webp",

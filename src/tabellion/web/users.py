@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.errors import ConfigurationError, TabellionError
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.pipelines.documents import tables as document_tables
 from tabellion.review import audit
 from tabellion.review.audit import Entry

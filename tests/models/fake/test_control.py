@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models.fake.control import Control
 from tabellion.models.fake.quota import BUCKET
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models.fake.knobs import KNOBS, Latency, knobs, latency_of
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models.fake.quota import Bucket, FixedWindow, Quota, SlidingWindow, quota_of, window_of
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models.fake.server import Options, _listen, run
 from tabellion.testing import Serving, serving
 from tests.models.fake.samples import BEARER, chat, generate, send

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from tabellion import Store
-from tabellion.pipelines.documents.blobs import Blobs
 from tabellion.pipelines.documents.consume import Consumer, endings
 from tabellion.pipelines.documents.intake import take_in
-from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.storage.blobs import Blobs
+from tabellion.storage.lake import Lake
 
 
 def consumer(folder: Path, store: Store, data: Path, limit: int | None = None, **options: object) -> Consumer:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from tabellion import Environment, Worker
-from tabellion.engine.guard import Rules
-from tabellion.pipelines.documents.webhooks import webhooks_queue
+from tabellion.delivery.outbox import webhooks_queue
+from tabellion.net.guard import Rules
 from tests.pipelines.documents.receiver import LOOPBACK
 
 if __name__ == "__main__":

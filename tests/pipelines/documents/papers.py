@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from tabellion import Store
-from tabellion.pipelines.documents.blobs import Blob, Blobs
-from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings, Types
@@ -17,6 +15,8 @@ from tabellion.pipelines.documents.submit import Submitted, submit
 from tabellion.review import audit
 from tabellion.review.audit import Entry
 from tabellion.review.finishing import REWRITE
+from tabellion.storage.blobs import Blob, Blobs
+from tabellion.storage.lake import Lake
 from tests.models.bills import LINES, bill
 from tests.owner import owning
 from tests.working import ask, drain, make_worker

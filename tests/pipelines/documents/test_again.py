@@ -14,10 +14,11 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tabellion import Store
+from tabellion.delivery import endpoints
+from tabellion.delivery import outbox as webhooks
 from tabellion.engine.controls import cancel
-from tabellion.pipelines.documents import endpoints, intake, tables, webhooks
+from tabellion.pipelines.documents import intake, tables
 from tabellion.pipelines.documents.again import Missing, Underway, delete, reprocess
-from tabellion.pipelines.documents.blobs import Blobs
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.intake import take_in
 from tabellion.pipelines.documents.lookup import get
@@ -25,6 +26,7 @@ from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import new_id, submit
 from tabellion.review import audit
+from tabellion.storage.blobs import Blobs
 from tests.models.bills import bill
 from tests.pipelines.documents.papers import (
     document,

@@ -24,9 +24,9 @@ from tabellion.pipelines.documents import compact as compacting
 from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.compact import Compacted, compact, days, forget, templates_of
 from tabellion.pipelines.documents.daily import Template, daily_path, is_daily
-from tabellion.pipelines.documents.lake import Lake, LakeError
 from tabellion.pipelines.documents.outputs import write
 from tabellion.reading.types.doctype import DocumentType
+from tabellion.storage.lake import Lake, LakeError
 from tests.pipelines.documents.results import LEAP, LEASE, document, lease
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +36,7 @@ PROGRAM = """
 import asyncio, sys
 from datetime import date
 from tabellion.pipelines.documents.compact import compact
-from tabellion.pipelines.documents.lake import Lake
+from tabellion.storage.lake import Lake
 asyncio.run(compact(Lake(sys.argv[1]), date(2024, 2, 28), remove=True, grace=float(sys.argv[2])))
 """
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tabellion import Store
-from tabellion.engine.errors import NotMigrated
+from tabellion.errors import NotMigrated
 from tabellion.pipelines.documents import export as exporting
 from tabellion.pipelines.documents import sheets
 from tabellion.pipelines.documents.export import Exported, Range, export, moment_of

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from tabellion import GateSettings, Store
-from tabellion.engine.errors import RateLimited
+from tabellion.errors import RateLimited
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
 from tabellion.models.gated import Gated
 from tabellion.models.output import judge
 from tabellion.pipelines.documents.extraction import seconds
-from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import submit
 from tabellion.pipelines.documents.tables import prepare
 from tabellion.review import audit
+from tabellion.storage.lake import Lake
 from tests.models.bills import LINES, bill, said
 from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted, write_type
 from tests.reading import papers

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models.errors import BadOutput, KeyRefused, Rejected, Throttled, Unavailable
 from tabellion.pipelines.documents.failure import CODES, LONGEST, Failed, code_of
-from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.lookup import problem
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.reading import errors
+from tabellion.storage.lake import LakeError
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tabellion import Store
+from tabellion.delivery import endpoints
+from tabellion.delivery import outbox as webhooks
 from tabellion.engine.controls import cancel, restart
-from tabellion.pipelines.documents import endpoints, webhooks
 from tabellion.pipelines.documents.again import delete, reprocess
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings

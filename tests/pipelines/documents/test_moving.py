@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tabellion.pipelines.documents import moving
-from tabellion.pipelines.documents.files import Unwritable
 from tabellion.pipelines.documents.moving import Inbox
+from tabellion.storage.files import Unwritable
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tabellion import Queue
 from tabellion.engine.job import Job
-from tabellion.pipelines.documents.lake import Lake, LakeError
 from tabellion.pipelines.documents.outage import Outage
 from tabellion.pipelines.documents.queues import documents_queue, documents_queues
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.storage.lake import Lake, LakeError
 from tests.pipelines.documents.papers import document, rows, submitted, write_type
 from tests.waiting import eventually
 from tests.working import make_worker, working

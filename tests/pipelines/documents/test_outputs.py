@@ -18,8 +18,8 @@ import duckdb
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.outputs import Written, json_bytes, parquet_bytes, paths, write
+from tabellion.storage.lake import Lake
 from tests.pipelines.documents.results import LEAP, LEASE, document, field, lease
 
 ROOT = Path(__file__).parents[3]
@@ -155,7 +155,8 @@ def test_a_type_that_wants_none_gets_none(tmp_path: Path) -> None:
 def test_pyarrow_is_loaded_where_it_is_needed() -> None:
     """Whoever only takes files in, or writes JSON, does not pay for it."""
     code = (
-        "import sys; from tabellion.pipelines.documents import blobs, columns, lake, outputs; "
+        "import sys; from tabellion.pipelines.documents import columns, outputs; "
+        "from tabellion.storage import blobs, lake; "
         "outputs.json_bytes({'id': '1', 'created_at': 0}); print({'pyarrow', 'obstore'} & set(sys.modules))"
     )
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}"}

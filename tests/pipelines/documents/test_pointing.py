@@ -14,9 +14,9 @@ import pytest
 from tabellion import Store
 from tabellion.pipelines.documents.again import delete, reprocess
 from tabellion.pipelines.documents.compact import Compacted, compact, templates_of
-from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.pointing import Moved, pointing
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.storage.lake import LakeError
 from tests.pipelines.documents.papers import document, processed, rows, submitted
 from tests.working import ask
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tabellion import Environment, Job, LeaseLost, Store
-from tabellion.engine.desk import OpenDesk
+from tabellion.engine.context import OpenDesk
 from tabellion.pipelines.documents.progress import Cancelled, Progress
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings

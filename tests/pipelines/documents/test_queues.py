@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tabellion import Environment, Worker
-from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.storage.lake import Lake
 from tests.pipelines.documents.papers import document, rows, settings_in, submitted, write_type
 from tests.waiting import eventually
 from tests.working import Gauge, drain, make_worker, working

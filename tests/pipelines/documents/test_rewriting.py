@@ -20,14 +20,15 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tabellion import Store
-from tabellion.pipelines.documents import endpoints, webhooks
+from tabellion.delivery import endpoints
+from tabellion.delivery import outbox as webhooks
 from tabellion.pipelines.documents.again import Underway, delete, reprocess
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.export import export
-from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.sheets import ToFile
+from tabellion.storage.lake import LakeError
 from tests.models.bills import bill
 from tests.pipelines.documents.papers import document, ended, processed, rows, said, sent, submitted, write_type
 from tests.waiting import eventually

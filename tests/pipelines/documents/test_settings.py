@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tests.pipelines.documents.papers import write_type
 

@@ -24,7 +24,7 @@ import asyncio, json, sys
 from pathlib import Path
 from tabellion import Store
 from tabellion.pipelines.documents.submit import submit
-from tabellion.pipelines.documents.blobs import Blob
+from tabellion.storage.blobs import Blob
 from tests.pipelines.documents.papers import settings_in
 
 async def main(url, folder, sha256, count):

@@ -6,7 +6,7 @@ import os
 import time
 
 from tabellion import Store
-from tabellion.pipelines.documents import endpoints
+from tabellion.delivery import endpoints
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.sweeping import DELIVERED, GRACE, sweep

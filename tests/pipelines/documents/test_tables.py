@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tabellion import Store
-from tabellion.engine.errors import NotMigrated, StoreError
+from tabellion.errors import NotMigrated, StoreError
 from tabellion.pipelines.documents import tables
 from tests.owner import owning
 from tests.working import ask

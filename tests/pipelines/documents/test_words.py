@@ -49,11 +49,11 @@ def test_a_document_that_is_read_keeps_its_words(url: str, settings: Settings) -
     processed(url, settings)
     blob = put(settings, data=content).path
     for number in (1, 33, 40):
-        [total, amount] = said(settings.blobs.words.find(blob, number, "auto"))
+        [total, amount] = said(settings.words.find(blob, number, "auto"))
         assert (total[0], amount[0]) == ("Total", "120.00")
         assert 0 < total[1] < total[3] < amount[1] < amount[3] < 1
-    assert settings.blobs.words.find(blob, 41, "auto") is None
-    assert settings.blobs.words.find(blob, 1, "never") is None
+    assert settings.words.find(blob, 41, "auto") is None
+    assert settings.words.find(blob, 1, "never") is None
     ask(url, lambda store: delete(store, settings, key))
     assert [path for path in settings.blobs.root.rglob("*") if path.is_file()] == []
 
@@ -62,18 +62,18 @@ def test_a_disk_that_takes_no_words_fails_no_document(url: str, settings: Settin
     """They are a convenience."""
     [one] = submitted(url, settings, 0, type="invoice")
     blob = put(settings, 0).path
-    settings.blobs.words.path(blob, "auto").mkdir()
+    settings.words.path(blob, "auto").mkdir()
     processed(url, settings)
     assert ask(
         url, lambda store: store.database.fetch("SELECT status FROM tabellion_documents WHERE id = $1", one.id)
     ) == [{"status": "completed"}]
-    assert settings.blobs.words.find(blob, 1, "auto") is None
+    assert settings.words.find(blob, 1, "auto") is None
     assert list(settings.blobs.root.glob(".*")) == []
 
 
 def test_words_that_are_not_there_are_read_and_kept(blob: Path, settings: Settings) -> None:
     """One page at a time, beside those that are there."""
-    words = settings.blobs.words
+    words = settings.words
     for number in (3, 1):
         assert [one[0] for one in said(words.read(blob, number, "auto", None))] == ["First", "page"]
     assert words.find(blob, 2, "auto") is None
@@ -85,14 +85,14 @@ def test_words_that_are_not_there_are_read_and_kept(blob: Path, settings: Settin
 def test_a_page_that_is_not_there_is_said_to_be_missing(blob: Path, settings: Settings) -> None:
     """With how many there are."""
     with pytest.raises(Unreadable, match="no page 4: the document has 3") as raised:
-        settings.blobs.words.read(blob, 4, "auto", None)
+        settings.words.read(blob, 4, "auto", None)
     assert raised.value.code == "page_missing"
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}\n", b"nonsense", b'{"1":[0,9999]}\nx', b'{"1":7}\n', b"[1]\n"])
 def test_damaged_words_are_as_if_they_were_not_there(blob: Path, settings: Settings, damage: bytes) -> None:
     """Nothing was forced to disk: after a power cut a file may be empty, or half."""
-    words = settings.blobs.words
+    words = settings.words
     words.path(blob, "auto").write_bytes(damage)
     assert words.find(blob, 1, "auto") is None
     assert [one[0] for one in said(words.read(blob, 1, "auto", None))] == ["First", "page"]
@@ -101,7 +101,7 @@ def test_damaged_words_are_as_if_they_were_not_there(blob: Path, settings: Setti
 
 def test_a_page_that_cannot_be_read_is_tried_again(blob: Path, settings: Settings) -> None:
     """It has no words for now, and none are kept of it."""
-    words = settings.blobs.words
+    words = settings.words
     words.keep(blob, "auto", gathered(page(1, "a"), page(2, source="failed"), page(3)))
     assert said(words.find(blob, 1, "auto")) == [["a", *BOX]]
     assert words.find(blob, 2, "auto") is None
@@ -110,7 +110,7 @@ def test_a_page_that_cannot_be_read_is_tried_again(blob: Path, settings: Setting
 
 def test_words_of_a_file_that_is_gone_are_not_kept(blob: Path, settings: Settings) -> None:
     """Whoever deletes a document finds the words of whoever reads it meanwhile; or the reader finds the file gone."""
-    words = settings.blobs.words
+    words = settings.words
     words.keep(blob, "auto", gathered(page(1, "a")))
     words.keep(blob, "never", gathered(page(1, "a")))
     assert asyncio.run(settings.blobs.remove(blob.name))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.reading.types import typefile
 from tabellion.reading.types.typefile import available, compiled, load
 from tabellion.reading.types.yamlnode import Mistake, TypeFileError

@@ -306,7 +306,7 @@ def test_a_stranger_keeps_one_token(place: Live) -> None:
 def test_settings_of_proxies_are_checked(tmp_path: Path) -> None:
     """An address with a path or without a scheme is a mistake that is told."""
     from tabellion.config import load
-    from tabellion.engine.errors import ConfigurationError
+    from tabellion.errors import ConfigurationError
 
     assert load(None, {"TABELLION_PUBLIC_URL": "https://Docs.Example.com/"}).public_url == "https://docs.example.com"
     for wrong in ("docs.example.com", "https://x/path", "ftp://x", "https://a b", "https://x?y"):

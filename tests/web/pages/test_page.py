@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tabellion.engine.errors import Unreachable
+from tabellion.errors import Unreachable
 from tabellion.pipelines.documents import lookup
 from tabellion.web.pages import words
 from tabellion.web.policy import OPEN, PAGES, ROLES

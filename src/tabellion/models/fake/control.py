@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models.fake.knobs import Knobs, knobs
 from tabellion.models.fake.quota import Quota, Window, quota_of
 

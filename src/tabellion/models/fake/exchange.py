@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models.fake.answers import Answer, Question, answered
 from tabellion.models.fake.control import Control
 from tabellion.models.fake.gemini import Gemini

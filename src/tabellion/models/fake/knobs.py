@@ -9,7 +9,7 @@ from functools import lru_cache
 from random import Random
 from typing import Literal, get_args
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.models.fake.quota import BUCKET, Window, window_of
 
 Form = Literal["full", "text", "header", "bare"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Literal, Protocol, get_args
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 
 Kind = Literal["bucket", "fixed", "sliding"]
 Window = tuple[Kind, float]  #: how a quota is counted, and the seconds it is counted over

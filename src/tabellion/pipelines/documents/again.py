@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.errors import TabellionError
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.errors import TabellionError
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.daily import root_of

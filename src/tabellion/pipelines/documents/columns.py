@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
-from tabellion.engine import extras
+from tabellion import extras
 from tabellion.pipelines.documents.locks import REVIEWED
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import NUMERIC, DocumentType, FieldSpec

@@ -18,12 +18,13 @@ from datetime import date
 from typing import Any, TypeVar
 
 from tabellion.engine.failpoints import failpoint
-from tabellion.pipelines.documents import daily, files
+from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.columns import moment
 from tabellion.pipelines.documents.daily import DayFile, Row, Template
-from tabellion.pipelines.documents.lake import Absent, Entry, Lake, LakeError, Present
 from tabellion.pipelines.documents.pointing import Moved, Point
 from tabellion.reading.types.doctype import Output
+from tabellion.storage import files
+from tabellion.storage.lake import Absent, Entry, Lake, LakeError, Present
 
 GRACE = 600.0  #: seconds that a file stays whose rows another one has: no query lists files for so long
 TRIES = 5  #: of a day whose files somebody else writes meanwhile

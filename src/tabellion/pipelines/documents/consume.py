@@ -23,12 +23,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tabellion.engine.errors import StoreError
 from tabellion.engine.store import Store
-from tabellion.pipelines.documents import files, moving
+from tabellion.errors import StoreError
+from tabellion.pipelines.documents import moving
 from tabellion.pipelines.documents.intake import NotTaken
 from tabellion.pipelines.documents.lookup import ENDED, problem
 from tabellion.pipelines.documents.submit import FileGone, is_id
+from tabellion.storage import files
 
 TAKING, WAITING, CONSUMED, FAILED = ".taking", ".waiting", "consumed", "failed"
 LOCK = ".lock"

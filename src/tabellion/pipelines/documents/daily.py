@@ -16,8 +16,8 @@ from string import Formatter
 from typing import Any
 
 from tabellion.pipelines.documents.columns import arrow
-from tabellion.pipelines.documents.files import ENDING
-from tabellion.pipelines.documents.lake import LakeError
+from tabellion.storage.files import ENDING
+from tabellion.storage.lake import LakeError
 
 FOLDER = "daily"
 GROUP = 5000  #: rows of one row group, at least

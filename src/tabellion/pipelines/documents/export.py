@@ -9,14 +9,16 @@ from datetime import timedelta
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.errors import NotMigrated
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
-from tabellion.pipelines.documents import columns, files, outputs, tables
+from tabellion.engine.timestamps import iso
+from tabellion.errors import NotMigrated
+from tabellion.pipelines.documents import columns, outputs, tables
 from tabellion.pipelines.documents.locks import OPEN, WAITING, standing
-from tabellion.pipelines.documents.lookup import STATUSES, field_told, iso, problem
+from tabellion.pipelines.documents.lookup import STATUSES, field_told, problem
 from tabellion.pipelines.documents.sheets import Format, Target, sheet
 from tabellion.reading.types.doctype import DocumentType
+from tabellion.storage import files
 
 BATCH = 500  #: documents that are in memory at once
 MOST_MISHAPS = 20  #: that are told one by one

@@ -13,15 +13,13 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from tabellion.engine.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
 from tabellion.engine.job import Job, storable
+from tabellion.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
 from tabellion.models.base import Ask, Model
 from tabellion.models.extract import extract
-from tabellion.pipelines.documents import files, finish, superseded
+from tabellion.pipelines.documents import finish, superseded
 from tabellion.pipelines.documents.doubts import corrected, doubts, reread, review, verdict
 from tabellion.pipelines.documents.failure import Failed, Postponed
-from tabellion.pipelines.documents.files import Unwritable
-from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outage import Outage
@@ -38,6 +36,9 @@ from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.review.audit import Entry
 from tabellion.review.finishing import reopening
 from tabellion.review.people import SYSTEM
+from tabellion.storage import files
+from tabellion.storage.files import Unwritable
+from tabellion.storage.lake import LakeError
 
 PAUSE = 1.0  #: seconds that a document holds its place, in an outage, before it goes back; or waits for its file
 USUAL, SOON = Processing().retry_base, 0.01  #: seconds: what a type says that says nothing; and as good as none
@@ -227,7 +228,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             offers=True,
         )  # fmt: skip
         if reading.error is None:
-            settings.blobs.words.keep(blob, settings.ocr, words)
+            settings.words.keep(blob, settings.ocr, words)
         return reading
 
     def _model(self, name: str) -> Model:

@@ -6,12 +6,12 @@ import json
 import random
 from collections.abc import Sequence
 
-from tabellion.engine.errors import ConfigurationError, Permanent, RateLimited
 from tabellion.engine.job import Job, storable
+from tabellion.errors import ConfigurationError, Permanent, RateLimited
 from tabellion.models.errors import BadOutput, KeyRefused, ModelError, Rejected, Unavailable
-from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.reading.errors import Unreadable
+from tabellion.storage.lake import LakeError
 
 LONGEST = 2000  #: characters of a message; the column must hold the whole problem
 LONGEST_WAIT = 600.0  #: seconds that a document waits at most before it is tried again, where it is not to blame

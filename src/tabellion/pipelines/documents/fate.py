@@ -7,19 +7,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tabellion.engine.desk import Desk
+from tabellion.engine.context import Desk
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
-from tabellion.pipelines.documents import files, superseded
+from tabellion.pipelines.documents import superseded
 from tabellion.pipelines.documents.again import FORMER
 from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import written
 from tabellion.pipelines.documents.finish import overtaken
-from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.lookup import TIMES, brief, problem
 from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.storage import files
+from tabellion.storage.lake import LakeError
 
 KEPT = "it was read once more, and this is why that failed; its result and outputs are those of the reading before"
 

@@ -7,14 +7,14 @@ import os
 import stat
 from pathlib import Path
 
-from tabellion.engine.errors import TabellionError
 from tabellion.engine.store import Store
-from tabellion.pipelines.documents import files
-from tabellion.pipelines.documents.blobs import BATCH, Blob, Blobs, Sink, TooLarge
+from tabellion.errors import TabellionError
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, submit
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import ENDINGS, TAIL, Kind, second, sniff
+from tabellion.storage import files
+from tabellion.storage.blobs import BATCH, Blob, Blobs, Sink, TooLarge
 
 MEDIA = {kind: "application/pdf" if kind is Kind.PDF else f"image/{kind}" for kind in Kind}
 TRIES = 3  #: of a file whose content goes while it comes

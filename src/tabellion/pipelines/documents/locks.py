@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.desk import Desk
+from tabellion.engine.context import Desk
 from tabellion.engine.job import Job
 from tabellion.reading.field import Field
 from tabellion.reading.types.doctype import DocumentType

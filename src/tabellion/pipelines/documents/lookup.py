@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.errors import TabellionError
 from tabellion.engine.paths import hide_folders
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
+from tabellion.errors import TabellionError
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.doubts import GRAVE
 from tabellion.pipelines.documents.failure import WAITING
@@ -232,13 +233,6 @@ def problem(text: str | None, attempts: int = 0) -> dict[str, Any] | None:
     code = "timed_out" if text.startswith("timed out") else "worker_crashed" if _CRASH.match(text) else "try_failed"
     code = next((one for one, beginning in WAITING.items() if text.startswith(beginning)), code)
     return {"code": code, "message": text, "attempts": attempts}
-
-
-def iso(seconds: float | None) -> str | None:
-    """Seconds since 1970 as people and programs write them."""
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _progress(row: Mapping[str, Any]) -> dict[str, int] | None:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tabellion.pipelines.documents import columns, files
+from tabellion.pipelines.documents import columns
 from tabellion.pipelines.documents.columns import moment
-from tabellion.pipelines.documents.lake import Lake
 from tabellion.pipelines.documents.locks import REVIEWED
 from tabellion.reading.types.doctype import DocumentType, Output
+from tabellion.storage import files
+from tabellion.storage.lake import Lake
 
 #: A document as its outputs tell it: a row of `documents`, with the reading as JSON or a dict in `result`, or with
 #: `fields`, `issues`, `notes` and `page_details` of its own, which win: they are what people have corrected.

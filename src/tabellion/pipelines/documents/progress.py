@@ -8,9 +8,9 @@ import json
 import threading
 import time
 
-from tabellion.engine.desk import Desk
-from tabellion.engine.errors import TabellionError
+from tabellion.engine.context import Desk
 from tabellion.engine.job import Job
+from tabellion.errors import TabellionError
 
 PAUSE = 1.0  # seconds between two writings of one worker
 

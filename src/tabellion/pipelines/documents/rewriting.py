@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tabellion.engine.errors import LeaseLost
 from tabellion.engine.job import Job
+from tabellion.errors import LeaseLost
 from tabellion.pipelines.documents import finish, superseded
 from tabellion.pipelines.documents.doubts import GRAVE, judged
 from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import Postponed
-from tabellion.pipelines.documents.files import Unwritable
-from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, standing
 from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
@@ -24,6 +22,8 @@ from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.rules import verdict
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.review.fields import DECIDED
+from tabellion.storage.files import Unwritable
+from tabellion.storage.lake import LakeError
 
 
 class Rewriting:

@@ -9,17 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tabellion.engine.errors import ConfigurationError, TabellionError
+from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.models.base import Ask, Model
 from tabellion.models.media import MOST_PAGES
-from tabellion.pipelines.documents.blobs import Blobs
-from tabellion.pipelines.documents.lake import Lake
+from tabellion.pipelines.documents.words import Words
 from tabellion.reading.limits import Limits
 from tabellion.reading.pages import OCR
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.yamlnode import Mistake, TypeFileError
+from tabellion.storage.blobs import Blobs
+from tabellion.storage.lake import Lake
 
 LOCAL = "local"  #: the model that is none: documents are read here
 AUTO = "auto"  #: stands in keys for "find out which type it is"
@@ -132,6 +133,11 @@ class Settings:
     timeout: float = 3600.0
     retry_base: float = 10.0
     concurrency: int | None = None  #: documents at once in one worker
+
+    @property
+    def words(self) -> Words:
+        """What stands on the pages of files."""
+        return Words(self.blobs.root)
 
     def gates(self) -> dict[str, str | None]:
         """Every model there is, the local one first, with the gate before it."""

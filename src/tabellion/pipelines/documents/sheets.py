@@ -13,10 +13,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol
 
-from tabellion.pipelines.documents import files
 from tabellion.pipelines.documents.columns import Columns, arrow, named, text
 from tabellion.pipelines.documents.outputs import json_line
 from tabellion.reading.types.doctype import NUMERIC, FieldSpec
+from tabellion.storage import files
 
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS = ("csv", "jsonl", "parquet")

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tabellion.engine import sql
-from tabellion.engine.errors import Busy, TabellionError
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
+from tabellion.errors import Busy, TabellionError
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.reading.types.doctype import Idempotency

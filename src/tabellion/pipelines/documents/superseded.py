@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tabellion.engine.desk import Desk
-from tabellion.engine.errors import Permanent, RateLimited
+from tabellion.engine.context import Desk
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
-from tabellion.pipelines.documents import daily, files
+from tabellion.errors import Permanent, RateLimited
+from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.failure import Postponed
-from tabellion.pipelines.documents.lake import LakeError
 from tabellion.pipelines.documents.pointing import pointing
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import new_id
+from tabellion.storage import files
+from tabellion.storage.lake import LakeError
 
 PATHS = {"json_path": "json_sha256", "parquet_path": "parquet_sha256"}
 PATIENCE = 7 * 86_400.0  #: seconds that a lake may be away

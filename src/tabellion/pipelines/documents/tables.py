@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from tabellion.engine import sql
 from tabellion.engine.database import Database
-from tabellion.engine.errors import Forbidden, NotMigrated, StoreError, Unreachable
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
+from tabellion.errors import Forbidden, NotMigrated, StoreError, Unreachable
 from tabellion.review import tables as review_tables
 
 #: One entry per version, oldest first; a version once released is never edited, and later ones only add.

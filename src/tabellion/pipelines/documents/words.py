@@ -10,12 +10,12 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from tabellion.pipelines.documents.files import ENDING, PRIVATE_FILE
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page
 from tabellion.reading.pages import OCR, open_document
 from tabellion.reading.sandbox import Sandbox
+from tabellion.storage.files import ENDING, PRIVATE_FILE
 
 FORM = 1  #: of the files, and of how words are read: those of another one are as if they were not there
 ENDS = ".words"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 from tabellion.reading.types import evaluation, expression
 from tabellion.reading.types.doctype import DocumentType, FieldSpec, Processing, Rule
 from tabellion.reading.types.sections import (

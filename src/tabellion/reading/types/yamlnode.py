@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from tabellion.engine.errors import ConfigurationError
+from tabellion.errors import ConfigurationError
 
 LARGEST = 256_000  # bytes of a file
 DEEPEST = 12

@@ -165,7 +165,7 @@ def _broken(error: TypeFileError) -> Problem:
 async def _check_webhook(office: Office, id: str | None) -> None:  # noqa: A002
     if id is None:
         return
-    from tabellion.pipelines.documents import endpoints
+    from tabellion.delivery import endpoints
 
     await endpoints.prepare(office.store)
     if id not in {one["id"] for one in await endpoints.listing(office.store)}:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from tabellion.pipelines.documents.words import FORM
+from tabellion.pipelines.documents.words import FORM, Words
 from tabellion.web import shapes
 from tabellion.web.api.documents import found
 from tabellion.web.office import Office
@@ -91,7 +91,7 @@ async def words(
     headers = KEPT | {"ETag": tag}
     if unchanged(request, tag):
         return Response(status_code=304, headers=headers)
-    kept = office.blobs.words
+    kept = Words(office.blobs.root)
     told = await asyncio.to_thread(kept.find, blob, number, ocr)
     if told is None:
         look = functools.partial(kept.read, blob, number, ocr, limits=LIMITS)

@@ -12,12 +12,12 @@ from starlette.responses import Response
 
 from tabellion.engine import controls
 from tabellion.engine.declaration import Bound
-from tabellion.engine.errors import DeclarationError
 from tabellion.engine.queue import Queue
+from tabellion.engine.timestamps import iso
+from tabellion.errors import DeclarationError
 from tabellion.monitor import failures
 from tabellion.monitor import rows as listing
 from tabellion.monitor.fingerprint import DIGITS
-from tabellion.pipelines.documents.lookup import iso
 from tabellion.review import audit
 from tabellion.web import cursors
 from tabellion.web import monitor_shapes as shapes

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from tabellion.engine.timestamps import iso
 from tabellion.review import audit, claims, items, priority, whole
-from tabellion.review.items import Filters, iso
+from tabellion.review.items import Filters
 from tabellion.web import cursors, idempotency, shapes_review
 from tabellion.web.api.documents import REPLAYED, answer, found
 from tabellion.web.openapi import body_of

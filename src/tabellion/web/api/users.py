@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from tabellion.engine.errors import ConfigurationError
-from tabellion.pipelines.documents.lookup import iso
+from tabellion.engine.timestamps import iso
+from tabellion.errors import ConfigurationError
 from tabellion.web import cookies, csrf, links, passwords, sessions, shapes, throttle, users
 from tabellion.web.api.documents import answer
 from tabellion.web.keys import Holder, NameTaken

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from tabellion.engine import guard
-from tabellion.pipelines.documents import endpoints
+from tabellion.delivery import endpoints
+from tabellion.net import guard
 from tabellion.web import shapes
 from tabellion.web.api.documents import answer
 from tabellion.web.office import Office

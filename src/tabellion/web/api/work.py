@@ -9,9 +9,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from tabellion.engine import sql
-from tabellion.pipelines.documents.lake import Absent
-from tabellion.pipelines.documents.lookup import iso, problem
+from tabellion.engine.timestamps import iso
+from tabellion.pipelines.documents.lookup import problem
 from tabellion.pipelines.documents.queues import reading_queue_names
+from tabellion.storage.lake import Absent
 from tabellion.web import shapes
 from tabellion.web.api.documents import answer, found
 from tabellion.web.office import Office

@@ -1,0 +1,1 @@
+"""Signed messages to others: endpoints, signatures, and a queue that delivers."""

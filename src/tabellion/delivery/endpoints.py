@@ -1,0 +1,229 @@
+"""Webhook endpoints: whom to tell when a document has ended, and the secrets that prove it was us."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import uuid
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
+from tabellion.errors import Forbidden, NotMigrated, StoreError, TabellionError, Unreachable
+
+EVENTS = ("document.completed", "document.failed", "document.duplicate", "document.reviewed")
+EVERYTHING = "*"
+OVERLAP = 86_400.0  #: seconds that a secret goes on signing after it was replaced
+SECRET_BYTES = 32
+LONGEST_URL = 2048
+
+_COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
+    "tabellion_webhook_endpoints": (
+        ("id", "text PRIMARY KEY"),
+        ("url", "text NOT NULL"),
+        ("events", "text NOT NULL"),
+        ("secret", "text NOT NULL"),
+        ("former_secret", "text"),
+        ("former_until", "TIME"),
+        ("disabled_at", "TIME"),
+        ("disabled_why", "text"),
+        ("created_at", "TIME NOT NULL DEFAULT NOW"),
+    ),
+    "tabellion_webhook_deliveries": (
+        ("id", "text PRIMARY KEY"),
+        ("endpoint_id", "text NOT NULL"),
+        ("document_id", "text NOT NULL"),
+        ("event", "text NOT NULL"),
+        ("body", "text NOT NULL"),
+        ("status", "text NOT NULL DEFAULT 'pending'"),
+        ("attempts", "integer NOT NULL DEFAULT 0"),
+        ("worker", "text"),
+        ("error", "text"),
+        ("response_status", "integer"),
+        ("response", "text"),
+        ("created_at", "TIME NOT NULL DEFAULT NOW"),
+        ("finished_at", "TIME"),
+    ),
+}
+TABLES = tuple(_COLUMNS)
+_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS tabellion_webhook_deliveries_pending ON tabellion_webhook_deliveries (created_at, id) "
+    "WHERE status = 'pending'",
+    "CREATE INDEX IF NOT EXISTS tabellion_webhook_deliveries_document ON tabellion_webhook_deliveries (document_id)",
+)
+#: Supabase and PostgREST publish every table of `public`: secrets are nobody's API.
+_PRIVATE = """DO $$ DECLARE outsider text; BEGIN
+  FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
+    EXECUTE format('REVOKE ALL ON tabellion_webhook_endpoints, tabellion_webhook_deliveries FROM %I', outsider);
+  END LOOP;
+END $$"""
+_TIME: dict[Dialect, tuple[str, str]] = {
+    "postgresql": ("timestamptz", "clock_timestamp()"),
+    "sqlite": ("REAL", sql.CLOCK["sqlite"]),
+}
+
+
+_prepared: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+class EndpointError(TabellionError):
+    """There is no such endpoint, or it cannot be as asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One receiver. Its secrets are not shown when it is printed."""
+
+    id: str
+    url: str
+    events: tuple[str, ...] = (EVERYTHING,)
+    disabled_why: str | None = None  #: None while it is told things
+    secret: str = field(default="", repr=False)
+    former_secret: str | None = field(default=None, repr=False)  #: signs too, until it runs out
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What signs now, the newest first."""
+        return (self.secret, self.former_secret) if self.former_secret else (self.secret,)
+
+
+def statements(dialect: Dialect) -> list[str]:
+    """What makes the tables, where they are not there yet."""
+    kind, clock = _TIME[dialect]
+    made = []
+    for table, columns in _COLUMNS.items():
+        lines = [f"{name} {how.replace('TIME', kind).replace('NOW', f'({clock})')}" for name, how in columns]
+        made.append(f"CREATE TABLE IF NOT EXISTS {table} (\n  " + ",\n  ".join(lines) + "\n)")
+    return [*made, *_INDEXES, *([_PRIVATE] if dialect == "postgresql" else [])]
+
+
+async def prepare(store: Store) -> None:
+    """Sees to it that the tables are there; asked once for each store, safe from many processes at once."""
+    if store in _prepared:
+        return
+    await store.open()
+    if not await exist(store):
+        lock = ["SELECT pg_advisory_xact_lock(hashtext('tabellion webhooks'))"] if store.dialect == "postgresql" else []
+        try:
+            await store.database.transact([(text, ()) for text in [*lock, *statements(store.dialect)]])
+        except Forbidden as error:
+            raise NotMigrated(
+                f"the tables {' and '.join(_COLUMNS)} are not in this database and this role may not create them: "
+                "have someone who may run the SQL that `tabellion migrate --with documents --sql` prints"
+            ) from error
+        except StoreError as error:
+            # Another process may have been quicker.
+            if isinstance(error, Unreachable) or not await exist(store):
+                raise
+    _prepared.add(store)
+
+
+async def exist(store: Store) -> bool:
+    """Whether the tables are there."""
+    return all([await store.table(name) is not None for name in _COLUMNS])
+
+
+def make_secret() -> str:
+    """A new secret, as Standard Webhooks writes it."""
+    return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+async def add(store: Store, url: str, events: Sequence[str] = (EVERYTHING,), secret: str | None = None) -> Endpoint:
+    """A new endpoint. The answer has its secret: it is the one time it is shown.
+
+    `events=()` makes one that is told only of documents that name it. Whether the URL may be called is looked at here
+    by its form and at every delivery by its address.
+    """
+    _check(url, events)
+    await prepare(store)
+    endpoint = Endpoint(f"we_{uuid.uuid4().hex[:10]}", url, tuple(events), None, secret or make_secret())
+    await store.database.fetch(
+        "INSERT INTO tabellion_webhook_endpoints (id, url, events, secret) VALUES ($1, $2, $3, $4)",
+        endpoint.id, url, json.dumps(list(events)), endpoint.secret,
+    )  # fmt: skip
+    return endpoint
+
+
+async def listing(store: Store) -> list[dict[str, Any]]:
+    """Every endpoint without its secrets, oldest first, with how its deliveries stand."""
+    await prepare(store)
+    return [
+        dict(row) | {"events": json.loads(row["events"]), "created_at": iso(row["created_at"])}
+        for row in await store.database.fetch(
+            f"""SELECT e.id, e.url, e.events, e.disabled_why, {sql.epoch("e.created_at", store.dialect)} AS created_at,
+  (SELECT count(*) FROM tabellion_webhook_deliveries AS d
+WHERE d.endpoint_id = e.id AND d.status = 'pending') AS pending,
+  (SELECT count(*) FROM tabellion_webhook_deliveries AS d
+WHERE d.endpoint_id = e.id AND d.status = 'delivered') AS delivered,
+  (SELECT count(*) FROM tabellion_webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.status = 'failed') AS failed
+FROM tabellion_webhook_endpoints AS e ORDER BY e.created_at, e.id"""
+        )
+    ]
+
+
+async def rotate(store: Store, id: str, overlap: float = OVERLAP) -> str:  # noqa: A002 - the column's name
+    """A new secret, returned this once; the one before signs beside it for `overlap` seconds more."""
+    fresh = make_secret()
+    span = sql.later("CAST($3 AS double precision)" if store.dialect == "postgresql" else "$3", store.dialect)
+    await _change(
+        store, id, f"former_secret = secret, former_until = {span}, secret = $2", fresh, overlap
+    )  # fmt: skip
+    return fresh
+
+
+async def disable(store: Store, id: str, why: str) -> None:  # noqa: A002
+    """Nothing is sent to it any more; what waits is parked when its turn comes."""
+    await _change(store, id, f"disabled_at = {NOW}, disabled_why = $2", why)
+
+
+async def enable(store: Store, id: str) -> None:  # noqa: A002
+    """It is told things again; what was parked meanwhile is sent by `tabellion retry webhooks --all`."""
+    await _change(store, id, "disabled_at = NULL, disabled_why = NULL")
+
+
+async def remove(store: Store, id: str) -> None:  # noqa: A002
+    """Forgets the endpoint and everything that was to be sent to it."""
+    [gone, _] = await store.database.transact(
+        [
+            ("DELETE FROM tabellion_webhook_endpoints WHERE id = $1 RETURNING id", (id,)),
+            ("DELETE FROM tabellion_webhook_deliveries WHERE endpoint_id = $1", (id,)),
+        ]
+    )
+    if not gone:
+        raise EndpointError(f"there is no endpoint {id!r}")
+
+
+def of_row(row: Mapping[str, Any]) -> Endpoint:
+    """The endpoint that a row of `LOOKUP` describes."""
+    former = row["former_secret"] if row["former_holds"] else None
+    return Endpoint(
+        row["id"], row["url"], tuple(json.loads(row["events"])),
+        (row["disabled_why"] or "disabled") if row["is_disabled"] else None, row["secret"], former,
+    )  # fmt: skip
+
+
+#: $1 id -> the endpoint as it is now, by the database's clock.
+LOOKUP = f"""SELECT id, url, events, secret, former_secret, disabled_why, disabled_at IS NOT NULL AS is_disabled,
+  coalesce(former_until > {NOW}, 1 = 0) AS former_holds FROM tabellion_webhook_endpoints WHERE id = $1"""
+
+
+async def _change(store: Store, id: str, changes: str, *values: Any) -> None:  # noqa: A002
+    rows = await store.database.fetch(
+        f"UPDATE tabellion_webhook_endpoints SET {changes} WHERE id = $1 RETURNING id", id, *values
+    )  # fmt: skip
+    if not rows:
+        raise EndpointError(f"there is no endpoint {id!r}")
+
+
+def _check(url: str, events: Sequence[str]) -> None:
+    if len(url) > LONGEST_URL or not url.startswith(("https://", "http://")):
+        raise EndpointError(f"an endpoint's URL begins with https:// and has at most {LONGEST_URL:,} characters")
+    for event in events:
+        if event not in (*EVENTS, EVERYTHING):
+            raise EndpointError(f"there is no event {event!r}: choose of {', '.join(EVENTS)}, or {EVERYTHING} for all")

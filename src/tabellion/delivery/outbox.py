@@ -1,0 +1,206 @@
+"""Webhooks: rows written with a document's end, delivered by a queue of their own, signed, until they are accepted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from tabellion.delivery import endpoints, signature
+from tabellion.delivery.endpoints import EVENTS, EVERYTHING, Endpoint
+from tabellion.engine import sql
+from tabellion.engine.job import Job, storable
+from tabellion.engine.log import printable
+from tabellion.engine.queue import Queue
+from tabellion.engine.values import json_text
+from tabellion.errors import Permanent, RateLimited, TabellionError
+from tabellion.net.guard import Blocked, Rules
+
+if TYPE_CHECKING:
+    import httpx2
+
+#: Seconds before each retry, as Standard Webhooks has them: a restart is over in minutes, a weekend in 75 hours.
+WAITS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
+ANSWER_SECONDS = 15.0  #: for connecting, sending and the whole answer together
+KEPT = 500  #: bytes of a receiver's answer that are kept
+AT_ONCE = 20  #: deliveries in one worker: receivers that hang must not take the slots of documents
+logger = logging.getLogger("tabellion.webhooks")
+LARGEST = 65_536  #: characters of a body; a larger one comes without its fields, which the API has
+PATIENCE = 7 * 86_400.0  #: seconds that "retry after" may put a delivery off in all
+GONE, TOO_MANY, UNAVAILABLE = 410, 429, 503
+
+
+class Undelivered(TabellionError):  # noqa: N818 - what it is
+    """The receiver did not take it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a receiver said, cut short."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)  #: names in lower case
+    body: bytes = b""
+
+    @property
+    def text(self) -> str:
+        """The beginning of the body, for people."""
+        return storable(self.body[:KEPT].decode("utf-8", "replace"))
+
+
+def outbox(event: str, document: Mapping[str, Any], endpoint: str | None = None) -> tuple[str, dict[str, Any]]:
+    """One statement that writes a delivery for every endpoint that wants this event, and for the one named.
+
+    It commits with the document's end or not at all: `statement, values = outbox(…); job.also(statement, **values)`.
+    The body is fixed here: however often it is sent, it is the same bytes under the same id.
+    """
+    if event not in EVENTS:
+        raise ValueError(f"there is no event {event!r}: {', '.join(EVENTS)}")
+    statement = """INSERT INTO tabellion_webhook_deliveries (id, endpoint_id, document_id, event, body)
+SELECT CAST(:message AS text) || '_' || e.id, e.id, CAST(:document AS text), CAST(:event AS text), CAST(:body AS text)
+FROM tabellion_webhook_endpoints AS e
+WHERE e.disabled_at IS NULL AND (e.events LIKE :wanted OR e.events LIKE :everything OR e.id = :named)"""
+    return statement, {
+        "message": f"msg_{uuid.uuid4().hex}", "document": str(document["id"]), "event": event,
+        "body": body(event, document), "wanted": f'%"{event}"%', "everything": f'%"{EVERYTHING}"%',
+        "named": endpoint or "",
+    }  # fmt: skip
+
+
+def body(event: str, document: Mapping[str, Any]) -> str:
+    """What is sent: the event, when it was, and the document; never larger than receivers like."""
+    at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    text = storable(json_text({"type": event, "timestamp": at, "data": dict(document)}))
+    if len(text) <= LARGEST:
+        return text
+    short = {name: value for name, value in document.items() if name not in ("fields", "issues")}
+    return storable(json_text({"type": event, "timestamp": at, "data": short | {"shortened": True}}))
+
+
+def webhooks_queue(rules: Rules | None = None) -> Queue:
+    """The deliveries as a queue. What no try could deliver is parked as failed: `tabellion retry webhooks --all`."""
+    queue = Queue(
+        "tabellion_webhook_deliveries",
+        name="webhooks", ready="pending", running="sending", done="delivered", failed="failed",
+        worker="worker", error="error", attempts="attempts", finished_at="finished_at", lease=60.0,
+        timeout=ANSWER_SECONDS * 3, waits=WAITS, max_attempts=len(WAITS) + 1, deadline=PATIENCE, concurrency=AT_ONCE,
+    )  # fmt: skip
+    courier = Courier(rules)
+
+    @queue.handler
+    async def deliver(job: Job) -> dict[str, Any]:
+        endpoint = await _endpoint(job)
+        text = str(job["body"])
+        signed = signature.headers(job.text_key, text, endpoint.secrets, time.time())
+        return _judged(job, endpoint, await courier.post(job, endpoint.url, signed, text.encode("utf-8")))
+
+    return queue
+
+
+class Courier:
+    """Sends to addresses that the guard lets through, follows no redirect, reads no more of an answer than is kept."""
+
+    def __init__(self, rules: Rules | None = None) -> None:
+        self._rules = rules
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
+
+    async def post(self, job: Job, url: str, signed: Mapping[str, str], content: bytes) -> Answer:
+        """One delivery; what hinders it is told without telling what listens where."""
+        import httpx2
+
+        headers = {"content-type": "application/json", "user-agent": "tabellion-webhooks", **signed}
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                async with self._client(job).stream("POST", url, headers=headers, content=content) as response:
+                    return Answer(response.status_code, dict(response.headers), await _beginning(response))
+        except TimeoutError:
+            raise Undelivered(f"the receiver gave no complete answer within {ANSWER_SECONDS:g} s") from None
+        except Blocked as error:
+            raise Undelivered(f"its URL is not called: {error.reason}") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+            raise Undelivered(f"the receiver could not be reached ({type(error).__name__})") from None
+
+    def _client(self, job: Job) -> httpx2.AsyncClient:
+        from tabellion.net import fetching
+
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = fetching.client(self._rules, timeout=ANSWER_SECONDS)
+        if job.desk is not None:
+            job.desk.users.add(self)
+        return self._clients[loop]
+
+    async def close(self) -> None:
+        """Lets go of this loop's connections."""
+        http = self._clients.pop(asyncio.get_running_loop(), None)
+        if http is not None:
+            await http.aclose()
+
+
+async def _beginning(response: httpx2.Response) -> bytes:
+    """As much of an answer as is kept; a receiver that sends more is not listened to any longer."""
+    found = b""
+    async for chunk in response.aiter_raw():
+        found += chunk
+        if len(found) >= KEPT:
+            break
+    return found[:KEPT]
+
+
+async def _endpoint(job: Job) -> Endpoint:
+    """Where it goes, as of now: a URL that was corrected or a secret that was replaced holds for what waits too."""
+    assert job.desk is not None  # noqa: S101 - every worker gives its jobs one
+    rows = await job.desk.fetch(endpoints.LOOKUP, job["endpoint_id"])
+    if not rows:
+        raise Permanent("its endpoint was removed")
+    endpoint = endpoints.of_row(rows[0])
+    if endpoint.disabled_why is not None:
+        raise Permanent(
+            f"endpoint {endpoint.id} is disabled ({endpoint.disabled_why}): enable it, then "
+            "`tabellion retry webhooks --all`"
+        )
+    return endpoint
+
+
+def _judged(job: Job, endpoint: Endpoint, answer: Answer) -> dict[str, Any]:
+    """What becomes of the delivery."""
+    kept = {"response_status": answer.status, "response": answer.text}
+    if 200 <= answer.status < 300:
+        return kept
+    # The URL is not named: receivers often put a secret of theirs into it. Neither is the answer, which may have been
+    # meant for administrators: everybody who may look at queues sees this error.
+    said = f"the receiver answered {answer.status}"
+    logger.info("webhook endpoint %s answered %s: %s", endpoint.id, answer.status, printable(answer.text))
+    if answer.status == GONE:
+        assert job.desk is not None  # noqa: S101
+        job.also(
+            f"""UPDATE tabellion_webhook_endpoints SET disabled_at = {sql.CLOCK[job.desk.dialect]}, disabled_why = :why
+WHERE id = :id AND disabled_at IS NULL""",
+            why="the receiver answered 410 Gone", id=endpoint.id,
+        )  # fmt: skip
+        return kept | {"status": "failed", "error": f"{said}; the endpoint is disabled"}
+    after = _retry_after(answer.headers.get("retry-after", ""), time.time())
+    if answer.status in (TOO_MANY, UNAVAILABLE) and after is not None:
+        raise RateLimited(after, f"{said}; it asked for {after:g} s")
+    if 300 <= answer.status < 400:
+        raise Undelivered(f"{said}; redirects are not followed: give the endpoint its final URL")
+    raise Undelivered(said)
+
+
+def _retry_after(text: str, now: float) -> float | None:
+    """Seconds that a receiver asked for, as a number or as a date; None where it said nothing that can be read."""
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        at = parsedate_to_datetime(text)
+    except (TypeError, ValueError, IndexError):
+        return None
+    return max((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now, 0.0)

@@ -1,0 +1,108 @@
+"""A desk: where a job's calls to the outside find their gates and memos, from whichever loop they come."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from tabellion.engine.environment import Environment
+from tabellion.engine.gates.gate import Pass
+from tabellion.engine.gates.open_gates import Gates
+from tabellion.engine.gates.state import GateSettings
+from tabellion.engine.job import Job
+from tabellion.engine.memo import Asker, Memo, Memos
+from tabellion.engine.sql import Dialect
+from tabellion.engine.store import Store
+
+T = TypeVar("T")
+GOODBYE = 2.0  # seconds for connections to be closed
+
+
+class Closing(Protocol):
+    """Something with connections of its own."""
+
+    async def close(self) -> None:
+        """Lets go of them."""
+
+
+class Desk:
+    """The gates and memos that one environment's jobs use. Its database work happens in the engine's own loop."""
+
+    def __init__(self, gates: Gates, store: Store) -> None:
+        self._gates = gates
+        self._store = store
+        self._memos = Memos(store)
+        self.users: set[Closing] = set()  #: what jobs have called, to be closed when their worker ends
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which kind of database the job's is."""
+        return self._store.dialect
+
+    async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
+        """Asks the job's own database: one statement with `$1` placeholders, in a transaction of its own."""
+        return await self._there(lambda: self._store.database.fetch(text, *values))
+
+    async def admit(self, gate: str, job: Job | None, estimate: float = 0.0) -> Pass:
+        """Waits for a call's turn at this gate; raises GateClosed when it will not come soon."""
+        token = job.token if job is not None else None
+        return await self._there(lambda: self._gates.named(gate).admit(estimate, token))
+
+    async def recall(self, key: str, asker: Asker, model: str, lease: float) -> Memo:
+        """What is remembered of this question, or the order to find out."""
+        return await self._there(lambda: self._memos.recall(key, asker, model, lease))
+
+    async def remember(self, key: str, asker: Asker, reply: str, cost: float | None) -> None:
+        """Keeps an answer."""
+        await self._there(lambda: self._memos.remember(key, asker, reply, cost))
+
+    async def give_up(
+        self, key: str, asker: Asker, *, hint: Mapping[str, Any] | None = None, raw: str | None = None
+    ) -> None:
+        """No answer came of it."""
+        await self._there(lambda: self._memos.give_up(key, asker, hint=hint, raw=raw))
+
+    async def _there(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if asyncio.get_running_loop() is self._loop:
+            return await make()
+
+        async def there() -> T:
+            return await make()
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(there(), self._loop))
+
+
+async def close_users(desks: Iterable[Desk]) -> None:
+    """Lets what jobs have called let go of its connections; in the handlers' own loop, where they were made."""
+    for user in {user for desk in desks for user in desk.users}:
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(GOODBYE):
+                await user.close()
+
+
+class OpenDesk:
+    """A desk for callers outside any worker: `async with OpenDesk(environment) as desk`."""
+
+    def __init__(self, environment: Environment, settings: Mapping[str, GateSettings] | None = None) -> None:
+        self._environment = environment
+        self._settings = settings
+
+    async def __aenter__(self) -> Desk:
+        self._gates = Gates(self._environment.url, self._settings)
+        self._store = self._environment.store()
+        return Desk(self._gates, self._store)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._gates.close()
+        await self._store.close()
+
+
+def asker_of(job: Job | None) -> Asker:
+    """Who a memo is made by."""
+    if job is None:
+        return Asker(token=uuid.uuid4().hex)
+    return Asker(job.queue.name, job.text_key, job.token)

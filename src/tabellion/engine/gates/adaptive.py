@@ -1,0 +1,303 @@
+"""The adaptive policy: learns a server's quota from its refusals, whatever window the server counts by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Self
+
+from tabellion.engine.gates.exhaustion import Exhaustion
+from tabellion.engine.gates.limiter import BURST, HORIZON, Rates, Saved
+from tabellion.engine.gates.passed_calls import PassedCalls, take_back
+
+
+@dataclass
+class Adaptive(Saved):
+    """Finds the server's limit, remembers it, stays a little below it, and looks now and then whether it has moved.
+
+    Slots are spaced evenly over the whole fleet: calls spread evenly at a quota's average rate are within a token
+    bucket, a fixed window and a sliding window of any length, so the window need not be known to keep the quota. It
+    has to be known to learn the quota. A refusal stops the fleet; single calls, ever further apart, find out when the
+    server accepts again. What passed from one such time to the next is the quota, and the time between them is its
+    window or a multiple of it; a refusal that is over at once (a bucket, a sliding window) shows what passed in the
+    window before it.
+
+    Going beyond the limit costs refusals. Each is a debt that calls which pass pay back, and only without debt does the
+    rate go beyond the limit: slowly at first, faster the longer nobody objects, at a pace that fits the window.
+    """
+
+    rates: Rates
+    rate: float = 0.0  #: 0: not begun
+    next_at: float = 0.0  #: when the next slot is
+    paused_until: float = 0.0  #: by the server's own word
+    limit: float | None = None  #: the rate that seems to be allowed
+    changed_at: float = 0.0
+    window: float = 0.0  #: seconds over which the server seems to count; 0: no sign of any
+    is_window_known: bool = False  #: whether it was measured from end to end, and is not only the least it can be
+    passed: list[list[float]] = field(default_factory=list)  #: see PassedCalls
+    ends: list[list[float]] = field(default_factory=list)  #: when the last exhaustions ended, and calls until then
+    exhaustion: Exhaustion = field(default_factory=Exhaustion)  #: the last one
+    ages: list[float] = field(default_factory=list)  #: seconds from the last refused calls to their refusals
+    debt: float = 0.0  #: refusals that calls have not made up for
+    beyond_since: float = 0.0  #: when the rate began to go beyond the limit; 0: it does not
+    epoch: int = 0
+
+    GROWTH: ClassVar[float] = 1.6  # per second, while no limit is known
+    NEAR: ClassVar[float] = 0.97  # of the limit: where the rate rests
+    BELOW: ClassVar[float] = 0.95  # of it: where the rate goes when it was refused
+    RETURN: ClassVar[float] = 3.0  # seconds in which most of the way from BELOW to NEAR is made, or a sixth of a window
+    SLOPE, STEEPEST = 0.02, 0.75  # of the limit, per unit of time, when going beyond: at first, and at most
+    UNIT: ClassVar[float] = 2.0  # seconds in which the slope doubles, or a third of a window
+    PRICE: ClassVar[float] = 0.008  # of a refusal's debt, paid by each call: about as many refusals as are accepted
+    LONGEST_DEBT: ClassVar[float] = 45.0  # seconds, or three windows: a limit that rose must be found
+    PAUSE: ClassVar[float] = 0.1  # seconds before the first probe, at least
+    LATER: ClassVar[float] = 0.4  # of the time already waited: the pause before the next probe
+    LONGEST_PAUSE: ClassVar[float] = 30.0  # seconds between two probes, unless the server says more
+    GAP: ClassVar[float] = 0.25  # seconds after a probe, at most, in which its refusal would be heard of
+    FEW: ClassVar[int] = 20  # calls from which nothing certain can be told
+    LEAST_SPAN: ClassVar[float] = 1.0  # seconds, and ten calls, over which a rate is measured where no window is known
+    LONGEST_WINDOW: ClassVar[float] = 120.0  # seconds
+    LONGEST_DELAY: ClassVar[float] = 0.5  # seconds to wait for the fate of calls under way
+    MOST_AGES: ClassVar[int] = 4
+    MOVED: ClassVar[float] = 0.15  # of the limit: a new one further away is not the old one found again
+    TRUST: ClassVar[float] = 1.25  # the limit is not further below the refused rate than this: it may have moved up
+    MOST_ENDS: ClassVar[int] = 8
+
+    def __post_init__(self) -> None:
+        self.rate = self._bounded(self.rate or self.rates.start)
+
+    @classmethod
+    def load(cls, rates: Rates, saved: Mapping[str, Any]) -> Self:
+        """The policy with the memory it had."""
+        loaded = super().load(rates, saved)
+        if isinstance(loaded.exhaustion, dict):
+            loaded.exhaustion = Exhaustion(**loaded.exhaustion)
+        return loaded
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its memory."""
+        return super().as_dict() | {"exhaustion": asdict(self.exhaustion)}
+
+    @property
+    def speed(self) -> float:
+        """Calls per second at this moment."""
+        return self.rate
+
+    @property
+    def delay(self) -> float:
+        """Seconds that a refusal takes."""
+        return min(*self.ages, self.LONGEST_DELAY) if self.ages else 0.0
+
+    def grant(self, now: float, want: int) -> list[float]:
+        """Evenly spaced slots, not further ahead than the horizon; while the quota is used up, one probe."""
+        self._grow(now)
+        self.next_at = max(self.next_at, now - BURST)
+        calls, spell = PassedCalls(self.passed), self.exhaustion
+        keep = max(5.0, 2.2 * self.window, 60 / self.rate)
+        slots: list[float] = []
+        while len(slots) < want and self.next_at <= now + HORIZON:
+            slots.append(self.next_at)
+            calls.add(self.next_at, keep)
+            self.next_at += 1 / self.rate
+            if spell.probing:
+                spell.probing = False
+                spell.clear_at = self.next_at = max(spell.clear_at, self.next_at)
+        self.debt = max(0.0, self.debt - self.PRICE * len(slots))
+        return slots
+
+    def next_slot(self, now: float) -> float:
+        """When the next slot comes within the horizon."""
+        return max(now, self.next_at - HORIZON)
+
+    def succeeded(self, now: float, count: int) -> None:
+        """Nothing to learn: a call that was not refused passed, however long its answer takes."""
+
+    def throttled(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
+        """Stops the fleet once per event, learns the limit, and sets the time of the next probe."""
+        self.ages = [*self.ages, round(age, 3)][-self.MOST_AGES :]
+        # A refusal that took far longer than others was on its way to the server: a connection had to be made first.
+        made_at, spell = now - min(age, 2 * self.delay + 0.02), self.exhaustion
+        is_news = epoch >= self.epoch
+        is_probe = made_at < spell.clear_at
+        self._count_refusal(now, made_at, is_news, is_probe)
+        if is_news and not is_probe:
+            self._begin_exhaustion(made_at)
+        elif is_news:
+            spell.probes += 1
+        if is_news or spell.probing:
+            # What is known of the last exhaustion is told anew, with this refusal.
+            self.ends = self.ends[:-1] if is_probe or not is_news else self.ends
+        spell = self.exhaustion
+        spell.until = max(spell.until, made_at)
+        if hint is not None:
+            self.paused_until = max(self.paused_until, now + hint)
+            spell.until, spell.hinted = max(spell.until, made_at + hint), True
+        if is_news:
+            self._hold(now, made_at)
+        elif spell.probing:
+            # One of many calls that went together: it changes nothing, but it tells more of the same event.
+            spell.clear_at += max(0.0, self.paused_until - spell.probe_at)
+            spell.probe_at = self.next_at = max(spell.probe_at, self.paused_until)
+            self._learn()
+
+    def rewind(self, now: float) -> None:
+        """The schedule begins again now, unless the quota is used up."""
+        held_until = max(self.paused_until, self.exhaustion.probe_at)
+        self.next_at = min(self.next_at, max(now, held_until))
+
+    def set_rate(self, now: float, rate: float) -> None:
+        """Goes at this rate from now on, and learns from there."""
+        self.rate, self.limit, self.changed_at, self.epoch = self._bounded(rate), None, now, self.epoch + 1
+        self.next_at, self.debt, self.beyond_since = now, 0.0, 0.0
+        self.passed, self.ends, self.exhaustion = [], [], Exhaustion()
+
+    # -- what a refusal tells ----------------------------------------------------------------------------------
+
+    def _count_refusal(self, now: float, made_at: float, is_news: bool, is_probe: bool) -> None:
+        calls = PassedCalls(self.passed)
+        if not self.passed:
+            self.passed.append([made_at, 1.0])
+        if is_news:
+            # Slots that are out are worth nothing from now on; since the quota was used up only probes went.
+            calls.cut(now, calls.until(self.exhaustion.began_at) + 1 if is_probe else calls.until(now))
+        calls.refuse(made_at)
+        take_back(self.ends, made_at)
+        self.debt += 1
+
+    def _begin_exhaustion(self, made_at: float) -> None:
+        before = self.exhaustion
+        few = bool(self.ends) and PassedCalls(self.passed).until(made_at) - self.ends[-1][1] < self.FEW
+        self.exhaustion = Exhaustion(
+            made_at, made_at, rate=self.rate, limit=self.limit or 0.0, quick=before.quick + 1 if few else 0,
+            after_proven=before.is_proven, window=self.window, was_window_known=self.is_window_known,
+            was_beyond=self.beyond_since > 0,
+        )  # fmt: skip
+
+    def _hold(self, now: float, made_at: float) -> None:
+        """Nothing goes until the probe, and nothing after it until its refusal would have been heard of."""
+        spell = self.exhaustion
+        pause = min(self.LATER * (made_at - spell.began_at), self.LONGEST_PAUSE)
+        pause = max(2 / spell.rate, self.PAUSE, self.window / 30, pause)
+        # Not before the fate of all calls under way is known: they may have been refused too.
+        spell.probe_at = max(now + 1.1 * self.delay, made_at + pause, self.paused_until)
+        self._learn()
+        gap = min(1.5 * self.delay + 0.05, self.GAP) if spell.probes and not spell.hinted else 0.0
+        spell.clear_at = spell.probe_at + max(gap, 1 / self.rate)
+        spell.probing, self.next_at = True, spell.probe_at
+        self.changed_at, self.beyond_since = now, 0.0
+        self.epoch += 1
+
+    def _learn(self) -> None:
+        """Estimates window and limit from what passed, and goes below the limit."""
+        spell, calls = self.exhaustion, PassedCalls(self.passed)
+        if spell.seconds > self.LONGEST_WINDOW:
+            self._forgive()
+            return
+        # The last moment that is known to be without quota; after refused probes, the likely end of the exhaustion.
+        end = spell.ended_at if spell.probes else spell.until
+        total = calls.until(end)
+        begin = self.ends[-1] if self.ends else self.passed[0]
+        cycle, within = max(spell.ended_at - begin[0], 0.05), total - begin[1]
+        self._learn_window(cycle, within)
+        least = 0.1 if spell.is_proven or within >= self.FEW / 2 else 0.5
+        found = max(self._measure(end, cycle, within), least * spell.rate)
+        goal = found
+        if spell.quick:
+            first = self.ends[-min(spell.quick, len(self.ends))]
+            seconds, few = max(end - first[0], 0.05), total - first[1]
+            since_first = max((few + 1) / seconds, 0.3 * found)
+            if seconds > max(self.window, self.LEAST_SPAN) and few >= self.FEW / 2:
+                found = min(found, since_first)
+            goal = min(found, since_first)
+        elif self.window < 2 * self.LEAST_SPAN:
+            found = min(found, spell.rate)
+            if self.ends and not spell.is_proven:
+                # A server that saves up unused calls lets more pass for a moment than it will in the long run.
+                found = min(found, max(within / cycle / 0.94, spell.rate / self.TRUST))
+        self.limit = self._bounded(found)
+        self.rate = self._bounded(self.BELOW * min(found, goal, spell.rate))
+        self.ends = [*self.ends, [spell.ended_at, total]][-self.MOST_ENDS :]
+        most = self.PRICE * self.rate * max(self.LONGEST_DEBT, 3 * self.window)
+        self.debt = min(self.debt, max(1.0, most))
+
+    def _forgive(self) -> None:
+        """So long a refusal is trouble or a day's quota: it tells nothing of the rate, which was right before."""
+        spell = self.exhaustion
+        self.window, self.is_window_known = spell.window, spell.was_window_known
+        self.limit = spell.limit or None
+        self.rate = self._bounded(self.BELOW * (spell.limit or spell.rate))
+        self.passed, self.ends = [[spell.until, 0.0]], [[spell.until, 0.0]]
+
+    def _learn_window(self, cycle: float, within: float) -> None:
+        """A window is as long as an exhaustion at least, and as the time from the end of one to the end of the next."""
+        spell = self.exhaustion
+        if not spell.is_proven:
+            return
+        # A limit that was too high at a steady rate shows the window too, however short the exhaustion was.
+        is_steady = not (spell.was_beyond or self.is_window_known) and spell.seconds >= max(0.5, 0.02 * cycle)
+        if (spell.seconds >= 0.15 * cycle or is_steady) and within >= self.FEW:
+            if not self.ends:
+                # The first window began before the first call did.
+                if cycle > self.window:
+                    self.window, self.is_window_known = min(cycle, self.LONGEST_WINDOW), False
+            elif spell.after_proven and (cycle > 0.5 * self.window or spell.seconds > 0.3 * cycle):
+                several = self.is_window_known and cycle >= 1.5 * self.window and spell.seconds <= self.window
+                if not several:
+                    self.window, self.is_window_known = min(cycle, self.LONGEST_WINDOW), True
+        if spell.seconds > self.window:
+            self.window, self.is_window_known = min(spell.seconds, self.LONGEST_WINDOW), False
+
+    def _measure(self, end: float, cycle: float, within: float) -> float:
+        """Calls per second that passed in the window before this time."""
+        spell, calls = self.exhaustion, PassedCalls(self.passed)
+        span = self.window
+        if not self.is_window_known:
+            dead = 6 * spell.seconds if spell.is_proven else 0.0
+            span = max(span, dead, 10 / spell.rate, self.LEAST_SPAN)
+        longest = end - calls.since
+        if spell.after_proven and cycle > 1.2 * spell.seconds and within >= self.FEW:
+            longest = min(longest, cycle)
+        # Too high is mended by the next refusal, too low only in time: of windows as likely the best one counts.
+        spans = (span, 1.1 * span, 1.25 * span) if self.window else (span,)
+        more = 0.0 if spell.is_proven else 1.0  # the refused call had its place among those that passed
+        return max(calls.rate(end, min(seconds, max(longest, 0.1)), more) for seconds in spans)
+
+    # -- between refusals --------------------------------------------------------------------------------------
+
+    def _grow(self, now: float) -> None:
+        passed, self.changed_at = min(max(now - self.changed_at, 0.0), 1.0), now
+        unused = now - self.next_at
+        if unused > 2 * BURST:
+            # Slots were left over: the rate was not what held anyone back, and what passed does not tell the limit.
+            self.beyond_since = 0.0
+            if unused > max(1.0, 2 / self.rate):
+                self.passed, self.ends = [], []
+            return
+        if self.limit is None:
+            self.rate = self._bounded(self.rate * self.GROWTH**passed)
+        elif now >= self.exhaustion.clear_at:
+            self.rate = self._bounded(self._approach(now, self.limit, passed))
+
+    def _approach(self, now: float, limit: float, passed: float) -> float:
+        """The rate a moment later: back to nearly the limit, and beyond it when no debt is left."""
+        rate, window = self.rate, self.window
+        if rate < self.NEAR * limit:
+            rate += (self.NEAR * limit - rate) * (1 - math.exp(-passed / max(self.RETURN, window / 6)))
+        if not self.beyond_since and now > self.exhaustion.probe_at + self._calm():
+            self.beyond_since = now
+        if self.beyond_since:
+            unit = max(self.UNIT, window / 3)
+            slope = self.SLOPE * 2 ** min((now - self.beyond_since) / unit, 30)
+            rate += min(slope, self.STEEPEST) / unit * limit * passed
+        return rate
+
+    def _calm(self) -> float:
+        """Seconds after an exhaustion before the rate may go beyond the limit; for ever while there is debt to pay."""
+        before, limit = self.exhaustion.limit, self.limit or 0.0
+        if not before or abs(limit / before - 1) > self.MOVED:
+            return max(5.0, self.window)
+        return math.inf if self.debt else max(2.0, self.window)
+
+    def _bounded(self, rate: float) -> float:
+        return min(max(rate, self.rates.least), self.rates.most)

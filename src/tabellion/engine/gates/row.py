@@ -1,0 +1,110 @@
+"""A gate's row in the database: read, changed by one process at a time, and told to the others."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from tabellion.engine import sql
+from tabellion.engine.gates.state import GateSettings, GateState, News, Turn
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+from tabellion.errors import Busy
+
+CHANNEL = "tabellion"
+TRIES = 50  # changes by others in between, before giving up
+T = TypeVar("T")
+
+
+class GateRow:
+    """One gate as the whole fleet sees it."""
+
+    def __init__(self, store: Store, name: str, settings: GateSettings) -> None:
+        self.store = store
+        self.name = name
+        self.settings = settings
+        self.version = 0  #: the newest that this process has written
+
+    async def turn(self, news: News, want: int) -> Turn:
+        """Tells the news, takes up to `want` slots."""
+        return await self._change(lambda state, now: state.turn(now, news, want))
+
+    async def edit(self, changes: Mapping[str, Any], *, reset: bool = False) -> GateState:
+        """Changes settings live, in every process."""
+
+        def change(state: GateState, now: float) -> GateState:
+            state.edit(now, changes, reset=reset)
+            return state
+
+        return await self._change(change)
+
+    async def read(self) -> tuple[GateState, float]:
+        """The state, and the database's time."""
+        state, _, now = await self._read()
+        return state, now
+
+    async def peek(self) -> Turn | None:
+        """How things stand, unless this process has changed them since they were read."""
+        state, version, now = await self._read()
+        return state.give(now, 0) if version >= self.version else None
+
+    async def _read(self) -> tuple[GateState, int, float]:
+        await self.store.open()
+        clock = sql.epoch(NOW, self.store.dialect)
+        rows = await self.store.database.fetch(
+            f"""SELECT g.version, g.state, n.now FROM (SELECT {clock} AS now) AS n
+LEFT JOIN tabellion_gates AS g ON g.name = $1""",
+            self.name,
+        )
+        [row] = rows
+        return GateState.load(self.settings, row["state"]), row["version"] or 0, float(row["now"])
+
+    async def _change(self, change: Callable[[GateState, float], T]) -> T:
+        """Changes the state if nobody else did meanwhile; if someone did, on what they left."""
+        for tries in range(TRIES):
+            state, version, now = await self._read()
+            before = state.epoch
+            result = change(state, now)
+            loud = state.epoch != before or isinstance(result, GateState)
+            if await self._write(version, state.dump(), f"{self.name} {spoken(state.epoch)}" if loud else None):
+                self.version = version + 1
+                return result
+            await asyncio.sleep(random.uniform(0, 0.002 * min(tries + 1, 10)))  # noqa: S311 - spreading load
+        raise Busy(f"gate {self.name!r}: too many processes change it at once")
+
+    async def _write(self, version: int, state: str, say: str | None) -> bool:
+        """Writes the state over this version of it, if it is still there, and tells the fleet if there is something."""
+        values = [self.name, version, state]
+        text = (
+            f"""INSERT INTO tabellion_gates (name, version, state, updated_at) VALUES ($1, $2 + 1, $3, {NOW})
+ON CONFLICT (name) DO NOTHING RETURNING version"""
+            if version == 0
+            else f"""UPDATE tabellion_gates SET version = version + 1, state = $3, updated_at = {NOW}
+WHERE name = $1 AND version = $2 RETURNING version"""
+        )
+        if say is not None and self.store.dialect == "postgresql":
+            text = f"WITH written AS ({text}) SELECT pg_notify('{CHANNEL}', $4) FROM written"
+            values.append(say)
+        return bool(await self.store.database.fetch(text, *values))
+
+
+def spoken(epoch: tuple[int, int] | None) -> str:
+    """An epoch as it is told to others."""
+    return "" if epoch is None else f"{epoch[0]}.{epoch[1]}"
+
+
+async def gates(store: Store, settings: Mapping[str, GateSettings]) -> dict[str, tuple[GateState, float]]:
+    """Every gate that is configured or has been used, by name, with the database's time."""
+    await store.open()
+    rows = await store.database.fetch("SELECT name FROM tabellion_gates")
+    names = sorted({row["name"] for row in rows} | set(settings))
+    return {name: await GateRow(store, name, settings.get(name, GateSettings())).read() for name in names}
+
+
+async def gate_closure(store: Store, name: str) -> tuple[str, float]:
+    """Why this gate is closed, as far as this database knows, and for how many seconds; empty when it is open."""
+    state, now = await GateRow(store, name, GateSettings()).read()
+    closed, until = state.closure(now)
+    return closed, max(0.0, until - now)

@@ -1,0 +1,231 @@
+"""What a gate knows, and what one turn at it does: rate, breaker and money, as plain values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from tabellion.engine.gates.breaker import RECOVERY, THRESHOLD, Breaker
+from tabellion.engine.gates.limiter import Limiter, Rates
+from tabellion.engine.gates.profiles import DEFAULT_RATES, PROFILES
+from tabellion.errors import ConfigurationError
+
+DAY = 86_400.0
+KEPT = ("day", "spent", "typical", "needed", "calls", "refusals", "failures")  #: plain numbers of a gate
+
+
+@dataclass(frozen=True, slots=True)
+class GateSettings:
+    """How a gate is to behave; what is None is the profile's own default."""
+
+    profile: str = "adaptive"
+    rate: float | None = None  #: calls per second to start with
+    min_rate: float | None = None
+    max_rate: float | None = None
+    budget: float | None = None  #: US dollars per day (UTC)
+    threshold: int = THRESHOLD  #: failures in a row that open the breaker
+    recovery: float = RECOVERY  #: seconds it stays open before one probe
+
+    def __post_init__(self) -> None:
+        if self.profile not in PROFILES:
+            raise ConfigurationError(f"gate profile {self.profile!r}: use {' or '.join(PROFILES)}")
+        for name in ("rate", "min_rate", "max_rate", "threshold", "recovery"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and value > 0):
+                raise ConfigurationError(f"gate {name} = {value!r} must be a number above zero")
+        if self.budget is not None and not (isinstance(self.budget, int | float) and self.budget >= 0):
+            raise ConfigurationError(f"gate budget = {self.budget!r} must be a number of dollars, zero or more")
+        if self.rates.least > self.rates.most:
+            raise ConfigurationError(f"gate min_rate {self.rates.least:g} is above max_rate {self.rates.most:g}")
+
+    @property
+    def rates(self) -> Rates:
+        """The rates, defaults filled in; a start outside the bounds is moved to the nearest one."""
+        default = DEFAULT_RATES[self.profile]
+        least = self.min_rate if self.min_rate is not None else min(default.least, self.max_rate or default.least)
+        most = self.max_rate if self.max_rate is not None else max(default.most, least)
+        start = self.rate if self.rate is not None else default.start
+        return Rates(min(max(start, least), max(most, least)), least, most)
+
+    def edited(self, edits: Mapping[str, Any]) -> GateSettings:
+        """The same with what a person changed live."""
+        known = {one.name for one in fields(self)}
+        return replace(self, **{name: value for name, value in edits.items() if name in known})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A call that was refused for its haste."""
+
+    hint: float | None  #: seconds to wait, in the server's own words
+    epoch: int  #: of the rate, when the call got its slot
+    age: float = 0.0  #: seconds from the call to its refusal
+
+
+@dataclass
+class News:
+    """What became of calls since the last turn."""
+
+    ok: int = 0
+    ok_ago: float = 0.0  #: seconds since the last of them
+    epochs: list[int] = field(default_factory=list)  #: of the breaker, when the answered calls were let through
+    throttled: list[Refusal] = field(default_factory=list)
+    failed: int = 0
+    abandoned: int = 0  #: nobody waited for the answer
+    why: str = ""
+    refused: str = ""  #: the key was not accepted, and the provider's words
+    spent: float = 0.0  #: charged before calls, less what they did not cost after all
+    paid: float = 0.0  #: what answered calls cost
+    needed: float = 0.0  #: what a call would have cost that today's money does not cover
+
+    def __bool__(self) -> bool:
+        return bool(self.ok or self.abandoned or self.spent or self.urgent)
+
+    @property
+    def urgent(self) -> bool:
+        """Whether others should know at once."""
+        return bool(self.throttled or self.failed or self.refused or self.needed)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn at the gate gave."""
+
+    slots: tuple[float, ...]  #: seconds from now at which calls may go
+    epoch: tuple[int, int]  #: of the rate and of the breaker: slots of an earlier one are worth nothing
+    again: float  #: seconds until asking again makes sense
+    closed: str = ""  #: why nothing may go, in words for people
+    reopens: float = 0.0  #: seconds until it may be otherwise
+    wary: bool = False
+    left: float | None = None  #: dollars of today's budget, when there is one
+
+
+@dataclass
+class GateState:
+    """Everything a gate remembers, shared by the fleet."""
+
+    settings: GateSettings
+    limiter: Limiter
+    breaker: Breaker
+    edits: dict[str, Any] = field(default_factory=dict)  #: settings that a person changed live
+    day: int = 0
+    spent: float = 0.0  #: dollars today
+    typical: float = 0.0  #: dollars of a usual call
+    needed: float = 0.0  #: dollars of a call that did not fit into today's budget
+    calls: int = 0
+    refusals: int = 0
+    failures: int = 0
+
+    @classmethod
+    def load(cls, settings: GateSettings, text: str | None) -> GateState:
+        """The state as it was saved, under these settings and what people changed since."""
+        saved: dict[str, Any] = json.loads(text) if text else {}
+        edits = saved.get("edits", {})
+        settings = settings.edited(edits)
+        memory = saved.get("limiter", {}) if saved.get("profile") == settings.profile else {}
+        plain = {name: saved[name] for name in KEPT if name in saved}
+        return cls(
+            settings, PROFILES[settings.profile].load(settings.rates, memory), Breaker.load(saved.get("breaker", {})),
+            edits, **plain,
+        )  # fmt: skip
+
+    def dump(self) -> str:
+        """The same as JSON."""
+        saved: dict[str, Any] = {name: getattr(self, name) for name in ("edits", *KEPT)}
+        saved |= {
+            "profile": self.settings.profile,
+            "limiter": self.limiter.as_dict(),
+            "breaker": self.breaker.as_dict(),
+        }
+        return json.dumps(saved)
+
+    @property
+    def epoch(self) -> tuple[int, int]:
+        """Changes whenever slots that were handed out are worth nothing any more."""
+        return self.limiter.epoch, self.breaker.epoch
+
+    def turn(self, now: float, news: News, want: int) -> Turn:
+        """Hears the news and hands out up to `want` slots."""
+        self.hear(now, news)
+        return self.give(now, want)
+
+    def hear(self, now: float, news: News) -> None:
+        """Takes in what became of calls."""
+        settings, breaker_was = self.settings, self.breaker.epoch
+        today = int(now // DAY)
+        if today != self.day:
+            self.day, self.spent, self.needed = today, 0.0, 0.0
+        self.spent = max(0.0, self.spent + news.spent)
+        self.calls += news.ok + news.failed + len(news.throttled)
+        self.refusals += len(news.throttled)
+        self.failures += news.failed
+        if news.ok:
+            self.limiter.succeeded(now, news.ok)
+            if news.paid > 0:
+                self.typical += (news.paid / news.ok - self.typical) * (0.2 if self.typical else 1.0)
+        self.needed = max(self.needed, news.needed)
+        # Whoever is told to slow down is not talking to a dead server.
+        if news.ok or news.throttled:
+            answered = news.ok + len(news.throttled)
+            self.breaker.succeeded(now - news.ok_ago, answered, self.breaker.epoch in news.epochs)
+        for refusal in news.throttled:
+            self.limiter.throttled(now, refusal.hint, refusal.epoch, refusal.age)
+        self.breaker.abandoned(news.abandoned)
+        self.breaker.failed(now, news.failed, news.why, settings.threshold, settings.recovery)
+        if news.refused:
+            self.breaker.refused(now, news.refused)
+        if self.breaker.epoch != breaker_was:
+            self.limiter.rewind(now)
+
+    def give(self, now: float, want: int) -> Turn:
+        """Hands out slots, or says why there are none."""
+        closed, reopens = self.closure(now)
+        allowed = 0 if closed else want
+        trusted = self.breaker.allows(now, self.settings.threshold)
+        if trusted is not None:
+            allowed = min(allowed, trusted)
+        if self.settings.budget is not None and self.typical:
+            allowed = min(allowed, max(1, int((self.settings.budget - self.spent) / self.typical)))
+        slots = self.limiter.grant(now, allowed) if allowed else []
+        self.breaker.let_through(now, len(slots))
+        again = self.limiter.next_slot(now)
+        if trusted is not None and not allowed and not closed:
+            again = self.breaker.until(now)
+        return Turn(
+            tuple(at - now for at in slots), self.epoch, max(0.0, (reopens if closed else again) - now), closed,
+            max(0.0, reopens - now) if closed else 0.0, self.breaker.wary,
+            None if self.settings.budget is None else self.settings.budget - self.spent_today(now),
+        )  # fmt: skip
+
+    def closure(self, now: float) -> tuple[str, float]:
+        """Why the gate is closed, and until when; empty when it is open."""
+        budget = self.settings.budget
+        next_call = max(self.typical, self.needed)
+        if budget is not None and self.spent + next_call > budget and int(now // DAY) == self.day:
+            said = f"over budget: ${self.spent:.2f} of ${budget:.2f} spent today (UTC)"
+            return f"{said}, the next call may cost ${next_call:.2f}", (self.day + 1) * DAY
+        breaker = self.breaker
+        if breaker.state != "closed" and not breaker.allows(now, self.settings.threshold):
+            if breaker.state == "probing":
+                return f"one call finds out whether it is back: {breaker.reason}", now + 1.0
+            return f"{breaker.reason}; one call will try again", breaker.opened_at + breaker.recovery
+        return "", 0.0
+
+    def spent_today(self, now: float) -> float:
+        """Dollars of this day, whether or not the day has been noticed yet."""
+        return self.spent if int(now // DAY) == self.day else 0.0
+
+    def edit(self, now: float, changes: Mapping[str, Any], *, reset: bool = False) -> None:
+        """What a person changes live; raises ConfigurationError when it cannot be."""
+        self.settings = self.settings.edited(changes)
+        self.edits |= changes
+        if "budget" in changes:
+            self.needed = 0.0
+        if changes.keys() & {"profile", "min_rate", "max_rate"} or "rate" in changes:
+            speed = changes.get("rate", self.limiter.speed)
+            self.limiter = PROFILES[self.settings.profile].load(self.settings.rates, self.limiter.as_dict())
+            self.limiter.set_rate(now, speed)
+        if reset:
+            self.breaker.reset()

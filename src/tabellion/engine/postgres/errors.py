@@ -1,0 +1,93 @@
+"""The exceptions of PostgreSQL's driver as ours, so that nobody above knows the driver."""
+
+from __future__ import annotations
+
+import re
+
+import asyncpg
+
+from tabellion.errors import (
+    Busy,
+    ConfigurationError,
+    Forbidden,
+    Full,
+    NotMigrated,
+    Rule,
+    StoreError,
+    TabellionError,
+    Unreachable,
+    ValueRefused,
+)
+
+BAD_URL = "the database URL cannot be understood; percent-encode / # @ : and ? in its password"
+GONE = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    OSError,
+    TimeoutError,
+    EOFError,
+)
+
+
+BUSY = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+)
+
+
+_RULES: dict[str, Rule] = {
+    "23514": "check", "23505": "unique", "23P01": "unique", "23503": "reference", "23502": "null", "P0001": "trigger",
+}  # fmt: skip
+_FUNCTION = re.compile(r"function (\S+?)\(")
+
+
+def explained(error: Exception, deadline: float) -> Exception:
+    """The driver's exception as one of ours, with the rule of the table that it is about."""
+    ours = _translated(error, deadline)
+    if isinstance(ours, StoreError) and isinstance(error, asyncpg.PostgresError):
+        raised = _FUNCTION.search(error.context or "")
+        ours.function = raised.group(1) if raised else ""
+        ours.rule = "trigger" if raised else _RULES.get(error.sqlstate or "", "")
+        ours.constraint = error.constraint_name or ""
+    return ours
+
+
+def _translated(error: Exception, deadline: float) -> Exception:
+    text = str(error) or type(error).__name__
+    if isinstance(error, TabellionError):
+        return error
+    if isinstance(error, TimeoutError):
+        return Unreachable(f"no answer from the database within {deadline:g} s")
+    misfit = isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
+    if misfit or isinstance(
+        error,
+        asyncpg.DataError | asyncpg.IntegrityConstraintViolationError | asyncpg.exceptions.DatatypeMismatchError,
+    ):
+        return ValueRefused(text)
+    if isinstance(error, asyncpg.UndefinedTableError) and "tabellion_" in text:
+        return NotMigrated()
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return Forbidden(f"{text}: the database role needs this right (GRANT SELECT, INSERT, UPDATE …)")
+    if isinstance(error, asyncpg.ClientConfigurationError):
+        return ConfigurationError(BAD_URL)
+    if isinstance(error, BUSY):
+        return Busy(f"{type(error).__name__}: {text}")
+    if isinstance(error, asyncpg.DiskFullError):
+        return Full(f"{type(error).__name__}: {text}")
+    if isinstance(error, GONE):
+        return Unreachable(f"{type(error).__name__}: {text}")
+    if isinstance(error, asyncpg.RaiseError):
+        return StoreError(text)  # a trigger's own words
+    if isinstance(error, asyncpg.PostgresError):
+        return StoreError(f"{type(error).__name__}: {text}")
+    return error

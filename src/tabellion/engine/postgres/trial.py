@@ -1,0 +1,47 @@
+"""Tries statements on PostgreSQL and takes everything back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import asyncpg
+
+from tabellion.engine.database import Answers, Trial, Undone
+from tabellion.engine.moves import Numbered
+from tabellion.engine.postgres.errors import explained
+from tabellion.errors import StoreError
+
+#: A trial waits for nobody, and meets at once what the table would say at the commit.
+_SETTINGS = "SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '2s'; SET CONSTRAINTS ALL IMMEDIATE"
+
+
+async def try_out(
+    connection: Any, with_clock: Callable[[str], str], lock: Numbered, trials: Sequence[Trial]
+) -> Answers:
+    """What each trial gave; no answers where `lock` gives no row."""
+    answers: Answers = {}
+
+    async def try_all(those: Sequence[Trial]) -> None:
+        for trial in those:
+            try:
+                async with connection.transaction():  # a savepoint
+                    for text, values in trial.statements:
+                        rows = await connection.fetch(with_clock(text), *values)
+                        answers[trial.name] = [dict(row) for row in rows]
+                    await try_all(trial.then)
+                    raise Undone
+            except Undone:
+                pass
+            except asyncpg.PostgresError as error:
+                ours = explained(error, 0.0)
+                answers[trial.name] = ours if isinstance(ours, StoreError) else StoreError(str(ours))
+
+    with contextlib.suppress(Undone):
+        async with connection.transaction():
+            await connection.execute(_SETTINGS)
+            if await connection.fetch(with_clock(lock[0]), *lock[1]):
+                await try_all(trials)
+            raise Undone
+    return answers

@@ -1,0 +1,145 @@
+"""Which column identifies a row, and what to do about a table where none does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tabellion.engine import sql
+from tabellion.engine.queue import Queue
+from tabellion.engine.sql import Dialect
+from tabellion.engine.table import Column, Table
+from tabellion.errors import Problem
+
+NEW_KEY = "job_id"  # the column that recipes add
+
+
+def key_column(queue: Queue, table: Table) -> Column | None:
+    """The column that identifies a row of this queue: the one it names, or the primary key.
+
+    In a partitioned table every unique index has the partition's columns in it; what is left of the primary key counts.
+    """
+    primary = table.primary_key
+    if len(primary) > 1:
+        primary = tuple(name for name in primary if name not in table.partition_columns)
+    name = queue.key or (primary[0] if len(primary) == 1 else "")
+    return table.columns.get(name)
+
+
+def key_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Problem]:
+    """Why no single column identifies a row, or why this one does not; each with a recipe."""
+    if table.kind in ("view", "foreign"):
+        yield not_a_table(table)
+        return
+    key = key_column(queue, table)
+    if key is None:
+        if queue.key is None:  # otherwise it is an unknown column, which has been said
+            yield _in_partition(table) if table.behind else Problem(_no_key(table), _recipe(table, dialect))
+        return
+    if key.name not in table.unique_columns():
+        if not _unique_in_partition(table, key):
+            yield Problem(
+                f"key={key.name!r} does not identify a row: the column is not unique",
+                _make_unique(table, key) if table.kind == "table" else _recipe(table, dialect),
+            )
+        elif not key.numbered:
+            yield Problem(
+                f"the key {key.name!r} is unique only within each partition of {table.name!r}: two rows may share it",
+                _number(table, key, dialect),
+            )
+        elif not any(index.columns[:1] == (key.name,) for index in table.indexes):
+            yield Problem(
+                f"no index of the partitions of {table.name!r} begins with the key {key.name!r}",
+                f"CREATE INDEX ON {sql.name(table.name)} ({sql.column(key.name)});",
+            )
+    if not key.type:
+        what = f"the key {key.name!r} has no type, so that 5 and '5' are two rows"
+        yield Problem(what, "declare it INTEGER or TEXT, or name another unique column with key=")
+    if key.family == "bytes":
+        what = f"the key {key.name!r} is {key.type}, which has no plain text form"
+        yield Problem(what, "name another unique column with key=")
+
+
+def _unique_in_partition(table: Table, key: Column) -> bool:
+    return table.kind == "partitioned" and any(
+        index.unique and not index.condition and set(index.columns) - {key.name} <= set(table.partition_columns)
+        for index in table.indexes
+        if key.name in index.columns
+    )
+
+
+def not_a_table(table: Table) -> Problem:
+    """Why a view or a foreign table carries no queue, and which table does."""
+    if table.kind == "foreign":
+        return Problem(
+            f"{table.name!r} is a foreign table: its rows cannot be locked from here",
+            "declare the queue in an environment of the database that holds the table",
+        )
+    behind = f" ({' or '.join(map(repr, table.behind))})" if table.behind else ""
+    return Problem(
+        f"{table.name!r} is a view: nothing says which of its columns identifies a row",
+        f"declare the queue on the table behind it{behind}, with the view's condition as where=",
+    )
+
+
+def _in_partition(table: Table) -> Problem:
+    """A partition cannot be given columns of its own."""
+    return Problem(
+        f"{table.name!r} is a partition of {table.behind[0]!r} and has no key of one column",
+        f"declare the queue on {table.behind[0]!r}; where= may name the rows of this partition",
+    )
+
+
+def _no_key(table: Table) -> str:
+    if not table.primary_key:
+        return f"table {table.name!r} has no primary key"
+    columns = ", ".join(table.primary_key)
+    return f"table {table.name!r} has a primary key of {len(table.primary_key)} columns ({columns}); a job has one"
+
+
+def _make_unique(table: Table, key: Column) -> str:
+    title = sql.column(f"{table.name.rpartition('.')[2]}_{key.name}")
+    return f"CREATE UNIQUE INDEX {title} ON {sql.name(table.name)} ({sql.column(key.name)});"
+
+
+def _number(table: Table, key: Column, dialect: Dialect) -> str:
+    """The SQL that gives new rows values of their own, in all partitions."""
+    name, column = sql.name(table.name), sql.column(key.name)
+    if key.family == "uuid":
+        return f"ALTER TABLE {name} ALTER COLUMN {column} SET DEFAULT gen_random_uuid();"
+    if key.family != "integer":
+        return _recipe(table, dialect)
+    sequence = sql.name(f"{table.name}_{key.name}_numbers")
+    quoted = sql.literal(sequence, dialect)
+    return (
+        f"CREATE SEQUENCE {sequence}; SELECT setval({quoted}, (SELECT max({column}) FROM {name})); "
+        f"ALTER TABLE {name} ALTER COLUMN {column} SET DEFAULT nextval({quoted});"
+    )
+
+
+def _recipe(table: Table, dialect: Dialect) -> str:
+    """What gives the table a column that identifies a row; it can be run as it is."""
+    known = sorted(table.unique_columns())
+    if known:
+        return f"name one of its unique columns: key={known[0]!r} (`adopt` takes --key {known[0]})"
+    name, new = sql.name(table.name), sql.column(NEW_KEY)
+    bare = table.name.rpartition(".")[2]
+    index = f"CREATE UNIQUE INDEX {sql.column(f'{bare}_{NEW_KEY}')} ON {name}"
+    if dialect == "postgresql" and table.kind == "partitioned":
+        columns = ", ".join(map(sql.column, (NEW_KEY, *table.partition_columns)))
+        steps = f"ALTER TABLE {name} ADD COLUMN {new} uuid NOT NULL DEFAULT gen_random_uuid(); {index} ({columns});"
+    elif dialect == "postgresql":
+        steps = f"ALTER TABLE {name} ADD COLUMN {new} bigint GENERATED ALWAYS AS IDENTITY UNIQUE;"
+    elif table.primary_key:
+        columns = ", ".join(map(sql.column, table.primary_key))
+        steps = (
+            f"ALTER TABLE {name} ADD COLUMN {new} TEXT GENERATED ALWAYS AS (json_array({columns})) VIRTUAL; "
+            f"{index} ({new});"
+        )
+    else:
+        number = "lower(hex(randomblob(16)))"
+        steps = (
+            f"ALTER TABLE {name} ADD COLUMN {new} TEXT; UPDATE {name} SET {new} = {number}; {index} ({new}); "
+            f"CREATE TRIGGER {sql.column(f'{bare}_{NEW_KEY}_new')} AFTER INSERT ON {name} WHEN NEW.{new} IS NULL "
+            f"BEGIN UPDATE {name} SET {new} = {number} WHERE rowid = NEW.rowid; END;"
+        )
+    return f"{steps} then say key={NEW_KEY!r} (`adopt` takes --key {NEW_KEY})"

@@ -1,0 +1,1 @@
+"""The moves on SQLite."""

@@ -1,0 +1,16 @@
+"""Moments as people and programs write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def iso(seconds: float | None) -> str | None:
+    """Seconds since 1970 as ISO 8601 in UTC, with milliseconds.
+
+    >>> iso(0)
+    '1970-01-01T00:00:00.000Z'
+    """
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

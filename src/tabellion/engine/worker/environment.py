@@ -1,0 +1,322 @@
+"""A site: one environment as one worker sees it, with its connection's ups and downs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from tabellion.engine import counts
+from tabellion.engine import refused_rows as refusing
+from tabellion.engine.environment import Environment
+from tabellion.engine.events import Event
+from tabellion.engine.job import Job
+from tabellion.engine.queue import Queue
+from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.heartbeat import Member
+from tabellion.engine.worker.leases import Leases
+from tabellion.engine.worker.runner import Run, Runner, tried
+from tabellion.engine.worker.settling import Ledger
+from tabellion.engine.worker.skipped_queues import Skipped
+from tabellion.errors import Busy, ConfigurationError, DeclarationError, NotMigrated, StoreError, Unreachable
+
+WATCH = 0.1  # seconds between two looks at leases and timeouts
+UNSTARTED = 0.5  # seconds after which a job that waits for a blocked loop is handed back
+SWEEP = 5.0
+CONTROLS = 1.0
+FOREIGN = 60.0
+ROLL_UP = 60.0
+LOOK_AGAIN = 30.0  # seconds before a queue that is skipped is looked at again
+LISTEN_PAUSE = 0.005
+LISTEN_AGAIN = 5.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
+STEADY = 30.0  # seconds a connection must last for the next pause to be short again
+REMIND = 60.0  # seconds after which a database that is still away is told of again
+
+
+class Site:
+    """One environment: its store, the claims held there, and the tasks that look after them."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        queues: Sequence[Queue],
+        member: Member,
+        *,
+        tell: Callable[[Event], None],
+        runner: Runner,
+        settled: Callable[[Site, Settlement, Verdict], None],
+        ring: Callable[[], None],
+    ) -> None:
+        self.environment = environment
+        self.queues = queues
+        self.member = member
+        self.store = environment.store()
+        self.up = False
+        self.ready = asyncio.Event()  #: set once the first connection has been tried
+        self.fatal: Exception | None = None  #: a setting that cannot work here, found before work began
+        self.skipped = Skipped(self.store, queues, self.event)
+        self._admitted = False
+        self.paused: set[str] = set()
+        self.limits: dict[str, int] = {}
+        self.claims = 0  #: running claim calls
+        self._tell = tell
+        self._runner = runner
+        self._settled = settled
+        self._ring = ring
+        self._since: float | None = None
+        self._down_since: float | None = None
+        self._down_told_at = -REMIND
+        self._lost = asyncio.Event()
+        self._touched: dict[str, object] = {}  #: when each queue's controls were last changed
+        self._renew_all = False
+        self._renewing: asyncio.Task[None] | None = None
+        self.store.tell_refused = lambda bound, key, error: self.event(
+            "set_aside", queue=bound.queue.name, key=key, due_in=refusing.AGAIN, error=error
+        )
+        self.leases = Leases(self.store)
+        self.ledger = Ledger(self.store, self._written, self.trouble)
+
+    def event(self, name: str, job: Job | None = None, **facts: object) -> None:
+        """Tells the listeners what happened here."""
+        if job is not None:
+            facts |= {"queue": job.queue.name, "key": job.text_key, "attempt": job.attempt}
+        self._tell(Event(name, worker=self.member.id, environment=self.environment.name, **facts))  # type: ignore[arg-type]
+
+    async def run(self) -> None:
+        """Connects, works, and connects again whenever the database was away; until cancelled."""
+        ledger = asyncio.create_task(self.ledger.run())
+        watch = asyncio.create_task(self._watch())
+        try:
+            pause = SHORTEST_PAUSE
+            while True:
+                began = time.monotonic()
+                try:
+                    await self._connect()
+                    await self._while_up()
+                except (DeclarationError, ConfigurationError) as error:
+                    if not self._admitted:
+                        self.fatal = error
+                        self.ready.set()
+                        return
+                    # The others work already: this environment is as good as away.
+                    self.trouble(error)
+                except Exception as error:
+                    self.trouble(error)
+                self.ready.set()
+                if time.monotonic() - began > STEADY:
+                    pause = SHORTEST_PAUSE
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
+                pause = min(pause * 2, LONGEST_PAUSE)
+        finally:
+            for task in (ledger, watch):
+                task.cancel()
+            await asyncio.gather(ledger, watch, return_exceptions=True)
+
+    def trouble(self, error: Exception) -> None:
+        """Notes that the database did not answer: claiming stops here until it does."""
+        self._lost.set()
+        self.up = False
+        now = time.monotonic()
+        if self._down_since is None or now - self._down_told_at >= REMIND:
+            self._down_since, self._down_told_at = self._down_since or now, now
+            self.event("environment_down", error=str(error), note=self.environment.address)
+
+    async def _connect(self) -> None:
+        await self.store.open()
+        for queue in self.queues:
+            await self.skipped.check(queue)
+        if self._since is None:
+            self._since = await self.store.now()
+        await roster.enlist(self.store, self.member)
+        await self._hand_back_strays()
+        await self._read_controls()
+        self._lost.clear()
+        away = None if self._down_since is None else time.monotonic() - self._down_since
+        self.up, self._down_since = True, None
+        self.event("environment_up", seconds=away, note=self.environment.address)
+        self.ready.set()
+        self._ring()
+
+    def admit(self) -> None:
+        """Work begins, with or without this environment: what cannot work here is told from now on, not raised."""
+        self._admitted = True
+        self.skipped.admit()
+
+    def works(self, queue: Queue) -> bool:
+        """Whether jobs of this queue may be claimed here."""
+        return self.up and queue not in self.skipped and queue.name not in self.paused
+
+    async def _while_up(self) -> None:
+        """Runs the periodic tasks until one finds the database gone."""
+        tasks = [
+            asyncio.create_task(self._every(roster.BEAT, lambda: roster.beat(self.store, self.member))),
+            asyncio.create_task(self._every(CONTROLS, self._read_controls)),
+            asyncio.create_task(self._every(SWEEP, self.sweep)),
+            asyncio.create_task(self._every(FOREIGN, self._report_foreign)),
+            asyncio.create_task(self._every(ROLL_UP, self._roll_up_counts)),
+            asyncio.create_task(self._every(LOOK_AGAIN, self.skipped.check_again)),
+            asyncio.create_task(self._listen()),
+        ]
+        try:
+            await self._lost.wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.store.close()
+
+    async def _every(self, seconds: float, do: Callable[[], Awaitable[object]]) -> None:
+        """Repeats something with jitter. The first time is one pause late: after an outage the living renew first."""
+        while True:
+            await asyncio.sleep(seconds * random.uniform(0.7, 1.0))  # noqa: S311 - spreading load
+            try:
+                await do()
+            except Exception as error:
+                self.trouble(error)
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self.store.database.listen(lambda _said: self._ring(), LISTEN_PAUSE)
+                return
+            except Exception:
+                # Without wake-ups polling still finds everything; whether the database is away, others find out.
+                await asyncio.sleep(LISTEN_AGAIN)
+
+    async def _watch(self) -> None:
+        """Looks at every live claim ten times a second: renewals, notes, timeouts, leases about to end."""
+        while True:
+            await self.leases.some.wait()
+            self._runner.ask()
+            await asyncio.sleep(WATCH)
+            self._look_after_claims()
+
+    def _look_after_claims(self) -> None:
+        for run in self.leases.unstarted(UNSTARTED) if self._runner.blocked else ():
+            # Claimed into a loop that stopped turning: another worker can do it meanwhile.
+            if self._runner.withdraw(run):
+                run.job.lost = True
+                self.leases.drop(run.job)
+                self.ledger.put(Settlement(run.job, "released", seconds=0.0))
+        for run in self.leases.overdue():
+            self.event("timed_out", run.job, seconds=run.seconds)
+            self._runner.stop(run, "timeout")
+        for run in self.leases.expiring():
+            self._give_up(run)
+        if self.up and (self._renewing is None or self._renewing.done()):
+            self._renewing = asyncio.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        everything, self._renew_all = self._renew_all, False
+        try:
+            gone = await self.leases.renew(everything=everything, without=self.skipped)
+        except Exception as error:
+            self.trouble(error)
+            return
+        for run in gone:
+            self.leases.drop(run.job)
+            self._runner.stop(run, "gone")
+        for run in gone:
+            await self._tell_loss(run)
+
+    async def _tell_loss(self, run: Run) -> None:
+        """Tells of a claim that is gone: a person's decision by its name, anything else as a lost lease."""
+        outcome: str | None = None
+        error: str | None = None
+        with contextlib.suppress(StoreError):
+            outcome, error = await self.leases.ending_of(run.job)
+        name = outcome if outcome in ("cancelled", "superseded") else "lease_lost"
+        self.event(name, run.job, error=error if outcome == name else None, seconds=run.seconds)
+
+    def _give_up(self, run: Run) -> None:
+        """A handler that runs on while its lease ends: stopped, or, if it would not stop, settled without it."""
+        if run.why == "timeout":
+            run.job.lost = True
+            ending = tried(run.job, f"timed out after {run.job.queue.timeout:g} s and did not stop")
+            ending.seconds = run.seconds
+            self.ledger.put(ending)
+        else:
+            self._runner.stop(run, "stopping")
+
+    async def sweep(self) -> None:
+        """Ends expired claims of any worker, and gives back what outsiders left behind."""
+        for queue in self.skipped.others:
+            try:
+                await self._sweep(queue)
+            except (Unreachable, NotMigrated):
+                raise
+            except Busy:
+                continue  # the next sweep will do
+            except (StoreError, DeclarationError) as error:
+                # The database answers and refuses this one queue: its table may have changed.
+                if await self.skipped.check(queue, anew=True):
+                    self.event("claim_refused", queue=queue.name, error=str(error))
+
+    async def _sweep(self, queue: Queue) -> None:
+        for swept in await self.store.sweep(queue):
+            self.event(swept.outcome, swept.job, error=swept.error, seconds=swept.seconds)
+            self._ring()
+        taken = await self.store.take_over(queue)
+        if taken:
+            self.event("taken_over", queue=queue.name, count=taken)
+            self._ring()
+
+    async def _report_foreign(self) -> None:
+        for queue in self.skipped.others:
+            # Good to know, but a count that takes too long on a large table says nothing about the database.
+            with contextlib.suppress(StoreError):
+                found = await self.store.foreign(queue)
+                if found:
+                    self.event("foreign_found", queue=queue.name, count=found)
+
+    async def _roll_up_counts(self) -> None:
+        # Another worker may be at it, or the role may not delete: the counts are right all the same.
+        with contextlib.suppress(StoreError):
+            await counts.roll_up(self.store.database)
+
+    async def _read_controls(self) -> None:
+        rows = await self.store.database.fetch(
+            "SELECT queue, paused_at, running_limit, updated_at FROM tabellion_queues"
+        )
+        touched = {row["queue"]: row["updated_at"] for row in rows}
+        # A cancelled job is found by asking for its lease: a change of its queue's controls is the hint to ask now.
+        self._renew_all = self._renew_all or touched != self._touched
+        self._touched = touched
+        paused = {row["queue"] for row in rows if row["paused_at"] is not None}
+        resumed = self.paused - paused
+        self.paused = paused
+        self.limits = {row["queue"]: row["running_limit"] for row in rows if row["running_limit"] is not None}
+        if resumed:
+            self._ring()
+
+    async def _hand_back_strays(self) -> None:
+        """Releases claims whose answer was lost on the way to us: no handler will ever run them."""
+        if self._since is None or self.claims:
+            return
+        named = {queue.name: queue for queue in self.skipped.others}
+        for row in await roster.strays(self.store, self.member.id, self._since, self.leases.tokens()):
+            if row["queue"] in named:
+                job = (await self.store.bind(named[row["queue"]])).job(row)
+                self.ledger.put(Settlement(job, "released", seconds=0.0))
+
+    def _written(self, settlement: Settlement, verdict: Verdict) -> None:
+        self.leases.drop(settlement.job)
+        self._settled(self, settlement, verdict)
+
+    async def close(self, ending: str) -> None:
+        """Says goodbye to the database."""
+        with contextlib.suppress(StoreError, asyncio.TimeoutError):
+            async with asyncio.timeout(2):
+                if self.up:
+                    await roster.beat(self.store, self.member)
+                    await roster.leave(self.store, self.member.id, ending)
+        self.up = False
+        await self.store.close()
+
+    def claimed(self, runs: Sequence[Run], asked_at: float) -> None:
+        """Takes charge of new claims."""
+        self.leases.add(runs, asked_at)

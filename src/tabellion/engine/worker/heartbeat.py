@@ -1,0 +1,147 @@
+"""The roster: which workers are alive in a database, and how those that are not ended."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError
+
+ALIVE = 20.0  # seconds since a worker was last seen; it is seen every BEAT
+BEAT = 5.0
+KEPT = 7 * 86_400.0
+
+_boots: set[str] = set()  # the workers of this process
+
+
+@dataclass(slots=True)
+class Member:
+    """What a worker tells of itself."""
+
+    id: str
+    host: str
+    pid: int
+    boot: str
+    version: str
+    queues: str
+    slots: int
+    busy: int = 0
+    done: int = 0
+    failed: int = 0
+    retried: int = 0
+
+    @property
+    def tally(self) -> str:
+        """What it has done so far, in words."""
+        return f"{self.done:,} done, {self.failed:,} failed, {self.retried:,} retried"
+
+
+async def enlist(store: Store, member: Member) -> None:
+    """Writes the worker down; refuses an id that another living worker has."""
+    await store.open()
+    d = store.dialect
+    rows = await store.database.fetch(
+        f"""SELECT host, pid, boot FROM tabellion_workers WHERE id = $1 AND boot <> $2 AND stopped_at IS NULL
+AND {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} < {ALIVE}""",
+        member.id,
+        member.boot,
+    )
+    here = rows and rows[0]["host"] == member.host and rows[0]["boot"] not in _boots
+    if rows and not (here and _is_gone(rows[0]["pid"])):
+        raise ConfigurationError(
+            f"worker id {member.id!r} is in use by process {rows[0]['pid']} on {rows[0]['host']}: "
+            "give each worker an id of its own"
+        )
+    _boots.add(member.boot)
+    await store.database.transact(
+        [
+            (
+                f"DELETE FROM tabellion_workers WHERE {sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)} > {KEPT}",
+                (),
+            ),
+            (
+                f"""INSERT INTO tabellion_workers (id, host, pid, boot, version, queues, slots, started_at, seen_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, {NOW}, {NOW})
+ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, boot = excluded.boot,
+  version = excluded.version, queues = excluded.queues, slots = excluded.slots, seen_at = excluded.seen_at,
+  started_at = excluded.started_at, busy = 0, done = 0, failed = 0, retried = 0, stopped_at = NULL, ending = NULL""",
+                (
+                    member.id,
+                    member.host,
+                    member.pid,
+                    member.boot,
+                    member.version,
+                    member.queues,
+                    member.slots,
+                ),
+            ),
+        ]
+    )
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether no process of this machine has this number: a worker that was killed may start again under its name."""
+    if pid == os.getpid():
+        return True  # in a container the next worker often has the last one's number
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+async def beat(store: Store, member: Member) -> None:
+    """Says that the worker lives, and what it has done so far."""
+    await store.database.fetch(
+        f"""UPDATE tabellion_workers SET seen_at = {NOW}, busy = $3, done = $4, failed = $5, retried = $6
+WHERE id = $1 AND boot = $2""",
+        member.id, member.boot, member.busy, member.done, member.failed, member.retried,
+    )  # fmt: skip
+
+
+async def leave(store: Store, worker: str, ending: str, *, crashed: bool = False) -> None:
+    """Writes down how a worker ended; a crash known for sure ends its leases now instead of when they run out."""
+    statements: list[tuple[str, tuple[Any, ...]]] = [
+        (
+            f"UPDATE tabellion_workers SET stopped_at = {NOW}, busy = 0, ending = $2 WHERE id = $1",
+            (worker, ending),
+        )
+    ]
+    if crashed:
+        past = sql.later("-0.001", store.dialect)
+        statements.append(
+            (
+                f"UPDATE tabellion_attempts SET lease_until = {past} WHERE settled_at IS NULL AND worker = $1",
+                (worker,),
+            )
+        )
+    await store.database.transact(statements)
+
+
+async def members(store: Store, *, alive: bool = True) -> list[dict[str, Any]]:
+    """The workers of this database with their ages in seconds, newest first."""
+    d = store.dialect
+    age = f"{sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)}"
+    only = f"WHERE stopped_at IS NULL AND {age} < {ALIVE}" if alive else ""
+    return await store.database.fetch(
+        f"""SELECT id, host, pid, version, queues, slots, busy, done, failed, retried, ending, {age} AS seen_ago,
+{sql.epoch(NOW, d)} - {sql.epoch("started_at", d)} AS up_for FROM tabellion_workers {only} ORDER BY started_at DESC"""
+    )
+
+
+async def strays(store: Store, worker: str, since: float, known: set[str]) -> list[dict[str, Any]]:
+    """Claims of this worker that it does not know of: the answer to its claim was lost on the way."""
+    d = store.dialect
+    rows = await store.database.fetch(
+        f"""SELECT queue, key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts
+WHERE settled_at IS NULL AND worker = $1 AND {sql.epoch("claimed_at", d)} >= $2""",
+        worker,
+        since,
+    )
+    return [row for row in rows if row["token"] not in known]

@@ -1,0 +1,155 @@
+"""Keeps claims alive from outside the handlers' loop, and stops handlers that must not go on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Container, Iterable
+
+from tabellion.engine.job import Job
+from tabellion.engine.queue import Queue
+from tabellion.engine.store import Store
+from tabellion.engine.worker.runner import Run
+
+RENEWAL = 1 / 3  # of the lease: two renewals may fail before it matters
+MARGIN = 1 / 10  # of the lease: a worker that could not renew stops its jobs this long before the end
+LEAST_MARGIN = 0.25  # seconds: the looks at a lease are a tenth of a second apart
+NOTE_PAUSE = 0.2  # seconds between two writings of the same job's notes
+
+
+class Lease:
+    """One claim as its worker sees it, on this process's monotonic clock."""
+
+    __slots__ = ("given_up", "noted", "noted_at", "renewed_at", "run")
+
+    def __init__(self, run: Run, asked_at: float) -> None:
+        self.run = run
+        self.renewed_at = asked_at  #: when the last successful claim or renewal was asked for
+        self.noted: str | None = None
+        self.noted_at = 0.0
+        self.given_up = False
+
+    @property
+    def queue(self) -> Queue:
+        """The job's queue."""
+        return self.run.job.queue
+
+    @property
+    def past_timeout(self) -> bool:
+        """Whether the handler was stopped for taking too long and has not ended: its lease is left to run out."""
+        return self.running and self.run.why == "timeout"
+
+    @property
+    def running(self) -> bool:
+        """Whether the handler has not ended yet."""
+        return self.run.ended_at is None
+
+
+class Leases:
+    """The live claims of one environment."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._live: dict[str, Lease] = {}
+        self.some = asyncio.Event()  #: set while there are any: without claims there is nothing to look after
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def add(self, runs: Iterable[Run], asked_at: float) -> None:
+        """Watches over new claims."""
+        for run in runs:
+            self._live[run.job.token] = Lease(run, asked_at)
+        self.some.set()
+
+    def drop(self, job: Job) -> None:
+        """Forgets a claim that has been settled or lost."""
+        self._live.pop(job.token, None)
+        if not self._live:
+            self.some.clear()
+
+    def tokens(self) -> set[str]:
+        """The tokens of every live claim."""
+        return set(self._live)
+
+    def runs(self) -> list[Run]:
+        """Every job whose handler has not ended."""
+        return [lease.run for lease in self._live.values() if lease.running]
+
+    def unstarted(self, seconds: float) -> list[Run]:
+        """Jobs that were given to the handlers' loop so long ago and have not begun."""
+        now = time.monotonic()
+        runs = [lease.run for lease in self._live.values() if lease.run.started_at is None]
+        return [run for run in runs if run.thread is None and run.given_at and now - run.given_at > seconds]
+
+    def overdue(self) -> list[Run]:
+        """Handlers that have just run past their timeout."""
+        now = time.monotonic()
+        return [
+            lease.run
+            for lease in self._live.values()
+            if lease.running
+            and lease.run.why is None
+            and lease.run.started_at is not None
+            and lease.queue.timeout is not None
+            and now - lease.run.started_at > lease.queue.timeout
+        ]
+
+    def expiring(self) -> list[Run]:
+        """Handlers still running although their lease is about to end: not renewed, or past their timeout."""
+        now = time.monotonic()
+        ending = [
+            lease
+            for lease in self._live.values()
+            if lease.running
+            and not lease.given_up
+            and now - lease.renewed_at > lease.queue.lease - max(lease.queue.lease * MARGIN, LEAST_MARGIN)
+        ]
+        for lease in ending:
+            lease.given_up = True
+        return [lease.run for lease in ending]
+
+    def _due(self) -> list[Lease]:
+        """Leases to renew now, and those whose note has changed; a job past its timeout is left to expire."""
+        now = time.monotonic()
+        due = []
+        for lease in self._live.values():
+            if lease.past_timeout:
+                continue
+            aged = now - lease.renewed_at > lease.queue.lease * RENEWAL
+            noted = lease.run.job._note != lease.noted and now - lease.noted_at > NOTE_PAUSE
+            if aged or noted:
+                due.append(lease)
+        return due
+
+    async def ending_of(self, job: Job) -> tuple[str | None, str | None]:
+        """How a claim that is gone was ended, and why, as the register has it."""
+        rows = await self._store.database.fetch(
+            "SELECT outcome, error FROM tabellion_attempts WHERE queue = $1 AND key = $2 AND n = $3",
+            job.queue.name, job.text_key, job.n,
+        )  # fmt: skip
+        return (rows[0]["outcome"], rows[0]["error"]) if rows else (None, None)
+
+    async def renew(self, *, everything: bool = False, without: Container[Queue] = ()) -> list[Run]:
+        """Renews what is due (or everything) and returns the jobs whose claim turned out to be gone.
+
+        Queues in `without` have a table that cannot be asked: their leases are left to run out.
+        """
+        due = [lease for lease in self._live.values() if not lease.past_timeout] if everything else self._due()
+        due = [lease for lease in due if lease.queue not in without]
+        if not due:
+            return []
+        asked_at = time.monotonic()
+        notes = [lease.run.job._note for lease in due]
+        lost = {job.token for job in await self._store.renew([lease.run.job for lease in due])}
+        gone = []
+        for lease, note in zip(due, notes, strict=True):
+            if lease.run.job.token in lost:
+                # One whose handler has ended may just have been settled: the ledger's answer decides.
+                if lease.running:
+                    gone.append(lease.run)
+            else:
+                lease.renewed_at = lease.noted_at = asked_at
+                lease.noted = note
+                lease.given_up = False
+        return gone

@@ -1,0 +1,228 @@
+"""Rounds: claims into free slots, environment by environment, queue by queue, and waits in between."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tabellion.engine.job import Job
+from tabellion.engine.worker.runner import Runner
+from tabellion.engine.worker.slots import FAST, Lane, Slots
+from tabellion.errors import Busy, NotMigrated, Unreachable
+
+PATIENCE = 0.25  # seconds a round waits for one database before it goes on to the next
+GATHER = 0.004  # seconds for slots to gather when only a few are free: one claim instead of many
+LONGEST_GATHER = 0.02  # seconds, where claims are slow anyway
+REST, SHORT_REST = 10.0, 0.5  # seconds before a lane whose claim was refused is asked again
+MOST_AT_ONCE = 250  # rows in one claim: they begin while the next are being claimed
+PER_ROW = 3e-5  # seconds of a claim for each of its rows
+CROWDED = (
+    0.01  # seconds that it takes beyond them where many share the machine: fewer, larger ones then cost everyone less
+)
+LONGEST_AHEAD = 0.5  # seconds after which a job that was claimed ahead is given back, unless jobs begin all the time
+MOST_UNWRITTEN = 5000  # endings that may wait to be written before claiming stops in their environment
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Rows that the database was asked for."""
+
+    n: int
+    asked_at: float  #: on the monotonic clock
+    task: asyncio.Task[list[Job]]
+
+
+class Rounds:
+    """The claiming loop of one worker."""
+
+    def __init__(
+        self,
+        slots: Slots,
+        worker: str,
+        poll: float,
+        runner: Runner,
+        begin: Callable[[Lane, Sequence[Job], float], None],
+        hand_back: Callable[[Lane, Sequence[Job]], None],
+    ) -> None:
+        self._slots = slots
+        self._worker = worker
+        self._poll = poll
+        self._runner = runner
+        self._begin = begin
+        self._hand_back = hand_back
+        self._bell = asyncio.Event()
+        self._late: dict[Lane, Claim] = {}
+        self._took = 0.0  #: seconds that claims took of late
+        self._look_again_at = 0.0  #: when every lane is looked at again, on the monotonic clock
+        self.stopping = False
+
+    def ring(self) -> None:
+        """There may be new rows anywhere: look now."""
+        for lane in self._slots.lanes:
+            lane.more = True
+        self._bell.set()
+
+    def freed(self) -> None:
+        """A slot is free: look now, if rows were left behind."""
+        if any(lane.more for lane in self._slots.lanes):
+            self._bell.set()
+
+    def stop(self) -> None:
+        """No more claims."""
+        self.stopping = True
+        self._bell.set()
+
+    async def run(self) -> None:
+        """Claims until stopped."""
+        while not self.stopping:
+            self._bell.clear()
+            await self._gather()
+            self._look_again_when_due()
+            await self._round()
+            if self.stopping:
+                break
+            # Rows were left and slots are free: no reason to wait, but let endings in first.
+            await asyncio.sleep(0)
+            if self._could_claim():
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._look_again_at - time.monotonic()):
+                    await self._bell.wait()
+        for lane, claim in list(self._late.items()):
+            with contextlib.suppress(Exception, asyncio.CancelledError):
+                self._hand_back(lane, await claim.task)
+
+    def _look_again_when_due(self) -> None:
+        """Once a poll every lane counts as having rows: a busy one must not keep the worker from an earlier one."""
+        now = time.monotonic()
+        if now >= self._look_again_at:
+            self._look_again_at = now + self._poll * random.uniform(0.5, 1.0)  # noqa: S311 - spreading load
+            for lane in self._slots.lanes:
+                lane.more = True
+                late = self._slots.withdraw(lane, lane.begun, now - LONGEST_AHEAD)
+                lane.begun = 0
+                if late:
+                    # The jobs before them turned out to be slow: at that pace these would wait for more than a poll.
+                    lane.seconds = FAST
+                    self._hand_back(lane, late)
+
+    async def _gather(self) -> None:
+        """Lets free slots come together: one claim costs the database as much as many, nearly."""
+        slots = self._slots
+        if self._took >= CROWDED and slots.free < slots.concurrency * 3 // 4:
+            await asyncio.sleep(min(self._took, LONGEST_GATHER))
+        elif slots.free < slots.concurrency // 10 and (not slots.waiting or slots.waiting > slots.concurrency):
+            await asyncio.sleep(GATHER)
+
+    def _may_claim(self, lane: Lane) -> bool:
+        """Whether rows may be there, the database is up, and the handlers' loop turns."""
+        waits = lane.queue.is_async and self._runner.blocked
+        room = len(lane.site.ledger) < MOST_UNWRITTEN
+        return lane.more and lane.open and room and lane not in self._late and not waits
+
+    def _could_claim(self) -> bool:
+        shared = self._slots.shared
+        return any(
+            self._may_claim(lane)
+            and self._slots.room(lane, reserve=shared) > 0
+            and (lane.gate is None or lane.gate.ready() > 0)
+            for lane in self._slots.lanes
+        )
+
+    async def _round(self) -> None:
+        """One look at every lane in order; with shares, a second look gives away what nobody wanted."""
+        for reserve in (True, False) if self._slots.shared else (False,):
+            for lane in self._slots.lanes:
+                if self.stopping:
+                    return
+                if self._may_claim(lane):
+                    n = self._size(lane, self._slots.room(lane, reserve=reserve))
+                    if lane.gate is not None and n > 0:
+                        # Not more than may call: a queue that seemed empty must not hold slots that others need.
+                        n = lane.gate.room(n if lane.flowing else 1)
+                    if n > 0:
+                        await self._claim(lane, n)
+
+    def _size(self, lane: Lane, room: int) -> int:
+        """How many rows to claim: half of what fits, so that one half runs and settles while the other is claimed.
+
+        In a crowd there are others to do that, and each turn is paid for with cold caches.
+        """
+        half = (self._slots.concurrency + self._slots.ahead(lane) + 1) // 2
+        return min(room, MOST_AT_ONCE, half if self._took < CROWDED else room)
+
+    async def _claim(self, lane: Lane, n: int) -> None:
+        claim: Claim | None = self._ask(lane, n)
+        while claim is not None:
+            done, _ = await asyncio.wait({claim.task}, timeout=PATIENCE)
+            elapsed = time.monotonic() - claim.asked_at - claim.n * PER_ROW
+            self._took += 0.2 * (max(elapsed, 0.0) - self._took)
+            if not done:
+                # A slow database must not hold up the others: its answer is taken in when it comes.
+                self._late[lane] = claim
+                claim.task.add_done_callback(lambda _: self._arrived(lane))
+                return
+            following = self._ask_on(lane, claim)
+            if following is not None:
+                await asyncio.sleep(0)  # the database is asked first, then Python is busy with what it gave
+            self._take(lane, claim)
+            claim = following
+
+    def _ask(self, lane: Lane, n: int) -> Claim:
+        lane.site.claims += 1
+        lane.more = False  # a bell that rings while we ask sets it again
+        claiming = lane.site.store.claim(lane.queue, n, self._worker, limited=lane.queue.name in lane.site.limits)
+        return Claim(n, time.monotonic(), asyncio.create_task(claiming))
+
+    def _ask_on(self, lane: Lane, claim: Claim) -> Claim | None:
+        """The next claim of quick jobs, under way while these begin; None where order or room speak against it."""
+        if claim.task.exception() is not None or len(claim.task.result()) < claim.n or not self._slots.ahead(lane):
+            return None
+        lane.more = True
+        first = next(other for other in self._slots.lanes if other is lane or self._may_claim(other))
+        room = self._slots.room(lane, reserve=False) - claim.n
+        n = self._size(lane, room)
+        if self.stopping or first is not lane or not self._may_claim(lane) or n < self._slots.concurrency // 2:
+            return None
+        return self._ask(lane, n)
+
+    def _arrived(self, lane: Lane) -> None:
+        claim = self._late.pop(lane)
+        if not self.stopping:
+            self._take(lane, claim)
+            self._bell.set()
+        else:
+            self._late[lane] = claim
+
+    def _take(self, lane: Lane, claim: Claim) -> None:
+        lane.site.claims -= 1
+        try:
+            jobs = claim.task.result()
+        except (Unreachable, NotMigrated) as error:
+            lane.more = True
+            lane.site.trouble(error)
+            return
+        except Exception as error:
+            # The database answers, and says no: this lane rests, the others go on.
+            lane.more = True
+            lane.rests_until = time.monotonic() + (SHORT_REST if isinstance(error, Busy) else REST)
+            lane.site.event("claim_refused", queue=lane.queue.name, error=str(error))
+            return
+        lane.flowing = len(jobs) >= claim.n
+        if lane.flowing:
+            lane.more = True
+        if not jobs:
+            return
+        room = self._slots.room(lane, reserve=False)
+        if jobs[room:]:
+            # Others filled the slots while the database was slow.
+            self._hand_back(lane, jobs[room:])
+            lane.more = True
+        if self.stopping:
+            self._hand_back(lane, jobs[:room])
+        else:
+            self._begin(lane, jobs[:room], claim.asked_at)

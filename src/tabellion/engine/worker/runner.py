@@ -1,0 +1,294 @@
+"""Runs handlers, on the caller's event loop or in threads, and turns what they do into settlements."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import threading
+import time
+import traceback
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Literal, cast
+
+from tabellion.engine import retry
+from tabellion.engine.failpoints import failpoint
+from tabellion.engine.job import Job, current_job
+from tabellion.engine.queue import disjoint, spoken
+from tabellion.engine.settlement import Settlement
+from tabellion.errors import GateClosed, LeaseLost, Permanent, RateLimited
+
+BLOCKED = 3  # looks without a turn after which the handlers' loop counts as blocked
+BETWEEN_LOOKS = 0.09  # seconds at least: a process that was off the processor for a second has looked once
+LONGEST_WAIT = 3600.0  # seconds a rate limit may ask for at once
+LONGEST_TRACEBACK = 20_000  # characters; a message may hold a whole page
+
+Why = Literal["timeout", "stopping", "gone"]
+
+
+class Stopped(BaseException):
+    """Raised inside a threaded handler that must end now."""
+
+
+class Run:
+    """One job being executed."""
+
+    __slots__ = (
+        "claimed_at", "ended_at", "given_at", "guard", "job", "reported", "started_at", "task", "thread", "why",
+    )  # fmt: skip
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.claimed_at = time.monotonic()
+        self.given_at: float | None = None  #: to the handlers' loop
+        self.reported = False
+        self.guard = threading.Lock()  #: so that a thread is not stopped once it has ended
+        self.started_at: float | None = None
+        self.ended_at: float | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.thread: threading.Thread | None = None
+        self.why: Why | None = None  #: why it was asked to stop
+
+    @property
+    def seconds(self) -> float:
+        """How long the handler ran."""
+        return 0.0 if self.started_at is None else (self.ended_at or time.monotonic()) - self.started_at
+
+
+class Runner:
+    """Executes claimed jobs and reports each ending once, from whichever thread it happened in."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, report: Callable[[Run, Settlement | None], None]) -> None:
+        self._loop = loop
+        self._report = report
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asked = False
+        self._looked_at = 0.0
+        self._unanswered = 0
+
+    def ask(self) -> None:
+        """Asks the handlers' loop for a sign of life; called in the engine's thread."""
+        now = time.monotonic()
+        if now - self._looked_at < BETWEEN_LOOKS:
+            return
+        self._looked_at = now
+        if self._asked:
+            self._unanswered += 1
+        elif not self._loop.is_closed():
+            self._asked, self._unanswered = True, 0
+            self._loop.call_soon_threadsafe(self._answer)
+
+    def _answer(self) -> None:
+        self._asked = False
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a handler has kept the loop from turning: what is given to it now would only wait."""
+        return self._asked and self._unanswered >= BLOCKED
+
+    def start(self, runs: Sequence[Run]) -> None:
+        """Starts jobs; may be called from any thread."""
+        on_loop = []
+        now = time.monotonic()
+        for run in runs:
+            run.given_at = now
+            if run.job.queue.is_async:
+                on_loop.append(run)
+            else:
+                run.thread = threading.Thread(target=self._in_thread, args=(run,), daemon=True, name=repr(run.job))
+                run.thread.start()
+        if on_loop:
+            self._loop.call_soon_threadsafe(self._start_on_loop, on_loop)
+
+    def stop(self, run: Run, why: Why) -> None:
+        """Asks a running handler to end: a coroutine is cancelled, a thread gets an exception at its next line."""
+        with run.guard:
+            if run.why is not None or run.ended_at is not None:
+                return
+            run.why = why
+            if why == "gone":
+                run.job.lost = True
+            if run.thread is not None and run.thread.ident is not None:
+                _raise_in(run.thread.ident, Stopped)
+        if run.thread is None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._cancel, run)
+
+    def withdraw(self, run: Run) -> bool:
+        """Takes back a job that has not begun, and says whether that was in time."""
+        with run.guard:
+            if run.started_at is not None:
+                return False
+            run.why = run.why or "stopping"
+            return True
+
+    def _start_on_loop(self, runs: Sequence[Run]) -> None:
+        for run in runs:
+            run.task = self._loop.create_task(self._on_loop(run))
+            self._tasks.add(run.task)
+
+    def _cancel(self, run: Run) -> None:
+        # One that has not begun sees `why` when it does; cancelled now, it would never begin and never be reported.
+        if run.task is not None and run.started_at is not None:
+            run.task.cancel()
+
+    async def _on_loop(self, run: Run) -> None:
+        job = run.job
+        settlement: Settlement | None = None
+        handler = cast("Callable[[Job], Coroutine[Any, Any, Mapping[str, Any] | None]]", job.queue.function)
+        with run.guard:
+            run.started_at = time.monotonic()
+        current_job.set(job)
+        try:
+            if run.why is None:
+                failpoint("handler.pre_call")
+                settlement = accepted(job, await handler(job))
+                failpoint("handler.post_call")
+            else:
+                settlement = interrupted(run)
+        except asyncio.CancelledError as error:
+            # Nobody asked for it: the handler cancelled something of its own.
+            settlement = interrupted(run) if run.why is not None else broken(run, error)
+        except (Exception, SystemExit) as error:
+            settlement = broken(run, error)
+        finally:
+            self._end(run, settlement)
+            if run.task is not None:
+                self._tasks.discard(run.task)
+
+    def _in_thread(self, run: Run) -> None:
+        job = run.job
+        settlement: Settlement | None = None
+        handler = cast("Callable[[Job], Mapping[str, Any] | None]", job.queue.function)
+        run.started_at = time.monotonic()
+        try:
+            try:
+                failpoint("handler.pre_call")
+                settlement = accepted(job, handler(job))
+                failpoint("handler.post_call")
+            except (Exception, SystemExit) as error:
+                settlement = broken(run, error)
+        except Stopped:
+            settlement = settlement or interrupted(run)
+        # A stop may arrive at any line until the guard is shut: the slot must come back all the same.
+        while not run.reported:
+            try:
+                with run.guard:
+                    run.ended_at = time.monotonic()
+                _raise_in(threading.get_ident(), None)
+                self._end(run, settlement)
+            except Stopped:
+                settlement = settlement or interrupted(run)
+
+    def _end(self, run: Run, settlement: Settlement | None) -> None:
+        run.ended_at = run.ended_at or time.monotonic()
+        run.job.close()
+        if settlement is not None:
+            settlement.seconds = run.seconds
+        self._report(run, settlement)
+        run.reported = True
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Raises in another thread at its next line of Python; None takes back what has not been raised yet."""
+    raised = ctypes.py_object(error) if error is not None else None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
+
+
+def accepted(job: Job, result: object) -> Settlement:
+    """What a handler returned, as the row's new values."""
+    if result is None:
+        return Settlement(job, "done")
+    if type(result) is not dict and not isinstance(result, Mapping):
+        what = f"the handler returned {type(result).__name__}: return a dict of columns, or nothing"
+        return Settlement(job, "failed", error=what)
+    values = cast("Mapping[str, Any]", result)
+    running = job.queue.states["running"]
+    if any(column in values for column in running):
+        named = {column: values[column] for column in running if column in values}
+        if not disjoint(job.queue.states["done"] | named, running):
+            what = f"the handler's result leaves the row running ({spoken(running)}): return only what changes"
+            return Settlement(job, "failed", error=what)
+    return Settlement(job, "done", values)
+
+
+def interrupted(run: Run) -> Settlement | None:
+    """The ending of a handler that was stopped."""
+    if run.why == "timeout":
+        return tried(run.job, f"timed out after {run.job.queue.timeout:g} s")
+    if run.why == "gone":
+        return None
+    return Settlement(run.job, "released")
+
+
+def broken(run: Run, error: BaseException) -> Settlement | None:
+    """The ending of a handler that raised; whatever it raised, there is one."""
+    try:
+        return _judged(run, error)
+    except Exception as trouble:
+        return tried(run.job, described(trouble))
+
+
+def _judged(run: Run, error: BaseException) -> Settlement | None:
+    job = run.job
+    if isinstance(error, Permanent):
+        return Settlement(job, "failed", error=_said(error))
+    if isinstance(error, LeaseLost) and job.lost:
+        return None
+    if isinstance(error, GateClosed) and error.gate == job.queue.uses:
+        # Nothing is claimed from this queue until the gate opens: the job keeps its place and its patience.
+        return Settlement(job, "released")
+    if isinstance(error, RateLimited):
+        return deferred(job, error, run.seconds)
+    ending = tried(job, described(error))
+    ending.traceback = traced(error)
+    return ending
+
+
+def tried(job: Job, error: str) -> Settlement:
+    """A spent attempt: another one later, or the end."""
+    limit = job.queue.bounds(job.values)
+    if job.attempt >= limit:
+        return Settlement(job, "failed", error=error)
+    after = retry.delay(job.retry_base or job.queue.retry_base, job.attempt, waits=job.queue.waits)
+    return Settlement(job, "retried", error=error, after=after)
+
+
+def deferred(job: Job, limit: RateLimited, ran: float) -> Settlement:
+    """A rate-limited job waits without spending the attempt, within its cap and its deadline."""
+    queue = job.queue
+    after = (
+        min(max(limit.after, 0.0), LONGEST_WAIT) if limit.after == limit.after else LONGEST_WAIT
+    )  # NaN is not itself
+    if job.deferrals >= queue.max_deferrals:
+        return Settlement(
+            job, "failed", error=f"{limit}; deferred {job.deferrals} times already, max_deferrals reached"
+        )
+    if queue.deadline is not None and job.age + ran + after > queue.deadline:
+        return Settlement(
+            job,
+            "failed",
+            error=f"{limit}; the deadline of {queue.deadline:g} s since its first claim would pass",
+        )
+    return Settlement(job, "limited", error=str(limit), after=after)
+
+
+def described(error: BaseException) -> str:
+    """An exception with the line it came from, for people who read a status column."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "/tabellion/engine/" not in frame.filename] or frames
+    place = f" ({own[-1].filename.rpartition('/')[2]}:{own[-1].lineno} in {own[-1].name})" if own else ""
+    return f"{type(error).__name__}: {_said(error)}{place}"
+
+
+def traced(error: BaseException) -> str:
+    """An exception's traceback from the handler on: how the engine called it is nobody's concern."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_next is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames))[:LONGEST_TRACEBACK]
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "the exception has no message"

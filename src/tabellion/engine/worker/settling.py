@@ -1,0 +1,92 @@
+"""Settles endings in batches, off the handlers' path, and keeps them until the database has them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.store import Store
+from tabellion.errors import Busy, Forbidden
+
+BATCH = 500
+CROWDED, GATHER = 0.01, 0.004  # seconds: where writing takes long, a moment's wait makes one write of several
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+
+
+class Ledger:
+    """What has ended and is not written yet; one transaction takes whatever has gathered meanwhile."""
+
+    def __init__(
+        self, store: Store, written: Callable[[Settlement, Verdict], None], trouble: Callable[[Exception], None]
+    ) -> None:
+        self._store = store
+        self._written = written
+        self._trouble = trouble
+        self._waiting: deque[Settlement] = deque()
+        self._some = asyncio.Event()
+        self._none = asyncio.Event()
+        self._none.set()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, settlement: Settlement) -> None:
+        """Takes an ending; called in the engine's thread."""
+        self._waiting.append(settlement)
+        self._some.set()
+        self._none.clear()
+
+    async def empty(self) -> None:
+        """Returns when everything has been written."""
+        await self._none.wait()
+
+    async def run(self) -> None:
+        """Writes until cancelled; a database that is away is asked again, and nothing is forgotten."""
+        pause, took = SHORTEST_PAUSE, 0.0
+        while True:
+            await self._some.wait()
+            if took > CROWDED:
+                await asyncio.sleep(GATHER)
+            asked_at = time.monotonic()
+            batch = [self._waiting[number] for number in range(min(len(self._waiting), BATCH))]
+            try:
+                verdicts, held = await self._write(batch)
+            except Exception as error:
+                self._trouble(error)
+                verdicts, held = [], list(batch)
+            took = time.monotonic() - asked_at
+            for _ in batch:
+                self._waiting.popleft()
+            self._waiting.extend(held)
+            if not self._waiting:
+                self._some.clear()
+                self._none.set()
+            by_job = {id(verdict.job): verdict for verdict in verdicts}
+            for settlement in batch:
+                if id(settlement.job) in by_job:
+                    self._written(settlement, by_job[id(settlement.job)])
+            if held:
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
+                pause = min(pause * 2, LONGEST_PAUSE)
+            else:
+                pause = SHORTEST_PAUSE
+
+    async def _write(self, batch: Sequence[Settlement]) -> tuple[list[Verdict], list[Settlement]]:
+        """What became of the batch, and what has to wait: a row that someone holds must not hold up the others."""
+        try:
+            return await self._store.settle(batch), []
+        except (Busy, Forbidden):
+            if len(batch) == 1:
+                return [], list(batch)
+        verdicts: list[Verdict] = []
+        held: list[Settlement] = []
+        for one in batch:
+            try:
+                verdicts += await self._store.settle([one])
+            except (Busy, Forbidden):
+                held.append(one)
+        return verdicts, held

@@ -1,0 +1,75 @@
+"""Which queues cannot work in one environment as declared: they are skipped there, and looked at again later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tabellion.engine import sql
+from tabellion.engine.queue import Queue
+from tabellion.engine.store import Store
+from tabellion.errors import Busy, DeclarationError, NotMigrated, Problem, StoreError, Unreachable
+
+
+class Skipped:
+    """The queues of one environment whose table is missing, or not as declared, or closed to the role."""
+
+    def __init__(self, store: Store, queues: Sequence[Queue], tell: Callable[..., None]) -> None:
+        self._store = store
+        self._queues = queues
+        self._tell = tell
+        self._problems: dict[Queue, DeclarationError] = {}
+        self._admitted = False
+
+    def __contains__(self, queue: object) -> bool:
+        return queue in self._problems
+
+    def __getitem__(self, queue: Queue) -> DeclarationError:
+        return self._problems[queue]
+
+    @property
+    def others(self) -> list[Queue]:
+        """The queues that can work here."""
+        return [queue for queue in self._queues if queue not in self._problems]
+
+    def admit(self) -> None:
+        """Work begins: from now on a queue that cannot work is told; before, the worker may refuse to start."""
+        self._admitted = True
+        for queue in self._problems:
+            self._tell_problem(queue)
+
+    async def check(self, queue: Queue, *, anew: bool = False) -> bool:
+        """Whether a queue can work here, told when that has changed; `anew` looks at its table once more."""
+        if anew:
+            self._store.unbind(queue)
+        before, problem = self._problems.get(queue), await self._problem_of(queue)
+        if problem is None:
+            self._problems.pop(queue, None)
+            if before is not None:
+                self._tell("queue_restored", queue=queue.name)
+            return True
+        self._problems[queue] = problem
+        if self._admitted and str(problem) != str(before):
+            self._tell_problem(queue)
+        return False
+
+    async def check_again(self) -> None:
+        """Looks at every skipped queue once more."""
+        for queue in list(self._problems):
+            await self.check(queue, anew=True)
+
+    async def _problem_of(self, queue: Queue) -> DeclarationError | None:
+        try:
+            await self._store.check([queue])
+            # The catalog also tells of tables that the role may not read.
+            await self._store.database.fetch(f"SELECT 1 FROM {sql.name(queue.table)} WHERE 1 = 0")
+        except DeclarationError as error:
+            return error
+        except (Unreachable, NotMigrated, Busy):
+            raise
+        except StoreError as error:
+            return DeclarationError(f"queue {queue.name!r}", [Problem(str(error))])
+        return None
+
+    def _tell_problem(self, queue: Queue) -> None:
+        problems = [f"{one.what}; fix: {one.fix}" if one.fix else one.what for one in self[queue].problems]
+        self._tell("queue_skipped", queue=queue.name, error="; ".join(problems))

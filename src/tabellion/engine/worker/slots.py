@@ -1,0 +1,148 @@
+"""Slots: how many more jobs this worker may take, and from where."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tabellion.engine.gates.gate import Gate
+from tabellion.engine.job import Job
+from tabellion.engine.queue import Queue
+from tabellion.engine.worker.environment import Site
+from tabellion.engine.worker.runner import Run
+
+FAST = 0.005  # seconds: jobs that take less are claimed ahead of free slots, or a claim would cost more than the work
+AHEAD = 0.02  # seconds of such work that may be claimed ahead
+MOST_AHEAD = 250
+THREADS = min(32, (os.cpu_count() or 1) + 4)  # default room for a queue whose handler is a plain `def`
+
+
+@dataclass(eq=False)
+class Lane:
+    """One queue in one environment, in polling order."""
+
+    site: Site
+    queue: Queue
+    weight: float | None = None  #: its share of the slots, when shares are used
+    running: int = 0
+    more: bool = True  #: whether the last claim left rows behind, as far as we know
+    gate: Gate | None = None  #: what stands before the model that its handler uses
+    flowing: bool = False  #: whether the last claim found all it asked for
+    rests_until: float = 0.0  #: after a refused claim, on the monotonic clock
+    waiting: deque[Run] = field(default_factory=deque)  #: claimed ahead of a free slot
+    begun: int = 0  #: jobs that have begun since it was last looked at
+    seconds: float = FAST  #: how long its handler takes, of late
+
+    @property
+    def open(self) -> bool:
+        """Whether it makes sense to claim here."""
+        resting = self.rests_until > time.monotonic()
+        return not resting and self.site.works(self.queue)
+
+
+@dataclass
+class Slots:
+    """The places in one worker, and who may fill them."""
+
+    concurrency: int
+    lanes: Sequence[Lane]
+    busy: int = 0
+    waiting: int = 0  #: jobs that were claimed ahead of a free slot
+    _by_queue: Counter[Queue] = field(default_factory=Counter)
+
+    @property
+    def free(self) -> int:
+        """Places nobody is in."""
+        return self.concurrency - self.busy
+
+    def room(self, lane: Lane, *, reserve: bool) -> int:
+        """How many jobs this lane may claim now; with `reserve`, what others' shares are owed is left alone.
+
+        What later lanes have claimed ahead does not keep it from its place in the order.
+        """
+        own = self._capacity(lane.queue) - self._by_queue[lane.queue]
+        owed = sum(self._owed(other) for other in self.lanes if other is not lane) if reserve else 0
+        free = self.free - owed
+        before = 0
+        if self.waiting:
+            place = self.lanes.index(lane)
+            before = sum(len(other.waiting) for other in self.lanes[: place + 1])
+            free += self.waiting - before
+        return max(0, min(own, free) + self.ahead(lane) - before)
+
+    def startable(self, lane: Lane) -> int:
+        """How many jobs of this lane may begin now."""
+        return max(0, min(self._capacity(lane.queue) - self._by_queue[lane.queue], self.free))
+
+    def ahead(self, lane: Lane) -> int:
+        """How many jobs may wait in this lane for a slot: some milliseconds of work, where each takes next to none."""
+        queue = lane.queue
+        bounded = queue.concurrency is not None or queue.limit is not None or queue.name in lane.site.limits
+        if lane.seconds >= FAST or lane.gate is not None or not queue.is_async or bounded or self.shared:
+            return 0
+        return min(MOST_AHEAD, int(self.concurrency * AHEAD / max(lane.seconds, AHEAD / MOST_AHEAD)))
+
+    def wait(self, lane: Lane, runs: Sequence[Run]) -> None:
+        """Keeps claimed jobs until there is a slot for them."""
+        lane.waiting.extend(runs)
+        self.waiting += len(runs)
+
+    def next(self, lane: Lane) -> Run:
+        """Takes the first of the jobs that wait in this lane."""
+        self.waiting -= 1
+        lane.begun += 1
+        return lane.waiting.popleft()
+
+    def withdraw(self, lane: Lane, keep: int = 0, claimed_before: float = math.inf) -> list[Job]:
+        """Takes out the last jobs in line that have waited since before then: they have not begun and will not."""
+        jobs = []
+        while len(lane.waiting) > keep and lane.waiting[-1].claimed_at < claimed_before:
+            run = lane.waiting.pop()
+            self.waiting -= 1
+            run.ended_at = time.monotonic()
+            jobs.append(run.job)
+        return jobs
+
+    def take(self, lane: Lane, n: int) -> None:
+        """Fills places."""
+        self.busy += n
+        lane.running += n
+        self._by_queue[lane.queue] += n
+
+    def leave(self, lane: Lane) -> None:
+        """Frees one place."""
+        self.busy -= 1
+        lane.running -= 1
+        self._by_queue[lane.queue] -= 1
+
+    @property
+    def shared(self) -> bool:
+        """Whether any lane was promised a share."""
+        return any(lane.weight is not None for lane in self.lanes)
+
+    def _capacity(self, queue: Queue) -> int:
+        if queue.concurrency is not None:
+            return queue.concurrency
+        return self.concurrency if queue.is_async else min(self.concurrency, THREADS)
+
+    def _owed(self, lane: Lane) -> int:
+        """Places promised to a lane by its share and not filled; a lane without work is owed nothing."""
+        if lane.weight is None or not lane.more or not lane.open:
+            return 0
+        total = sum(other.weight or 0.0 for other in self.lanes)
+        promised = max(1, int(self.concurrency * lane.weight / total))
+        return max(0, min(promised, self._capacity(lane.queue)) - lane.running)
+
+
+def lanes(sites: Sequence[Site], queues: Sequence[Queue]) -> list[Lane]:
+    """Every queue of every environment, environments in list order, queues in list order within each."""
+    shares = any(site.environment.share for site in sites) or any(queue.share for queue in queues)
+    return [
+        Lane(site, queue, (site.environment.share or 1.0) * (queue.share or 1.0) if shares else None)
+        for site in sites
+        for queue in queues
+    ]

@@ -1,0 +1,59 @@
+"""A worker's start: what it was given is checked, then its queues against every database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tabellion.engine.environment import Environment
+from tabellion.engine.queue import Queue, check_together
+from tabellion.engine.worker.environment import Site
+from tabellion.errors import ConfigurationError, DeclarationError, Problem
+
+
+def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]) -> None:
+    """Refuses environments and queues that no worker can work, before any database is asked."""
+    if not environments:
+        raise ConfigurationError("a worker needs an environment: Environment('prod', 'postgresql://…')")
+    names = [environment.name for environment in environments]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigurationError(f"two environments are named {name!r}")
+    if not queues:
+        raise ConfigurationError("a worker needs a queue to work")
+    idle = [queue for queue in queues if queue.function is None]
+    if idle:
+        raise DeclarationError(
+            "this worker",
+            [
+                Problem(f"queue {queue.name!r} has no handler", f"decorate a function: @{queue.name}.handler")
+                for queue in idle
+            ],
+        )
+    check_together(queues)
+
+
+def check_sites(sites: Sequence[Site], queues: Sequence[Queue]) -> None:
+    """Raises for a queue that can work in no environment; one that can work in some is skipped in the others.
+
+    A database that does not answer yet may be one where it can.
+    """
+    for site in sites:
+        if site.fatal is not None:
+            raise site.fatal
+    wrong = [queue for queue in queues if all(queue in site.skipped for site in sites)]
+    if not wrong:
+        return
+    problems: list[Problem] = []
+    for queue in wrong:
+        for site in sites:
+            where = f"{site.environment.name}: " if len(sites) > 1 else ""
+            problems += [Problem(f"{where}{one.what}", one.fix) for one in site.skipped[queue].problems]
+    names = sorted(queue.name for queue in wrong)
+    raise DeclarationError(
+        f"queue {names[0]!r}" if len(names) == 1 else f"queues {', '.join(map(repr, names))}", problems
+    )
+
+
+def plan_of(environments: Sequence[Environment], queues: Sequence[Queue], concurrency: int) -> str:
+    """What a worker is about to do, for the line at its start."""
+    places = ", ".join(f"{environment.name} ({environment.address})" for environment in environments)
+    return f"{', '.join(queue.name for queue in queues)} in {places}, {concurrency} jobs at once"

@@ -1,0 +1,80 @@
+"""Temp folders: one per job inside one per worker; a dead worker's is removed by the next to start."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from tabellion.errors import ConfigurationError
+
+NEW = ".new-"  # the folder of a worker that is just starting
+ABANDONED = 60.0  # seconds after which a folder that is neither made nor removed was left by a killed worker
+
+
+class Folders:
+    """This worker's temp folder, marked as alive by a lock that dies with the process."""
+
+    def __init__(self, worker: str, base: Path | None = None) -> None:
+        self.base = base or Path(tempfile.gettempdir()) / f"tabellion-{os.getuid()}"
+        self.root = self.base / worker
+        self._lock: int | None = None
+
+    def open(self) -> Path:
+        """Makes the folder, after clearing away what dead workers left."""
+        self.base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.base.stat().st_uid != os.getuid():
+            raise ConfigurationError(f"{self.base} belongs to another user: set TMPDIR to a folder of your own")
+        self.clear_dead()
+        # Locked before it has its name: whoever sees the folder finds it held.
+        unnamed = Path(tempfile.mkdtemp(prefix=NEW, dir=self.base))
+        self._lock = os.open(unnamed / ".alive", os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            unnamed.rename(self.root)
+        except OSError as error:
+            shutil.rmtree(unnamed, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+            raise ConfigurationError(f"a worker named {self.root.name!r} runs on this machine already") from error
+        return self.root
+
+    def close(self) -> None:
+        """Removes the folder with everything in it."""
+        if self._lock is not None:
+            shutil.rmtree(self.root, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+
+    def clear_dead(self) -> list[Path]:
+        """Removes the folders of workers that are no more, and says which."""
+        cleared = []
+        for folder in self.base.iterdir():
+            if folder.is_dir() and _is_dead(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+                cleared.append(folder)
+        return cleared
+
+
+def _is_dead(folder: Path) -> bool:
+    """Whether nobody holds the folder's lock; one without it is being made or removed, unless that takes too long."""
+    try:
+        lock = os.open(folder / ".alive", os.O_RDWR)
+    except FileNotFoundError:
+        with contextlib.suppress(OSError):
+            return time.time() - folder.stat().st_mtime > ABANDONED
+        return False
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return not folder.name.startswith(NEW) or time.time() - folder.stat().st_mtime > ABANDONED
+    finally:
+        os.close(lock)

@@ -1,0 +1,399 @@
+"""A worker: claims into free slots, runs handlers, renews leases, settles outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import socket
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+from tabellion.engine.context import Desk, close_users
+from tabellion.engine.environment import Environment
+from tabellion.engine.events import Event, Listener, Listeners
+from tabellion.engine.gates.open_gates import Gates
+from tabellion.engine.gates.state import GateSettings
+from tabellion.engine.job import Job
+from tabellion.engine.log import Log, log_by_default
+from tabellion.engine.queue import Queue
+from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.worker.environment import Site
+from tabellion.engine.worker.heartbeat import Member
+from tabellion.engine.worker.polling import Rounds
+from tabellion.engine.worker.runner import Run, Runner
+from tabellion.engine.worker.signals import waking
+from tabellion.engine.worker.slots import Lane, Slots, lanes
+from tabellion.engine.worker.startup import check_arguments, check_sites, plan_of
+from tabellion.engine.worker.temp_folders import Folders
+from tabellion.errors import ConfigurationError, DeclarationError, StoreError
+
+CONCURRENCY = 100
+GRACE = 30.0
+POLL = 1.0
+STUCK = 5.0  # seconds a blocked event loop gets to notice that its worker has ended
+FIRST_LOOK = 2.0  # seconds that all databases together get to answer before claiming begins with those that did
+LAST_WORDS = 10.0  # seconds for the last endings to be written once every handler has ended
+
+
+class Worker:
+    """Works queues of one or several environments until told to stop.
+
+    `run()` blocks and obeys SIGTERM and Ctrl-C; `await serve()` embeds the worker in a running event loop.
+    Handlers run on the caller's loop (or in threads); claiming, renewing and settling happen in a thread of
+    the engine's own, so that a handler which blocks its loop costs nobody a lease.
+    """
+
+    def __init__(
+        self,
+        environments: Iterable[Environment],
+        queues: Iterable[Queue],
+        *,
+        concurrency: int = CONCURRENCY,
+        id: str | None = None,  # noqa: A002 - the public name
+        grace: float = GRACE,
+        poll: float = POLL,
+        listeners: Iterable[Listener] = (),
+        folder: Path | None = None,
+        gates: Mapping[str, GateSettings] | None = None,
+        gates_at: Environment | None = None,
+    ) -> None:
+        self.environments = list(environments)
+        self.queues = list(queues)
+        if concurrency < 1:
+            raise ConfigurationError(f"concurrency={concurrency!r} must be at least 1")
+        self.concurrency = concurrency
+        self.grace = grace
+        self.poll = poll
+        self.gates = dict(gates or {})
+        self.gates_at = gates_at or (self.environments[0] if self.environments else None)
+        boot = uuid.uuid4().hex
+        if id is not None and not re.fullmatch(r"[A-Za-z0-9_.@:-]+", id):
+            raise ConfigurationError(f"worker id {id!r}: use letters, digits and - _ . @ : only")
+        self.id = id or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
+        self.listeners = Listeners((Log(), *listeners))
+        self.member = Member(
+            id=self.id, host=socket.gethostname(), pid=os.getpid(), boot=boot, version=_version(),
+            queues=",".join(queue.name for queue in self.queues), slots=concurrency,
+        )  # fmt: skip
+        check_arguments(self.environments, self.queues)
+        self._folders = Folders(self.id, folder)
+        self._engine: asyncio.AbstractEventLoop | None = None
+        self._stop_asked = 0  #: how often; the second time means now
+        self._inbox: deque[tuple[Run, Settlement | None]] = deque()
+        self._inbox_called = False
+        self._lane_of: dict[str, Lane] = {}
+        self._idle: asyncio.Event | None = None
+        self._hurry: asyncio.Event | None = None
+        self._stop_event: asyncio.Event | None = None
+        self._until_idle = False
+        self._owns_process = False
+        self._returned = threading.Event()
+        self._desks: dict[Site, Desk] = {}
+        #: Queues whose `done` is another's `ready` here: their results are someone's new work.
+        self._leading_on = {one for one in self.queues if any(one.leads_to(other) for other in self.queues)}
+
+    # -- from outside ------------------------------------------------------------------------------------------
+
+    def run(self, *, until_idle: bool = False) -> None:
+        """Works until SIGTERM or Ctrl-C; with `until_idle`, until nothing is ready, running or due later."""
+        # Only a process's first thread may listen to signals; elsewhere `stop()` is the way.
+        first = threading.current_thread() is threading.main_thread()
+        asked = {signal.SIGTERM, signal.SIGINT} if first else set()
+        before = {number: signal.getsignal(number) for number in asked}
+
+        def obey(_number: int, _frame: FrameType | None) -> None:
+            self.stop()
+
+        for number in asked:
+            signal.signal(number, obey)
+        self._owns_process = first
+        try:
+            with log_by_default() if first else contextlib.nullcontext():
+                asyncio.run(self.serve(until_idle=until_idle))
+        finally:
+            self._returned.set()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    async def serve(self, *, until_idle: bool = False) -> None:
+        """Works until `stop()` is called or this task is cancelled."""
+        self._until_idle = until_idle
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+        runner = Runner(loop, self._report)
+
+        def engine() -> None:
+            failure: BaseException | None = None
+            try:
+                asyncio.run(self._run_engine(runner))
+            except BaseException as error:
+                failure = error
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_conclude, ended, failure)
+            if self._owns_process and failure is None:
+                threading.Thread(target=self._end_stuck_process, daemon=True).start()
+
+        thread = threading.Thread(target=engine, name=f"tabellion {self.id}", daemon=True)
+        thread.start()
+        with waking(loop) if self._owns_process else contextlib.nullcontext():
+            try:
+                await asyncio.shield(ended)
+            except asyncio.CancelledError:
+                self.stop()
+                self.stop()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.shield(ended)
+                raise
+            finally:
+                thread.join(1)
+                await close_users(self._desks.values())
+
+    def _end_stuck_process(self) -> None:
+        """Ends the process when a handler would keep it: its job has been handed back, nothing is left to wait for."""
+        if not self._returned.wait(STUCK):
+            os._exit(0)
+
+    def stop(self) -> None:
+        """Asks the worker to stop: handlers may finish within the grace time; asked twice, jobs go back now."""
+        self._stop_asked += 1
+        if self._engine is not None and not self._engine.is_closed():
+            with contextlib.suppress(RuntimeError):
+                self._engine.call_soon_threadsafe(self._obey)
+
+    # -- in the engine's thread --------------------------------------------------------------------------------
+
+    async def _run_engine(self, runner: Runner) -> None:
+        self._engine = asyncio.get_running_loop()
+        self._idle, self._hurry, self._stop_event = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        stop = self._stop_event
+        self._idle.set()
+        self._obey()
+        self._runner = runner
+        self._root = self._folders.open()
+        self._sites = [
+            Site(environment, self.queues, self.member, tell=self._tell, runner=runner, settled=self._settled,
+                 ring=self._ring)
+            for environment in self.environments
+        ]  # fmt: skip
+        assert self.gates_at is not None  # noqa: S101 - the first environment, and there is one
+        self._gates = Gates(self.gates_at.url, self.gates, self._ring, self._gate_changed)
+        self._desks = {site: Desk(self._gates, site.store) for site in self._sites}
+        self._slots = Slots(self.concurrency, lanes(self._sites, self.queues))
+        for lane in self._slots.lanes:
+            lane.gate = self._gates.named(lane.queue.uses) if lane.queue.uses else None
+        self._rounds = Rounds(self._slots, self.id, self.poll, runner, self._begin, self._hand_back)
+        plan = plan_of(self.environments, self.queues, self.concurrency)
+        self._tell(Event("worker_started", worker=self.id, note=plan))
+        tasks = [asyncio.create_task(site.run()) for site in self._sites]
+        try:
+            # Declarations are checked before the first claim, but a database that hangs keeps nobody waiting for long.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_LOOK):
+                    await asyncio.gather(*(site.ready.wait() for site in self._sites))
+            check_sites(self._sites, self.queues)
+            for site in self._sites:
+                site.admit()
+            claiming = asyncio.create_task(self._rounds.run())
+            claiming.add_done_callback(lambda _: stop.set())
+            watching = asyncio.create_task(self._watch_idle()) if self._until_idle else None
+            await stop.wait()
+            self._tell(Event("worker_stopping", worker=self.id, count=self._slots.busy))
+            self._rounds.stop()
+            for lane in self._slots.lanes:
+                self._hand_back(lane, self._slots.withdraw(lane))
+            [failure] = await asyncio.gather(claiming, return_exceptions=True)
+            if watching is not None:
+                watching.cancel()
+            await self._wind_down()
+            if isinstance(failure, BaseException):
+                raise failure
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._gates.close()
+            await asyncio.gather(*(site.close("stopped in order") for site in self._sites), return_exceptions=True)
+            self._folders.close()
+            self._tell(Event("worker_stopped", worker=self.id, note=self.member.tally))
+
+    def _obey(self) -> None:
+        if self._stop_event is None or self._hurry is None:
+            return
+        if self._stop_asked:
+            self._stop_event.set()
+        if self._stop_asked > 1:
+            self._hurry.set()
+
+    def _ring(self) -> None:
+        if hasattr(self, "_rounds"):
+            self._rounds.ring()
+
+    def _gate_changed(self, name: str, closed: str) -> None:
+        what = "gate_closed" if closed else "gate_opened"
+        self._tell(Event(what, worker=self.id, queue=name, error=closed or None))
+
+    async def _wind_down(self) -> None:
+        """Lets handlers finish within the grace time, hands the rest back uncharged, writes every ending."""
+        assert self._idle is not None  # noqa: S101 - made when the engine started
+        assert self._hurry is not None  # noqa: S101
+        idle, hurry = asyncio.create_task(self._idle.wait()), asyncio.create_task(self._hurry.wait())
+        await asyncio.wait({idle, hurry}, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        for site in self._sites:
+            for run in site.leases.runs():
+                self._runner.stop(run, "stopping")
+        await asyncio.wait({idle}, timeout=2.0)
+        idle.cancel()
+        for site in self._sites:
+            for run in site.leases.runs():
+                # It would not stop: its row goes back all the same, and the fence refuses whatever it still does.
+                run.job.lost = True
+                site.ledger.put(Settlement(run.job, "released", seconds=run.seconds))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS):
+                await asyncio.gather(*(site.ledger.empty() for site in self._sites))
+
+    def _begin(self, lane: Lane, jobs: Sequence[Job], asked_at: float) -> None:
+        runs = []
+        telling = self.listeners.wants("claimed", lane.queue.name)
+        for job in jobs:
+            job.root = self._root
+            job.environment = lane.site.environment.name
+            job.desk = self._desks[lane.site]
+            if lane.gate is not None:
+                lane.gate.promise(job.token)
+            self._lane_of[job.token] = lane
+            runs.append(Run(job))
+            if telling:
+                lane.site.event("claimed", job)
+        lane.site.claimed(runs, asked_at)
+        spent = [run for run in runs if run.job.attempt > run.job.queue.bounds(run.job.values)]
+        for run in spent:
+            runs.remove(run)
+            run.ended_at = time.monotonic()
+            self._slots.take(lane, 1)
+            error = f"no attempts left: this would be number {run.job.attempt}"
+            self._report(run, Settlement(run.job, "failed", error=error, seconds=0.0))
+        self._slots.wait(lane, runs)
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        """Starts what waits for a slot, earlier lanes first."""
+        starting: list[Run] = []
+        for lane in self._slots.lanes if self._slots.waiting else ():
+            n = min(len(lane.waiting), self._slots.startable(lane))
+            if n:
+                starting += [self._slots.next(lane) for _ in range(n)]
+                self._slots.take(lane, n)
+        if starting:
+            if self._idle is not None:
+                self._idle.clear()
+            self._runner.start(starting)
+
+    def _hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            self._lane_of.pop(job.token, None)
+            if lane.gate is not None:
+                lane.gate.forget(job.token)
+            lane.site.ledger.put(Settlement(job, "released", seconds=0.0))
+
+    def _report(self, run: Run, settlement: Settlement | None) -> None:
+        """Takes a handler's ending, from any thread; the engine is called once for many."""
+        self._inbox.append((run, settlement))
+        if not self._inbox_called:
+            self._inbox_called = True
+            with contextlib.suppress(RuntimeError):
+                assert self._engine is not None  # noqa: S101 - nothing runs before the engine
+                self._engine.call_soon_threadsafe(self._take_in)
+
+    def _take_in(self) -> None:
+        self._inbox_called = False
+        while self._inbox:
+            run, settlement = self._inbox.popleft()
+            job = run.job
+            lane = self._lane_of.pop(job.token, None)
+            if lane is None:
+                continue
+            self._slots.leave(lane)
+            lane.seconds += 0.1 * (run.seconds - lane.seconds)
+            if lane.gate is not None:
+                lane.gate.forget(job.token)
+            if settlement is None or job.lost:
+                lane.site.leases.drop(job)
+            else:
+                lane.site.ledger.put(settlement)
+        self._start_waiting()
+        self.member.busy = self._slots.busy
+        if self._slots.busy == 0 and self._idle is not None:
+            self._idle.set()
+        self._rounds.freed()
+
+    def _settled(self, site: Site, settlement: Settlement, verdict: Verdict) -> None:
+        """A settlement has been written, or refused: counts it, tells it, and wakes the queue it leads to."""
+        outcome = verdict.outcome
+        if outcome == "done":
+            self.member.done += 1
+        elif outcome == "failed":
+            self.member.failed += 1
+        elif outcome == "retried":
+            self.member.retried += 1
+        if self.listeners.wants(outcome or "lease_lost", settlement.job.queue.name):
+            error = verdict.error or (settlement.error if outcome is not None else None)
+            due_in = settlement.after if outcome == settlement.outcome else None
+            site.event(
+                outcome or "lease_lost", settlement.job, error=error, seconds=settlement.seconds, due_in=due_in,
+                traceback=settlement.traceback,
+            )  # fmt: skip
+        queue = settlement.job.queue
+        # A limited queue's next row was not claimable before this one ended, however many slots were free.
+        limited = queue.limit is not None or queue.name in site.limits
+        new_work = limited or (queue in self._leading_on if outcome == "done" else outcome == "released")
+        if new_work and not self._rounds.stopping:
+            self._rounds.ring()
+
+    def _tell(self, event: Event) -> None:
+        self.listeners.tell(event)
+
+    async def _watch_idle(self) -> None:
+        """Stops the worker once every queue of every environment is drained."""
+        while True:
+            await asyncio.sleep(0.1)
+            if self._slots.busy or any(len(site.ledger) for site in self._sites):
+                continue
+            left = 0
+            for lane in self._slots.lanes:
+                if lane.queue in lane.site.skipped:
+                    continue
+                if not lane.site.up:
+                    left += 1
+                    continue
+                try:
+                    left += await lane.site.store.has_work(lane.queue)
+                except (StoreError, DeclarationError):
+                    left += 1
+            if not left and not self._slots.busy:
+                self.stop()
+                return
+
+
+def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> None:
+    if ended.done():
+        return
+    if failure is None:
+        ended.set_result(None)
+    else:
+        ended.set_exception(failure)
+
+
+def _version() -> str:
+    from tabellion import __version__  # the package imports this module
+
+    return __version__

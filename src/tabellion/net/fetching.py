@@ -1,0 +1,195 @@
+"""Goes to addresses that came from outside: at the vetted IP, a few redirects, capped in bytes and in seconds.
+
+async with fetch("https://example.com/invoice.pdf", rules, limit=10_000_000) as found:
+    async for chunk in found.chunks: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from email.message import Message
+from ipaddress import ip_address
+from urllib.parse import unquote, urljoin
+
+import httpx2
+
+from tabellion.errors import TabellionError
+from tabellion.net.guard import Address, Blocked, Rules, Target, parse, vetted
+
+LIMIT = 100_000_000
+DEADLINE = 60.0
+CONNECT = 10.0
+REDIRECTS = 3
+TRIES = 3  #: addresses of one host that are tried
+MOVED = (301, 302, 303, 307, 308)
+
+
+class FetchFailed(TabellionError):  # noqa: N818 - what happened
+    """The address gave no document."""
+
+    def __init__(self, message: str, code: str = "url_failed") -> None:
+        self.code = code
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer that is being read."""
+
+    url: str
+    media: str  #: in small letters, without parameters; empty when none was said
+    headers: Mapping[str, str]
+    chunks: AsyncIterator[bytes] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The file's name as the server says it, or the end of the URL's path."""
+        return file_name(self.headers.get("content-disposition", "")) or unquote(
+            self.url.partition("?")[0].rpartition("/")[2]
+        )
+
+
+class Pinned(httpx2.AsyncBaseTransport):
+    """Sends each request to an address that the guard has vetted for it, under the host's own name."""
+
+    def __init__(self, rules: Rules | None = None) -> None:
+        self._rules = rules or Rules()
+        self._inner = httpx2.AsyncHTTPTransport(
+            verify=httpx2.create_ssl_context(trust_env=False),
+            trust_env=False,
+            # A kept connection belongs to the address of its day, and a name may move.
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Vets the URL, then asks it where the guard found it."""
+        target = await vetted(str(request.url), self._rules)
+        failure: httpx2.TransportError = httpx2.ConnectError("no address")
+        for address in target.addresses[:TRIES]:
+            try:
+                return await self._ask(request, target, address)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def _ask(self, request: httpx2.Request, target: Target, address: Address) -> httpx2.Response:
+        literal = f"[{address}]" if address.version == 6 else str(address)
+        headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"host"]
+        response = await self._inner.handle_async_request(
+            httpx2.Request(
+                request.method,
+                f"{target.scheme}://{literal}:{target.port}{target.rest}",
+                headers=[(b"Host", target.authority.encode()), *headers],
+                stream=request.stream,
+                extensions={**request.extensions, "sni_hostname": target.host},
+            )
+        )
+        stream = response.extensions.get("network_stream")
+        peer = stream.get_extra_info("server_addr") if stream is not None else None
+        if peer is None or ip_address(str(peer[0]).partition("%")[0]) != address:
+            await response.aclose()
+            raise Blocked("it was answered from another address")
+        return response
+
+    async def aclose(self) -> None:
+        """Lets every connection go."""
+        await self._inner.aclose()
+
+
+def client(rules: Rules | None = None, *, timeout: float = DEADLINE) -> httpx2.AsyncClient:
+    """An HTTP client that reaches only what the guard lets it reach; it follows no redirect and knows no proxy."""
+    return httpx2.AsyncClient(
+        transport=Pinned(rules),
+        headers={"accept-encoding": "identity", "user-agent": "tabellion"},
+        follow_redirects=False,
+        trust_env=False,
+        timeout=httpx2.Timeout(timeout, connect=CONNECT),
+    )
+
+
+@asynccontextmanager
+async def fetch(
+    url: str,
+    rules: Rules | None = None,
+    *,
+    limit: int = LIMIT,
+    deadline: float = DEADLINE,
+    redirects: int = REDIRECTS,
+    media: Collection[str] | None = None,
+) -> AsyncIterator[Fetched]:
+    """What a URL gives, while it is read: raises `Blocked` or `FetchFailed`, both fit to be shown to whoever asked."""
+    try:
+        async with asyncio.timeout(deadline), client(rules, timeout=deadline) as http:
+            response, where = await _followed(http, url, redirects)
+            try:
+                found = _checked(response, where, limit, media)
+                yield found
+            finally:
+                await response.aclose()
+    except TimeoutError:
+        raise FetchFailed(f"the address did not give it all within {deadline:g} s") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError):
+        # One sentence for all: which of them it was would tell what listens where.
+        raise FetchFailed("nothing could be fetched from the address") from None
+
+
+async def _followed(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple[httpx2.Response, str]:
+    where = parse(url).url
+    for left in range(redirects, -1, -1):
+        response = await http.send(http.build_request("GET", where), stream=True)
+        if response.status_code not in MOVED:
+            return response, where
+        await response.aclose()
+        onward = response.headers.get("location", "")
+        if not onward or not left:
+            break
+        moved = parse(urljoin(where, onward)).url
+        if where.startswith("https:") and not moved.startswith("https:"):
+            raise Blocked("it leads from https to http")
+        where = moved
+    raise FetchFailed(f"too many redirects (more than {redirects})")
+
+
+def _checked(response: httpx2.Response, url: str, limit: int, media: Collection[str] | None) -> Fetched:
+    if response.status_code != 200:
+        raise FetchFailed(f"the address answered with status {response.status_code}")
+    encoding = response.headers.get("content-encoding", "identity").lower()
+    if encoding not in ("", "identity"):
+        raise FetchFailed("the address answered in a packed form although it was asked not to")
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media is not None and kind and kind not in media:
+        raise FetchFailed(f"the address answered with {_shown(kind)}, which is not a document that is read", "url_type")
+    length = response.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > limit:
+        raise _too_large(limit)
+    return Fetched(url, kind, response.headers, _capped(response, limit))
+
+
+async def _capped(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]:
+    left = limit
+    async for chunk in response.aiter_raw():
+        left -= len(chunk)
+        if left < 0:
+            raise _too_large(limit)
+        yield chunk
+
+
+def _too_large(limit: int) -> FetchFailed:
+    return FetchFailed(f"the address gives more than {limit:,} bytes", "too_large")
+
+
+def _shown(media: str) -> str:
+    return "".join(letter for letter in media if letter.isalnum() or letter in "/+.-")[:60] or "an unknown type"
+
+
+def file_name(disposition: str) -> str:
+    """The file name in a Content-Disposition header; empty when there is none."""
+    message = Message()
+    try:
+        message["content-disposition"] = disposition
+        return message.get_filename() or ""
+    except (ValueError, LookupError):
+        return ""

@@ -1,0 +1,227 @@
+"""The guard before every address that came from outside: which URLs may be asked, and at which IP addresses.
+
+    target = await vetted("https://example.com/invoice.pdf", Rules.of(["10.0.0.0/8"]))
+
+It is parsed once, by a parser that knows no second reading; every address of its host must pass, and whoever connects
+takes one of those addresses and does not ask the DNS again (see `fetching`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from tabellion.errors import ConfigurationError, TabellionError
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+Resolver = Callable[[str, int], Awaitable[list[str]]]
+
+LONGEST = 2048
+PORTS = frozenset({80, 443, 8080, 8443})
+STANDARD = {"http": 80, "https": 443}
+RESOLVE_SECONDS = 5.0
+MOST_ADDRESSES = 32
+
+#: What hands out credentials to whoever asks: closed even where an allow-list opens the network around it.
+METADATA = tuple(
+    ip_network(text)
+    for text in (
+        "169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "100.100.100.200/32", "168.63.129.16/32",
+        "192.0.0.192/32", "fd00:ec2::254/128", "fd00:ec2::23/128", "fd20:ce::254/128",
+    )
+)  # fmt: skip
+METADATA_NAMES = frozenset(
+    {"metadata.google.internal", "metadata.goog", "metadata", "instance-data", "instance-data.ec2.internal"}
+)
+#: `is_global` of the Python versions we support says yes to some of these.
+NEVER = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",
+        "::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23",
+        "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+    )
+)  # fmt: skip
+UNICAST = ip_network("2000::/3")  #: where every public IPv6 address lies
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?")
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+class Blocked(TabellionError):  # noqa: N818 - a verdict
+    """This address may not be asked; `reason` says why, and never whether anything answers there."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"this URL is not fetched: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL taken apart, and the addresses that its host was found at."""
+
+    scheme: str
+    host: str
+    port: int
+    rest: str  #: path and query, beginning with a slash
+    addresses: tuple[Address, ...] = ()
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the Host header has them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == STANDARD[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL as it was understood."""
+        return f"{self.scheme}://{self.authority}{self.rest}"
+
+
+async def system_addresses(host: str, port: int) -> list[str]:
+    """Every A and AAAA record of a name, as the system finds them."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What else is allowed: networks of one's own, on any port of theirs."""
+
+    allow: tuple[Network, ...] = ()
+    ports: frozenset[int] = PORTS
+    resolver: Resolver = system_addresses
+
+    @classmethod
+    def of(cls, allow: Iterable[str]) -> Rules:
+        """Rules with these networks, written as CIDR."""
+        networks = []
+        for text in allow:
+            try:
+                networks.append(ip_network(text))
+            except (ValueError, TypeError):
+                raise ConfigurationError(f"{text!r} is not a network; write it like 10.0.0.0/8 or fd00::/8") from None
+        return cls(tuple(networks))
+
+    def allows(self, address: Address) -> bool:
+        """Whether this address is in a network that was opened."""
+        return any(address.version == network.version and address in network for network in self.allow)
+
+    def check(self, address: Address) -> None:
+        """Refuse an address that is not public, unless its network was opened."""
+        if _within(address, METADATA):
+            raise Blocked("its host is a metadata server")
+        if getattr(address, "scope_id", None):
+            raise Blocked("its host is not a public address")
+        if self.allows(address):
+            return
+        public = address.is_global and not address.is_multicast and not _within(address, NEVER)
+        if not public or (address.version == 6 and address not in UNICAST):
+            raise Blocked("its host is not a public address")
+
+
+def parse(url: str) -> Target:
+    """A URL that has one reading only; every other is Blocked."""
+    if not isinstance(url, str) or not url:
+        raise Blocked("it is empty")
+    if len(url) > LONGEST:
+        raise Blocked(f"it is longer than {LONGEST:,} characters")
+    if not all("!" <= letter <= "~" for letter in url):
+        raise Blocked("it has a blank, a control character or a letter beyond ASCII; write those percent-encoded")
+    if "\\" in url:
+        raise Blocked("it has a backslash")
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise Blocked("it is no absolute http or https URL")
+    scheme = match["scheme"].lower()
+    if scheme not in STANDARD:
+        raise Blocked("only http and https are fetched")
+    host, port = _authority(match["authority"], scheme)
+    rest = match["rest"]
+    return Target(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
+
+
+def _authority(text: str, scheme: str) -> tuple[str, int]:
+    if "@" in text:
+        raise Blocked("it carries a user name or a password")
+    if text.startswith("["):
+        host, closed, after = text[1:].partition("]")
+        if not closed or (after and not after.startswith(":")):
+            raise Blocked("its host cannot be understood")
+        written, colon = after[1:], bool(after)
+        try:
+            if "%" in host:
+                raise ValueError
+            host = str(IPv6Address(host))
+        except ValueError:
+            raise Blocked("its host cannot be understood") from None
+    else:
+        host, mark, written = text.partition(":")
+        host, colon = _name(host), bool(mark)
+    if not colon:
+        return host, STANDARD[scheme]
+    if not _PORT.fullmatch(written) or int(written) > 65535:
+        raise Blocked("its port cannot be understood")
+    return host, int(written)
+
+
+def _name(text: str) -> str:
+    host = text.lower().removesuffix(".")
+    labels = host.split(".")
+    if not host or len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        raise Blocked("its host cannot be understood")
+    if _NUMBER.fullmatch(labels[-1]):
+        # 2130706433, 0x7f000001, 0177.0.0.1 and 127.1 are all 127.0.0.1 to the system's resolver.
+        try:
+            return str(IPv4Address(host))
+        except ValueError:
+            raise Blocked("its host is a number in disguise; write an IP address as four decimal numbers") from None
+    if host in METADATA_NAMES:
+        raise Blocked("its host is a metadata server")
+    return host
+
+
+async def vetted(url: str, rules: Rules | None = None) -> Target:
+    """The URL with the addresses it may be asked at; Blocked when a single one of them is not allowed."""
+    bounds = rules or Rules()
+    target = parse(url)
+    addresses = tuple([ip_address(text) for text in await _found(target, bounds)])
+    for address in addresses:
+        bounds.check(address)
+    if target.port not in bounds.ports and not all(bounds.allows(address) for address in addresses):
+        raise Blocked(f"its port is none of {', '.join(map(str, sorted(bounds.ports)))}")
+    return replace(target, addresses=addresses)
+
+
+async def _found(target: Target, rules: Rules) -> list[str]:
+    try:
+        return [str(ip_address(target.host))]
+    except ValueError:
+        pass
+    try:
+        async with asyncio.timeout(RESOLVE_SECONDS):
+            found = await rules.resolver(target.host, target.port)
+    except (OSError, UnicodeError, TimeoutError):
+        found = []
+    if not found or len(found) > MOST_ADDRESSES:
+        raise Blocked("its host is not known")
+    return found
+
+
+def is_metadata(host: str) -> bool:
+    """Whether a host, by its name or address, hands out credentials to whoever asks."""
+    try:
+        return _within(ip_address(host), METADATA)
+    except ValueError:
+        return host.lower().removesuffix(".") in METADATA_NAMES
+
+
+def _within(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address.version == network.version and address in network for network in networks)

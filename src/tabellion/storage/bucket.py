@@ -1,0 +1,156 @@
+"""The lake in a bucket of S3, or of anything that speaks its protocol."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import obstore
+from obstore import exceptions
+from obstore.store import S3Store
+
+from tabellion.engine.failpoints import failpoint
+from tabellion.errors import ConfigurationError
+from tabellion.storage import files
+from tabellion.storage.lake import Absent, Entry, LakeError, Present
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta, PutMode
+
+TIMEOUT = timedelta(seconds=60)  #: of one request
+#: The engine tries a job again; here only what a lost connection costs is made good.
+RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=20)}
+PROBE = "tabellion-probe"  #: the name that is asked for to see whether the bucket answers
+DELETES = 1000  #: at once, as S3 allows
+#: Not obstore's own async calls: their threads touch Python while it ends, and now and then abort the process.
+in_thread = files.Threads(32, "tabellion-bucket")
+Entries = list[Entry]  #: the class has a method of the name
+
+
+class Bucket:
+    """A bucket, or what is below a prefix of it; S3 itself puts an object whole or not at all."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        self.url = url
+        plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes")
+        client = {"timeout": TIMEOUT, "allow_http": plain, **options.pop("client_options", {})}
+        try:
+            self._store = S3Store.from_url(url, client_options=client, retry_config=RETRIES, **options)  # type: ignore[arg-type]
+        except exceptions.BaseError as error:
+            raise ConfigurationError(f"{url} is no lake: {error}") from error
+
+    async def put(self, path: str, data: bytes, create: bool) -> None:
+        """Writes one whole, in one request."""
+        await in_thread(self._put, path, data, create)
+
+    async def put_file(self, path: str, file: Path, create: bool) -> None:
+        """The same from a staged file."""
+        try:
+            await in_thread(self._put, path, file, create)
+        finally:
+            file.unlink(missing_ok=True)
+
+    async def get(self, path: str) -> bytes:
+        """All of one."""
+        return await in_thread(self._get, path)
+
+    async def stat(self, path: str) -> Entry:
+        """One without its content."""
+        return await in_thread(self._stat, path)
+
+    async def list(self, prefix: str) -> list[Entry]:
+        """All below a prefix."""
+        return await in_thread(self._list, prefix)
+
+    async def delete(self, paths: Sequence[str]) -> int:
+        """Removes them, a thousand a request."""
+        await in_thread(self._delete, paths)
+        return len(paths)
+
+    async def delete_exact(self, path: str, sha256: str) -> bool:
+        """Looks at the content, then removes it: S3 has no way to do both at once that every server knows."""
+        return await in_thread(self._delete_exact, path, sha256)
+
+    def staging(self) -> Path:
+        """The machine's own folder for temporary files."""
+        return Path(tempfile.gettempdir())
+
+    @contextlib.asynccontextmanager
+    async def locked(self) -> AsyncIterator[None]:
+        """Nothing is held."""
+        yield
+
+    async def sweep_temps(self, older: float) -> int:
+        """Nothing to sweep: an upload that is cut off leaves nothing."""
+        return 0
+
+    def check(self) -> None:
+        """Asks for a file that is not there, and writes one only where even that is forbidden: who asks often must not
+        fill a bucket that keeps versions."""
+        try:
+            self._stat(PROBE)
+        except Absent:
+            return
+        except LakeError:
+            self._put(PROBE, b"?", False)
+
+    def _put(self, path: str, data: bytes | Path, create: bool) -> None:
+        mode: PutMode = "create" if create else "overwrite"
+        with self._explained(path):
+            failpoint("put.pre_rename")
+            obstore.put(self._store, path, data, mode=mode, use_multipart=False)
+            failpoint("put.post_rename")
+
+    def _get(self, path: str) -> bytes:
+        with self._explained(path):
+            return bytes(obstore.get(self._store, path).bytes())
+
+    def _stat(self, path: str) -> Entry:
+        with self._explained(path):
+            return _entry(obstore.head(self._store, path))
+
+    def _list(self, prefix: str) -> Entries:
+        with self._explained(prefix):
+            return [_entry(one) for batch in obstore.list(self._store, prefix or None) for one in batch]
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        for start in range(0, len(paths), DELETES):
+            with self._explained(paths[start]):
+                obstore.delete(self._store, paths[start : start + DELETES])
+
+    def _delete_exact(self, path: str, sha256: str) -> bool:
+        try:
+            data = self._get(path)
+        except Absent:
+            return False
+        if hashlib.sha256(data).hexdigest() != sha256:
+            return False
+        failpoint("compact.mid_remove")
+        self._delete([path])
+        return True
+
+    @contextlib.contextmanager
+    def _explained(self, path: str) -> Iterator[None]:
+        where = f"{self.url.rstrip('/')}/{path}"
+        try:
+            yield
+        except (exceptions.NotFoundError, FileNotFoundError) as error:
+            raise Absent(f"{where} is not there") from error
+        except exceptions.AlreadyExistsError as error:
+            raise Present(f"{where} is there already") from error
+        except (exceptions.BaseError, OSError) as error:
+            raise LakeError(f"{where}: {_first_line(error)}") from error
+
+
+def _entry(told: ObjectMeta) -> Entry:
+    return Entry(told["path"], told["size"], told["last_modified"].timestamp(), told["e_tag"] or "")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__

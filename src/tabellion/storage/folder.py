@@ -1,0 +1,170 @@
+"""The lake in a local folder: every file written beside its place, forced to disk, then renamed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import os
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from tabellion.engine.failpoints import failpoint
+from tabellion.storage import files
+from tabellion.storage.lake import Absent, Entry, Present
+
+ASIDE = ".aside"  #: where a file is while it is removed; it goes back to its place where that was wrong
+LOCK = ".lock"
+Entries = list[Entry]  #: the class has a method of the name
+PATIENCE = 0.05  #: seconds between two looks at a lock that somebody holds
+
+
+class Folder:
+    """A folder of files that are whole."""
+
+    def __init__(self, root: Path, mode: int) -> None:
+        self.root, self.mode = root.absolute(), mode
+
+    async def put(self, path: str, data: bytes, create: bool) -> None:
+        """Writes one whole."""
+        await files.in_thread(self._put, path, data, create)
+
+    async def put_file(self, path: str, file: Path, create: bool) -> None:
+        """Moves a staged file in."""
+        await files.in_thread(self._put_file, path, file, create)
+
+    async def get(self, path: str) -> bytes:
+        """All of one."""
+        try:
+            return await files.in_thread((self.root / path).read_bytes)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            raise Absent(f"{path} is not in {self.root}") from None
+
+    async def stat(self, path: str) -> Entry:
+        """One without its content."""
+        found = await files.in_thread(self._entry, path)
+        if found is None:
+            raise Absent(f"{path} is not in {self.root}")
+        return found
+
+    async def list(self, prefix: str) -> list[Entry]:
+        """All below a folder."""
+        return await files.in_thread(self._list, prefix)
+
+    async def delete(self, paths: Sequence[str]) -> int:
+        """Removes them."""
+        return await files.in_thread(lambda: sum(files.remove(self.root / path) for path in paths))
+
+    async def delete_exact(self, path: str, sha256: str) -> bool:
+        """Removes one if it has this content."""
+        return await files.in_thread(self._delete_exact, path, sha256)
+
+    def staging(self) -> Path:
+        """The folder itself, so that a staged file can be renamed."""
+        files.make_folder(self.root, self.root)
+        return self.root
+
+    @contextlib.asynccontextmanager
+    async def locked(self) -> AsyncIterator[None]:
+        """Waits until nobody else on this machine holds it; the lock dies with its holder."""
+        await files.in_thread(files.make_folder, self.root, self.root)
+        handle = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
+        try:
+            while not _taken(handle):
+                await asyncio.sleep(PATIENCE)
+            await files.in_thread(self._put_back)
+            yield
+        finally:
+            os.close(handle)
+
+    async def sweep_temps(self, older: float) -> int:
+        """Removes files without a name."""
+        return len(await files.in_thread(files.sweep_temps, self.root, older))
+
+    def check(self) -> None:
+        """Writes a file that never gets a name."""
+        unnamed = files.Unnamed(self.root, self.root, self.mode)
+        try:
+            unnamed.write(b"?")
+        finally:
+            unnamed.discard()
+
+    def _put(self, path: str, data: bytes, create: bool) -> None:
+        unnamed = files.Unnamed((self.root / path).parent, self.root, self.mode)
+        try:
+            unnamed.write(data)
+            self._name(unnamed, path, create)
+        finally:
+            unnamed.discard()
+
+    def _put_file(self, path: str, file: Path, create: bool) -> None:
+        unnamed = files.Unnamed.adopted(file, self.root, self.mode)
+        try:
+            self._name(unnamed, path, create)
+        finally:
+            unnamed.discard()
+
+    def _name(self, unnamed: files.Unnamed, path: str, create: bool) -> None:
+        try:
+            unnamed.name(self.root / path, new=create)
+        except files.Taken:
+            raise Present(f"{path} is in {self.root} already") from None
+
+    def _entry(self, path: str) -> Entry | None:
+        try:
+            found = (self.root / path).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Entry(path, found.st_size, found.st_mtime, f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}")
+
+    def _list(self, prefix: str) -> Entries:
+        found = []
+        for folder, below, names in os.walk(self.root / prefix):
+            below[:] = [name for name in below if not name.startswith(".")]
+            inside = Path(folder).relative_to(self.root).as_posix()
+            for name in names:
+                path = name if inside == "." else f"{inside}/{name}"
+                if not name.startswith(".") and (entry := self._entry(path)) is not None:
+                    found.append(entry)
+        return found
+
+    def _delete_exact(self, path: str, sha256: str) -> bool:
+        """Looks at the file where nobody can replace it any more: under another name."""
+        aside = self.root / ASIDE / f"{path}.{secrets.token_hex(4)}"
+        with files.explained(self.root / path):
+            files.make_folder(aside.parent, self.root)
+            try:
+                os.rename(self.root / path, aside)
+            except FileNotFoundError:
+                return False
+            failpoint("compact.mid_remove")
+            if hashlib.sha256(aside.read_bytes()).hexdigest() != sha256:
+                self._back(aside)
+                return False
+            aside.unlink()  # not forced to disk: a removal that a crash undoes is done again
+        return True
+
+    def _put_back(self) -> None:
+        """Undoes a removal that a crash cut off: it may have been of the wrong file."""
+        for folder, _, names in os.walk(self.root / ASIDE):
+            for name in names:
+                self._back(Path(folder, name))
+
+    def _back(self, aside: Path) -> None:
+        """Puts a file back to its place, unless a newer one has taken it."""
+        original = self.root / aside.relative_to(self.root / ASIDE).with_suffix("")
+        files.make_folder(original.parent, self.root)
+        with contextlib.suppress(FileExistsError):
+            os.link(aside, original)
+        files.sync_folder(original.parent)
+        aside.unlink()
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,184 @@
+"""The lake: where results lie as files, in a local folder or a bucket, each whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tabellion import extras
+from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.storage import files
+
+LONGEST_PART, LONGEST_PATH = 200, 900  #: bytes; file systems allow 255, S3 1,024 with the prefix
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class LakeError(TabellionError):
+    """The lake refused, or did not answer."""
+
+
+class Absent(LakeError):  # noqa: N818 - a state, not a failure
+    """There is no such file."""
+
+
+class Present(LakeError):  # noqa: N818 - a state, not a failure
+    """There is such a file already, and only a new one was to be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of the lake."""
+
+    path: str
+    bytes: int
+    modified_at: float  #: seconds since 1970, by the clock of whoever keeps the files
+    tag: str  #: another one whenever the file is written
+
+
+class Basin(Protocol):
+    """What keeps the files."""
+
+    async def put(self, path: str, data: bytes, create: bool) -> None:
+        """Writes one whole; to create one is to take nobody's place."""
+
+    async def put_file(self, path: str, file: Path, create: bool) -> None:
+        """The same from a staged file, which is gone afterwards."""
+
+    async def get(self, path: str) -> bytes:
+        """All of one."""
+
+    async def stat(self, path: str) -> Entry:
+        """One without its content."""
+
+    async def list(self, prefix: str) -> list[Entry]:
+        """All below a folder."""
+
+    async def delete(self, paths: Sequence[str]) -> int:
+        """Removes them; how many were there, as far as the basin says."""
+
+    async def delete_exact(self, path: str, sha256: str) -> bool:
+        """Removes one if it has this content; whether it did."""
+
+    def staging(self) -> Path:
+        """A folder for staged files."""
+
+    def locked(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """Held by whoever puts files together and removes others."""
+
+    async def sweep_temps(self, older: float) -> int:
+        """Removes what a crash left."""
+
+    def check(self) -> None:
+        """Raises where files cannot be written now; blocks."""
+
+
+class Lake:
+    """A folder, or `s3://bucket/prefix`, and the same promises for both: a file is whole or not there, and stays.
+
+    >>> lake = Lake("tabellion-data")
+    >>> await lake.put("json/2024/02/29/01.json", b"{}")
+    '44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a'
+
+    S3 takes its key, region and endpoint from the usual variables (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …); options
+    are those of obstore's `S3Store`.
+    """
+
+    def __init__(self, url: str | os.PathLike[str], *, mode: int = files.PRIVATE_FILE, **options: Any) -> None:
+        self.url = os.fspath(url)
+        self._basin: Basin
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", self.url) and not self.url.startswith("file://"):
+            if not self.url.startswith("s3://"):
+                raise ConfigurationError(f"a lake is a folder or s3://bucket/prefix; {self.url} is neither")
+            with extras.explained():
+                from tabellion.storage.bucket import Bucket
+            self._basin = Bucket(self.url, **options)
+        else:
+            from tabellion.storage.folder import Folder
+
+            self._basin = Folder(Path(self.url.removeprefix("file://")), mode)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the files are on this machine, where `path` finds them."""
+        return not self.url.startswith("s3://")
+
+    async def put(self, path: str, data: bytes, *, create: bool = False) -> str:
+        """Writes one file whole, over what is there unless only a new one is to be made; its SHA-256."""
+        await self._basin.put(checked(path), data, create)
+        return hashlib.sha256(data).hexdigest()
+
+    async def put_file(self, path: str, file: Path, *, create: bool = False) -> None:
+        """Moves a staged file in, over what is there unless only a new one is to be made."""
+        await self._basin.put_file(checked(path), file, create)
+
+    async def get(self, path: str) -> bytes:
+        """All of one file; raises Absent."""
+        return await self._basin.get(checked(path))
+
+    async def stat(self, path: str) -> Entry:
+        """One file without its content; raises Absent."""
+        return await self._basin.stat(checked(path))
+
+    async def has(self, path: str) -> bool:
+        """Whether the file is there."""
+        try:
+            await self._basin.stat(checked(path))
+        except Absent:
+            return False
+        return True
+
+    async def list(self, prefix: str = "") -> list[Entry]:
+        """Every file below a folder, by path."""
+        found = await self._basin.list(checked(prefix.rstrip("/")) if prefix.strip("/") else "")
+        return sorted(found, key=lambda entry: entry.path)
+
+    async def delete(self, *paths: str) -> int:
+        """Removes files, those that are not there being none; how many there were (S3 does not tell: all)."""
+        return await self._basin.delete([checked(path) for path in paths]) if paths else 0
+
+    async def delete_exact(self, path: str, sha256: str) -> bool:
+        """Removes a file if it still has this content; whether it did. Only while `locked`."""
+        return await self._basin.delete_exact(checked(path), sha256)
+
+    def staging(self) -> Path:
+        """A folder for files that `put_file` moves in; they begin with a dot and end in .tmp."""
+        return self._basin.staging()
+
+    @contextlib.asynccontextmanager
+    async def locked(self) -> AsyncIterator[None]:
+        """One at a time puts files together and removes others; a bucket has no lock, and who uses it copes."""
+        async with self._basin.locked():
+            yield
+
+    async def sweep_temps(self, older: float = files.STALE) -> int:
+        """Removes what writers left that died; how many."""
+        return await self._basin.sweep_temps(older)
+
+    def check(self) -> None:
+        """Raises what hinders files from being written now. It blocks, for long where a bucket does not answer: for a
+        thread that nobody waits for."""
+        self._basin.check()
+
+
+def checked(path: str) -> str:
+    """The path if it stays in the lake on any file system; else ValueError."""
+    parts = path.split("/")
+    if (
+        not path
+        or len(path.encode("utf-8", "replace")) > LONGEST_PATH
+        or "\\" in path
+        or _CONTROL.search(path)
+        or any(part in ("", ".", "..") or part.startswith(".") for part in parts)
+        or any(len(part.encode("utf-8", "replace")) > LONGEST_PART for part in parts)
+        or any("\ud800" <= sign <= "\udfff" for sign in path)
+    ):
+        raise ValueError(
+            f"{path[:100]!r} is not a path of the lake: parts with / between, none empty or with a dot first"
+        )
+    return path

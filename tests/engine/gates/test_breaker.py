@@ -1,0 +1,128 @@
+"""The circuit breaker: opens after five failures in a row, waits a minute, lets one call find out."""
+
+from __future__ import annotations
+
+from tabellion.engine.gates.breaker import Breaker
+
+NOW = 1000.0
+
+
+def opened() -> Breaker:
+    breaker = Breaker()
+    breaker.failed(NOW, 5, "503", 5, 60.0)
+    return breaker
+
+
+def test_five_failures_in_a_row_open_it() -> None:
+    """The fifth failure opens it, the fourth does not."""
+    breaker = Breaker()
+    breaker.failed(NOW, 4, "503", 5, 60.0)
+    assert breaker.allows(NOW + 0.2, 5) == 1
+    breaker.failed(NOW + 0.2, 1, "503", 5, 60.0)
+    assert breaker.allows(NOW + 59, 5) == 0
+    assert breaker.state == "open"
+
+
+def test_a_success_in_between_starts_the_count_again() -> None:
+    """Failures count only in a row."""
+    breaker = Breaker()
+    for second in range(10):
+        breaker.failed(NOW + second, 1, "503", 5, 60.0)
+        breaker.succeeded(NOW + second + 0.1, 1, proven=False)
+    assert breaker.state == "closed"
+    assert breaker.allows(NOW + 10, 5) is None
+
+
+def test_after_a_minute_one_call_finds_out() -> None:
+    """One probe is let through in the whole fleet; its success closes the breaker."""
+    breaker = opened()
+    assert breaker.allows(NOW + 61, 5) == 1
+    breaker.let_through(NOW + 61, 1)
+    assert breaker.allows(NOW + 62, 5) == 0
+    breaker.succeeded(NOW + 62, 1, proven=True)
+    assert breaker.allows(NOW + 62, 5) is None
+
+
+def test_a_failed_probe_waits_another_minute() -> None:
+    """The breaker opens again, for as long as before."""
+    breaker = opened()
+    breaker.let_through(NOW + 61, 1)
+    breaker.failed(NOW + 62, 1, "503", 5, 60.0)
+    assert breaker.allows(NOW + 121, 5) == 0
+    assert breaker.allows(NOW + 123, 5) == 1
+
+
+def test_a_probe_whose_caller_died_is_given_to_another() -> None:
+    """A probe that nobody answers for is not waited for for ever; one that was abandoned is given away at once."""
+    breaker = opened()
+    breaker.let_through(NOW + 61, 1)
+    assert breaker.allows(NOW + 61 + 151, 5) == 1
+    breaker = opened()
+    breaker.let_through(NOW + 61, 1)
+    breaker.abandoned(1)
+    assert breaker.allows(NOW + 62, 5) == 1
+
+
+def test_after_two_failures_no_more_calls_go_than_could_fail() -> None:
+    """With two failures in a row, three calls may be under way, and no fourth until one of them is answered."""
+    breaker = Breaker()
+    breaker.failed(NOW, 1, "503", 5, 60.0)
+    assert breaker.allows(NOW, 5) == 0  # for a moment
+    assert breaker.allows(NOW + 0.15, 5) is None
+    breaker.failed(NOW, 1, "503", 5, 60.0)
+    assert breaker.allows(NOW, 5) == 0  # for a moment: others may be under way
+    assert breaker.allows(NOW + 0.2, 5) == 3
+    breaker.let_through(NOW + 0.2, 3)
+    assert breaker.allows(NOW + 0.2, 5) == 0
+    breaker.failed(NOW + 0.3, 1, "503", 5, 60.0)
+    assert breaker.allows(NOW + 0.3, 5) == 0
+    breaker.succeeded(NOW + 1, 1, proven=True)
+    assert breaker.allows(NOW + 1, 5) is None
+
+
+def test_answers_from_before_the_trouble_prove_nothing() -> None:
+    """An answer to a call made before the failures, or heard of late, does not make the breaker forget them."""
+    breaker = Breaker()
+    breaker.failed(NOW, 1, "503", 5, 60.0)
+    breaker.succeeded(NOW - 0.1, 1, proven=False)
+    assert breaker.row == 1
+    breaker.failed(NOW + 0.1, 1, "503", 5, 60.0)
+    breaker.succeeded(NOW + 0.2, 1, proven=False)
+    assert breaker.allows(NOW + 0.3, 5) == 3
+
+
+def test_a_refused_key_opens_it_at_once_and_for_longer_each_time() -> None:
+    """A key that is not accepted stops everything; probes become rarer while it is refused."""
+    breaker = Breaker()
+    breaker.refused(NOW, "the key is not valid")
+    assert breaker.allows(NOW + 59, 5) == 0
+    breaker.let_through(NOW + 60, breaker.allows(NOW + 60, 5) or 0)
+    breaker.refused(NOW + 61, "the key is not valid")
+    assert breaker.allows(NOW + 61 + 119, 5) == 0
+    assert breaker.allows(NOW + 61 + 121, 5) == 1
+    assert breaker.reason == "the key is not valid"
+
+
+def test_a_person_may_close_it() -> None:
+    """Reset forgets everything."""
+    breaker = opened()
+    breaker.reset()
+    assert breaker.allows(NOW, 5) is None
+
+
+def test_it_is_saved_and_loaded_as_it_was() -> None:
+    """Its memory is plain values."""
+    breaker = opened()
+    assert Breaker.load(breaker.as_dict() | {"newer": True}) == breaker
+
+
+def test_a_few_failures_among_many_answers_are_nothing() -> None:
+    """Three failures a second among hundreds of answers hold nobody up; among a handful they do."""
+    busy, quiet = Breaker(), Breaker()
+    for third in range(30):
+        at = NOW + third / 3
+        for breaker, answers in ((busy, 100), (quiet, 3)):
+            breaker.failed(at, 1, "503", 5, 60.0)
+            breaker.succeeded(at + 0.1, answers, proven=False)
+    assert busy.allows(NOW + 10, 5) is None
+    assert quiet.wary

@@ -1,0 +1,338 @@
+"""A gate in one process: callers get their turn, a closed gate says so, news reach the fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tabellion import Job, Store
+from tabellion.engine.context import OpenDesk
+from tabellion.engine.environment import Environment
+from tabellion.engine.gates import gate as gate_module
+from tabellion.engine.gates.adaptive import Adaptive
+from tabellion.engine.gates.gate import Gate
+from tabellion.engine.gates.limiter import BURST
+from tabellion.engine.gates.open_gates import Gates
+from tabellion.engine.gates.row import GateRow
+from tabellion.engine.gates.state import GateSettings, News, Refusal, Turn
+from tabellion.errors import GateClosed, Unreachable
+from tests.owner import Owner, jobs_queue
+from tests.waiting import eventually
+from tests.working import Diary, Gauge, make_worker, working
+
+FAST = GateSettings(rate=500, min_rate=500, max_rate=500)
+
+
+@asynccontextmanager
+async def opened(url: str, settings: GateSettings = FAST) -> AsyncIterator[Gates]:
+    gates = Gates(url, {"gemini": settings})
+    try:
+        yield gates
+    finally:
+        await gates.close()
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(20):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+def test_callers_are_admitted_no_faster_than_the_rate(url: str) -> None:
+    """Twenty calls at 50 a second use up the schedule for what is left of twenty intervals, and each is counted."""
+
+    async def go() -> None:
+        async with opened(url, GateSettings(rate=50, min_rate=50, max_rate=50)) as gates:
+            gate = gates.named("gemini")
+            async with Store(url) as store:
+                began = await store.now()
+
+            async def call() -> None:
+                (await gate.admit()).succeeded(0.01)
+
+            await asyncio.gather(*(call() for _ in range(20)))
+        async with Store(url) as store:
+            state, _ = await GateRow(store, "gemini", FAST).read()
+            assert isinstance(state.limiter, Adaptive)
+            assert state.limiter.next_at - began >= 20 / 50 - BURST - 0.001
+            assert state.calls == 20
+            assert state.spent == pytest.approx(0.2)
+
+    asyncio.run(go())
+
+
+def test_five_failures_close_it_for_everyone(url: str) -> None:
+    """After five failures another process is refused at once, with the reason, and a reset lets it go on."""
+
+    async def go() -> None:
+        async with opened(url) as ours, opened(url) as theirs:
+            theirs_gate = theirs.named("gemini")
+            (await theirs_gate.admit()).succeeded(None)
+            for _ in range(5):
+                admitted = await ours.named("gemini").admit()
+                admitted.failed("gemini said 503")
+                closed = await admitted.heard()
+            assert "gemini said 503" in closed
+
+            async def told_closed() -> bool:
+                try:
+                    (await theirs_gate.admit()).abandoned()
+                except GateClosed as error:
+                    return "gemini said 503" in str(error) and 30 < error.after <= 60
+                return False
+
+            await until(told_closed)
+            async with Store(url) as store:
+                await GateRow(store, "gemini", FAST).edit({}, reset=True)
+
+            async def open_again() -> bool:
+                try:
+                    (await theirs_gate.admit()).succeeded(None)
+                except GateClosed:
+                    return False
+                return True
+
+            await until(open_again)
+
+    asyncio.run(go())
+
+
+def test_callers_in_other_loops_are_served(sqlite_url: str) -> None:
+    """A handler's loop in another thread gets its turn and tells its news like any other."""
+
+    async def go() -> None:
+        async with opened(sqlite_url) as gates:
+            gate = gates.named("gemini")
+            failures: list[BaseException] = []
+
+            def elsewhere() -> None:
+                async def call() -> None:
+                    (await gate.admit()).succeeded(1.0)
+
+                try:
+                    asyncio.run(call())
+                except BaseException as error:
+                    failures.append(error)
+
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            await asyncio.to_thread(thread.join, 10)
+            assert not failures
+
+            async def counted() -> bool:
+                async with Store(sqlite_url) as store:
+                    return (await GateRow(store, "gemini", FAST).read())[0].spent == 1.0
+
+            await until(counted)
+
+    asyncio.run(go())
+
+
+def test_a_closed_gate_keeps_its_queue_from_being_claimed_and_no_other(url: str, owner: Owner) -> None:
+    """Jobs of the queue that uses it stay ready with no attempt; jobs of another queue are done meanwhile."""
+    owner.insert(*range(1, 11))
+    owner("UPDATE jobs SET size = 1 WHERE id > 5")
+    gated = jobs_queue("gated", where="size IS NULL", uses="gemini")
+    plain = jobs_queue("plain", where="size = 1", running="looking")
+
+    @gated.handler
+    async def call(job: Job) -> None:
+        assert job.desk is not None
+        (await job.desk.admit("gemini", job)).succeeded(0.001)
+
+    @plain.handler
+    async def work(job: Job) -> None:
+        pass
+
+    async def close_it() -> None:
+        async with Store(url) as store:
+            await GateRow(store, "gemini", FAST).turn(News(failed=5, why="down"), 0)
+
+    async def open_it() -> None:
+        async with Store(url) as store:
+            await GateRow(store, "gemini", FAST).edit({}, reset=True)
+
+    asyncio.run(close_it())
+    diary = Diary()
+    worker = make_worker(url, gated, plain, gates={"gemini": FAST}, listeners=[diary])
+    with working(worker):
+        eventually(lambda: owner.count("done") == 5)
+        eventually(lambda: diary.of("gate_closed"))
+        assert owner("SELECT count(*) AS n FROM tabellion_attempts WHERE queue = 'gated'")[0]["n"] == 0
+        asyncio.run(open_it())
+        eventually(lambda: owner.count("done") == 10)
+    attempts = owner("SELECT attempt, outcome FROM tabellion_attempts WHERE queue = 'gated'")
+    assert [(row["attempt"], row["outcome"]) for row in attempts] == [(1, "done")] * 5
+    assert diary.of("gate_opened")
+
+
+def test_a_gate_that_closes_under_a_job_costs_it_nothing(url: str, owner: Owner) -> None:
+    """A job whose call finds the gate closed goes back to ready, its attempt and its patience unspent."""
+    owner.insert(1)
+    queue = jobs_queue("gated", uses="gemini", max_deferrals=1)
+    met: list[int] = []
+
+    @queue.handler
+    async def call(job: Job) -> None:
+        met.append(job.attempt)
+        if len(met) < 4:
+            raise GateClosed("gemini", "over budget", after=86_400)
+
+    worker = make_worker(url, queue, gates={"gemini": FAST})
+    with working(worker):
+        eventually(lambda: owner.status(1) == "done")
+    assert met == [1, 1, 1, 1]
+    outcomes = [row["outcome"] for row in owner("SELECT outcome FROM tabellion_attempts ORDER BY n")]
+    assert outcomes == ["released", "released", "released", "done"]
+
+
+def test_a_worker_claims_only_what_may_call(url: str, owner: Owner) -> None:
+    """With a slow gate and many free slots, jobs are not claimed to wait in line inside the worker."""
+    owner.insert(*range(1, 13))
+    queue = jobs_queue("gated", uses="gemini")
+    gauge = Gauge()
+
+    @queue.handler
+    async def call(job: Job) -> None:
+        assert job.desk is not None
+        with gauge.running("waiting"):
+            admitted = await job.desk.admit("gemini", job)
+        admitted.succeeded(None)
+
+    with working(make_worker(url, queue, gates={"gemini": GateSettings(rate=10, min_rate=10, max_rate=10)})):
+        eventually(lambda: owner.count("done") == 12)
+    assert gauge.most["waiting"] < 6
+
+
+def test_outside_a_worker_a_desk_is_opened(url: str) -> None:
+    """A script opens a desk on an environment and is admitted like any job."""
+
+    async def go() -> None:
+        async with OpenDesk(Environment("prod", url), {"gemini": FAST}) as desk:
+            (await desk.admit("gemini", None)).succeeded(0.5)
+        async with Store(url) as store:
+            assert (await GateRow(store, "gemini", FAST).read())[0].spent == 0.5
+
+    asyncio.run(go())
+
+
+def test_a_call_that_today_cannot_pay_for_is_not_made(url: str) -> None:
+    """The estimate is looked at before the call: too dear, it is refused with its price, and so are those after it."""
+
+    async def go() -> None:
+        async with opened(url, GateSettings(rate=500, min_rate=500, budget=1.0)) as gates:
+            gate = gates.named("gemini")
+            (await gate.admit(0.4)).succeeded(0.4)
+            with pytest.raises(GateClosed, match=r"the next call may cost \$0\.70"):
+                await gate.admit(0.7)
+            with pytest.raises(GateClosed, match="over budget"):
+                await gate.admit(0.1)
+
+    asyncio.run(go())
+
+
+class Broken(GateRow):
+    """A gate's row that fails as often as told."""
+
+    def __init__(self, store: Store, failures: int, error: Exception) -> None:
+        super().__init__(store, "gemini", FAST)
+        self.turns, self._failures, self._error = 0, failures, error
+
+    async def turn(self, news: News, want: int) -> Turn:
+        """Fails, and then does not."""
+        self.turns += 1
+        if self.turns <= self._failures:
+            raise self._error
+        return await super().turn(news, want)
+
+
+@pytest.mark.parametrize("error", [Unreachable("away"), ValueError("no JSON")])
+def test_a_database_in_trouble_is_asked_again_after_a_rest(
+    sqlite_url: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a turn raises, the gate goes on, does not ask in a frenzy, and forgets no news."""
+    monkeypatch.setattr(gate_module, "AGAIN", 0.05)
+
+    async def go() -> None:
+        async with Store(sqlite_url) as store:
+            row = Broken(store, 2, error)
+            gate = Gate(row)
+            running = asyncio.create_task(gate.run())
+            admitted = await gate.admit()
+            assert row.turns == 3
+            admitted.throttled(None)
+            await admitted.heard()
+            assert (await row.read())[0].refusals == 1
+            row._failures = 10**6
+            gate.tell({"failed": 1, "why": "503"})
+            for _ in range(2000):
+                await asyncio.sleep(0)
+            assert row.turns < 50
+            running.cancel()
+
+    asyncio.run(go())
+
+
+class Recorder(GateRow):
+    """A row that remembers what it was told."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, "gemini", FAST)
+        self.refusals: list[Refusal] = []
+
+    async def turn(self, news: News, want: int) -> Turn:
+        """Takes the turn."""
+        self.refusals += news.throttled
+        return await super().turn(news, want)
+
+
+def test_a_refusal_tells_how_long_ago_its_call_was_made(sqlite_url: str) -> None:
+    """The rate learns from when calls were made, not from when their refusals came."""
+
+    async def go() -> None:
+        async with Store(sqlite_url) as store:
+            row = Recorder(store)
+            gate = Gate(row)
+            running = asyncio.create_task(gate.run())
+            admitted = await gate.admit()
+            await asyncio.sleep(0.02)
+            admitted.throttled(3.0)
+            await admitted.heard()
+            running.cancel()
+            [refusal] = row.refusals
+            assert (refusal.hint, refusal.epoch) == (3.0, 0)
+            assert refusal.age >= 0.02
+
+    asyncio.run(go())
+
+
+class Twice(GateRow):
+    """A row that gives two slots, one soon after the other, and then nothing more."""
+
+    async def turn(self, news: News, want: int) -> Turn:
+        """Takes the turn."""
+        await self.store.open()
+        return Turn((0.05, 0.07) if want else (), (0, 0), again=60.0)
+
+
+def test_a_job_that_comes_before_its_slot_gets_it_in_time(sqlite_url: str) -> None:
+    """A slot that is here already needs no turn: who waits for it is woken by the clock."""
+
+    async def go() -> None:
+        async with Store(sqlite_url) as store:
+            opened = asyncio.Event()
+            gate = Gate(Twice(store, "gemini", FAST), opened.set)
+            running = asyncio.create_task(gate.run())
+            gate.room(2)
+            await opened.wait()
+            gate.promise("first")
+            gate.promise("second")
+            async with asyncio.timeout(5):
+                await asyncio.gather(gate.admit(job="first"), gate.admit(job="second"))
+            running.cancel()
+
+    asyncio.run(go())

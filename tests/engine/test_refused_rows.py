@@ -1,0 +1,103 @@
+"""Rows that the database does not let run: they are set aside, and the others go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tabellion import Job, Store
+from tabellion.engine import refused_rows as refusing
+from tabellion.errors import StoreError
+from tabellion.testing import Clock
+from tests.engine.conftest import Emptied, store_on
+from tests.engine.tables import asynchronous, attempts, row, rows, run, tasks
+from tests.engine.test_transitions import ILLEGAL, refuse
+from tests.owner import Owner, jobs_queue
+from tests.waiting import eventually
+from tests.working import Diary, make_worker, working
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])
+def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
+    """A store on everything we support, by the test's clock."""
+    return store_on(request.param, emptied, tmp_path, clock)
+
+
+def keys(jobs: list[Job]) -> list[int]:
+    """The keys of jobs."""
+    return [job.key for job in jobs]
+
+
+@asynchronous
+async def test_a_row_that_may_not_run_keeps_no_other_waiting(store: Store, clock: Clock) -> None:
+    """It is named once, noted in the register and left as it is; after a while it is tried again, mended or not."""
+    queue = await tasks(store, 5)
+    await refuse(store, "NEW.status = 'working' AND NEW.id IN (1, 3)")
+    before = await row(store, 3)
+    told: list[tuple[str, str]] = []
+    store.tell_refused = lambda _bound, key, error: told.append((key, error))
+    assert keys(await store.claim(queue, 10, "w")) == [2, 4, 5]
+    assert [key for key, _ in told] == ["1", "3"]
+    assert all(ILLEGAL in error for _, error in told)
+    assert await row(store, 3) == before
+    [attempt] = await attempts(store, 3)
+    assert (attempt["outcome"], attempt["attempt"]) == ("released", 1)
+    assert ILLEGAL in attempt["error"]
+    assert await store.claim(queue, 10, "w") == []
+    assert len(told) == 2
+    await run(store, "DROP TRIGGER guard" + (" ON tasks" if store.dialect == "postgresql" else ""))
+    clock.advance(refusing.AGAIN + 1)
+    again = await store.claim(queue, 10, "w")
+    assert keys(again) == [1, 3]
+    assert [job.attempt for job in again] == [1, 1]
+
+
+@asynchronous
+async def test_a_table_that_refuses_every_row_is_not_set_aside(store: Store) -> None:
+    """After a few rows the claim itself is refused: nobody fills the register with a table of a million rows."""
+    queue = await tasks(store, 10)
+    await refuse(store, "NEW.status = 'working'")
+    with pytest.raises(StoreError, match=ILLEGAL):
+        await store.claim(queue, 10, "w")
+    assert len(await attempts(store)) == refusing.MOST_AT_ONCE
+    assert {one["status"] for one in await rows(store)} == {"new"}
+
+
+@asynchronous
+async def test_a_retry_that_is_set_aside_keeps_its_count(store: Store, clock: Clock) -> None:
+    """The attempt that could not begin is not spent, and those before it are not forgotten."""
+    queue = await tasks(store, 1)
+    [job] = await store.claim(queue, 1, "w")
+    await store.retry(job, 0.0, "odd")
+    await refuse(store, "NEW.status = 'working'")
+    assert await store.claim(queue, 5, "w") == []
+    await run(store, "DROP TRIGGER guard" + (" ON tasks" if store.dialect == "postgresql" else ""))
+    clock.advance(refusing.AGAIN + 1)
+    [job] = await store.claim(queue, 5, "w")
+    assert (job.n, job.attempt) == (3, 2)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_worker_tells_of_the_row_and_goes_on(url: str, owner: Owner) -> None:
+    """One event for the row, none for the queue."""
+    queue, diary = jobs_queue(), Diary()
+    owner.insert(1, 2, 3)
+    if url.startswith("sqlite"):
+        owner(f"CREATE TRIGGER guard BEFORE UPDATE ON jobs WHEN NEW.id = 2 BEGIN SELECT RAISE(ABORT, '{ILLEGAL}'); END")
+    else:
+        owner(f"""CREATE FUNCTION guard() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION '{ILLEGAL}'; END $$""")
+        owner("CREATE TRIGGER guard BEFORE UPDATE ON jobs FOR EACH ROW WHEN (NEW.id = 2) EXECUTE FUNCTION guard()")
+
+    @queue.handler
+    async def work(job: Job) -> None: ...
+
+    with working(make_worker(url, queue, listeners=[diary])):
+        eventually(lambda: owner.count("done") == 2)
+        owner.insert(4)
+        eventually(lambda: owner.status(4) == "done")
+    [event] = diary.of("set_aside")
+    assert (event.key, event.due_in) == ("2", refusing.AGAIN)
+    assert ILLEGAL in (event.error or "")
+    assert "claim_refused" not in diary.names

@@ -1,0 +1,272 @@
+"""Environments that do not answer, and declarations that do not fit them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from tabellion import Environment, Job, Queue, Store, Worker
+from tabellion.engine.worker import environment as site
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.heartbeat import Member
+from tabellion.errors import DeclarationError, TabellionError, Unreachable
+from tests.owner import Owner, jobs_queue, owning
+from tests.waiting import eventually
+from tests.working import Diary, Shift, ask, drain, make_worker, working
+
+pytestmark = pytest.mark.usefixtures("often")
+
+
+def test_a_dead_environment_is_reported_once_and_skipped(url: str, owner: Owner) -> None:
+    """A database nobody answers for is told once; the others' work goes on."""
+    owner.insert(*range(1, 31))
+    queue = jobs_queue()
+    diary = Diary()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        await asyncio.sleep(0.02)
+
+    nowhere = Environment("staging", "postgresql://postgres@127.0.0.1:9/nothing")
+    worker = Worker([nowhere, Environment("prod", url)], [queue], poll=0.05, concurrency=1, listeners=[diary])
+    with working(worker):
+        eventually(lambda: owner.count("done") == 30)
+    assert [event.environment for event in diary.of("environment_down")] == ["staging"]
+
+
+def test_a_database_that_stays_away_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a minute, so that nobody takes silence for work; its address has no password."""
+    monkeypatch.setattr(site, "REMIND", 0.3)
+    queue = jobs_queue()
+    diary = Diary()
+    queue.handler(_nothing)
+    with working(make_worker("postgresql://clerk:canary@127.0.0.1:9/shop", queue, listeners=[diary])):
+        eventually(lambda: len(diary.of("environment_down")) > 1)
+    assert {event.note for event in diary.of("environment_down")} == {"postgresql://127.0.0.1:9/shop"}
+
+
+def test_a_database_that_comes_back_tells_how_long_it_was_away(
+    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first connection has nothing to tell of; the second has the time between."""
+    queue = jobs_queue()
+    diary = Diary()
+    queue.handler(_nothing)
+    kept, failed = roster.beat, threading.Event()
+
+    async def fail_once(store: Store, member: Member) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise Unreachable("the plug was pulled")
+        await kept(store, member)
+
+    monkeypatch.setattr(roster, "BEAT", 0.1)
+    monkeypatch.setattr(roster, "beat", fail_once)
+    with working(make_worker(url, queue, listeners=[diary])):
+        eventually(lambda: len(diary.of("environment_up")) == 2)
+    first, second = diary.of("environment_up")
+    assert first.seconds is None
+    assert (second.seconds or 0) > 0
+    assert [event.error for event in diary.of("environment_down")] == ["the plug was pulled"]
+
+
+def test_declaration_errors_come_before_any_claim(url: str, owner: Owner) -> None:
+    """One queue that does not fit its table stops the worker before any row of any queue is touched."""
+    owner.insert(1)
+    good = jobs_queue()
+    bad = Queue("missing", ready="new", running="running", done="done", failed="failed")
+    for queue in (good, bad):
+        queue.handler(lambda job: None)
+    with pytest.raises(DeclarationError, match="missing"):
+        Shift(make_worker(url, good, bad)).end()
+    assert owner.attempts() == []
+    assert owner.status(1) == "new"
+
+
+@pytest.mark.parametrize("wrong", ["postgresql://127.0.0.1:notaport/x", "postgresql://[half/x"])
+def test_a_url_that_makes_no_sense_is_an_error(wrong: str) -> None:
+    """A database URL that cannot be understood ends the worker with a word about it; it does not hang."""
+    queue = jobs_queue()
+    queue.handler(lambda job: None)
+    with pytest.raises((TabellionError, ValueError)):
+        Shift(make_worker(wrong, queue)).end(within=8)
+
+
+OTHER = "CREATE TABLE other (id INTEGER PRIMARY KEY, status TEXT)"
+
+
+def other_queue() -> Queue:
+    """A queue on a second table."""
+    return Queue("other", ready="new", running="running", done="done", failed="failed", lease=3.0)
+
+
+async def _nothing(job: Job) -> None:
+    """A handler that is content with everything."""
+
+
+def test_an_environment_without_the_table_is_reported_and_skipped(
+    url: str, owner: Owner, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The queue is skipped there, with its problem and its fix; that environment's other queue and the others work."""
+    owner.insert(1)
+    owner(OTHER)
+    diary, jobs, other = Diary(), jobs_queue(), other_queue()
+    for queue in (jobs, other):
+        queue.handler(_nothing)
+    with owning(f"sqlite:///{tmp_path}/staging.db", create=False) as staging:
+        staging(OTHER)
+        staging("INSERT INTO other VALUES (1, 'new')")
+        places = [Environment("staging", staging.url), Environment("prod", url)]
+        drain(Worker(places, [jobs, other], poll=0.05, listeners=[diary]))
+        assert owner.status(1) == "done"
+        assert staging("SELECT status FROM other") == [{"status": "done"}]
+    [event] = diary.of("queue_skipped")
+    assert (event.environment, event.queue) == ("staging", "jobs")
+    assert "there is no table 'jobs'; fix: " in (event.error or "")
+    assert "environment_down" not in diary.names
+    [record] = [one for one in caplog.records if vars(one).get("event") == "queue_skipped"]
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith("jobs in staging is skipped: there is no table 'jobs'")
+
+
+def test_a_table_that_is_created_later_is_worked(
+    url: str, owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was skipped is looked at again, and worked without a restart."""
+    monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
+    diary, jobs = Diary(), jobs_queue()
+    jobs.handler(_nothing)
+    with owning(f"sqlite:///{tmp_path}/staging.db", create=False) as staging:
+        places = [Environment("staging", staging.url), Environment("prod", url)]
+        with working(Worker(places, [jobs], poll=0.05, listeners=[diary])):
+            eventually(lambda: diary.of("queue_skipped"))
+            staging.create()
+            staging.insert(1)
+            eventually(lambda: staging.status(1) == "done")
+    assert [(one.environment, one.queue) for one in diary.of("queue_restored")] == [("staging", "jobs")]
+    assert len(diary.of("queue_skipped")) == 1
+
+
+def test_a_queue_that_can_work_nowhere_stops_the_worker(url: str, owner: Owner, tmp_path: Path) -> None:
+    """Wrong in every environment is wrong: it is said for each, before any claim."""
+    owner.insert(1)
+    jobs, bad = jobs_queue(), Queue("jobs", name="bad", ready="a", running="b", done="c", failed="d", error="eror")
+    for queue in (jobs, bad):
+        queue.handler(_nothing)
+    places = [Environment("prod", url), Environment("staging", f"sqlite:///{tmp_path}/staging.db")]
+    with pytest.raises(DeclarationError) as caught:
+        Shift(Worker(places, [jobs, bad], poll=0.05)).end()
+    assert caught.value.subject == "queue 'bad'"
+    assert [problem.what for problem in caught.value.problems] == [
+        "prod: table 'jobs' has no column 'eror'",
+        "staging: there is no table 'jobs'",
+    ]
+    assert owner.attempts() == []
+
+
+def test_a_queue_is_skipped_while_another_environment_is_away(sqlite_url: str) -> None:
+    """A database that does not answer may have the table: the worker starts, and says what it skips."""
+    diary, jobs = Diary(), jobs_queue()
+    jobs.handler(_nothing)
+    places = [Environment("away", "postgresql://postgres@127.0.0.1:9/nothing"), Environment("here", sqlite_url)]
+    with working(Worker(places, [jobs], poll=0.05, listeners=[diary])):
+        [event] = eventually(lambda: diary.of("queue_skipped"))
+    assert event.environment == "here"
+
+
+def test_a_table_that_the_role_may_not_read_is_skipped(pg_url: str) -> None:
+    """The environment stays up, and the queue that the role may work is worked."""
+    with owning(pg_url) as owner:
+        owner("CREATE TABLE other (id integer PRIMARY KEY, status text)")
+        owner("INSERT INTO other VALUES (1, 'new')")
+        jobs, other = jobs_queue(), other_queue()
+        for queue in (jobs, other):
+            queue.handler(_nothing)
+        owner("DO $$ BEGIN CREATE ROLE site_reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+        owner("GRANT ALL ON SCHEMA public TO site_reader")
+        owner("GRANT SELECT, UPDATE ON other TO site_reader")
+        diary = Diary()
+        theirs = Environment("prod", pg_url.replace("postgres@", "site_reader@"))
+        ask(theirs.url, lambda store: store.open())  # so that the register is the reader's
+        with working(Worker([theirs, Environment("mine", pg_url)], [jobs, other], poll=0.05, listeners=[diary])):
+            eventually(lambda: owner("SELECT status FROM other")[0]["status"] == "done")
+            eventually(lambda: diary.of("queue_skipped"))
+        [event] = diary.of("queue_skipped")
+        assert (event.environment, event.queue) == ("prod", "jobs")
+        assert "permission denied" in (event.error or "")
+        assert "environment_down" not in diary.names
+
+
+def test_a_table_that_goes_away_takes_no_other_queue_along(
+    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table dropped while the worker runs: its queue is skipped, the environment stays up, and it may come back."""
+    monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
+    owner(OTHER)
+    diary, jobs, other = Diary(), jobs_queue(), other_queue()
+    for queue in (jobs, other):
+        queue.handler(_nothing)
+    with working(make_worker(url, jobs, other, listeners=[diary])):
+        eventually(lambda: diary.of("environment_up"))
+        owner("DROP TABLE other")
+        eventually(lambda: diary.of("queue_skipped"))
+        owner.insert(1)
+        eventually(lambda: owner.status(1) == "done")
+        owner(OTHER)
+        owner("INSERT INTO other VALUES (1, 'new')")
+        eventually(lambda: owner("SELECT status FROM other") == [{"status": "done"}])
+    assert [event.queue for event in diary.of("queue_skipped")] == ["other"]
+    assert "environment_down" not in diary.names
+
+
+def test_a_table_that_comes_back_otherwise_is_tried_anew(
+    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table in another's place is another table: its states are tried before anything is claimed from it."""
+    monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
+    owner(OTHER)
+    owner("INSERT INTO other VALUES (1, 'done')")
+    diary, jobs, other = Diary(), jobs_queue(), other_queue()
+    for queue in (jobs, other):
+        queue.handler(_nothing)
+    with working(make_worker(url, jobs, other, listeners=[diary])):
+        eventually(lambda: diary.of("environment_up"))
+        owner("DROP TABLE other")
+        eventually(lambda: diary.of("queue_skipped"))
+        owner("CREATE TABLE strict (id INTEGER PRIMARY KEY, status TEXT CHECK (status IN ('new', 'done', 'failed')))")
+        owner("INSERT INTO strict VALUES (1, 'new')")
+        owner("ALTER TABLE strict RENAME TO other")
+        eventually(lambda: len(diary.of("queue_skipped")) == 2)
+    assert "running" in (diary.of("queue_skipped")[1].error or "")
+    assert "queue_restored" not in diary.names
+
+
+def test_jobs_of_a_table_that_went_away_lose_only_their_own_leases(url: str, owner: Owner) -> None:
+    """Leases of another queue's jobs are renewed although those of the dropped table cannot be."""
+    owner.insert(1)
+    owner(OTHER)
+    owner("INSERT INTO other VALUES (1, 'new')")
+    jobs, other = jobs_queue(lease=1.0), other_queue()
+    go, started = threading.Event(), threading.Barrier(3)
+
+    async def wait(job: Job) -> None:
+        await asyncio.to_thread(started.wait, 20)
+        while not go.is_set():
+            await asyncio.sleep(0.01)
+
+    for queue in (jobs, other):
+        queue.handler(wait)
+    diary = Diary()
+    with working(make_worker(url, jobs, other, listeners=[diary])):
+        started.wait(20)
+        owner("DROP TABLE other")
+        eventually(lambda: diary.of("queue_skipped"))
+        for _ in range(3):
+            before = owner.attempts(1)[0]["lease_until"]
+            eventually(lambda before=before: owner.attempts(1)[0]["lease_until"] != before)  # type: ignore[misc]
+        go.set()
+        eventually(lambda: owner.status(1) == "done")
+    assert owner.outcomes(1) == ["done"]

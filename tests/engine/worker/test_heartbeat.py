@@ -1,0 +1,134 @@
+"""Which workers are alive in a database, and how those that are not ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tabellion import Store
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.heartbeat import ALIVE, KEPT, Member
+from tabellion.errors import ConfigurationError
+from tabellion.testing import Clock
+from tests.engine.tables import asynchronous, claim_one, tasks
+
+
+def member(name: str = "w1", boot: str = "boot-1", **facts: Any) -> Member:
+    """A worker of a test."""
+    return Member(name, "host", 42, boot, "0.1.0", "tasks,other", 10, **facts)
+
+
+@asynchronous
+async def test_a_worker_is_alive_while_it_is_seen(store: Store, clock: Clock) -> None:
+    """Enlisted and beating it is on the roster; silent for long it is not, unless all are asked for."""
+    one = member()
+    await roster.enlist(store, one)
+    clock.advance(ALIVE - 1)
+    one.busy, one.done, one.failed, one.retried = 3, 100, 2, 1
+    await roster.beat(store, one)
+    clock.advance(ALIVE - 1)
+    [found] = await roster.members(store)
+    assert (found["id"], found["host"], found["pid"], found["queues"], found["slots"]) == (
+        "w1", "host", 42, "tasks,other", 10,
+    )  # fmt: skip
+    assert (found["busy"], found["done"], found["failed"], found["retried"]) == (3, 100, 2, 1)
+    assert found["seen_ago"] == pytest.approx(ALIVE - 1)
+    assert found["up_for"] == pytest.approx(2 * ALIVE - 2)
+    clock.advance(2)
+    assert await roster.members(store) == []
+    assert len(await roster.members(store, alive=False)) == 1
+
+
+@asynchronous
+async def test_two_living_workers_cannot_share_an_id(store: Store, clock: Clock) -> None:
+    """The second is refused with who has it; once the first is silent or has left, the id is free."""
+    await roster.enlist(store, member())
+    with pytest.raises(ConfigurationError, match="worker id 'w1' is in use by process 42 on host"):
+        await roster.enlist(store, member(boot="boot-2"))
+    await roster.enlist(store, member())
+    clock.advance(ALIVE + 1)
+    await roster.enlist(store, member(boot="boot-2"))
+    await roster.leave(store, "w1", "stopped in order")
+    await roster.enlist(store, member(boot="boot-3"))
+    assert len(await roster.members(store)) == 1
+
+
+@asynchronous
+async def test_a_beat_of_a_replaced_worker_changes_nothing(store: Store, clock: Clock) -> None:
+    """Only the process that was written down last may speak for the id."""
+    await roster.enlist(store, member())
+    clock.advance(ALIVE + 1)
+    await roster.enlist(store, member(boot="boot-2"))
+    await roster.beat(store, member(boot="boot-1", busy=9))
+    assert (await roster.members(store))[0]["busy"] == 0
+
+
+@asynchronous
+async def test_a_worker_that_starts_again_counts_from_zero(store: Store, clock: Clock) -> None:
+    """A new process of the same id is a new worker: its counters and its start are its own."""
+    await roster.enlist(store, member(done=0))
+    await roster.beat(store, member(done=50))
+    clock.advance(100)
+    await roster.leave(store, "w1", "stopped in order")
+    await roster.enlist(store, member(boot="boot-2"))
+    [found] = await roster.members(store)
+    assert (found["done"], found["up_for"], found["ending"]) == (0, 0, None)
+
+
+@asynchronous
+async def test_leaving_is_written_down(store: Store) -> None:
+    """How a worker ended stays as evidence."""
+    await roster.enlist(store, member(busy=1))
+    await roster.leave(store, "w1", "stopped in order")
+    assert await roster.members(store) == []
+    [found] = await roster.members(store, alive=False)
+    assert (found["ending"], found["busy"]) == ("stopped in order", 0)
+
+
+@asynchronous
+async def test_a_crash_known_for_sure_ends_its_leases_now(store: Store) -> None:
+    """The claims of a process that was seen to die need not wait for their leases; others' are untouched."""
+    queue = await tasks(store, 2)
+    await roster.enlist(store, member("dead"))
+    await claim_one(store, queue, "dead")
+    kept = await claim_one(store, queue, "alive")
+    assert await store.sweep(queue) == []
+    await roster.leave(store, "dead", "was killed by signal 9", crashed=True)
+    [swept] = await store.sweep(queue)
+    assert swept.job.key == 1
+    assert "was killed by signal 9" in (swept.error or "")
+    assert await store.renew([kept]) == []
+
+
+@asynchronous
+async def test_strays_are_claims_their_worker_does_not_know(store: Store, clock: Clock) -> None:
+    """Live, its own, since it started, and not in its hands."""
+    queue = await tasks(store, 5)
+    old = await claim_one(store, queue)
+    clock.advance(10)
+    since = clock.at
+    known, lost, settled = await store.claim(queue, 3, "w1")
+    await store.finish(settled)
+    await claim_one(store, queue, "w2")
+    found = await roster.strays(store, "w1", since, {known.token})
+    assert [(row["queue"], row["key"], row["n"], row["token"]) for row in found] == [
+        ("tasks", lost.text_key, lost.n, lost.token)
+    ]
+    assert {row["token"] for row in await roster.strays(store, "w1", 0, set())} == {old.token, known.token, lost.token}
+
+
+@asynchronous
+async def test_the_long_gone_are_forgotten(store: Store, clock: Clock) -> None:
+    """Workers not seen for a week leave the roster when another enlists."""
+    await roster.enlist(store, member("old"))
+    clock.advance(KEPT + 1)
+    await roster.enlist(store, member("new"))
+    assert [found["id"] for found in await roster.members(store, alive=False)] == ["new"]
+
+
+@asynchronous
+async def test_an_empty_roster(store: Store) -> None:
+    """Nobody is nobody, also in a database without a register yet."""
+    await store.open()
+    assert await roster.members(store) == []

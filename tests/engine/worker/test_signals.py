@@ -1,0 +1,59 @@
+"""A signal that another thread received still wakes the main thread's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from tabellion.engine.worker.signals import waking
+from tests.owner import owning
+from tests.working import laboring
+
+
+@pytest.mark.timeout(20)
+def test_a_signal_to_another_thread_runs_its_handler() -> None:
+    """The handler runs although the loop sleeps with nothing to do and the signal went to another thread."""
+    heard: list[int] = []
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
+        over.set()
+
+    before = signal.signal(signal.SIGUSR1, hear)
+    sent = threading.Event()
+
+    def send() -> None:
+        sent.wait(10)
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    thread = threading.Thread(target=send)
+    over = asyncio.Event()
+
+    async def go() -> None:
+        with waking(asyncio.get_running_loop()):
+            thread.start()
+            sent.set()
+            await over.wait()
+
+    try:
+        asyncio.run(go())
+    finally:
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert heard == [signal.SIGUSR1]
+
+
+def test_a_worker_hears_a_signal_that_another_of_its_threads_received(sqlite_url: str, tmp_path: Path) -> None:
+    """An idle worker process ends on a SIGTERM that the system gave to its engine's thread."""
+    with owning(sqlite_url), laboring(sqlite_url, tmp_path) as laborer:
+        laborer.await_event("environment_up")
+        other = next(int(task.name) for task in Path(f"/proc/{laborer.pid}/task").iterdir()
+                     if int(task.name) != laborer.pid)  # fmt: skip
+        assert ctypes.CDLL(None, use_errno=True).tgkill(laborer.pid, other, signal.SIGTERM) == 0
+        assert laborer.wait(20) == 0, laborer.errors()

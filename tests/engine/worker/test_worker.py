@@ -1,0 +1,362 @@
+"""The worker as a whole: how it stops, who it is, what it tells, what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion import Environment, Event, Job, Permanent, Worker
+from tabellion.errors import ConfigurationError, DeclarationError
+from tests.owner import Owner, jobs_queue, owning
+from tests.waiting import eventually
+from tests.working import Diary, Shift, drain, laboring, make_worker, working
+
+pytestmark = pytest.mark.usefixtures("often")
+
+
+def test_stop_lets_handlers_finish(url: str, owner: Owner) -> None:
+    """Asked to stop, a worker claims no more and lets what runs finish."""
+    owner.insert(1)
+    queue = jobs_queue()
+    diary = Diary()
+    go = threading.Event()
+
+    @queue.handler
+    async def work(job: Job) -> dict[str, Any]:
+        while not go.is_set():
+            await asyncio.sleep(0.01)
+        return {"result": "finished"}
+
+    worker = make_worker(url, queue, listeners=[diary])
+    with working(worker):
+        eventually(lambda: diary.of("claimed"))
+        worker.stop()
+        eventually(lambda: diary.of("worker_stopping"))
+        owner.insert(2)
+        go.set()
+        eventually(lambda: diary.of("worker_stopped"))
+    assert (owner.status(1), owner.row(1)["result"]) == ("done", "finished")
+    assert (owner.status(2), owner.attempts(2)) == ("new", [])
+
+
+@pytest.mark.parametrize("how", ["async", "thread"])
+def test_after_the_grace_time_jobs_go_back_uncharged(url: str, owner: Owner, how: str) -> None:
+    """What does not finish within the grace time is ready again, as if it had never been tried."""
+    owner.insert(1)
+    queue = jobs_queue()
+    started = threading.Event()
+
+    async def on_loop(job: Job) -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    def in_thread(job: Job) -> None:
+        started.set()
+        for _ in range(6000):
+            time.sleep(0.01)
+
+    if how == "async":
+        queue.handler(on_loop)
+    else:
+        queue.handler(in_thread)
+    worker = make_worker(url, queue, grace=0.2)
+    with working(worker):
+        started.wait(20)
+    assert owner.outcomes(1) == ["released"]
+    assert (owner.status(1), owner.row(1)["attempts"], owner.row(1)["worker"]) == ("new", 0, None)
+    second = jobs_queue()
+    attempts: list[int] = []
+
+    @second.handler
+    async def again(job: Job) -> None:
+        attempts.append(job.attempt)
+
+    drain(make_worker(url, second))
+    assert attempts == [1]
+
+
+def test_a_handler_that_ignores_the_stop_does_not_keep_its_row(url: str, owner: Owner) -> None:
+    """A threaded handler that will not stop loses its row all the same; the worker ends."""
+    owner.insert(1)
+    queue = jobs_queue()
+    started, free = threading.Event(), threading.Event()
+
+    @queue.handler
+    def work(job: Job) -> dict[str, Any]:
+        started.set()
+        free.wait(30)
+        return {"result": "too late"}
+
+    worker = make_worker(url, queue, grace=0.1)
+    try:
+        with working(worker):
+            started.wait(20)
+    finally:
+        free.set()
+    assert owner.outcomes(1) == ["released"]
+    assert (owner.status(1), owner.row(1)["result"]) == ("new", None)
+
+
+def test_an_embedded_worker_ends_when_its_task_is_cancelled(url: str, owner: Owner) -> None:
+    """`await worker.serve()` in someone else's loop: cancelling the task hands the jobs back and returns."""
+    owner.insert(1)
+    queue = jobs_queue()
+    started = threading.Event()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    async def application() -> str:
+        task = asyncio.create_task(make_worker(url, queue).serve())
+        while not started.is_set():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            return "cancelled"
+        return "ended"
+
+    assert asyncio.run(application()) == "cancelled"
+    assert owner.outcomes(1) == ["released"]
+    assert owner.status(1) == "new"
+
+
+def test_sigterm_lets_handlers_finish_and_exits_with_zero(url: str, owner: Owner, tmp_path: Path) -> None:
+    """SIGTERM: no new claims, the running job finishes, exit code 0."""
+    owner.insert(1)
+    with laboring(url, tmp_path, seconds=0.5, concurrency=1) as laborer:
+        laborer.await_start(1)
+        laborer.send(signal.SIGTERM)
+        owner.insert(2)
+        assert laborer.wait() == 0
+    assert (owner.status(1), owner.status(2)) == ("done", "new")
+    assert owner.attempts(2) == []
+
+
+def test_a_second_signal_means_now(url: str, owner: Owner, tmp_path: Path) -> None:
+    """The second SIGTERM hands the jobs back at once, uncharged; exit code 0."""
+    owner.insert(1)
+    with laboring(url, tmp_path, seconds=60) as laborer:
+        laborer.await_start(1)
+        laborer.send(signal.SIGTERM)
+        laborer.await_event("worker_stopping")
+        laborer.send(signal.SIGTERM)
+        assert laborer.wait() == 0
+    assert owner.outcomes(1) == ["released"]
+    assert (owner.status(1), owner.row(1)["attempts"]) == ("new", 0)
+    assert list((tmp_path / "temp").iterdir()) == []
+
+
+def test_a_stop_before_the_start_is_a_stop(url: str, owner: Owner) -> None:
+    """A worker told to stop before it has connected ends without claiming."""
+    owner.insert(1)
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        pass
+
+    worker = make_worker(url, queue)
+    worker.stop()
+    Shift(worker).end()
+    assert owner.attempts(1) == []
+
+
+def test_events_tell_the_story_in_order(url: str, owner: Owner) -> None:
+    """Exactly these events for one job that fails once and then succeeds."""
+    owner.insert(1)
+    queue = jobs_queue()
+    diary = Diary()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        if job.attempt == 1:
+            raise OSError("once")
+
+    drain(make_worker(url, queue, listeners=[diary], id="w1"))
+    assert diary.names == [
+        "worker_started",
+        "environment_up",
+        "claimed",
+        "retried",
+        "claimed",
+        "done",
+        "worker_stopping",
+        "worker_stopped",
+    ]
+    done = diary.of("done")[0]
+    assert (done.worker, done.environment, done.queue, done.key, done.attempt) == ("w1", "prod", "jobs", "1", 2)
+
+
+def test_a_listener_that_raises_hurts_nobody(url: str, owner: Owner) -> None:
+    """The engine goes on, and the other listeners hear of it."""
+    owner.insert(1)
+    queue = jobs_queue()
+    diary = Diary()
+
+    def bad(event: Event) -> None:
+        raise ValueError(event.name)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        pass
+
+    drain(make_worker(url, queue, listeners=[bad, diary]))
+    assert owner.status(1) == "done"
+    assert "listener_failed" in diary.names
+    assert [name for name in diary.names if name != "listener_failed"] == [
+        "worker_started", "environment_up", "claimed", "done", "worker_stopping", "worker_stopped",
+    ]  # fmt: skip
+
+
+def test_an_id_in_use_is_refused(url: str, owner: Owner, tmp_path: Path) -> None:
+    """A second living worker of the same id, on another machine for all we know, is refused; the first goes on."""
+    queue = jobs_queue()
+    diary = Diary()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        pass
+
+    first = make_worker(url, queue, id="worker-1", listeners=[diary], folder=tmp_path / "host-1")
+    with working(first):
+        eventually(lambda: diary.of("environment_up"))
+        with pytest.raises(ConfigurationError, match="worker-1"):
+            Shift(make_worker(url, queue, id="worker-1", folder=tmp_path / "host-2")).end()
+        owner.insert(1)
+        eventually(lambda: owner.status(1) == "done")
+
+
+def test_an_id_in_use_on_this_machine_is_refused(url: str, owner: Owner, tmp_path: Path) -> None:
+    """The same on one machine, where both would share a temp folder: refused in words, the first one's files stay."""
+    queue = jobs_queue()
+    diary = Diary()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        pass
+
+    first = make_worker(url, queue, id="worker-1", listeners=[diary], folder=tmp_path)
+    with working(first):
+        eventually(lambda: diary.of("environment_up"))
+        with pytest.raises(ConfigurationError, match="worker-1"):
+            Shift(make_worker(url, queue, id="worker-1", folder=tmp_path)).end()
+        assert (tmp_path / "worker-1").is_dir()
+
+
+def test_an_id_may_be_used_again_after_a_crash(url: str, owner: Owner, tmp_path: Path) -> None:
+    """A worker with a given id that was killed may be started again at once, on the same machine."""
+    owner.insert(1)
+    with laboring(url, tmp_path, id="worker-1", seconds=60) as killed:
+        killed.await_start(1)
+        killed.send(signal.SIGKILL)
+        killed.wait()
+    with laboring(url, tmp_path, id="worker-1") as again:
+        eventually(lambda: owner.status(1) == "done" or again.process.poll() is not None)
+        assert again.process.poll() is None, again.errors()
+
+
+def test_default_ids_differ(url: str) -> None:
+    """Two workers of one process never share an id."""
+    queue = jobs_queue()
+    queue.handler(lambda job: None)
+    ids = {make_worker(url, queue).id for _ in range(20)}
+    assert len(ids) == 20
+    assert all(one.startswith("worker-") and f"-{os.getpid()}-" in one for one in ids)
+
+
+def test_the_register_tells_who_worked(url: str, owner: Owner) -> None:
+    """A worker that stopped in order says so in the roster, with what it has done."""
+    owner.insert(1, 2)
+    queue = jobs_queue()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        if job.key == 2:
+            raise Permanent("no")
+
+    drain(make_worker(url, queue, id="w1"))
+    [member] = owner("SELECT * FROM tabellion_workers")
+    assert (member["id"], member["pid"], member["ending"]) == ("w1", os.getpid(), "stopped in order")
+    assert (member["done"], member["failed"], member["busy"]) == (1, 1, 0)
+    assert member["stopped_at"] is not None
+
+
+def test_two_environments_of_one_name_are_refused(url: str) -> None:
+    """Environment names tell databases apart, so they must differ."""
+    queue = jobs_queue()
+    queue.handler(lambda job: None)
+    with pytest.raises(ConfigurationError, match="'prod'"):
+        Worker([Environment("prod", url), Environment("prod", url)], [queue])
+
+
+def test_a_worker_without_a_handler_is_refused(url: str) -> None:
+    """A queue that nobody works is an error at once."""
+    with pytest.raises(DeclarationError, match="no handler"):
+        make_worker(url, jobs_queue())
+
+
+def test_run_raises_declaration_errors(sqlite_url: str) -> None:
+    """`run()` raises them too, and leaves the process's signal handlers as they were."""
+    queue = jobs_queue()
+    queue.handler(lambda job: None)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(DeclarationError, match="jobs"):
+        make_worker(sqlite_url, queue).run()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_job_folder_is_made_when_asked_for_and_removed(url: str, owner: Owner, tmp_path: Path) -> None:
+    """A job gets a folder of its own on first use; nothing of it is left, whatever the ending."""
+    owner.insert(1, 2, 3)
+    queue = jobs_queue(max_attempts=1)
+    folders: dict[int, Path] = {}
+    before: list[int] = []
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        assert job.root is not None
+        if job.key == 1:
+            before.append(len([path for path in job.root.iterdir() if path.is_dir()]))
+            return
+        folders[job.key] = job.folder
+        (job.folder / "page.png").write_bytes(b"PNG")
+        assert job.folder.parent == job.root
+        if job.key == 3:
+            raise OSError("broken")
+
+    base = tmp_path / "temp"
+    drain(make_worker(url, queue, folder=base, concurrency=1))
+    assert before == [0]
+    assert set(folders) == {2, 3}
+    assert len(set(folders.values())) == 2
+    assert list(base.iterdir()) == []
+
+
+def test_leftovers_of_dead_workers_are_cleaned_at_start(sqlite_url: str, tmp_path: Path) -> None:
+    """A killed worker's folder is removed by the next one to start; a living one's is not."""
+    with owning(sqlite_url) as owner:
+        owner.insert(1)
+        with laboring(sqlite_url, tmp_path, id="dead", seconds=60, scratch=True, lease=60.0) as dead:
+            dead.await_start(1)
+            dead.send(signal.SIGKILL)
+            dead.wait()
+        left = tmp_path / "temp" / "dead"
+        assert list(left.glob("*/half-written"))
+        owner.insert(2)
+        with laboring(sqlite_url, tmp_path, id="alive", seconds=60, scratch=True, lease=60.0) as alive:
+            alive.await_start(2)
+            assert not left.exists()
+            with laboring(sqlite_url, tmp_path, id="third") as third:
+                third.await_event("environment_up")
+            assert list((tmp_path / "temp" / "alive").glob("*/half-written"))

@@ -1,0 +1,200 @@
+"""Going there: at the vetted address, few redirects, no more bytes or seconds than allowed."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import gzip
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import httpx2
+import pytest
+
+import tabellion
+from tabellion.net.fetching import Fetched, FetchFailed, client, fetch, file_name
+from tabellion.net.guard import Blocked, Rules
+from tests.models.scripted import Answer, Asked, Scripted, scripted
+
+Value = TypeVar("Value")
+HOME = Rules.of(["127.0.0.0/8"])
+PDF = {"content-type": "application/pdf"}
+
+
+def visit(script: Callable[[Asked], Answer], story: Callable[[Scripted], Awaitable[Value]]) -> Value:
+    """A story with a server that answers by this script."""
+
+    async def go() -> Value:
+        async with scripted(script) as server:
+            return await story(server)
+
+    return asyncio.run(go())
+
+
+def fetched(script: Callable[[Asked], Answer], path: str = "/a.pdf", **options: object) -> tuple[bytes, Fetched]:
+    """What one fetch gives."""
+
+    async def story(server: Scripted) -> tuple[bytes, Fetched]:
+        async with fetch(server.url + path, HOME, **options) as found:  # type: ignore[arg-type]
+            return b"".join([chunk async for chunk in found.chunks]), found
+
+    return visit(script, story)
+
+
+def test_a_document_is_fetched_with_its_name_and_kind() -> None:
+    """The name is the server's word, else the end of the path."""
+    content, found = fetched(lambda _: Answer(b"%PDF-1", 200, PDF), "/x/my%20bill.pdf?token=1")
+    assert (content, found.media, found.name) == (b"%PDF-1", "application/pdf", "my bill.pdf")
+    named = PDF | {"content-disposition": 'attachment; filename="b.pdf"'}
+    assert fetched(lambda _: Answer(b"%PDF-1", 200, named))[1].name == "b.pdf"
+
+
+def test_the_name_of_the_host_is_kept_though_the_address_is_pinned() -> None:
+    """The request goes to the vetted address and says the host's own name."""
+    asked_names = []
+
+    async def resolve(host: str, _port: int) -> list[str]:
+        asked_names.append(host)
+        return ["127.0.0.1"]
+
+    async def story(server: Scripted) -> None:
+        port = httpx2.URL(server.url).port
+        async with fetch(f"http://bills.example:{port}/a", Rules(HOME.allow, resolver=resolve)) as found:
+            assert [chunk async for chunk in found.chunks] == [b"x"]
+        assert server.asked[0].headers["host"] == f"bills.example:{port}"
+
+    visit(lambda _: Answer(b"x"), story)
+    assert asked_names == ["bills.example"]
+
+
+def test_a_name_that_moves_home_after_the_look_is_not_followed_there() -> None:
+    """The second answer of the DNS is never asked for: one look, one connection."""
+    answers = iter([["93.184.216.34", "127.0.0.1"], ["127.0.0.1"]])
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return next(answers)
+
+    async def story() -> None:
+        async with fetch("http://rebind.example/", Rules(resolver=resolve)):
+            pass
+
+    with pytest.raises(Blocked, match="not a public address"):
+        asyncio.run(story())
+    assert next(answers) == ["127.0.0.1"]
+
+
+def test_redirects_are_followed_a_few_times_and_looked_at_each_time() -> None:
+    """Three hops are fine, four are not, and one that leads to a forbidden place ends it."""
+
+    def hops(count: int) -> Callable[[Asked], Answer]:
+        def answer(asked: Asked) -> Answer:
+            number = int(asked.path.strip("/") or 0)
+            return Answer(b"there") if number == count else Answer(b"", 302, {"location": f"/{number + 1}"})
+
+        return answer
+
+    assert fetched(hops(3), "/")[0] == b"there"
+    with pytest.raises(FetchFailed, match="too many redirects"):
+        fetched(hops(4), "/")
+    for place in (
+        "http://169.254.169.254/",
+        "file:///etc/passwd",
+        "http://10.0.0.1/",
+        "http://u@127.0.0.1/",
+        "//0x7f.1",
+    ):
+        with pytest.raises(Blocked):
+            fetched(lambda _, place=place: Answer(b"", 302, {"location": place}))  # type: ignore[misc]
+
+
+def test_more_bytes_than_allowed_are_not_read() -> None:
+    """Said beforehand or not."""
+    assert fetched(lambda _: Answer(b"x" * 100), limit=100)[0] == b"x" * 100
+    with pytest.raises(FetchFailed) as caught:
+        fetched(lambda _: Answer(b"x" * 101), limit=100)
+    assert caught.value.code == "too_large"
+    chunks = b"65\r\n" + b"x" * 101 + b"\r\n0\r\n\r\n"
+    with pytest.raises(FetchFailed, match="more than 100 bytes"):
+        fetched(lambda _: Answer(chunks, 200, {"content-length": "101", "transfer-encoding": "chunked"}), limit=100)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (Answer(b"gone", 404), "status 404"),
+        (Answer(gzip.compress(b"x" * 9999), 200, {"content-encoding": "gzip"}), "packed"),
+        (Answer(b"<html>", 200, {"content-type": "Text/HTML; charset=x"}), "answered with text/html"),
+        (Answer(b"", 302, {}), "redirects"),
+    ],
+)
+def test_what_is_no_document_is_refused(answer: Answer, message: str) -> None:
+    """A status, a packed body, another type."""
+    with pytest.raises(FetchFailed, match=message):
+        fetched(lambda _: answer, media={"application/pdf"})
+
+
+def test_a_server_that_does_not_answer_is_left() -> None:
+    """One deadline for all of it; and nobody learns whether something listens."""
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
+    async def silent() -> None:
+        server = await asyncio.start_server(listen, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server:
+            with pytest.raises(FetchFailed, match=r"within 0\.2 s"):
+                async with fetch(f"http://127.0.0.1:{port}/", HOME, deadline=0.2):
+                    pass
+        with pytest.raises(FetchFailed, match="nothing could be fetched"):
+            async with fetch(f"http://127.0.0.1:{port}/", HOME):
+                pass
+
+    asyncio.run(silent())
+
+
+def test_the_client_is_guarded_whoever_uses_it() -> None:
+    """Posting goes through the same door."""
+
+    async def story(server: Scripted) -> int:
+        async with client(HOME) as http:
+            answer = await http.post(server.url, content=b"hello", headers={"x-a": "1"})
+            with pytest.raises(Blocked):
+                await http.post("http://10.0.0.1/", content=b"hello")
+        assert (server.asked[0].body, server.asked[0].headers["x-a"]) == (b"hello", "1")
+        return answer.status_code
+
+    assert visit(lambda _: Answer(b"", 204), story) == 204
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("", ""), ("inline", ""), ("attachment; filename=a.pdf", "a.pdf"),
+        ('attachment; filename="a b.pdf"', "a b.pdf"),
+        ("attachment; filename*=UTF-8''%C3%A4.pdf", "ä.pdf"), ("attachment; filename*=nope''%FF", "ÿ"),
+        ("a\nb: c", ""),
+    ],
+)  # fmt: skip
+def test_the_name_in_a_disposition(header: str, name: str) -> None:
+    """Plain, quoted, in another alphabet, or none."""
+    found = file_name(header)
+    assert found == name or "�" in found
+
+
+def test_nothing_else_goes_out() -> None:
+    """Only the guarded door makes an HTTP client; so do models and commands, whose addresses their owner sets."""
+    root = Path(tabellion.__file__).parent
+    makers = {"AsyncClient", "Client", "AsyncHTTPTransport", "HTTPTransport", "urlopen", "HTTPConnection",
+              "HTTPSConnection", "ClientSession", "Session", "open_connection", "create_connection"}  # fmt: skip
+    found = set()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if name in makers:
+                    found.add(path.relative_to(root).parts[:2])
+    assert {part for part in found if part[0] not in ("models", "cli")} == {("net", "fetching.py")}

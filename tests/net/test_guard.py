@@ -1,0 +1,179 @@
+"""The guard: one reading of a URL, every address public, metadata never."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabellion.errors import ConfigurationError
+from tabellion.net.guard import Blocked, Rules, Target, parse, vetted
+
+
+def answering(*addresses: str) -> Rules:
+    """Rules under which every name is found at these addresses."""
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return list(addresses)
+
+    return Rules(resolver=resolve)
+
+
+def asked(url: str, rules: Rules | None = None) -> Target:
+    """The verdict on a URL."""
+    return asyncio.run(vetted(url, rules or answering("93.184.216.34")))
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "rest"),
+    [
+        ("http://example.com", "example.com", 80, "/"),
+        ("HTTPS://Example.COM./a/b?c=d#e", "example.com", 443, "/a/b?c=d"),
+        ("https://example.com:8443?x", "example.com", 8443, "/?x"),
+        ("http://xn--bcher-kva.example/%C3%A4", "xn--bcher-kva.example", 80, "/%C3%A4"),
+        ("http://8.8.8.8:8080/x", "8.8.8.8", 8080, "/x"),
+        ("https://[2606:2800:0220::1]/", "2606:2800:220::1", 443, "/"),
+    ],
+)
+def test_a_url_with_one_reading_is_taken_apart(url: str, host: str, port: int, rest: str) -> None:
+    """Scheme, host, port and the rest, in their plain form."""
+    target = asked(url)
+    assert (target.host, target.port, target.rest) == (host, port, rest)
+    assert parse(target.url) == parse(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "example.com", "//example.com/x", "http:example.com", "http:///x", "http://", "http://:80/", "http://.",
+        "file:///etc/passwd", "ftp://example.com/", "gopher://example.com/", "javascript:alert(1)", "data:,x",
+        "http://user@example.com/", "http://user:secret@example.com/", "http://example.com@127.0.0.1/",
+        "http://example.com\\@127.0.0.1/", "http://example.com\\.evil/", "http://exam\tple.com/", "http://a b/",
+        "http://example.com/\n", "http://example.com\r\nHost: x/", "http://example.com\x00/", "http://bücher.example/",
+        "http://①②⑦.⓪.⓪.①/", "http://127。0。0。1/", "http://2130706433/", "http://0x7f000001/", "http://0x7f.0.0.1/",
+        "http://0177.0.0.1/", "http://127.1/", "http://127.0.0.1.2/", "http://127.0.0.256/", "http://1.2.3.08/",
+        "http://example.com:0/", "http://example.com:70000/", "http://example.com:/", "http://example.com:8o/",
+        "http://example.com:080/", "http://[::1/", "http://[::1]x/", "http://[fe80::1%25eth0]/", "http://[1.2.3.4]/",
+        "http://exa%6dple.com/", "http://-a.example/", "http://a..b/", f"http://{'a' * 64}.example/",
+        "http://metadata.google.internal/computeMetadata/v1/", "http://METADATA.google.internal./",
+        "http://example.com/" + "x" * 2040,
+    ],
+)  # fmt: skip
+def test_a_url_that_could_be_read_otherwise_is_blocked(url: str) -> None:
+    """Schemes, users, backslashes, control characters, numbers in disguise, other alphabets, ports, length."""
+    with pytest.raises(Blocked, match="not fetched"):
+        parse(url)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "127.9.9.9", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.1.1", "169.254.169.254",
+        "100.64.0.1", "192.0.0.192", "192.0.2.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1",
+        "168.63.129.16", "100.100.100.200", "::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:8.8.8.8",
+        "64:ff9b::7f00:1", "64:ff9b:1::1", "2002:7f00:1::", "2001:0:1::1", "fec0::1", "fe80::1", "fc00::1",
+        "fd00:ec2::254", "ff02::1", "2001:db8::1", "100::1", "4000::1",
+    ],
+)  # fmt: skip
+def test_an_address_that_is_not_public_is_blocked(address: str) -> None:
+    """Written out or found by a name, alone or beside a public one."""
+    literal = f"[{address}]" if ":" in address else address
+    with pytest.raises(Blocked):
+        asked(f"http://{literal}/")
+    with pytest.raises(Blocked):
+        asked("http://example.com/", answering("93.184.216.34", address))
+
+
+def test_ports_are_few() -> None:
+    """Mail, shells and databases are not asked."""
+    for port in (22, 25, 3306, 5432, 6379, 65535):
+        with pytest.raises(Blocked, match="port"):
+            asked(f"http://example.com:{port}/")
+
+
+def test_a_network_of_ones_own_can_be_opened() -> None:
+    """Its addresses pass on every port; its neighbours and the metadata servers do not."""
+    rules = Rules.of(["127.0.0.0/8", "169.254.0.0/16", "fd00::/8"])
+    assert asked("http://127.0.0.1:5000/", rules).port == 5000
+    assert asked("http://[fd00::7]:5000/", rules).addresses == (ip_address("fd00::7"),)
+    for url in ("http://10.0.0.1/", "http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[::1]/"):
+        with pytest.raises(Blocked):
+            asked(url, rules)
+
+
+@pytest.mark.parametrize("network", ["10.0.0.0", "10.0.0.1/8", "intranet", "10.0.0.0/40"])
+def test_a_network_that_is_none_is_refused(network: str) -> None:
+    """A single address is a network of one; the rest is a mistake in the configuration."""
+    if network == "10.0.0.0":
+        assert Rules.of([network]).allows(ip_address("10.0.0.0"))
+        return
+    with pytest.raises(ConfigurationError, match="is not a network"):
+        Rules.of([network])
+
+
+def test_a_name_that_is_not_known_is_blocked_like_any_other() -> None:
+    """No address, and far too many of them."""
+
+    async def fails(_host: str, _port: int) -> list[str]:
+        raise OSError("no such name")
+
+    for rules in (Rules(resolver=fails), answering(), answering(*[f"8.8.8.{n}" for n in range(40)])):
+        with pytest.raises(Blocked, match="its host is not known"):
+            asked("http://nowhere.example/", rules)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_no_address_of_four_bytes_passes_that_is_not_global(number: int) -> None:
+    """What passes is global to Python too, and never multicast."""
+    address = IPv4Address(number)
+    with contextlib.suppress(Blocked):
+        Rules().check(address)
+        assert address.is_global
+        assert not address.is_multicast
+        assert not address.is_reserved
+
+
+@given(st.integers(0, 2**128 - 1) | st.integers(0, 2**48).map(lambda tail: (0x2000 << 112) | tail))
+def test_no_address_that_carries_another_one_passes(number: int) -> None:
+    """What passes lies in 2000::/3 and carries no IPv4 address in any of the known ways."""
+    address = IPv6Address(number)
+    with contextlib.suppress(Blocked):
+        Rules().check(address)
+        assert number >> 125 == 1
+        assert address.sixtofour is None
+        assert address.teredo is None
+        assert address.ipv4_mapped is None
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["{}", "0x{:x}", "0{:o}"]))
+def test_a_number_is_no_host(number: int, form: str) -> None:
+    """Decimal, hexadecimal and octal forms of an address have another reading."""
+    with pytest.raises(Blocked):
+        parse(f"http://{form.format(number)}/")
+
+
+URLS = st.builds(
+    "{}://{}{}{}".format,
+    st.sampled_from(["http", "https", "HTTP", "ftp", "http:", ""]),
+    st.text("aA1.-_@:[]\\%0x7f①/?# \t", max_size=20),
+    st.sampled_from(["", "/", "/x", "?x", "#x", "\\x"]),
+    st.text("aA1.-_@:[]\\%/?#", max_size=10),
+)
+
+
+@given(URLS)
+def test_what_is_let_through_is_read_alike_by_others(url: str) -> None:
+    """The standard library and the HTTP client see the same host and port in what the guard hands on."""
+    try:
+        target = parse(url)
+    except Blocked:
+        return
+    split, client = urlsplit(target.url), httpx2.URL(target.url)
+    assert split.hostname == client.host == target.host
+    assert {split.port, client.port} <= {target.port, None}
