@@ -58,7 +58,7 @@ chaos-documents: $(READY) ## Kill the document service again and again: make cha
 REVIEWERS ?= 50
 ITEMS ?= 2000
 chaos-review: $(READY) ## Let many reviewers loose on one queue, kill some, and check what they leave: make chaos-review REVIEWERS=50 ITEMS=2000
-	@$(BIN)/python -m tests.review.fifty --reviewers $(REVIEWERS) --items $(ITEMS)
+	@$(BIN)/python -m tests.pipelines.documents.review.fifty --reviewers $(REVIEWERS) --items $(ITEMS)
 
 bench: $(READY) .venv-bench/.ready ## Measure us and the peers side by side
 	@.venv-bench/bin/python -m bench.compare

@@ -14,6 +14,7 @@ from tests.bucket import BUCKET, VARIABLES, CannotRun, seaweed
 from tests.pooler import pooler
 from tests.servers import Postgres, debian_binaries, postgres
 
+pytest_plugins = ["tests.cli.fixtures", "tests.web.fixtures"]
 _numbers = itertools.count(1)
 
 

@@ -162,8 +162,8 @@ def test_documents_and_review_are_configured(tmp_path: Path) -> None:
     file = tmp_path / "tabellion.toml"
     file.write_text('[documents]\nmodel = "gemini"\nocr = "never"\nsla = 60\n[review]\nlease = 30\n')
     config = load(file, {"TABELLION_DEFAULT_MODEL": "local", "TABELLION_PAGES_SENT": "3"})
-    assert config.documents == {"model": "local", "ocr": "never", "sla": 60, "pages_sent": 3}
-    assert config.review == {"lease": 30}
+    assert config.section("documents") == {"model": "local", "ocr": "never", "sla": 60, "pages_sent": 3}
+    assert config.section("review") == {"lease": 30}
     for key, value, said in (
         ("ocr", '"maybe"', "documents.ocr"),
         ("timeout", "0", "documents.timeout: 0 must be more"),

@@ -14,13 +14,16 @@ import tabellion
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tabellion"
 #: Lower layers first: a layer imports itself and what stands before it.
-LAYERS = ["net", "engine", "storage", "delivery", "reading", "models", "review", "pipelines", "monitor", "web", "cli"]
+LAYERS = [
+    "net", "engine", "storage", "delivery", "reading", "models", "accounts", "monitor", "web", "cli", "pipelines",
+]  # fmt: skip
 BESIDE = {
     "errors": "net",
     "extras": "net",
-    "config": "monitor",
-    "config_keys": "monitor",
-    "document": "monitor",
+    "pipeline": "web",
+    "config": "web",
+    "config_keys": "web",
+    "document": "web",
     "testing": "monitor",
     "__init__": "cli",
     "__main__": "cli",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tabellion.engine.store import Store
     from tabellion.engine.worker.worker import Worker
     from tabellion.errors import DeclarationError, LeaseLost, Permanent, RateLimited
+    from tabellion.pipeline import Pipeline
 
 __version__ = "0.1.0"
 
@@ -27,6 +28,7 @@ __all__ = [
     "Job",
     "LeaseLost",
     "Permanent",
+    "Pipeline",
     "Queue",
     "RateLimited",
     "Store",
@@ -45,6 +47,7 @@ _HOMES = {
     "Job": "engine.job",
     "LeaseLost": "errors",
     "Permanent": "errors",
+    "Pipeline": "pipeline",
     "Queue": "engine.queue",
     "RateLimited": "errors",
     "Store": "engine.store",

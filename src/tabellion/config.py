@@ -15,6 +15,7 @@ from tabellion.config_keys import DATABASE_VARIABLES, KEYS, TABLES, VARIABLES
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError
+from tabellion.pipeline import Key, installed
 
 if TYPE_CHECKING:
     from tabellion.engine.context import Desk
@@ -54,11 +55,14 @@ class Config:
     public_url: str = ""  #: where browsers find it; empty: where it listens
     proxies: tuple[str, ...] = LOOPBACK  #: whose `X-Forwarded-For` is believed, as CIDR
     upload_bytes: int = 100_000_000
-    documents: Mapping[str, Any] = field(default_factory=dict)  #: the keys of `[documents]` that were given
-    review: Mapping[str, Any] = field(default_factory=dict)  #: those of `[review]`
+    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: what was said to pipelines
     json_bytes: int = 1_000_000
     rate: float = 200.0  #: requests a second of one key or person
     allow: tuple[str, ...] = ()  #: networks that URLs of users may lead to, as CIDR
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """The keys of a pipeline's table in the file that were given."""
+        return self.sections.get(name, {})
 
 
 def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -> Config:
@@ -109,8 +113,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         port=settings.get("server.port", Config.port),
         public_url=_origin(settings.get("server.public_url", "")),
         upload_bytes=settings.get("server.upload_bytes", Config.upload_bytes),
-        documents=_section(settings, "documents"),
-        review=_section(settings, "review"),
+        sections=_sections(settings),
         json_bytes=settings.get("server.json_bytes", Config.json_bytes),
         rate=float(settings.get("server.rate", Config.rate)),
         allow=_networks(settings.get("server.allow", [])),
@@ -118,15 +121,29 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
     )
 
 
-def _section(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What was said in one table of the file; numbers must be more than nothing."""
-    said = {key.partition(".")[2]: value for key, value in settings.items() if key.startswith(f"{name}.")}
-    for key, value in said.items():
+def _sections(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What was said in the tables of pipelines; numbers must be more than nothing."""
+    said: dict[str, dict[str, Any]] = {}
+    choices = {key: words for one in installed().values() for key, words in one.choices.items()}
+    for key in (key for one in installed().values() for key in one.keys if key in settings):
+        value = settings[key]
+        if value not in choices.get(key, (value,)):
+            raise ConfigurationError(f"{key}: {value!r} is not one of {', '.join(choices[key])}")
         if isinstance(value, int | float) and not value > 0:
-            raise ConfigurationError(f"{name}.{key}: {value} must be more than 0")
-    if said.get("ocr", "auto") not in ("auto", "always", "never"):
-        raise ConfigurationError(f"{name}.ocr: {said['ocr']!r} is not one of auto, always, never")
+            raise ConfigurationError(f"{key}: {value} must be more than 0")
+        section, _, name = key.partition(".")
+        said.setdefault(section, {})[name] = value
     return said
+
+
+def known_keys() -> dict[str, Key]:
+    """Every key there is: ours, and those of pipelines."""
+    return KEYS | {key: about for one in installed().values() for key, about in one.keys.items()}
+
+
+def known_variables() -> dict[str, str]:
+    """Every environment variable that sets one of them."""
+    return VARIABLES | {name: key for one in installed().values() for name, key in one.variables.items()}
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -140,24 +157,25 @@ def _read(path: Path) -> dict[str, Any]:
             settings |= {f"{key}.{inner}": inner_value for inner, inner_value in value.items()}
         else:
             settings[key] = value
+    known = known_keys()
     for key, value in settings.items():
-        if key not in KEYS:
-            near = difflib.get_close_matches(key, KEYS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(KEYS)}"
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(known)}"
             raise ConfigurationError(f"{path}: unknown key {key!r}{hint}")
         _check_type(key, value, str(path))
     return settings
 
 
 def _check_type(key: str, value: object, where: str) -> None:
-    wanted, meaning = KEYS[key]
+    wanted, meaning = known_keys()[key]
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         raise ConfigurationError(f"{where}: {key} = {value!r} does not fit: {meaning}")
 
 
 def _override(settings: dict[str, Any], variables: Mapping[str, str]) -> None:
     taken: set[str] = set()
-    for variable, key in VARIABLES.items():
+    for variable, key in known_variables().items():
         text = variables.get(variable)
         if not text or key in taken:
             continue
@@ -168,7 +186,7 @@ def _override(settings: dict[str, Any], variables: Mapping[str, str]) -> None:
 
 
 def _converted(key: str, text: str, variable: str) -> Any:
-    wanted = KEYS[key][0]
+    wanted, meaning = known_keys()[key]
     try:
         if wanted is bool:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
@@ -178,7 +196,7 @@ def _converted(key: str, text: str, variable: str) -> Any:
             return [one.strip() for one in text.split(",") if one.strip()]
         return float(text) if wanted == (int, float) else text
     except (KeyError, ValueError):
-        raise ConfigurationError(f"{variable}={text!r} does not fit: {KEYS[key][1]}") from None
+        raise ConfigurationError(f"{variable}={text!r} does not fit: {meaning}") from None
 
 
 def _environments(

@@ -20,9 +20,9 @@ from playwright.sync_api import expect
 
 from tabellion.pipelines.documents import bills
 from tabellion.pipelines.documents.samples import Sample, samples
-from tabellion.web.policy import PAGES
 from tests.browser.watch import Watch
 from tests.cli.running import CLEAN, Service
+from tests.web.policy import PAGES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tabellion import Queue, Store
+from tabellion.accounts import audit
 from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import GateSettings, News
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import Member
-from tabellion.review import audit
+from tabellion.monitor.view import QueueView
 from tests.browser import axe, poison
 from tests.browser.watch import Watch, until
 from tests.models.bills import bill
@@ -83,7 +84,7 @@ def gallery(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
         live = Live(folder, {"prod": f"sqlite:///{folder}/prod.db"})
         thread.submit(live.start).result(60)
         one = Gallery(live, thread, chromium)
-        live.app.state.door.offices["prod"].lookout.overview.queues.insert(0, PAINTING)
+        live.app.state.auth.environments["prod"].monitor.overview.views.insert(0, QueueView(PAINTING))
 
         async def fill(store: Store) -> None:
             await store.database.fetch(TABLE)
@@ -211,7 +212,7 @@ def test_rows_are_called_by_their_names(gallery: Gallery) -> None:
 
 def test_chores_are_no_work(gallery: Gallery) -> None:
     """What comes after a document is neither counted in the figures nor in the way, until it is in trouble."""
-    chore = next(one for one in gallery.live.app.state.door.offices["prod"].lookout.overview.queues
+    chore = next(one for one in gallery.live.app.state.auth.environments["prod"].monitor.overview.queues
                  if one.name == "failures")  # fmt: skip
 
     def failing() -> None:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tabellion import __version__
-from tabellion.cli.app import COMMANDS, app
+from tabellion.cli.app import app, commands
 from tabellion.cli.load import WHICH
 from tabellion.errors import ConfigurationError
 from tests.cli.project import Project
@@ -19,7 +19,7 @@ from tests.cli.project import Project
 JSON_ANYWAY = ("read",)  #: commands that print nothing else
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", commands())
 def test_every_command_has_help_with_an_example_and_json(command: str) -> None:
     """`--help` explains, shows an example, and offers --json."""
     result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})

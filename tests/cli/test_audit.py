@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.review.tables import GENESIS
+from tabellion.accounts.tables import GENESIS
+from tests.accounts.test_audit import OFF, appended, some
 from tests.cli.project import Project
-from tests.review.test_audit import OFF, appended, some
 from tests.working import ask
 
 pytestmark = pytest.mark.usefixtures("documents")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.web import keys
+from tabellion.accounts import keys
 from tests.cli.project import Project
 from tests.working import ask
 

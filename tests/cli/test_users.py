@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from tabellion.accounts import links, passwords, sessions, users
 from tabellion.engine.store import Store
-from tabellion.web import links, passwords, sessions, users
 from tests.cli.project import Project
 from tests.working import ask
 

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
+from tabellion.accounts import audit
 from tabellion.models.fake.serving import serving
-from tabellion.review import audit
 from tabellion.testing import verify
 from tests.cli.running import Service, running
 from tests.models.bills import LINES, bill

@@ -12,7 +12,9 @@ from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import GateSettings, News
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.monitor.overview import Overview
+from tabellion.monitor.view import QueueView
 from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents.review.sla import figure
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, claim_one, tasks
 from tests.monitor.settled import fail, settle
@@ -33,7 +35,7 @@ async def test_a_queue_tells_how_it_stands(store: Store, clock: Clock) -> None:
     worker.queues = "tasks"
     await roster.enlist(store, worker)
     broken = Queue("nowhere", ready=1, running=2, done=3, failed=4)
-    told = await Overview("prod", store, [queue, broken]).look()
+    told = await Overview("prod", store, [QueueView(queue), QueueView(broken)]).look()
     assert json.loads(json.dumps(told)) == told
     [mine, other] = told["queues"]
     assert (mine["ready"], mine["waiting"], mine["running"], mine["done"], mine["failed"]) == (7, 1, 1, 1, 1)
@@ -53,16 +55,15 @@ async def test_a_queue_tells_how_it_stands(store: Store, clock: Clock) -> None:
     assert [one["id"] for one in told["workers"]] == ["w1"]
     assert told["spend"]["today"] == 0.5
     assert (told["series"]["minutes"]["done"][-1], told["series"]["hours"]["failed"][-1]) == (1, 1)
-    assert told["sla"] is None
 
 
 @asynchronous
 async def test_the_document_changes_only_when_something_happened(store: Store, clock: Clock) -> None:
     """Its moments stay the same while time goes on."""
-    await tables.prepare(store)
+    await tables.SCHEMA.prepare(store)
     queue = await tasks(store, 3)
     await settle(store, queue)
-    overview = Overview("prod", store, [queue])
+    overview = Overview("prod", store, [QueueView(queue)], figures={"sla": figure})
     before = await overview.look()
     clock.advance(2.0)
     after = await overview.look()
@@ -78,7 +79,7 @@ async def test_live_limits_stand_over_declared_ones(store: Store) -> None:
     await controls.limit(store, queue, 2)
     await controls.pause(store, queue, "lunch")
     await controls.resume(store, queue)
-    [told] = (await Overview("prod", store, [queue]).look())["queues"]
+    [told] = (await Overview("prod", store, [QueueView(queue)]).look())["queues"]
     assert (told["limit"], told["paused"], told["paused_at"], told["reason"]) == (2, False, None, None)
 
 
@@ -88,5 +89,5 @@ async def test_gates_may_be_kept_elsewhere(store: Store, tmp_path_factory: pytes
     queue = await tasks(store, 1, uses="gemini")
     async with Store(f"sqlite:///{tmp_path_factory.mktemp('home')}/gates.db") as home:
         await GateRow(home, "gemini", GateSettings()).turn(News(refused="bad key"), 0)
-        told = await Overview("dev", store, [queue], gates_at=home).look()
+        told = await Overview("dev", store, [QueueView(queue)], gates_at=home).look()
     assert told["queues"][0]["gate"]["state"] == "closed"

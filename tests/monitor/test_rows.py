@@ -10,6 +10,7 @@ import pytest
 from tabellion import Queue, Store
 from tabellion.monitor import failures
 from tabellion.monitor.rows import Moved, Place, rows
+from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, claim_one, run, tasks
 from tests.monitor.settled import fail, settle
@@ -19,7 +20,7 @@ async def paged(store: Store, queue: Queue, place: Place, limit: int = 2) -> lis
     """The keys of all pages."""
     found, after = [], None
     while True:
-        page, after = await rows(store, queue, place, after, limit)
+        page, after = await rows(store, QueueView(queue), place, after, limit)
         found += [row["key"] for row in page]
         if after is None:
             return found
@@ -51,7 +52,7 @@ async def test_the_line_is_listed_in_its_order(store: Store, order: str) -> None
     await store.add_many(
         queue, [{"id": number, "kind": kinds[number % 7], "small": [1, None][number % 2]} for number in range(1, 15)]
     )
-    whole, _ = await rows(store, queue, "ready", None, 100)
+    whole, _ = await rows(store, QueueView(queue), "ready", None, 100)
     assert [row["key"] for row in whole] == [job.text_key for job in await store.claim(queue, 100, "w")]
     await run(store, "UPDATE tasks SET status = 'new'")
     for limit in (1, 2, 3):
@@ -67,7 +68,7 @@ async def test_what_waits_is_listed_by_its_time(store: Store, clock: Clock) -> N
     assert await paged(store, queue, "waiting") == ["2", "3", "4", "1"]
     clock.advance(20.0)
     assert await paged(store, queue, "waiting", 1) == ["3", "4", "1"]
-    [first, *_], _ = await rows(store, queue, "waiting", None, 10)
+    [first, *_], _ = await rows(store, QueueView(queue), "waiting", None, 10)
     assert first["attempt"]["retry_at"] == pytest.approx(clock.at + 10.0)
 
 
@@ -78,7 +79,7 @@ async def test_a_row_tells_its_mirrors_and_its_last_attempt(store: Store, clock:
     await settle(store, queue, "retried", error="first", after=1.0, cost=0.5)
     clock.advance(2.0)
     await fail(store, queue, '{"code": "timed_out", "message": "page 3"}')
-    [row], _ = await rows(store, queue, "failed", None, 10)
+    [row], _ = await rows(store, QueueView(queue), "failed", None, 10)
     assert row["key"] == "1"
     assert row["error"] == "timed_out: page 3"
     assert (row["attempt"]["n"], row["attempt"]["attempt"], row["attempt"]["outcome"]) == (2, 2, "failed")
@@ -93,7 +94,7 @@ async def test_rows_that_the_register_does_not_know_are_there(store: Store) -> N
     """Someone else may have put them into the state."""
     queue = await tasks(store)
     await run(store, "INSERT INTO tasks (id, status, error) VALUES (7, 'failed', 'by hand')")
-    [row], _ = await rows(store, queue, "failed", None, 10)
+    [row], _ = await rows(store, QueueView(queue), "failed", None, 10)
     assert (row["key"], row["attempt"], row["error"]) == ("7", None, "by hand")
 
 
@@ -102,13 +103,13 @@ async def test_a_row_is_called_by_its_name(store: Store) -> None:
     """The first of name, title and file_name that its table has; a table without them has none."""
     queue = await tasks(store, 1)
     await fail(store, queue, "bad")
-    [row], _ = await rows(store, queue, "failed", None, 10)
+    [row], _ = await rows(store, QueueView(queue), "failed", None, 10)
     assert row["name"] is None
     for column, said in (("file_name", "a.pdf"), ("title", "An A")):
         await run(store, f"ALTER TABLE tasks ADD COLUMN {column} text")
         await run(store, f"UPDATE tasks SET {column} = '{said}'")
         fresh = copy.copy(queue)  # a table is looked at once for each queue
-        [row], _ = await rows(store, fresh, "failed", None, 10)
+        [row], _ = await rows(store, QueueView(fresh), "failed", None, 10)
         assert row["name"] == said
     [group] = (await failures.groups(store, fresh))["groups"]
     assert (group["key"], group["name"]) == ("1", "An A")
@@ -118,7 +119,7 @@ async def test_a_row_is_called_by_its_name(store: Store) -> None:
 async def test_a_page_after_a_row_that_is_gone_says_so(store: Store) -> None:
     """Where the row stood in the line cannot be known any more."""
     queue = await tasks(store, 3, order="kind, id")
-    _, after = await rows(store, queue, "ready", None, 1)
+    _, after = await rows(store, QueueView(queue), "ready", None, 1)
     await run(store, "DELETE FROM tasks WHERE id = 1")
     with pytest.raises(Moved, match="row 1 of tasks is gone"):
-        await rows(store, queue, "ready", after, 1)
+        await rows(store, QueueView(queue), "ready", after, 1)

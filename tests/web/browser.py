@@ -7,9 +7,10 @@ from typing import Any
 
 import httpx2
 
+from tabellion.accounts import sessions, users
+from tabellion.accounts.sessions import Ticket
 from tabellion.engine.store import Store
-from tabellion.web import csrf, sessions, users
-from tabellion.web.sessions import Ticket
+from tabellion.web import csrf
 from tests.web.live import Live
 
 

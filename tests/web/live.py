@@ -7,6 +7,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,16 +15,19 @@ from typing import Any, TypeVar
 import httpx2
 from fastapi import FastAPI
 
+from tabellion.accounts import keys
+from tabellion.accounts.roles import ROLES
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.store import Store
+from tabellion.pipelines.documents.configured import settings_of
+from tabellion.pipelines.documents.pipeline import PIPELINE
+from tabellion.pipelines.documents.served import ServedDocuments
+from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
-from tabellion.web import keys
-from tabellion.web.app import make_app, settings_of
+from tabellion.web.app import make_app, serve_environment
 from tabellion.web.limits import Limits
-from tabellion.web.office import Office
-from tabellion.web.policy import ROLES
 from tabellion.web.server import serve
 
 Value = TypeVar("Value")
@@ -81,24 +85,28 @@ class Live:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        offices = []
+        environments = []
         for name, url in self.urls.items():
-            blobs, lake = Blobs(self.blobs(name)), Lake(str(self.folder / name / "lake"))
-            offices.append(Office(name, Store(url, durable=False), blobs, settings_of(self.config, blobs, lake)))
-        first, *others = offices
-        self.app = make_app(
-            self.config, first.store, first.blobs, first.settings.lake, environment=first.name,
-            settings=first.settings, others=others, limits=self.limits,
-        )  # fmt: skip
+            made = serve_environment(self.config, [PIPELINE], name, Store(url, durable=False))
+            documents = made.served["documents"]
+            assert isinstance(documents, ServedDocuments)
+            made.served = {"documents": replace(documents, settings=self.settings(name))}
+            environments.append(made)
+        self.app = make_app(self.config, environments, [PIPELINE], limits=self.limits)
         try:
             await serve(self.app, "127.0.0.1", 0, started=self._started, signals=False)
         finally:
-            for office in offices:
-                await office.store.close()
+            for one in environments:
+                await one.store.close()
 
     def _started(self, url: str) -> None:
         self.url = url
         self._ready.set()
+
+    def settings(self, environment: str = "prod") -> Settings:
+        """Those of documents, with the folders that tests look into."""
+        blobs, lake = Blobs(self.blobs(environment)), Lake(str(self.folder / environment / "lake"))
+        return replace(settings_of(self.config), blobs=blobs, lake=lake)
 
     def blobs(self, environment: str) -> Path:
         """Where an environment's files lie."""

@@ -16,12 +16,10 @@ from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError
+from tabellion.pipelines.documents.pipeline import PIPELINE
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.reading.limits import Limits
-from tabellion.storage.blobs import Blobs
-from tabellion.storage.lake import Lake
-from tabellion.web.app import make_app, settings_of
-from tabellion.web.office import Office
+from tabellion.web.app import make_app, serve_environment
 from tests.models.bills import bill
 from tests.reading import papers
 from tests.web.live import Live, problem
@@ -34,8 +32,7 @@ def served(web: Live, **changes: Any) -> Iterator[None]:
     """A worker for the application's documents."""
     from dataclasses import replace
 
-    blobs, lake = Blobs(web.blobs("prod")), Lake(str(web.folder / "prod" / "lake"))
-    settings = replace(settings_of(web.config, blobs, lake), retry_base=0.05, **changes)
+    settings = replace(web.settings(), retry_base=0.05, **changes)
     with working(make_worker(web.urls["prod"], *documents_queues(settings), concurrency=2)):
         yield
 
@@ -134,8 +131,7 @@ def test_an_application_of_environments_that_are_one_is_refused(tmp_path: Path) 
     """Two names for one database would open it to each other's keys."""
     url = f"sqlite:///{tmp_path}/p.db"
     config = Config(environments=(Environment("prod", url),), data=tmp_path)
-    store, blobs, lake = Store(url), Blobs(tmp_path / "b"), Lake(str(tmp_path / "l"))
     for name, message in (("dev", "one database"), ("prod", "a name of its own")):
-        other = Office(name, Store(url), blobs, settings_of(config, blobs, lake))
+        environments = [serve_environment(config, [PIPELINE], one, Store(url)) for one in ("prod", name)]
         with pytest.raises(ConfigurationError, match=message):
-            make_app(config, store, blobs, lake, others=[other])
+            make_app(config, environments, [PIPELINE])

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from tabellion.web import csrf
-from tabellion.web.policy import OPEN, POLICY
+from tabellion.web.policy import OPEN
 from tests.models.bills import bill
 from tests.web.browser import Browser, signed_in
 from tests.web.live import Live, live, problem
+from tests.web.policy import POLICY
 from tests.web.test_policy import address
 
 UNSAFE = sorted((method, path) for (method, path), role in POLICY.items() if method != "GET" and role is not OPEN)

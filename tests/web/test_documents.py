@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.models.bills import bill
-from tests.review.items import put_item
+from tests.pipelines.documents.review.items import put_item
 from tests.waiting import eventually
 from tests.web.live import Live, live, problem
 
@@ -117,8 +117,8 @@ def test_waiting_ends_with_the_document(web_any: Live) -> None:
     answers: list[Any] = []
     thread = threading.Thread(target=lambda: answers.append(web_any.get(f"{one['status_url']}?wait=25")))
     thread.start()
-    office = web_any.app.state.door.offices["prod"]
-    eventually(lambda: office.updates._watches)
+    served = web_any.app.state.auth.environments["prod"].served["documents"]
+    eventually(lambda: served.updates._watches)
     assert not answers
     began = time.monotonic()
     ended(web_any, one["id"])

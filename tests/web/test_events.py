@@ -10,8 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tabellion.web import updates
-from tabellion.web.api import events
+from tabellion.pipelines.documents.routes import events, updates
 from tabellion.web.limits import Limits
 from tests.models.bills import bill
 from tests.waiting import eventually
@@ -82,8 +81,8 @@ def test_all_documents_are_followed(web_any: Live) -> None:
     web_any.upload(bill("before"))
     with listening(web_any, ALL) as stream:
         next(stream)
-        office = web_any.app.state.door.offices["prod"]
-        eventually(lambda: office.updates._watches)
+        served = web_any.app.state.auth.environments["prod"].served["documents"]
+        eventually(lambda: served.updates._watches)
         one = web_any.upload(bill("one"))
         event = next(stream)
         while data(event)["id"] != one["id"]:  # what came a moment before the start may be told
@@ -103,13 +102,13 @@ def test_all_documents_are_followed(web_any: Live) -> None:
 def test_nobody_watches_when_nobody_listens(web: Live) -> None:
     """The look at the database ends with the last watcher."""
     one = web.upload(bill("alone"))
-    office = web.app.state.door.offices["prod"]
+    served = web.app.state.auth.environments["prod"].served["documents"]
     with listening(web, f"{one['status_url']}/events") as stream:
         next(stream)
         next(stream)
-        assert office.updates._watches
-    eventually(lambda: not office.updates._watches)
-    eventually(lambda: office.updates._task.done())
+        assert served.updates._watches
+    eventually(lambda: not served.updates._watches)
+    eventually(lambda: served.updates._task.done())
 
 
 def test_a_silent_line_says_that_it_lives(web: Live, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ import pytest
 from tabellion.engine.store import Store
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import Member
+from tabellion.pipelines.documents import served
 from tabellion.storage.lake import Lake
-from tabellion.web import health
 from tests.faults.proxy import proxied
 from tests.servers import Postgres
 from tests.waiting import eventually
@@ -104,7 +104,7 @@ def test_an_environment_that_is_away_does_not_hide_the_others(tmp_path: Path) ->
 
 def test_a_lake_that_takes_no_files_is_told_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """503 with the reason, without its path; ready again when it takes files again."""
-    monkeypatch.setattr(health, "KEPT", 0.0)
+    monkeypatch.setattr(served, "KEPT", 0.0)
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
         web.store("prod", lambda store: roster.enlist(store, member()))
         assert web.get("/readyz", key=None).status_code == 200
@@ -121,7 +121,7 @@ def test_a_lake_that_takes_no_files_is_told_and_found_again(tmp_path: Path, monk
 
 def test_a_lake_that_does_not_answer_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told as soon as the time for an answer is over, and one look is under way however many ask."""
-    monkeypatch.setattr(health, "SECONDS", 0.2)
+    monkeypatch.setattr(served, "SECONDS", 0.2)
     looks, answers = [], threading.Event()
 
     def hang(lake: Lake) -> None:

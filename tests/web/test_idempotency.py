@@ -8,8 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from tabellion.accounts import tables
 from tabellion.engine.store import Store
-from tabellion.web import idempotency, tables
+from tabellion.web import idempotency
 from tests.models.bills import bill
 from tests.web.live import Live, problem
 from tests.working import ask
@@ -77,7 +78,7 @@ def test_an_answer_is_forgotten_after_its_day_and_a_dead_worker_is_replaced(url:
     """An expired key is free for anything; one whose holder died is free for the same request."""
 
     async def story(store: Store) -> None:
-        await tables.prepare(store)
+        await tables.SCHEMA.prepare(store)
         async with idempotency.reserved(store, "me", "k", "print") as mine:
             assert mine.answer is None
             mine.given = {"n": 1}

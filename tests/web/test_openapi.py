@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from tabellion.web.policy import PAGES, POLICY
 from tabellion.web.problems import CODES
 from tests.models.bills import bill
-from tests.review.items import put
+from tests.pipelines.documents.review.items import put
 from tests.waiting import eventually
 from tests.web.live import Live, live
+from tests.web.policy import PAGES, POLICY
 from tests.web.test_app import served
 
 ROOT = Path(__file__).parent.parent.parent

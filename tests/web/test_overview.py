@@ -13,9 +13,9 @@ from tabellion.engine.environment import Environment
 from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import GateSettings, News
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.storage.blobs import Blobs
-from tabellion.storage.lake import Lake
-from tabellion.web.app import make_app
+from tabellion.monitor.view import QueueView
+from tabellion.pipelines.documents.pipeline import PIPELINE
+from tabellion.web.app import make_app, serve_environment
 from tests.models.bills import bill
 from tests.monitor.test_workers import member
 from tests.web.live import Live, live, problem
@@ -69,15 +69,15 @@ def test_two_servers_tell_the_same(web_any: Live) -> None:
 
 
 def test_other_queues_can_be_named(tmp_path: Path) -> None:
-    """In place of those of the document service."""
-    blobs, lake = Blobs(tmp_path / "blobs"), Lake(str(tmp_path / "lake"))
+    """Beside those of pipelines."""
     config = Config(environments=(Environment("prod", f"sqlite:///{tmp_path}/p.db"),), data=tmp_path / "data")
     mine = Queue("mine", ready=1, running=2, done=3, failed=4)
-    for queues, names in (([mine], {"mine"}), (None, {"documents", "review"}), ([], set())):
-        app = make_app(config, Store(config.environments[0].url), blobs, lake, queues=queues)
-        seen = {queue.name for queue in app.state.door.offices["prod"].lookout.overview.queues}
-        assert names <= seen
-        assert ("mine" in seen) == ("mine" in names)
+    for pipelines, own in (([], [QueueView(mine)]), ([PIPELINE], []), ([PIPELINE], [QueueView(mine)])):
+        environment = serve_environment(config, pipelines, "prod", Store(config.environments[0].url), own=own)
+        make_app(config, [environment], pipelines)
+        seen = {queue.name for queue in environment.monitor.overview.queues}
+        assert ("mine" in seen) == bool(own)
+        assert ({"documents", "review"} <= seen) == bool(pipelines)
 
 
 def test_environments_are_watched_apart(tmp_path_factory: pytest.TempPathFactory) -> None:

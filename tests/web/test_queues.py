@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tabellion import Queue, Store
+from tabellion.accounts import audit
 from tabellion.engine.settlement import Settlement
-from tabellion.monitor.declared import document_queues
-from tabellion.review import audit
+from tabellion.monitor.view import QueueView
+from tabellion.pipelines.documents.queues import documents_queues
 from tests.models.bills import bill
 from tests.web.live import Live, problem
 
@@ -26,7 +27,7 @@ async def fail(store: Store, queue: Queue, errors: list[str]) -> list[str]:
 
 def documents(web: Live) -> Queue:
     """The queue of documents that are read here."""
-    return document_queues(web.app.state.door.offices["prod"].settings)[0]
+    return documents_queues(web.settings())[0]
 
 
 def failed(web: Live, *errors: str) -> list[str]:
@@ -158,8 +159,9 @@ def test_a_queue_that_is_not_there_is_not_found(web: Live) -> None:
 
 def test_a_broken_table_is_told(web_any: Live) -> None:
     """The list says what is wrong; questions about its rows are refused with the same sentence."""
-    office = web_any.app.state.door.offices["prod"]
-    office.lookout.overview.queues.append(Queue("nowhere", ready=1, running=2, done=3, failed=4))
+    environment = web_any.app.state.auth.environments["prod"]
+    nowhere = Queue("nowhere", ready=1, running=2, done=3, failed=4)
+    environment.monitor.overview.views.append(QueueView(nowhere))
     assert "nowhere" in of(web_any.get("/api/queues"), "nowhere")["problem"]
     for path in ("rows", "errors"):
         told = problem(web_any.get(f"/api/queues/nowhere/{path}"), 409, "queue_unusable")
@@ -171,7 +173,7 @@ def test_keys_that_a_table_cannot_have_are_refused(web_any: Live) -> None:
     web_any.sql("CREATE TABLE mine (id integer PRIMARY KEY, status text)")
     web_any.sql("INSERT INTO mine VALUES (7, 'f')")
     queue = Queue("mine", ready="r", running="w", done="d", failed="f")
-    web_any.app.state.door.offices["prod"].lookout.overview.queues.append(queue)
+    web_any.app.state.auth.environments["prod"].monitor.overview.views.append(QueueView(queue))
     told = problem(web_any.ask("POST", "/api/queues/mine/retry", json={"keys": ["7", "x"]}), 422, "value_invalid")
     assert told["field"] == "/keys/1"
     assert web_any.ask("POST", "/api/queues/mine/retry", json={"keys": ["7"]}).json()["retried"] == 1

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tabellion.review import audit, claims
-from tests.review.items import TEXT, VALUES, put, put_user
+from tabellion.accounts import audit
+from tabellion.pipelines.documents.review import claims
+from tests.pipelines.documents.review.items import TEXT, VALUES, put, put_user
 from tests.web.live import Live, live, problem
 from tests.web.test_events import data, listening
 

@@ -10,10 +10,10 @@ import httpx2
 import pytest
 
 from tabellion import Store
-from tabellion.review import errors, queue
-from tabellion.review.editing import Change
-from tests.review import checker, fifty
-from tests.review.items import TEXT
+from tabellion.pipelines.documents.review import errors, queue
+from tabellion.pipelines.documents.review.editing import Change
+from tests.pipelines.documents.review import checker, fifty
+from tests.pipelines.documents.review.items import TEXT
 from tests.web.live import Live, live
 
 PEOPLE, ITEMS = 6, 24
@@ -109,6 +109,6 @@ async def _crowd(web: Live, url: str, folder: Path, names: list[str]) -> checker
 
 
 async def _key(store: Store, name: str, operates: bool) -> str:
-    from tabellion.web import keys
+    from tabellion.accounts import keys
 
     return (await keys.create(store, "prod", "operator" if operates else "reviewer", name))[1]

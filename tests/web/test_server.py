@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tabellion.accounts import keys
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError
-from tabellion.web import keys
 from tabellion.web.server import check_listening, is_loopback, listening
 from tests.waiting import eventually
 from tests.web.live import live
@@ -28,15 +28,14 @@ from pathlib import Path
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.store import Store
-from tabellion.storage.blobs import Blobs
-from tabellion.storage.lake import Lake
-from tabellion.web.app import make_app
+from tabellion.pipelines.documents.pipeline import PIPELINE
+from tabellion.web.app import make_app, serve_environment
 from tabellion.web.server import serve
 
 async def main(folder, url):
     config = Config(environments=(Environment("prod", url),), data=folder)
     async with Store(url) as store:
-        app = make_app(config, store, Blobs(folder / "blobs"), Lake(str(folder / "lake")))
+        app = make_app(config, [serve_environment(config, [PIPELINE], "prod", store)], [PIPELINE])
         await serve(app, "127.0.0.1", 0, started=lambda address: print(address, flush=True))
 
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from tabellion.pipelines.documents.routes import events
+from tabellion.pipelines.documents.routes import review_statistics as review_numbers
 from tabellion.web import streams
-from tabellion.web.api import events, overview, review_numbers
-from tabellion.web.policy import POLICY
+from tabellion.web.api import overview
 from tests.models.bills import bill
 from tests.waiting import eventually
 from tests.web.browser import signed_in
 from tests.web.live import Live, live
+from tests.web.policy import POLICY
 
 WATCHED = sorted(path for _, path in POLICY if path.endswith("/events"))
 

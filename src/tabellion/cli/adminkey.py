@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tabellion.accounts.sessions import Ticket
     from tabellion.engine.store import Store
-    from tabellion.web.sessions import Ticket
 
 FILE = "admin.key"
 
@@ -24,7 +24,7 @@ async def ensure(store: Store, environment: str, data: Path) -> tuple[Path, str 
 
     A key that was revoked, or that is another database's, is replaced; the file never holds more than one.
     """
-    from tabellion.web import keys
+    from tabellion.accounts import keys
 
     path = path_in(data)
     try:
@@ -43,7 +43,7 @@ async def ensure(store: Store, environment: str, data: Path) -> tuple[Path, str 
 
 async def link(store: Store, environment: str) -> Ticket | None:
     """A link that signs somebody in as the first admin, who is made at its use; None: that user is disabled."""
-    from tabellion.web import links, users
+    from tabellion.accounts import links, users
 
     return await links.make(store, environment, users.FIRST, new_role="admin")
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.core
+import typer.main
 from typer.core import TyperGroup
 
 from tabellion import __version__
+from tabellion.pipeline import installed
 
-#: Every command and the module that has it, in the order `--help` shows them.
+#: Our own commands and the modules that have them; pipelines add theirs.
 COMMANDS = {
     "up": "tabellion.cli.up",
-    "submit": "tabellion.cli.submit",
     "read": "tabellion.cli.read",
     "worker": "tabellion.cli.worker",
     "status": "tabellion.cli.status",
@@ -27,8 +31,6 @@ COMMANDS = {
     "gates": "tabellion.cli.gates",
     "doctor": "tabellion.cli.doctor",
     "adopt": "tabellion.cli.adopt",
-    "export": "tabellion.cli.export",
-    "compact": "tabellion.cli.compact",
     "types": "tabellion.cli.types",
     "webhooks": "tabellion.cli.webhooks",
     "keys": "tabellion.cli.keys",
@@ -40,11 +42,30 @@ COMMANDS = {
 }
 
 
+def commands() -> dict[str, str]:
+    """Every command and the module that has it."""
+    return COMMANDS | {name: module for one in installed().values() for name, module in one.commands.items()}
+
+
 GLOBAL = ("--config", "--data", "--queues", "--with")  #: options that may also follow the command
 
 
 class Commands(TyperGroup):
-    """All commands; global options may follow one of them as well as precede it."""
+    """All commands, each loaded when it is called; global options may follow one of them as well as precede it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """By name, in the order `--help` shows them."""
+        return list(commands())
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """What `--help` shows of it: nothing is loaded for that."""
+        module = commands().get(name)
+        return None if module is None else typer.core.TyperCommand(name, help=_summary(module, name))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command itself."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else _loaded(commands()[name], name), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Puts them in front."""
@@ -89,7 +110,7 @@ def options(
     ] = None,
     with_: Annotated[
         list[str] | None,
-        typer.Option("--with", help="A pipeline that comes with tabellion: documents. May be repeated."),
+        typer.Option("--with", help="A pipeline, e.g. documents. May be repeated."),
     ] = None,
     data: Annotated[
         Path | None,
@@ -103,13 +124,29 @@ def options(
     context.obj = {"config": config, "queues": queues, "with": tuple(with_ or ()), "data": data}
 
 
-def _add(name: str, module: str) -> None:
-    command: Any = getattr(importlib.import_module(module), name.replace("-", "_"))
-    if isinstance(command, typer.Typer):
-        app.add_typer(command, name=name)
-    else:
-        app.command(name)(command)
+def _loaded(module: str, name: str) -> Any:
+    """A command as its module has it."""
+    found: Any = getattr(importlib.import_module(module), name.replace("-", "_"))
+    around = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
+    if isinstance(found, typer.Typer):
+        around.add_typer(found, name=name)
+        return typer.main.get_group(around).commands[name]
+    around.command(name)(found)
+    return typer.main.get_command(around)
 
 
-for _name, _module in COMMANDS.items():
-    _add(_name, _module)
+def _summary(module: str, name: str) -> str:
+    """The first line of a command's docstring, read from its file."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None  # noqa: S101 - our own, or of an installed pipeline
+    assert spec.origin is not None  # noqa: S101
+    tree = ast.parse(Path(spec.origin).read_text("utf-8"))
+    wanted = name.replace("-", "_")
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == wanted:
+            return (ast.get_docstring(node) or "").partition("\n")[0]
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == wanted:
+            for keyword in getattr(node.value, "keywords", ()):
+                if keyword.arg == "help":
+                    return str(ast.literal_eval(keyword.value))
+    return ""

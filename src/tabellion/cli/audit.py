@@ -43,8 +43,8 @@ def verify(
 
         tabellion audit verify --known 7d1a…
     """
+    from tabellion.accounts import audit as trail
     from tabellion.cli import PARTIAL, output
-    from tabellion.review import audit as trail
 
     found = _do(context, environment, lambda store: trail.verify(store, known=known))
     if json:
@@ -74,8 +74,8 @@ def show(
 
         tabellion audit show 01hzx3t9q4 --json | jq '.[] | select(.action == "corrected")'
     """
+    from tabellion.accounts import audit as trail
     from tabellion.cli import INPUT, output
-    from tabellion.review import audit as trail
 
     entries = _do(context, environment, lambda store: trail.history(store, document=document))
     if json:
@@ -103,7 +103,7 @@ def _short(entry: dict[str, Any], name: str) -> str:
 
 def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> Any:
     from tabellion.cli.load import config_of, environment_named
-    from tabellion.cli.service_tables import service_store
+    from tabellion.cli.service import service_store
 
     place = environment_named(config_of(context), name)
 

@@ -13,31 +13,32 @@ import socket
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tabellion.cli import adminkey, datafolder, demo, pipeline, service_tables
+from tabellion.cli import adminkey, datafolder, service
+from tabellion.cli.queue_module import declared_queues
 from tabellion.config import Config
+from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.environment import Environment
-from tabellion.engine.log import log_to_stderr, printable
+from tabellion.engine.log import log_to_stderr
 from tabellion.engine.store import Store
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.worker import Worker
 from tabellion.errors import Busy, TabellionError, Unreachable
-from tabellion.pipelines.documents.consume import Consumer, endings
-from tabellion.pipelines.documents.intake import take_in
-from tabellion.pipelines.documents.sweeping import sweep
+from tabellion.monitor.view import QueueView
+from tabellion.net.guard import Rules
+from tabellion.pipeline import Background, Pipeline
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from tabellion.pipelines.documents.settings import Settings
-    from tabellion.web.sessions import Ticket
+    from tabellion.accounts.sessions import Ticket
+    from tabellion.web.environment import ServedEnvironment
 
-SWEEP = 3600.0  # seconds between two looks for what is left behind
 FORCED = 130  #: the exit code after a second Ctrl-C
 GOODBYE = 15.0  #: seconds beyond the grace time before worker processes are killed
 LOOK = 0.3  #: seconds between two looks at whether everything is done
@@ -47,43 +48,41 @@ class Installation:
     """The API, its workers and its watched folder, as one thing that runs and stops."""
 
     def __init__(
-        self, config: Config, place: Environment, *, host: str, port: int, workers: int = 1,
-        consume: Path | None = None, deep: bool = False, demo: bool = False, until_done: bool = False,
-        as_json: bool = False, file: Path | None = None,
+        self, config: Config, place: Environment, pipelines: Sequence[Pipeline], *, host: str, port: int,
+        workers: int = 1, demo: bool = False, until_done: bool = False, as_json: bool = False,
+        file: Path | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        self.config, self.place, self.host, self.port, self.workers = config, place, host, port, workers
-        self.consume, self.deep, self.demo, self.until_done = consume, deep, demo, until_done
+        self.config, self.place, self.pipelines = config, place, list(pipelines)
+        self.host, self.port, self.workers = host, port, workers
+        self.demo, self.until_done, self.options = demo, until_done, options
         self._json, self._file = as_json, file
         self._asked = 0  #: how often it was told to stop
         self._stopping = asyncio.Event()
         self._app: FastAPI | None = None
         self._crew: Crew | None = None
-        self._consumer: Consumer | None = None
 
     async def run(self) -> int:
         """Runs until it is told to stop; the exit code."""
-        from tabellion.reading.sandbox import Sandbox
-        from tabellion.web.app import make_app
+        from tabellion.web.app import make_app, serve_environment
         from tabellion.web.server import listening
 
-        pipeline.check_types(self.config)
+        for pipeline in self.pipelines:
+            pipeline.check(self.config)
+        own = self.own_queues()
         listening(self.host, self.port).close()  # a port in use is said before anything is made
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
-        with datafolder.held(self.config.data) as self._note, Sandbox() as sandbox:
+        with datafolder.held(self.config.data) as self._note:
             store = self.place.store()
             try:
-                await service_tables.prepare(store)
+                await service.prepare(store, self.pipelines)
                 await _bury(store)
                 key_file, key = await adminkey.ensure(store, self.place.name, self.config.data)
-                settings = pipeline.settings_of(self.config, self.place, sandbox)
-                self._app = make_app(
-                    self.config, store, settings.blobs, settings.lake, environment=self.place.name, settings=settings,
-                    queues=pipeline.watched(self.config, settings),
-                )  # fmt: skip
+                environment = serve_environment(self.config, self.pipelines, self.place.name, store, own=own)
+                self._app = make_app(self.config, [environment], self.pipelines)
                 if not self._asked:
-                    await self._together(store, settings, key_file, key, await adminkey.link(store, self.place.name))
+                    await self._together(environment, key_file, key, await adminkey.link(store, self.place.name))
             finally:
                 await store.close()
         self._say("stopped", "stopped" if self._asked < 2 else "stopped at once; documents in work were handed back")
@@ -105,8 +104,13 @@ class Installation:
             server.stop()
             server.force_exit = self._asked > 1
 
+    def own_queues(self) -> list[QueueView]:
+        """Those of the user's own module, which can be looked at here."""
+        module = self.config.queues
+        return [QueueView(queue) for queue in declared_queues(module)] if module is not None else []
+
     async def _together(
-        self, store: Store, settings: Settings, key_file: Path, key: str | None, link: Ticket | None
+        self, environment: ServedEnvironment, key_file: Path, key: str | None, link: Ticket | None
     ) -> None:
         """Everything at once; whatever ends first ends the rest, and what went wrong is raised when all have ended."""
         from tabellion.web.server import serve
@@ -119,13 +123,19 @@ class Installation:
             self._greet(address, key_file, key, link)
             started.set()
 
-        self._crew = self._workers(settings)
+        self._crew = self._workers()
+        runs = {
+            one.name: Background(
+                self.config, self.place, environment.store, environment.served.get(one.name), self._stopping,
+                self.options, self._say,
+            )
+            for one in self.pipelines
+        }  # fmt: skip
         works = [
             serve(self._app, self.host, self.port, started=hear, signals=False),
             self._crew.run(),
-            self._watched(store, settings),
-            self._swept(store, settings),
-            self._shown(store, settings, started),
+            *(one.background(runs[one.name]) for one in self.pipelines),
+            self._shown(environment.store, runs, started),
         ]
         tasks = [asyncio.create_task(work) for work in works]
         for task in tasks:
@@ -140,31 +150,24 @@ class Installation:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
 
-    async def _swept(self, store: Store, settings: Settings) -> None:
-        """Removes what is left behind, now and every hour; what it cannot do now it can do later."""
-        began = time.time()
-        while not self._stopping.is_set():
-            with contextlib.suppress(TabellionError, OSError):
-                await sweep(store, settings, began)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SWEEP):
-                    await self._stopping.wait()
-
     def _one_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None and not self._asked:
             self.stop()
 
-    def _workers(self, settings: Settings) -> Crew:
+    def _workers(self) -> Crew:
         if self.workers > 1:
-            return Processes(self.workers, self._file, self.place.name, self.config.grace)
+            names = [one.name for one in self.pipelines]
+            return Processes(self.workers, self._file, self.place.name, self.config.grace, names)
         self._set_up_log()
+        if self.workers == 0:
+            return Thread(None)
+        gates = {gate: how for one in self.pipelines for gate, how in one.gates(self.config).items()}
+        queues = [queue for one in self.pipelines for queue in one.queues(self.config, self.place)]
         return Thread(
-            None
-            if self.workers == 0
-            else Worker(
-                [self.place], pipeline.queues_of(self.config, settings), concurrency=self.config.concurrency,
-                grace=self.config.grace, poll=self.config.poll, gates=pipeline.gates_of(self.config),
-                gates_at=self.config.gates_at,
+            Worker(
+                [self.place], [*queues, webhooks_queue(Rules.of(self.config.allow))],
+                concurrency=self.config.concurrency, grace=self.config.grace, poll=self.config.poll,
+                gates={**gates, **self.config.gates}, gates_at=self.config.gates_at,
             )
         )  # fmt: skip
 
@@ -176,38 +179,23 @@ class Installation:
             logging.getLogger("tabellion.worker").setLevel(logging.WARNING)
             logging.getLogger("tabellion.queue").setLevel(logging.CRITICAL)  # some samples fail on purpose
 
-    async def _watched(self, store: Store, settings: Settings) -> None:
-        if self.consume is None:
-            return
-
-        async def submit(path: Path, name: str) -> str:
-            return (await take_in(store, settings, path, name=name, limit=self.config.upload_bytes)).id
-
-        def hear(what: str, file: str, said: str) -> None:
-            self._say(f"file_{what}", f"{what}: {printable(file)} ({printable(said)})", file=file, detail=said)
-
-        self._consumer = Consumer(self.consume, submit, lambda ids: endings(store, ids), deep=self.deep, listen=hear)
-        await self._consumer.run(self._stopping)
-
-    async def _shown(self, store: Store, settings: Settings, started: asyncio.Event) -> None:
+    async def _shown(self, store: Store, runs: Mapping[str, Background], started: asyncio.Event) -> None:
         """The demo, where it is asked for; the end, where it is to come by itself."""
         await started.wait()
         if self.demo:
-            summary = await demo.run(store, settings, live=not self._json and sys.stdout.isatty())
-            self._say("demo", summary.text(), **summary.counts())
+            live = not self._json and sys.stdout.isatty()
+            text, facts = await self.pipelines[0].demo(runs[self.pipelines[0].name], live=live)
+            self._say("demo", text, **facts)
         while self.until_done and not self._stopping.is_set():
             # A database that does not answer for a moment says nothing about what is left to do: it is asked again.
             with contextlib.suppress(Unreachable, Busy):
-                rows = await store.database.fetch(
-                    "SELECT count(*) AS n FROM tabellion_documents WHERE status IN ('queued', 'processing')"
-                )
-                if not rows[0]["n"] and (self._consumer is None or self._consumer.quiet):
+                if all([await one.is_idle(store) for one in self.pipelines]):
                     self.stop()
                     return
             await asyncio.sleep(LOOK)
 
     def _greet(self, address: str, key_file: Path, key: str | None, link: Ticket | None) -> None:
-        from tabellion.web import links
+        from tabellion.accounts import links
 
         data, database = str(self.config.data.absolute()), self.place.address
         words = {"url": address, "data": data, "database": database, "key_file": str(key_file.absolute())}
@@ -279,13 +267,13 @@ class Thread(Crew):
 class Processes(Crew):
     """Worker processes, kept alive by `tabellion worker`."""
 
-    def __init__(self, count: int, file: Path | None, environment: str, grace: float) -> None:
+    def __init__(self, count: int, file: Path | None, environment: str, grace: float, pipelines: Sequence[str]) -> None:
         self._grace = grace
         self._asked = 0
         self._process: subprocess.Popen[bytes] | None = None
         options = ["--config", str(file)] if file is not None else []
         self._command = [
-            sys.executable, "-m", "tabellion", *options, "--with", "documents", "worker",
+            sys.executable, "-m", "tabellion", *options, *(f"--with={name}" for name in pipelines), "worker",
             "--processes", str(count), "--environment", environment,
         ]  # fmt: skip
 

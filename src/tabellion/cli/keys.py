@@ -38,8 +38,8 @@ def create(
 
         curl -H "Authorization: Bearer $(tabellion keys create --role viewer)" localhost:8080/api/documents
     """
+    from tabellion.accounts import keys as kept
     from tabellion.cli import output
-    from tabellion.web import keys as kept
 
     async def work(store: Any, place: str) -> tuple[str, str]:
         return await kept.create(store, place, role, name, seconds=None if days is None else days * DAY)
@@ -62,8 +62,8 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
     """
     from datetime import UTC, datetime
 
+    from tabellion.accounts import keys as kept
     from tabellion.cli import output
-    from tabellion.web import keys as kept
 
     _, rows = _do(context, environment, kept.listing)
     for row in rows:
@@ -96,8 +96,8 @@ def revoke(
 
         tabellion keys revoke 3f9c0a71b2de
     """
+    from tabellion.accounts import keys as kept
     from tabellion.cli import output
-    from tabellion.web import keys as kept
 
     async def work(store: Any, place: str) -> bool:
         return await kept.revoke(store, place, id)
@@ -114,7 +114,7 @@ def revoke(
 
 def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> tuple[str, Any]:
     from tabellion.cli.load import config_of, environment_named
-    from tabellion.cli.service_tables import service_store
+    from tabellion.cli.service import service_store
 
     place = environment_named(config_of(context), name)
 

@@ -9,17 +9,16 @@ from pathlib import Path
 import typer
 
 from tabellion import config as configuration
-from tabellion import extras
 from tabellion.cli.queue_module import declared_queues
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.queue import Queue, check_together
 from tabellion.errors import ConfigurationError
+from tabellion.pipeline import Pipeline, defaults, named
 
-PIPELINES = ("documents",)  #: those that come with tabellion
 WHICH = (
     'which queues? Name the module that declares them: --queues shop.queues, or queues = "shop.queues" in '
-    "tabellion.toml. Those of the document service are --with documents"
+    "tabellion.toml. Those of a pipeline are --with its name, e.g. --with documents"
 )
 
 
@@ -30,31 +29,36 @@ def config_of(context: typer.Context) -> Config:
     return configuration.load(context.obj["config"], variables)
 
 
-def pipelines_of(context: typer.Context, config: Config) -> tuple[str, ...]:
-    """The pipelines of ours that were asked for, by this call or by the configuration."""
+def named_pipelines(context: typer.Context, config: Config) -> list[Pipeline]:
+    """The pipelines that were asked for, by this call or by the configuration."""
     asked: tuple[str, ...] = context.obj["with"] or config.pipelines
-    for name in asked:
-        if name not in PIPELINES:
-            raise ConfigurationError(f"there is no pipeline {name!r}; there is {', '.join(map(repr, PIPELINES))}")
-    return asked
+    return named(asked)
 
 
-def has_documents(context: typer.Context, config: Config) -> bool:
-    """Whether this call is about the document service too: it was named, or the database is its own and nothing was."""
-    asked = pipelines_of(context, config)
-    return bool(asked) or (config.has_own_database and module_of(context, config) is None)
+def pipelines_of(context: typer.Context, config: Config) -> list[Pipeline]:
+    """The pipelines that this call is about: those named, or the usual ones where the database is ours and nothing was
+    named."""
+    asked = named_pipelines(context, config)
+    if asked or not config.has_own_database or module_of(context, config) is not None:
+        return asked
+    return defaults()
 
 
 def queues_of(context: typer.Context, config: Config, *, together: bool = True) -> list[Queue]:
     """The queues of the user's module, in the order it declares them, then those of the pipelines asked for."""
-    name, documents = module_of(context, config), has_documents(context, config)
-    if name is None and not documents:
+    name, pipelines = module_of(context, config), pipelines_of(context, config)
+    if name is None and not pipelines:
         raise ConfigurationError(WHICH)
-    if name is None and not pipelines_of(context, config) and (missing := config.environments[0].missing_file()):
+    if name is None and not named_pipelines(context, config) and (missing := config.environments[0].missing_file()):
         raise ConfigurationError(f"{WHICH}, and there is none at {_shown(missing)}: name its data folder with --data")
+    from tabellion.delivery.outbox import webhooks_queue
+    from tabellion.net.guard import Rules
+
     found = declared_queues(name) if name is not None else []
-    if documents:
-        found += _of_documents(config)
+    for pipeline in pipelines:
+        found += pipeline.queues(config)
+    if pipelines:
+        found.append(webhooks_queue(Rules.of(config.allow)))
     if together:
         check_together(found)
     return found
@@ -100,10 +104,3 @@ def present(environment: Environment) -> Environment:
 
 def _shown(path: str) -> Path:
     return Path(path).absolute()
-
-
-def _of_documents(config: Config) -> list[Queue]:
-    with extras.explained(extras.SERVICE):
-        from tabellion.cli import pipeline
-
-        return pipeline.queues_of(config)

@@ -9,6 +9,7 @@ import typer
 if TYPE_CHECKING:
     from tabellion.config import Config
     from tabellion.engine.environment import Environment
+    from tabellion.pipeline import Pipeline
 
 
 def migrate(
@@ -25,8 +26,8 @@ def migrate(
 ) -> None:
     """Create or update the register (our own few tables) where it is missing or old.
 
-    Workers make the register themselves where their role may create tables. `--with documents` also makes the tables
-    of the document service, as `tabellion up` does.
+    Workers make the register themselves where their role may create tables. `--with NAME` also makes the tables of a
+    pipeline, as `tabellion up` does.
 
     Examples:
 
@@ -41,25 +42,25 @@ def migrate(
     import asyncio
 
     from tabellion.cli import output
-    from tabellion.cli.load import config_of, environment_named, pipelines_of
+    from tabellion.cli.load import config_of, environment_named, named_pipelines
     from tabellion.engine import register
 
     config = config_of(context)
     chosen = [environment_named(config, environment, new=True)] if environment else list(config.environments)
-    documents = bool(pipelines_of(context, config))
+    pipelines = named_pipelines(context, config)
     if grant is not None and not sql:
         raise typer.BadParameter("grants are printed, not given: say --sql too", param_hint="--grant")
     if sql:
         for place in chosen:
             if grant is not None and place.url.startswith("sqlite"):
                 raise typer.BadParameter(f"{place.name} is SQLite, which has no roles", param_hint="--grant")
-            before, script, schema = asyncio.run(_script(place, documents))
+            before, script, schema = asyncio.run(_script(place, pipelines))
             typer.echo(f"-- environment {place.name}: version {before}, current is {register.CURRENT}")
             typer.echo(script)
             if grant is not None:
                 typer.echo("\n".join(_grants(context, config, grant, schema)))
         return
-    rows = [{"environment": place.name, **asyncio.run(_migrate(place, documents))} for place in chosen]
+    rows = [{"environment": place.name, **asyncio.run(_migrate(place, pipelines))} for place in chosen]
     if json:
         output.as_json(rows)
         return
@@ -68,27 +69,26 @@ def migrate(
         typer.echo(f"{row['environment']}: the register is at version {row['version']} ({changed})")
 
 
-async def _migrate(place: Environment, documents: bool) -> dict[str, int]:
-    from tabellion.cli import service_tables
+async def _migrate(place: Environment, pipelines: list[Pipeline]) -> dict[str, int]:
+    from tabellion.cli import service
 
     store = place.store()
     try:
         await store.database.open()
         before = await store.version()
         after = await store.migrate()
-        if documents:
-            await service_tables.prepare(store)
+        await service.prepare(store, pipelines)
         return {"before": before, "version": after}
     finally:
         await store.close()
 
 
-async def _script(place: Environment, documents: bool) -> tuple[int, str, str]:
+async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, str, str]:
     """The register's version, what brings it up to date, and its schema.
 
     A file that is not there is not made, and a server that is away need not be asked.
     """
-    from tabellion.cli import service_tables
+    from tabellion.cli import service
     from tabellion.engine import register
     from tabellion.engine.store import Store
     from tabellion.errors import Unreachable
@@ -99,26 +99,23 @@ async def _script(place: Environment, documents: bool) -> tuple[int, str, str]:
             await store.database.open()
         except Unreachable as error:
             typer.echo(f"{place.name} could not be asked, this is for a database without any of it: {error}", err=True)
-            return 0, register.script(store.dialect, 0) + service_tables.full_script(store.dialect, documents), "public"
+            return 0, register.script(store.dialect, 0) + service.full_script(store.dialect, pipelines), "public"
         before = await store.version()
         script = register.script(store.dialect, before) if before < register.CURRENT else ""
         schema = "public"
         if store.dialect == "postgresql":
             schema = (await store.database.fetch("SELECT current_schema()::text AS name"))[0]["name"] or schema
-        return before, script + (await service_tables.script(store) if documents else ""), schema
+        return before, script + await service.script(store, pipelines), schema
     finally:
         await store.close()
 
 
 def _grants(context: typer.Context, config: Config, role: str, schema: str) -> list[str]:
-    from tabellion.cli.load import module_of, pipelines_of
+    from tabellion.cli import service
+    from tabellion.cli.load import module_of, named_pipelines
     from tabellion.cli.queue_module import declared_queues
     from tabellion.monitor.rights import register_grants, table_grants
 
     module = module_of(context, config)
-    lines = register_grants(role, schema)
-    if pipelines_of(context, config):
-        from tabellion.cli.service_tables import service_grants
-
-        lines += service_grants(role)
+    lines = [*register_grants(role, schema), *service.grants(role, named_pipelines(context, config))]
     return [*lines, *table_grants(role, declared_queues(module) if module is not None else [])]

@@ -58,15 +58,17 @@ def up(
 
     extras.require(extras.SERVICE)
     from tabellion.cli.installation import Installation
-    from tabellion.cli.load import environment_named
+    from tabellion.cli.load import environment_named, named_pipelines
+    from tabellion.pipeline import defaults
 
     if model is not None:
         os.environ["TABELLION_DEFAULT_MODEL"] = model  # worker processes inherit it
     config = configured(context, data)
     place = environment_named(config, environment, new=True) if environment else config.environments[0]
     installation = Installation(
-        config, place, host=host or config.host, port=config.port if port is None else port, workers=workers,
-        consume=consume, deep=deep, demo=demo, until_done=until_done, as_json=json, file=context.obj["config"],
+        config, place, named_pipelines(context, config) or defaults(), host=host or config.host,
+        port=config.port if port is None else port, workers=workers, demo=demo, until_done=until_done, as_json=json,
+        file=context.obj["config"], consume=consume, deep=deep,
     )  # fmt: skip
     code = asyncio.run(installation.run())
     if code:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from tabellion.accounts.users import User
     from tabellion.engine.store import Store
-    from tabellion.web.users import User
 
 users = typer.Typer(
     help="People who sign in: add one, list them, make a link, set a password, shut one out. Each has --json.",
@@ -44,9 +44,9 @@ def add(
 
         tabellion users add anna --role reviewer
     """
+    from tabellion.accounts import links
+    from tabellion.accounts import users as kept
     from tabellion.cli import output
-    from tabellion.web import links
-    from tabellion.web import users as kept
 
     async def work(store: Store, place: str) -> tuple[User, Any]:
         user = await kept.add(store, name, role)
@@ -71,8 +71,8 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
     """
     from datetime import UTC, datetime
 
+    from tabellion.accounts import users as kept
     from tabellion.cli import output
-    from tabellion.web import users as kept
 
     async def work(store: Store, _: str) -> list[User]:
         return await kept.listing(store)
@@ -106,9 +106,9 @@ def password(context: typer.Context, name: Name, environment: Place = None, json
 
         pass show tabellion/anna | tabellion users password anna
     """
+    from tabellion.accounts import passwords, sessions
+    from tabellion.accounts import users as kept
     from tabellion.cli import output
-    from tabellion.web import passwords, sessions
-    from tabellion.web import users as kept
 
     if sys.stdin.isatty():
         text = typer.prompt("New password", hide_input=True, confirmation_prompt="Once more")
@@ -144,8 +144,8 @@ def disable(
 
         tabellion users disable anna --undo
     """
+    from tabellion.accounts import users as kept
     from tabellion.cli import output
-    from tabellion.web import users as kept
 
     async def work(store: Store, _: str) -> None:
         await kept.change(store, (await kept.named(store, name)).id, disabled=not undo)
@@ -167,9 +167,9 @@ def link(
 
         tabellion users link anna
     """
+    from tabellion.accounts import links
+    from tabellion.accounts import users as kept
     from tabellion.cli import output
-    from tabellion.web import links
-    from tabellion.web import users as kept
 
     async def work(store: Store, place: str) -> tuple[User, Any]:
         user = await kept.named(store, name)
@@ -197,7 +197,7 @@ def _base(context: typer.Context, url: str | None) -> str:
 
 def _do(context: typer.Context, name: str | None, work: Callable[[Store, str], Awaitable[Any]]) -> tuple[str, Any]:
     from tabellion.cli.load import config_of, environment_named
-    from tabellion.cli.service_tables import service_store
+    from tabellion.cli.service import service_store
 
     place = environment_named(config_of(context), name)
 

@@ -50,11 +50,13 @@ def add(
     from tabellion.net import guard
 
     rules = guard.Rules.of(config_of(context).allow)
+    from tabellion.pipeline import known_events
+
     events = tuple(event) if event else (endpoints.EVERYTHING,)
 
     async def added(store: Store) -> endpoints.Endpoint:
         await guard.vetted(url, rules)  # an address that no delivery would be made to is refused now
-        return await endpoints.add(store, url, () if events == ("none",) else events)
+        return await endpoints.add(store, url, () if events == ("none",) else events, known=known_events())
 
     made = _do(context, environment, added)
     told = {"id": made.id, "url": made.url, "events": list(made.events), "secret": made.secret}
@@ -155,7 +157,7 @@ def remove(context: typer.Context, id: Id, environment: Place = None, json: Json
 
 def _do(context: typer.Context, environment: str | None, move: Callable[[Store], Awaitable[Any]]) -> Any:
     from tabellion.cli.load import config_of, environment_named
-    from tabellion.cli.service_tables import service_store
+    from tabellion.cli.service import service_store
 
     async def run() -> Any:
         async with service_store(environment_named(config_of(context), environment)) as store:

@@ -39,13 +39,13 @@ def worker(
 
         tabellion worker --with documents
     """
-    from tabellion.cli import supervisor
-    from tabellion.cli.load import config_of, environment_named, has_documents, present, queue_named, queues_of
+    from tabellion.cli import service, supervisor
+    from tabellion.cli.load import config_of, environment_named, pipelines_of, present, queue_named, queues_of
     from tabellion.engine.log import Log, log_to_stderr
     from tabellion.errors import ConfigurationError
 
     config = config_of(context)
-    queues = queues_of(context, config)
+    queues, pipelines = queues_of(context, config), pipelines_of(context, config)
     chosen = [queue_named(queues, name) for name in only] if only else [queue for queue in queues if queue.function]
     if not chosen:
         first = queues[0].name
@@ -55,7 +55,6 @@ def worker(
 
     grace = config.grace if grace is None else grace
     if supervisor.is_child():
-        from tabellion.cli.pipeline import gates_of
         from tabellion.engine.worker.worker import Worker
 
         supervisor.die_with_parent()
@@ -67,21 +66,15 @@ def worker(
             id=id or supervisor.child_id(),
             grace=grace,
             poll=config.poll,
-            gates=gates_of(config) if has_documents(context, config) else config.gates,
+            gates={**{gate: how for one in pipelines for gate, how in one.gates(config).items()}, **config.gates},
             gates_at=config.gates_at,
         ).run(until_idle=until_idle)
         return
-    documents = has_documents(context, config)
-    if documents:
-        from tabellion.cli import pipeline
-
-        pipeline.check_types(config)
+    for pipeline in pipelines:
+        pipeline.check(config)
     for place in places:
         present(place)
-    if documents:
-        from tabellion.cli import service_tables
-
-        service_tables.require_all(places)
+    service.require_all(places, pipelines)
     _check_rights(places, chosen)
     log_to_stderr(config.log_level, as_json=as_json)
     code = supervisor.supervise(

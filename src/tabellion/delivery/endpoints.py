@@ -1,4 +1,4 @@
-"""Webhook endpoints: whom to tell when a document has ended, and the secrets that prove it was us."""
+"""Webhook endpoints: whom to tell of events, and the secrets that prove it was us."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import base64
 import json
 import secrets
 import uuid
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tabellion.engine import sql
+from tabellion.engine.schema import Schema
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.errors import Forbidden, NotMigrated, StoreError, TabellionError, Unreachable
+from tabellion.errors import TabellionError
 
-EVENTS = ("document.completed", "document.failed", "document.duplicate", "document.reviewed")
 EVERYTHING = "*"
 OVERLAP = 86_400.0  #: seconds that a secret goes on signing after it was replaced
 SECRET_BYTES = 32
@@ -51,25 +50,15 @@ _COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("finished_at", "TIME"),
     ),
 }
-TABLES = tuple(_COLUMNS)
 _INDEXES = (
     "CREATE INDEX IF NOT EXISTS tabellion_webhook_deliveries_pending ON tabellion_webhook_deliveries (created_at, id) "
     "WHERE status = 'pending'",
     "CREATE INDEX IF NOT EXISTS tabellion_webhook_deliveries_document ON tabellion_webhook_deliveries (document_id)",
 )
-#: Supabase and PostgREST publish every table of `public`: secrets are nobody's API.
-_PRIVATE = """DO $$ DECLARE outsider text; BEGIN
-  FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
-    EXECUTE format('REVOKE ALL ON tabellion_webhook_endpoints, tabellion_webhook_deliveries FROM %I', outsider);
-  END LOOP;
-END $$"""
 _TIME: dict[Dialect, tuple[str, str]] = {
     "postgresql": ("timestamptz", "clock_timestamp()"),
     "sqlite": ("REAL", sql.CLOCK["sqlite"]),
 }
-
-
-_prepared: weakref.WeakSet[Store] = weakref.WeakSet()
 
 
 class EndpointError(TabellionError):
@@ -93,40 +82,17 @@ class Endpoint:
         return (self.secret, self.former_secret) if self.former_secret else (self.secret,)
 
 
-def statements(dialect: Dialect) -> list[str]:
-    """What makes the tables, where they are not there yet."""
+def _tables(dialect: Dialect) -> list[str]:
+    """They were made before they were numbered, so they may be there."""
     kind, clock = _TIME[dialect]
     made = []
     for table, columns in _COLUMNS.items():
         lines = [f"{name} {how.replace('TIME', kind).replace('NOW', f'({clock})')}" for name, how in columns]
         made.append(f"CREATE TABLE IF NOT EXISTS {table} (\n  " + ",\n  ".join(lines) + "\n)")
-    return [*made, *_INDEXES, *([_PRIVATE] if dialect == "postgresql" else [])]
+    return [*made, *_INDEXES]
 
 
-async def prepare(store: Store) -> None:
-    """Sees to it that the tables are there; asked once for each store, safe from many processes at once."""
-    if store in _prepared:
-        return
-    await store.open()
-    if not await exist(store):
-        lock = ["SELECT pg_advisory_xact_lock(hashtext('tabellion webhooks'))"] if store.dialect == "postgresql" else []
-        try:
-            await store.database.transact([(text, ()) for text in [*lock, *statements(store.dialect)]])
-        except Forbidden as error:
-            raise NotMigrated(
-                f"the tables {' and '.join(_COLUMNS)} are not in this database and this role may not create them: "
-                "have someone who may run the SQL that `tabellion migrate --with documents --sql` prints"
-            ) from error
-        except StoreError as error:
-            # Another process may have been quicker.
-            if isinstance(error, Unreachable) or not await exist(store):
-                raise
-    _prepared.add(store)
-
-
-async def exist(store: Store) -> bool:
-    """Whether the tables are there."""
-    return all([await store.table(name) is not None for name in _COLUMNS])
+SCHEMA = Schema("delivery", versions=(_tables,), tables=tuple(_COLUMNS))
 
 
 def make_secret() -> str:
@@ -134,14 +100,17 @@ def make_secret() -> str:
     return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-async def add(store: Store, url: str, events: Sequence[str] = (EVERYTHING,), secret: str | None = None) -> Endpoint:
+async def add(
+    store: Store, url: str, events: Sequence[str] = (EVERYTHING,), secret: str | None = None, *,
+    known: Sequence[str] | None = None,
+) -> Endpoint:  # fmt: skip
     """A new endpoint. The answer has its secret: it is the one time it is shown.
 
-    `events=()` makes one that is told only of documents that name it. Whether the URL may be called is looked at here
-    by its form and at every delivery by its address.
+    `events=()` makes one that is told only of what names it; `known` are the events there are. Whether the URL may be
+    called is looked at here by its form and at every delivery by its address.
     """
-    _check(url, events)
-    await prepare(store)
+    _check(url, events, known)
+    await SCHEMA.prepare(store)
     endpoint = Endpoint(f"we_{uuid.uuid4().hex[:10]}", url, tuple(events), None, secret or make_secret())
     await store.database.fetch(
         "INSERT INTO tabellion_webhook_endpoints (id, url, events, secret) VALUES ($1, $2, $3, $4)",
@@ -152,7 +121,7 @@ async def add(store: Store, url: str, events: Sequence[str] = (EVERYTHING,), sec
 
 async def listing(store: Store) -> list[dict[str, Any]]:
     """Every endpoint without its secrets, oldest first, with how its deliveries stand."""
-    await prepare(store)
+    await SCHEMA.prepare(store)
     return [
         dict(row) | {"events": json.loads(row["events"]), "created_at": iso(row["created_at"])}
         for row in await store.database.fetch(
@@ -221,9 +190,9 @@ async def _change(store: Store, id: str, changes: str, *values: Any) -> None:  #
         raise EndpointError(f"there is no endpoint {id!r}")
 
 
-def _check(url: str, events: Sequence[str]) -> None:
+def _check(url: str, events: Sequence[str], known: Sequence[str] | None) -> None:
     if len(url) > LONGEST_URL or not url.startswith(("https://", "http://")):
         raise EndpointError(f"an endpoint's URL begins with https:// and has at most {LONGEST_URL:,} characters")
     for event in events:
-        if event not in (*EVENTS, EVERYTHING):
-            raise EndpointError(f"there is no event {event!r}: choose of {', '.join(EVENTS)}, or {EVERYTHING} for all")
+        if known is not None and event not in (*known, EVERYTHING):
+            raise EndpointError(f"there is no event {event!r}: choose of {', '.join(known)}, or {EVERYTHING} for all")

@@ -1,4 +1,4 @@
-"""Webhooks: rows written with a document's end, delivered by a queue of their own, signed, until they are accepted."""
+"""Webhooks: rows written with the end of a job, delivered by a queue of their own, signed, until they are accepted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from tabellion.delivery import endpoints, signature
-from tabellion.delivery.endpoints import EVENTS, EVERYTHING, Endpoint
+from tabellion.delivery.endpoints import EVERYTHING, Endpoint
 from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.log import printable
@@ -61,8 +61,6 @@ def outbox(event: str, document: Mapping[str, Any], endpoint: str | None = None)
     It commits with the document's end or not at all: `statement, values = outbox(…); job.also(statement, **values)`.
     The body is fixed here: however often it is sent, it is the same bytes under the same id.
     """
-    if event not in EVENTS:
-        raise ValueError(f"there is no event {event!r}: {', '.join(EVENTS)}")
     statement = """INSERT INTO tabellion_webhook_deliveries (id, endpoint_id, document_id, event, body)
 SELECT CAST(:message AS text) || '_' || e.id, e.id, CAST(:document AS text), CAST(:event AS text), CAST(:body AS text)
 FROM tabellion_webhook_endpoints AS e

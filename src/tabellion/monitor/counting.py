@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.queue import STATES, Queue, StateName
+from tabellion.engine.queue import STATES, StateName
 from tabellion.engine.store import Store
 from tabellion.errors import DeclarationError, Forbidden
-from tabellion.monitor import states
 from tabellion.monitor.pace import Pace
 from tabellion.monitor.snapshot import problem_of
+from tabellion.monitor.view import QueueView
 
 MOST = 1_000_000  #: rows counted in one state; there may be more
 BORN = "created_at"  #: the column that says since when a row waits, where the line's order does not
@@ -31,19 +31,20 @@ class Counts:
     problem: str | None = None  #: why it cannot be counted: its table is not as it is declared
 
 
-async def counts(store: Store, queue: Queue, pace: Pace) -> Counts:
+async def counts(store: Store, view: QueueView, pace: Pace) -> Counts:
     """Counts each state; large ones are counted less often."""
     try:
-        return await _counts(store, queue, pace)
+        return await _counts(store, view, pace)
     except (DeclarationError, Forbidden) as error:
         return Counts(problem=problem_of(error))
 
 
-async def _counts(store: Store, queue: Queue, pace: Pace) -> Counts:
+async def _counts(store: Store, view: QueueView, pace: Pace) -> Counts:
+    queue = view.queue
     bound = await store.bind(queue)
     made = Counts()
     for state in STATES:
-        n, oldest = await pace.answer((queue.name, state), lambda state=state: _count(store, bound, state))  # type: ignore[misc]
+        n, oldest = await pace.answer((queue.name, state), lambda state=state: _count(store, bound, view, state))  # type: ignore[misc]
         setattr(made, state, n)
         if state == "ready":
             made.oldest_at = oldest
@@ -54,9 +55,9 @@ async def _counts(store: Store, queue: Queue, pace: Pace) -> Counts:
     return made
 
 
-async def _count(store: Store, bound: Bound, state: StateName) -> tuple[int, float | None]:
+async def _count(store: Store, bound: Bound, view: QueueView, state: StateName) -> tuple[int, float | None]:
     queue, born = bound.queue, _born(bound) if state == "ready" else None
-    test = states.holds(queue, state, store.dialect)
+    test = view.holds(state, store.dialect)
     if state == "ready" and queue.where:
         test += f" AND (\n{queue.where}\n)"
     rows = await store.database.fetch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,19 +12,17 @@ from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.queue import STATES, Queue
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.monitor import states
 from tabellion.monitor.counting import Counts, counts
 from tabellion.monitor.gates import gates
 from tabellion.monitor.pace import Pace
-from tabellion.monitor.sla import sla
 from tabellion.monitor.snapshot import waiting
 from tabellion.monitor.spend import model_of, spend
 from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughput, line
+from tabellion.monitor.view import QueueView
 from tabellion.monitor.workers import workers
-from tabellion.pipelines.documents.queues import CHORES
 
-OWN = ("tabellion_documents", "tabellion_superseded_outputs")  #: tables of chores
-REVIEWED = "tabellion_review_items"  #: the table whose rows have a time until which a person should have looked
+#: A part of the document that a pipeline adds, asked no more often than its pace allows.
+Figure = Callable[[Store, Pace], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +44,20 @@ class Overview:
     """
 
     def __init__(
-        self, environment: str, store: Store, queues: Sequence[Queue], *,
+        self, environment: str, store: Store, views: Sequence[QueueView], *,
         gate_settings: Mapping[str, GateSettings] | None = None, gates_at: Store | None = None,
+        figures: Mapping[str, Figure] | None = None,
     ) -> None:  # fmt: skip
-        self.environment, self.store, self.queues = environment, store, list(queues)
+        self.environment, self.store, self.views = environment, store, list(views)
+        self._figures = dict(figures or {})
         self._gate_settings, self._gates_at = dict(gate_settings or {}), gates_at or store
         self._throughput = Throughput(store)
         self._pace = Pace()
+
+    @property
+    def queues(self) -> list[Queue]:
+        """Those of the views."""
+        return [view.queue for view in self.views]
 
     def forget(self, queue: str) -> None:
         """Counts this queue anew at the next look: somebody has just changed it."""
@@ -67,7 +72,7 @@ class Overview:
             await gates(self._gates_at, self._gate_settings), self._throughput.minutes(),
             self._throughput.lately(MINUTE),
         )  # fmt: skip
-        queues = [_queue(queue, await counts(self.store, queue, self._pace), facts) for queue in self.queues]
+        queues = [_queue(view, await counts(self.store, view, self._pace), facts) for view in self.views]
         return {
             "at": iso(self._throughput.now),
             "environment": self.environment,
@@ -75,7 +80,7 @@ class Overview:
             "workers": [_worker(one) for one in facts.crew],
             "gates": [_gate(one, self.queues) for one in facts.gates],
             "spend": self._spend(),
-            "sla": await self._sla(),
+            **{name: await figure(self.store, self._pace) for name, figure in self._figures.items()},
             "series": {
                 "minutes": self._series(facts.minutes, MINUTE, MINUTES),
                 "hours": self._series(self._throughput.hours(), HOUR, HOURS),
@@ -83,7 +88,7 @@ class Overview:
         }
 
     def _series(self, series: Series, length: int, count: int) -> dict[str, Any]:
-        apart = [one.name for one in self.queues if is_chore(one) or one.table == REVIEWED]
+        apart = [one.name for one in self.views if one.chore or one.people]
         tallies = line(series, without=apart)
         return {
             "since": iso(self._throughput.first(length, count)),
@@ -96,18 +101,6 @@ class Overview:
         told = spend(self._throughput, self.queues)
         return told | {"since": iso(told["since"])}
 
-    async def _sla(self) -> dict[str, Any] | None:
-        if await self._pace.answer(("sla", "known"), lambda: self.store.table(REVIEWED)) is None:
-            return None
-        told = await sla(self.store, self._pace)
-        days = [one | {"at": iso(one["at"])} for one in told["days"]]
-        return told | {"next_at": iso(told["next_at"]), "days": days}
-
-
-def is_chore(queue: Queue) -> bool:
-    """Whether a queue sees to what comes after a document: its jobs are no documents that were read."""
-    return queue.name in CHORES and queue.table in OWN
-
 
 async def _controls(store: Store) -> dict[str, dict[str, Any]]:
     """What people have said of queues while they live: paused, limited."""
@@ -118,7 +111,8 @@ async def _controls(store: Store) -> dict[str, dict[str, Any]]:
     return {row["queue"]: row for row in rows}
 
 
-def _queue(queue: Queue, counted: Counts, facts: Facts) -> dict[str, Any]:
+def _queue(view: QueueView, counted: Counts, facts: Facts) -> dict[str, Any]:
+    queue = view.queue
     mine, minute = line(facts.minutes, queue.name), facts.lately.get(queue.name, Tally())
     hour = Tally()
     for one in mine:
@@ -130,9 +124,9 @@ def _queue(queue: Queue, counted: Counts, facts: Facts) -> dict[str, Any]:
     return {
         "name": queue.name,
         "table": queue.table,
-        "chore": is_chore(queue),
+        "chore": view.chore,
         "model": model_of(queue),
-        "states": {state: states.words(queue, state) for state in STATES},
+        "states": {state: view.words(state) for state in STATES},
         "ready": counted.ready,
         "waiting": min(facts.waiting.get(queue.name, 0), counted.ready),
         "running": counted.running,

@@ -13,8 +13,8 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.errors import TabellionError
-from tabellion.monitor import states
 from tabellion.monitor.fingerprint import fingerprint, message
+from tabellion.monitor.view import QueueView
 
 #: The four states of a queue, and of the ready rows those that are not due yet.
 Place = Literal["ready", "waiting", "running", "done", "failed"]
@@ -30,20 +30,26 @@ class Moved(TabellionError):  # noqa: N818 - what happened
 
 
 async def rows(
-    store: Store, queue: Queue, place: Place, after: str | None, limit: int
+    store: Store, view: QueueView, place: Place, after: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Ready rows in the order of the line, waiting ones in that of their time, the others by key, done and failed ones
     the last key first. Beside them the key after which the next page begins."""
-    bound = await store.bind(queue)
-    page = await (_waiting if place == "waiting" else _in_state)(store, bound, place, after, limit + 1)
-    last = await last_attempts(store, queue, [row["key"] for row in page])
+    bound = await store.bind(view.queue)
+    page = await (
+        _waiting(store, bound, place, after, limit + 1)
+        if place == "waiting"
+        else _in_state(store, bound, view.holds(place, store.dialect), place, after, limit + 1)
+    )
+    last = await last_attempts(store, view.queue, [row["key"] for row in page])
     found = [_told(row, last.get(row["key"]), bound) for row in page[:limit]]
     return found, page[limit - 1]["key"] if len(page) > limit else None
 
 
-async def _in_state(store: Store, bound: Bound, place: Any, after: str | None, limit: int) -> list[dict[str, Any]]:
-    queue, d, key = bound.queue, store.dialect, sql.column(bound.key.name)
-    tests: list[str] = [states.holds(queue, place, d)]
+async def _in_state(
+    store: Store, bound: Bound, held: str, place: Place, after: str | None, limit: int
+) -> list[dict[str, Any]]:
+    queue, key = bound.queue, sql.column(bound.key.name)
+    tests: list[str] = [held]
     values: list[Any] = []
     order, descending = f"t.{key}", place in ("done", "failed")
     if place == "ready":

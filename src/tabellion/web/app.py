@@ -1,140 +1,96 @@
-"""The application: environments behind one door, every address with a role, every error a problem."""
+"""The application: environments behind one sign-in, every address with a role, every error a problem."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Route
 
-from tabellion.config import Config, model_gates
+from tabellion.accounts import tables
+from tabellion.config import Config
 from tabellion.delivery import endpoints
-from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, StoreError
-from tabellion.monitor.declared import document_queues
 from tabellion.monitor.lookout import Lookout
 from tabellion.monitor.overview import Overview
+from tabellion.monitor.view import QueueView, together
 from tabellion.net.guard import Rules
-from tabellion.pipelines.documents import tables as document_tables
-from tabellion.pipelines.documents.settings import LOCAL, Settings, Types
-from tabellion.review import queue as review_queue
-from tabellion.web import cursors, health, openapi, reference, tables
-from tabellion.web.api import (
-    documents,
-    events,
-    files,
-    overview,
-    queues,
-    review,
-    review_fields,
-    review_numbers,
-    users,
-    webhooks,
-    work,
-)
-from tabellion.web.auth import Door
-from tabellion.web.headers import Envelope
+from tabellion.pipeline import Pipeline
+from tabellion.web import blueprint, cursors, health, openapi, policy, reference
+from tabellion.web.api import overview, queues, users, webhooks
+from tabellion.web.auth import Authenticator
+from tabellion.web.blueprint import Blueprint
+from tabellion.web.environment import ServedEnvironment
+from tabellion.web.headers import HeadersMiddleware
 from tabellion.web.limits import Limits
-from tabellion.web.office import Office
 from tabellion.web.pace import Pace
-from tabellion.web.pages import dashboard as dashboard_page
-from tabellion.web.pages import documents as documents_page
-from tabellion.web.pages import door, numbers, people, queue, static
-from tabellion.web.pages import review as review_page
-from tabellion.web.pages.page import error_page
-from tabellion.web.pictures import Pictures
+from tabellion.web.pages import dashboard, door, people, static
+from tabellion.web.pages.page import PLACES, error_page
 from tabellion.web.problems import Problem
 from tabellion.web.routing import of_http_error
 from tabellion.web.streams import Streams
 from tabellion.web.validation import refused
 
-if TYPE_CHECKING:
-    from tabellion.storage.blobs import Blobs
-    from tabellion.storage.lake import Lake
-
-MODULES = (
-    health,
-    reference,
-    events,
-    documents,
-    files,
-    webhooks,
-    overview,
-    queues,
-    work,
-    users,
-    static,
-    door,
-    documents_page,
-    review,
-    review_fields,
-    people,
-    review_numbers,
-    dashboard_page,
-    queue,
-    review_page,
-    numbers,
-)
+#: Routes of every installation; those of pipelines come before them, as a fixed address before one with a name in it.
+MODULES = (health, reference, webhooks, overview, queues, users, static, door, people, dashboard)
 DESCRIPTION = "Documents in, checked data out. Errors are problems (RFC 9457) with a stable `code`."
+
+
+def serve_environment(
+    config: Config, pipelines: Sequence[Pipeline], name: str, store: Store, *, own: Sequence[QueueView] = ()
+) -> ServedEnvironment:
+    """An environment with everything its pipelines need there; `own` are queues of the user's, to be looked at."""
+    place = next((one for one in config.environments if one.name == name), None)
+    views = together(*(pipeline.views(config, place) for pipeline in pipelines), [webhooks_view()], own)
+    served = {one.name: made for one in pipelines if (made := one.serve(config, name, store)) is not None}
+    return ServedEnvironment(name, store, views, served)
+
+
+def webhooks_view() -> QueueView:
+    """The queue that delivers webhooks, to be looked at."""
+    from tabellion.delivery.outbox import webhooks_queue
+
+    return QueueView(webhooks_queue())
 
 
 def make_app(
     config: Config,
-    store: Store,
-    blobs: Blobs,
-    lake: Lake,
+    environments: Sequence[ServedEnvironment],
+    pipelines: Sequence[Pipeline],
     *,
-    environment: str | None = None,
-    settings: Settings | None = None,
-    others: Sequence[Office] = (),
     limits: Limits | None = None,
-    queues: Sequence[Queue] | None = None,
 ) -> FastAPI:
-    """The HTTP application over one environment, and over `others`; each key opens its own environment only.
-
-    `queues` are those that can be looked at: without them, those of the document service. The stores are the caller's
-    to close.
-    """
-    name = environment or config.environments[0].name
-    offices = [Office(name, store, blobs, settings or settings_of(config, blobs, lake), queues), *others]
-    if len({office.name for office in offices}) < len(offices):
+    """The HTTP application over some environments; each key opens its own only. The stores stay open at its end."""
+    if len({one.name for one in environments}) < len(environments):
         raise ConfigurationError("each environment of the application needs a name of its own")
-    if len({office.store.url for office in offices}) < len(offices):
+    if len({one.store.url for one in environments}) < len(environments):
         raise ConfigurationError("two environments of the application are one database: their keys would open both")
-    _set_review_times(config)
-    return _assembled(config, offices, limits or _limits(config))
+    return _assembled(config, list(environments), list(pipelines), limits or _limits(config))
 
 
-def settings_of(config: Config, blobs: Blobs, lake: Lake) -> Settings:
-    """What uploads are judged by: the types and models of the configuration."""
-    default = str(config.documents.get("model", LOCAL))
-    return Settings(blobs, lake, Types(config.types), models=model_gates(config), default_model=default)
-
-
-def _look_out(config: Config, offices: Sequence[Office]) -> Store | None:
+def _look_out(
+    config: Config, environments: Sequence[ServedEnvironment], blueprints: Sequence[Blueprint]
+) -> Store | None:
     """Has every environment watched; gives the database of the gates, where it is none of those that are served."""
-    served, home = {office.store.url: office.store for office in offices}, config.gates_at
+    served, home = {one.store.url: one.store for one in environments}, config.gates_at
     elsewhere = home.store() if home is not None and home.url not in served else None
-    for office in offices:
-        seen = office.queues if office.queues is not None else document_queues(office.settings)
-        gates_at = elsewhere or (served[home.url] if home is not None else office.store)
-        office.lookout = Lookout(
-            Overview(office.name, office.store, seen, gate_settings=config.gates, gates_at=gates_at)
-        )
+    figures = {name: figure for one in blueprints for name, figure in one.figures.items()}
+    for environment in environments:
+        gates_at = elsewhere or (served[home.url] if home is not None else environment.store)
+        environment.monitor = Lookout(
+            Overview(
+                environment.name, environment.store, environment.views, gate_settings=config.gates, gates_at=gates_at,
+                figures=figures,
+            )
+        )  # fmt: skip
     return elsewhere
-
-
-def _set_review_times(config: Config) -> None:
-    said = config.review
-    review_queue.set_times(
-        lease=float(said.get("lease", review_queue.LEASE)), hold=float(said.get("assignment_hold", review_queue.HOLD))
-    )
 
 
 def _limits(config: Config) -> Limits:
@@ -144,27 +100,30 @@ def _limits(config: Config) -> Limits:
     )  # fmt: skip
 
 
-def _assembled(config: Config, offices: Sequence[Office], limits: Limits) -> FastAPI:
-    gates_at = _look_out(config, offices)
+def _assembled(
+    config: Config, environments: list[ServedEnvironment], pipelines: list[Pipeline], limits: Limits
+) -> FastAPI:
+    blueprints = [made for one in pipelines if (made := one.blueprint()) is not None]
+    gates_at = _look_out(config, environments, blueprints)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        for office in offices:
+        for environment in environments:
             try:
-                await document_tables.prepare(office.store)
-                await tables.prepare(office.store)
-                await endpoints.prepare(office.store)
+                await tables.SCHEMA.prepare(environment.store)
+                await endpoints.SCHEMA.prepare(environment.store)
+                for schema in (schema for pipeline in pipelines for schema in pipeline.schemas()):
+                    await schema.prepare(environment.store)
             except StoreError:
                 continue  # it is asked again at each request; /readyz tells
         yield
         app.state.closing.set()
-        for office in offices:
-            await office.updates.close()
-            await office.lookout.close()
-            await office.pulse.close()
+        for environment in environments:
+            for served in environment.served.values():
+                await served.close()
+            await environment.monitor.close()
         if gates_at is not None:
             await gates_at.close()
-        await app.state.pictures.close()
 
     from tabellion import __version__  # the package is above this module
 
@@ -175,22 +134,51 @@ def _assembled(config: Config, offices: Sequence[Office], limits: Limits) -> Fas
     )  # fmt: skip
     app.state.config = config
     app.state.limits = limits
+    app.state.pipelines = pipelines
+    app.state.blueprints = blueprints
+    app.state.pages = merged(policy.PAGES, *(one.pages for one in blueprints))
+    app.state.policy = merged(policy.API, app.state.pages, *(one.policy for one in blueprints))
+    app.state.places = sorted((*PLACES, *(place for one in blueprints for place in one.places)), key=_order)
     app.state.rules = Rules.of(config.allow)
-    app.state.door = Door({office.name: office for office in offices})
+    app.state.auth = Authenticator({one.name: one for one in environments})
     app.state.streams = Streams(limits)
     app.state.pace = Pace(limits)
-    app.state.pictures = Pictures(config.data / "pictures")
     app.state.cursor_key = cursors.installation_key(config.data)
-    app.state.lake_looks = {}
     app.state.closing = asyncio.Event()
-    for module in MODULES:
-        app.router.routes.extend(module.router.routes)
-    app.add_middleware(Envelope)
+    for router in (*(router for one in blueprints for router in one.routers), *(one.router for one in MODULES)):
+        app.router.routes.extend(router.routes)
+    _check_policy(app)
+    app.add_middleware(HeadersMiddleware)
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(HTTPException, _of_router)
     app.add_exception_handler(RequestValidationError, _of_values)
     app.openapi = lambda: openapi.document_of(app)  # type: ignore[method-assign]
     return app
+
+
+def merged(*policies: policy.Policy) -> policy.Policy:
+    """All of them; one route in two would have two roles."""
+    made: policy.Policy = {}
+    for one in policies:
+        twice = made.keys() & one.keys()
+        if twice:
+            raise ConfigurationError(f"two pipelines have the route {' '.join(sorted(twice)[0])}")
+        made |= one
+    return made
+
+
+def _check_policy(app: FastAPI) -> None:
+    """Refuses routes without a role, and roles without a route."""
+    there = {
+        (method, route.path) for route in app.routes if isinstance(route, Route) for method in route.methods or ()
+    } - {("HEAD", route.path) for route in app.routes if isinstance(route, Route)}
+    for method, path in sorted(there ^ app.state.policy.keys()):
+        lacks = "is in no policy: name the role that it needs" if (method, path) in there else "has a role and no route"
+        raise ConfigurationError(f"the route {method} {path} {lacks}")
+
+
+def _order(place: blueprint.Place) -> int:
+    return place.order
 
 
 async def _problem(request: Request, error: Any) -> Response:
@@ -202,7 +190,7 @@ async def _of_router(request: Request, error: Any) -> Response:
     problem = of_http_error(request, error)
     wants_page = "text/html" in request.headers.get("accept", "") and "authorization" not in request.headers
     if wants_page and not request.url.path.startswith("/api/"):
-        found = await request.app.state.door.visitor(request)
+        found = await request.app.state.auth.visitor(request)
         if found is not None:
             request.state.holder = found[1]
         return error_page(request, problem)

@@ -7,29 +7,30 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
+from tabellion.accounts import keys, sessions
+from tabellion.accounts.keys import Holder
+from tabellion.accounts.roles import Role
+from tabellion.accounts.sessions import Ticket
 from tabellion.engine.store import Store
-from tabellion.web import cookies, csrf, keys, sessions
-from tabellion.web.keys import Holder
-from tabellion.web.office import Office
-from tabellion.web.policy import Role
+from tabellion.web import cookies, csrf
+from tabellion.web.environment import ServedEnvironment
 from tabellion.web.problems import Problem
-from tabellion.web.sessions import Ticket
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tabellion"'}
 FIX = "send the header Authorization: Bearer KEY; `tabellion keys create` makes one"
 
 
 @dataclass(slots=True)
-class Door:
+class Authenticator:
     """Lets requests in that carry a key or belong to a session, each into the environment of its key or session."""
 
-    offices: dict[str, Office]
+    environments: dict[str, ServedEnvironment]
     _noted: dict[str, float] = field(default_factory=dict)
 
-    async def enter(self, request: Request, needed: Role) -> tuple[Office, Holder]:
+    async def enter(self, request: Request, needed: Role) -> tuple[ServedEnvironment, Holder]:
         """The environment and who asks; a Problem when nobody is let in so or their role is too low."""
         header = request.headers.get("authorization")
-        office, holder = await (self._session(request) if header is None else self._key(header))
+        environment, holder = await (self._session(request) if header is None else self._key(header))
         if holder.role < needed:
             whose = "this key is" if holder.user is None else "you are"
             what = f"a {holder.role.word}'s" if holder.user is None else f"signed in as {holder.role.word}"
@@ -38,9 +39,9 @@ class Door:
                 fix=f"use a key with the role {needed.word}" if holder.user is None else "ask an admin",
                 role=needed.word,
             )  # fmt: skip
-        return office, holder
+        return environment, holder
 
-    async def visitor(self, request: Request) -> tuple[Office, Holder] | None:
+    async def visitor(self, request: Request) -> tuple[ServedEnvironment, Holder] | None:
         """Who asks, where anybody may; None: a stranger."""
         try:
             return await self.enter(request, Role.VIEWER)
@@ -51,28 +52,28 @@ class Door:
         """What the browser holds of its session; None: it has none, or is no browser."""
         return sessions.parse(cookies.value(request, cookies.SESSION))
 
-    async def _key(self, header: str) -> tuple[Office, Holder]:
+    async def _key(self, header: str) -> tuple[ServedEnvironment, Holder]:
         if not header:
             raise Problem(401, "auth_missing", fix=FIX, headers=CHALLENGE)
         scheme, _, text = header.partition(" ")
         key = keys.parse(text.strip()) if scheme.lower() == "bearer" else None
-        office = self.offices.get(key.environment) if key else None
-        holder = await keys.holder(office.store, key) if key and office else None
-        if office is None or holder is None:
+        environment = self.environments.get(key.environment) if key else None
+        holder = await keys.holder(environment.store, key) if key and environment else None
+        if environment is None or holder is None:
             raise Problem(401, "auth_invalid", fix=FIX, headers=CHALLENGE)
-        await self._note(office.store, holder)
-        return office, holder
+        await self._note(environment.store, holder)
+        return environment, holder
 
-    async def _session(self, request: Request) -> tuple[Office, Holder]:
+    async def _session(self, request: Request) -> tuple[ServedEnvironment, Holder]:
         if not cookies.value(request, cookies.SESSION):
             raise Problem(401, "auth_missing", fix=FIX, headers=CHALLENGE)
         ticket = self.ticket(request)
-        office = self.offices.get(ticket.environment) if ticket else None
-        holder = await sessions.holder(office.store, ticket) if ticket and office else None
-        if office is None or holder is None or ticket is None:
+        environment = self.environments.get(ticket.environment) if ticket else None
+        holder = await sessions.holder(environment.store, ticket) if ticket and environment else None
+        if environment is None or holder is None or ticket is None:
             raise Problem(401, "session_ended", fix="sign in again", headers=CHALLENGE)
         csrf.check(request, ticket.secret)
-        return office, holder
+        return environment, holder
 
     async def _note(self, store: Store, holder: Holder) -> None:
         now = time.monotonic()

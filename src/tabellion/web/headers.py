@@ -44,7 +44,7 @@ HEADERS = {
 }
 
 
-class Envelope:
+class HeadersMiddleware:
     """Gives each request an id and each answer its headers; turns what nobody caught into a problem."""
 
     def __init__(self, app: ASGIApp) -> None:

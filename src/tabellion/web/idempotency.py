@@ -12,11 +12,11 @@ import weakref
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
+from tabellion.accounts import tables
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.values import json_text
-from tabellion.web import tables
 from tabellion.web.problems import Problem
 
 HEADER = "Idempotency-Key"
@@ -67,7 +67,7 @@ async def reserved(
     if key is None:
         yield Reservation()
         return
-    await tables.prepare(store)
+    await tables.SCHEMA.prepare(store)
     await _tidy(store)
     found = await _taken(store, owner, key, print_, LEASE + seconds)
     if found is not None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tabellion.web import policy, problems, review_bodies, shapes, shapes_review
+from tabellion.accounts.roles import Role
+from tabellion.web import problems, shapes
+from tabellion.web.blueprint import Blueprint, Route
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -37,11 +39,9 @@ SAID = {
 ALWAYS = (405, 406, 422, 431, 500, 503, 507)
 WITH_KEY = (401, 403, 429)
 WITH_BODY = (400, 408, 413, 415)
-REPEATABLE = {("POST", "/api/documents"), ("POST", "/api/review/claim")}  # with an Idempotency-Key
-CLASHES = {*REPEATABLE, ("POST", "/api/documents/{id}/reprocess"), ("DELETE", "/api/documents/{id}")}
-REVIEWED = "/api/review/items/{id}/"
-CHANGING = (REVIEWED, "/api/users", "/api/me", "/api/queues")
-VERSIONED = {("PATCH", f"{REVIEWED}fields"), ("POST", f"{REVIEWED}approve")}
+#: What a blueprint says of routes.
+MARKS = ("repeatable", "versioned", "clashing", "resumable")
+CHANGING = ("/api/users", "/api/me", "/api/queues")
 IF_MATCH = {
     "name": "If-Match", "in": "header", "required": True, "schema": {"type": "string", "pattern": '^"[0-9]{1,9}"$'},
     "description": "The ETag of the item as you saw it.",
@@ -72,29 +72,6 @@ def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema_of(model)}}}}
 
 
-def _upload() -> dict[str, Any]:
-    from tabellion.web.uploads import RAW, FromUrl
-
-    binary = {"type": "string", "format": "binary"}
-    text = {"type": "string", "minLength": 1, "maxLength": 100}
-    form = {
-        "type": "object", "required": ["file"], "additionalProperties": False,
-        "properties": {
-            "file": {"type": "array", "items": binary, "minItems": 1, "maxItems": 100},
-            "type": text, "model": text, "webhook": text,
-        },
-    }  # fmt: skip
-    content: dict[str, Any] = {
-        "multipart/form-data": {"schema": form},
-        "application/json": {"schema": schema_of(FromUrl)},
-        **{media: {"schema": binary} for media in RAW},
-    }
-    return {"requestBody": {"required": True, "content": content}}
-
-
-UPLOAD = _upload()
-
-
 def document_of(app: FastAPI) -> dict[str, Any]:
     """The whole document, made once."""
     if app.openapi_schema:
@@ -103,7 +80,8 @@ def document_of(app: FastAPI) -> dict[str, Any]:
 
     made = get_openapi(title="tabellion", version=app.version, description=app.description, routes=app.routes)
     schemas = made.setdefault("components", {}).setdefault("schemas", {})
-    for shape in (*shapes.SHAPES, *shapes_review.SHAPES, *review_bodies.SHAPES):
+    blueprints: list[Blueprint] = app.state.blueprints
+    for shape in (*shapes.SHAPES, *(shape for one in blueprints for shape in one.shapes)):
         whole = shape.model_json_schema(ref_template="#/components/schemas/{model}", by_alias=True)
         schemas |= whole.pop("$defs", {})
         schemas[shape.__name__] = whole
@@ -113,13 +91,15 @@ def document_of(app: FastAPI) -> dict[str, Any]:
     made["x-problem-codes"] = problems.CODES
     for path, operations in made["paths"].items():
         for method, operation in operations.items():
-            _complete(method.upper(), path, operation)
+            route = (method.upper(), path)
+            marks = {mark for mark in MARKS if any(route in getattr(one, mark) for one in blueprints)}
+            _complete(route, operation, app.state.policy[route], marks)
     app.openapi_schema = made
     return made
 
 
-def _complete(method: str, path: str, operation: dict[str, Any]) -> None:
-    role = policy.POLICY[(method, path)]
+def _complete(route: Route, operation: dict[str, Any], role: Role | None, marks: set[str]) -> None:
+    method, path = route
     statuses = {*ALWAYS}
     if role is not None:
         statuses |= {*WITH_KEY}
@@ -129,13 +109,13 @@ def _complete(method: str, path: str, operation: dict[str, Any]) -> None:
         statuses |= {*WITH_BODY}
     if "{" in path:
         statuses.add(404)
-    if (method, path) in CLASHES or (method != "GET" and path.startswith(CHANGING)):
+    if marks & {"clashing", "repeatable"} or (method != "GET" and path.startswith(CHANGING)):
         statuses.add(409)
-    if (method, path) in VERSIONED:
+    if "versioned" in marks:
         statuses.add(428)
     if path.endswith("/events"):
         statuses.add(429)
-    _parameters(method, path, operation)
+    _parameters(operation, marks)
     responses: dict[str, Any] = operation["responses"]
     for status in sorted(statuses):
         if status == 422 or not _described(responses.get(str(status))):
@@ -147,16 +127,16 @@ def _complete(method: str, path: str, operation: dict[str, Any]) -> None:
     operation["responses"] = dict(sorted(responses.items()))
 
 
-def _parameters(method: str, path: str, operation: dict[str, Any]) -> None:
+def _parameters(operation: dict[str, Any], marks: set[str]) -> None:
     parameters = operation.get("parameters", [])
     for parameter in parameters:
         if parameter["in"] == "path" and parameter["name"] == "id":
             parameter["schema"] = dict(ID)
-    if (method, path) in REPEATABLE:
+    if "repeatable" in marks:
         parameters = [*parameters, copy.deepcopy(IDEMPOTENCY)]
-    if (method, path) in VERSIONED:
+    if "versioned" in marks:
         parameters = [*parameters, copy.deepcopy(IF_MATCH)]
-    if path == "/api/documents/events":
+    if "resumable" in marks:
         parameters = [*parameters, copy.deepcopy(LAST_EVENT)]
     if parameters:
         operation["parameters"] = parameters

@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from tabellion.web import csrf
-from tabellion.web.policy import POLICY
 from tabellion.web.problems import Problem
 from tabellion.web.validation import refused
 
@@ -20,20 +19,19 @@ JSON = "application/json"
 
 
 class Guarded(APIRoute):
-    """A route that the policy knows; making one that it does not know is an error."""
+    """A route that the policy knows; an application with one that it does not know is not made."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The endpoint behind its checks, in the order in which they may tell: existence, key, role, question."""
         answer = super().get_route_handler()
-        roles = {method: POLICY[(method, self.path)] for method in self.methods or ()}
         known = {str(one.alias or one.name) for one in self.dependant.query_params}
         produced = _produced(self)
 
         async def handle(request: Request) -> Response:
-            role = roles[request.method]
+            role = request.app.state.policy[(request.method, self.path)]
             if role is not None:
-                office, holder = await request.app.state.door.enter(request, role)
-                request.state.office, request.state.holder = office, holder
+                environment, holder = await request.app.state.auth.enter(request, role)
+                request.state.environment, request.state.holder = environment, holder
                 request.app.state.pace.check(holder.id)
             else:
                 csrf.check_visit(request)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from tabellion.accounts import keys
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError
-from tabellion.web import keys
 from tabellion.web.connections import Connection
 from tabellion.web.limits import HEADER_BYTES
 
@@ -82,7 +82,9 @@ async def serve(
 
     Refuses an address that others can reach while nobody holds a key.
     """
-    await check_listening(host, [(office.name, office.store) for office in app.state.door.offices.values()])
+    await check_listening(
+        host, [(environment.name, environment.store) for environment in app.state.auth.environments.values()]
+    )
     server = Server(app)
     with listening(host, port) as one:
         shown = f"[{host}]" if ":" in host else host

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 from starlette.requests import Request
 
+from tabellion.accounts.roles import Role
 from tabellion.errors import StoreError
 from tabellion.web.limits import Limits
-from tabellion.web.policy import Role
 from tabellion.web.problems import Problem
 
 AGAIN = 15.0  #: seconds after which whoever listens is asked for key or session again
@@ -55,7 +55,7 @@ async def while_let_in(request: Request, needed: Role, texts: AsyncIterator[str]
         if time.monotonic() - asked > AGAIN:
             try:
                 with contextlib.suppress(StoreError):  # nobody can tell now; the stream says that the database is away
-                    await request.app.state.door.enter(request, needed)
+                    await request.app.state.auth.enter(request, needed)
             except Problem:
                 return
             asked = time.monotonic()

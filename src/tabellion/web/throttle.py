@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from tabellion.accounts import tables
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
-from tabellion.web import tables
 from tabellion.web.problems import Problem
 
 FORGOTTEN = 3600.0  #: seconds without a try after which counting begins anew
@@ -73,7 +73,7 @@ def _is_within(text: str, networks: Sequence[ipaddress.IPv4Network | ipaddress.I
 
 async def admit(store: Store, counted: tuple[tuple[str, Measure], ...]) -> None:
     """Counts a try before it is made, so that a thousand at once are not one; a Problem where it has to wait."""
-    await tables.prepare(store)
+    await tables.SCHEMA.prepare(store)
     for subject, measure in counted:
         if not await _counted(store, subject, measure):
             wait = max(1, math.ceil(await _left(store, subject)))

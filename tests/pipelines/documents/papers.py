@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tabellion import Store
+from tabellion.accounts import audit
+from tabellion.accounts.audit import Entry
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queues
+from tabellion.pipelines.documents.review.finishing import REWRITE
 from tabellion.pipelines.documents.settings import Settings, Types
 from tabellion.pipelines.documents.submit import Submitted, submit
-from tabellion.review import audit
-from tabellion.review.audit import Entry
-from tabellion.review.finishing import REWRITE
 from tabellion.storage.blobs import Blob, Blobs
 from tabellion.storage.lake import Lake
 from tests.models.bills import LINES, bill

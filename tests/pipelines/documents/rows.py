@@ -20,7 +20,7 @@ def insert(url: str, *documents: Mapping[str, Any]) -> None:
 
     async def run() -> None:
         async with Store(url) as store:
-            await tables.prepare(store)
+            await tables.SCHEMA.prepare(store)
             for document in documents:
                 await _insert(store, document)
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tabellion import Store
+from tabellion.accounts import audit
 from tabellion.delivery import endpoints
 from tabellion.delivery import outbox as webhooks
 from tabellion.engine.controls import cancel
@@ -25,7 +26,6 @@ from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import new_id, submit
-from tabellion.review import audit
 from tabellion.storage.blobs import Blobs
 from tests.models.bills import bill
 from tests.pipelines.documents.papers import (
@@ -247,7 +247,7 @@ def test_a_failure_of_a_second_reading_is_told(url: str, settings: Settings) -> 
     telling = replace(settings, outbox=webhooks.outbox)
 
     async def listen(store: Store) -> None:
-        await endpoints.prepare(store)
+        await endpoints.SCHEMA.prepare(store)
         await endpoints.add(store, "https://example.com/hook")
 
     ask(url, listen)
@@ -523,7 +523,7 @@ def test_deleting_leaves_nothing(url: str, settings: Settings) -> None:
     processed(url, settings)
     ask(url, lambda store: delete(store, settings, key))
     assert ask(url, lambda store: get(store, key)) is None
-    for table in tables.TABLES[:4]:
+    for table in tables.SCHEMA.tables[:4]:
         assert rows(url, f"SELECT * FROM {table}") == []
     for folder in (settings.blobs.root, Path(settings.lake.url)):
         assert [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")] == []
@@ -536,7 +536,7 @@ def test_deleting_reaches_what_was_said_elsewhere(url: str, settings: Settings) 
     telling = replace(settings, outbox=webhooks.outbox)
 
     async def listen(store: Store) -> None:
-        await endpoints.prepare(store)
+        await endpoints.SCHEMA.prepare(store)
         await endpoints.add(store, "https://example.com/hook")
 
     ask(url, listen)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tabellion import GateSettings, Store
+from tabellion.accounts import audit
 from tabellion.errors import RateLimited
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
@@ -22,13 +23,12 @@ from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import submit
-from tabellion.pipelines.documents.tables import prepare
-from tabellion.review import audit
+from tabellion.pipelines.documents.tables import SCHEMA
 from tabellion.storage.lake import Lake
 from tests.models.bills import LINES, bill, said
 from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted, write_type
+from tests.pipelines.documents.review.items import put_user
 from tests.reading import papers
-from tests.review.items import put_user
 from tests.waiting import eventually
 from tests.working import ask, make_worker, working
 
@@ -325,7 +325,7 @@ def test_the_trail_has_what_was_read_and_for_whom(url: str, settings: Settings) 
     """In the finishing transaction: the values by the worker, the item, and who has the least to do."""
 
     async def hire(store: Store) -> None:
-        await prepare(store)
+        await SCHEMA.prepare(store)
         for name in ("anna", "bob"):
             await put_user(store, name)
 

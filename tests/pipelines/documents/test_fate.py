@@ -30,7 +30,7 @@ def telling(settings: Settings) -> Settings:
 
 def listening(url: str) -> None:
     async def go(store: Store) -> None:
-        await endpoints.prepare(store)
+        await endpoints.SCHEMA.prepare(store)
         await endpoints.add(store, "https://example.com/hook")
 
     ask(url, go)

@@ -13,10 +13,10 @@ import pytest
 from tabellion import Store
 from tabellion.models.gated import Gated
 from tabellion.pipelines.documents.again import delete, reprocess
+from tabellion.pipelines.documents.review import claims, editing, finishing, items
+from tabellion.pipelines.documents.review.editing import Change
+from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.review import claims, editing, finishing, items
-from tabellion.review.editing import Change
-from tabellion.review.people import Person
 from tests.models.bills import said as told_by_model
 from tests.pipelines.documents.papers import document, paper, processed, rows, sent, write_type
 from tests.pipelines.documents.test_extraction import FAST, Clerk
@@ -108,7 +108,7 @@ def test_a_correction_is_carried_to_a_type_that_is_found_out(url: str, settings:
 
 async def _opened(store: Store, key: str) -> None:
     if not await store.database.fetch("SELECT id FROM tabellion_review_items WHERE document_id = $1", key):
-        from tests.review.items import put_item
+        from tests.pipelines.documents.review.items import put_item
 
         await put_item(store, key)
 

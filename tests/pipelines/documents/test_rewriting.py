@@ -88,7 +88,7 @@ def test_outputs_have_what_people_said(url: str, settings: Settings, key: str) -
 def test_a_review_that_begins_anew_is_no_review(url: str, settings: Settings) -> None:
     """The outputs say so; nobody is told."""
     telling = replace(settings, outbox=webhooks.outbox)
-    ask(url, endpoints.prepare)
+    ask(url, endpoints.SCHEMA.prepare)
     ask(url, lambda store: endpoints.add(store, "https://example.com/hook", ["document.reviewed"]))
     key = sent(url, telling, DOUBTFUL, type="invoice")
     processed(url, telling)
@@ -158,7 +158,7 @@ def test_a_rejected_document_is_not_reviewed_and_told_all_the_same(url: str, set
     telling = replace(settings, outbox=webhooks.outbox)
 
     async def listen(store: Store) -> None:
-        await endpoints.prepare(store)
+        await endpoints.SCHEMA.prepare(store)
         await endpoints.add(store, "https://example.com/hook", ["document.reviewed"])
 
     ask(url, listen)

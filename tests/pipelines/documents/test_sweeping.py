@@ -45,7 +45,7 @@ async def submitted_nothing(store: Store) -> None:
     """The tables, and nothing in them."""
     from tabellion.pipelines.documents import tables
 
-    await tables.prepare(store)
+    await tables.SCHEMA.prepare(store)
 
 
 def test_deliveries_are_kept_for_a_while(url: str, settings: Settings) -> None:
@@ -53,7 +53,7 @@ def test_deliveries_are_kept_for_a_while(url: str, settings: Settings) -> None:
 
     async def listen(store: Store) -> None:
         await submitted_nothing(store)
-        await endpoints.prepare(store)
+        await endpoints.SCHEMA.prepare(store)
 
     ask(url, listen)
     now = "0.0 + $4" if url.startswith("sqlite") else "to_timestamp(CAST($4 AS double precision))"

@@ -18,13 +18,13 @@ def test_tables_are_made_on_first_use(url: str) -> None:
 
     async def go(store: Store) -> list[int]:
         await store.open()
-        before = await tables.version(store.database)
-        await tables.prepare(store)
-        await tables.prepare(store)
-        return [before, await tables.version(store.database), await tables.migrate(store.database)]
+        before = await tables.SCHEMA.version(store.database)
+        await tables.SCHEMA.prepare(store)
+        await tables.SCHEMA.prepare(store)
+        return [before, await tables.SCHEMA.version(store.database), await tables.SCHEMA.migrate(store.database)]
 
-    assert ask(url, go) == [0, tables.CURRENT, tables.CURRENT]
-    for table in tables.TABLES:
+    assert ask(url, go) == [0, tables.SCHEMA.current, tables.SCHEMA.current]
+    for table in tables.SCHEMA.tables:
         assert ask(url, lambda store, name=table: store.table(name)) is not None  # type: ignore[misc]
 
 
@@ -34,23 +34,23 @@ def test_many_prepare_at_once(url: str) -> None:
     async def go() -> int:
         stores = [Store(url) for _ in range(8)]
         try:
-            await asyncio.gather(*(tables.prepare(store) for store in stores))
-            return await tables.version(stores[0].database)
+            await asyncio.gather(*(tables.SCHEMA.prepare(store) for store in stores))
+            return await tables.SCHEMA.version(stores[0].database)
         finally:
             for store in stores:
                 await store.close()
 
-    assert asyncio.run(go()) == tables.CURRENT
+    assert asyncio.run(go()) == tables.SCHEMA.current
 
 
 def test_a_later_version_is_left_alone(url: str) -> None:
     """Tables of a tabellion to come are not touched by this one."""
-    ask(url, tables.prepare)
+    ask(url, tables.SCHEMA.prepare)
     with owning(url, create=False) as owner:
         at = "now()" if owner.dialect == "postgresql" else "0"
         owner(f"INSERT INTO tabellion_documents_schema (version, applied_at) VALUES (99, {at})")
     with pytest.raises(NotMigrated, match="upgrade tabellion"):
-        ask(url, tables.prepare)
+        ask(url, tables.SCHEMA.prepare)
 
 
 def test_a_table_of_the_same_name_is_not_ours(url: str) -> None:
@@ -58,7 +58,7 @@ def test_a_table_of_the_same_name_is_not_ours(url: str) -> None:
     with owning(url, create=False) as owner:
         owner("CREATE TABLE tabellion_documents (id integer PRIMARY KEY)")
     with pytest.raises(StoreError, match="documents"):
-        ask(url, tables.prepare)
+        ask(url, tables.SCHEMA.prepare)
     assert ask(url, lambda store: store.table("tabellion_review_items")) is None
 
 
@@ -66,7 +66,7 @@ def test_the_script_makes_the_same_tables(url: str) -> None:
     """What is printed for someone who may run it leaves nothing to do."""
     dialect = Store(url).dialect
     with owning(url, create=False) as owner:
-        text = tables.script(dialect, 0)
+        text = tables.SCHEMA.script(dialect, 0)
         if dialect == "sqlite":
             assert owner._sqlite is None
             owner("SELECT 1")
@@ -75,4 +75,4 @@ def test_the_script_makes_the_same_tables(url: str) -> None:
         else:
             owner("SELECT 1")
             owner._loop.run_until_complete(owner._postgres.execute(text))
-    assert ask(url, lambda store: tables.version(store.database)) == tables.CURRENT
+    assert ask(url, lambda store: tables.SCHEMA.version(store.database)) == tables.SCHEMA.current

@@ -13,7 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tabellion.web import csrf, links, passwords, sessions, throttle, users
+from tabellion.accounts import links, passwords, sessions, users
+from tabellion.web import csrf, throttle
 from tabellion.web.pages.page import local
 from tests.web.browser import Browser, signed_in
 from tests.web.live import Live, live, problem

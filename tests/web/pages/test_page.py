@@ -8,13 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from tabellion.accounts.roles import ROLES
 from tabellion.errors import Unreachable
 from tabellion.pipelines.documents import lookup
 from tabellion.web.pages import words
-from tabellion.web.policy import OPEN, PAGES, ROLES
+from tabellion.web.policy import OPEN
 from tests.models.bills import bill
 from tests.web.browser import Browser, signed_in
 from tests.web.live import Live, live
+from tests.web.policy import PAGES
 from tests.web.test_policy import address
 
 HTML = sorted(path for (method, path) in PAGES if method == "GET" and path not in ("/", "/static/{file}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from tabellion.web.pages import static
 from tests.web.live import Live, problem
 
-FOLDER = Path(static.__file__).parent.parent / "static"
-SCRIPTS = sorted(path for path in FOLDER.glob("*.js"))
+FOLDERS = [Path(str(files(one))) for one in static.packages()]
+SCRIPTS = sorted(path for folder in FOLDERS for path in (folder / "static").glob("*.js"))
 
 
 def test_a_file_is_kept_for_good_under_its_version(web: Live) -> None:
@@ -50,20 +51,20 @@ def test_no_script_makes_markup_of_texts(path: Path) -> None:
 
 def test_no_template_lets_markup_through() -> None:
     """Every value is escaped, and nothing is inline."""
-    for path in (FOLDER.parent / "templates").glob("*.html"):
+    for path in (path for folder in FOLDERS for path in (folder / "templates").glob("*.html")):
         text = path.read_text()
         assert not re.findall(r"\|\s*safe|autoescape|<style|\sstyle=|\son\w+=", text), path.name
 
 
 def test_styles_fetch_nothing() -> None:
     """Neither fonts nor pictures from elsewhere."""
-    for path in FOLDER.glob("*.css"):
+    for path in (path for folder in FOLDERS for path in (folder / "static").glob("*.css")):
         assert not re.findall(r"@import|url\(|https?:", path.read_text()), path.name
 
 
 def tokens() -> dict[str, tuple[str, str]]:
     """The colours of the skeleton, for light and for dark."""
-    text = (FOLDER / "app.css").read_text()
+    text = (FOLDERS[0] / "static" / "app.css").read_text()
     found = dict(re.findall(r"--([a-z-]+): (light-dark\([^)]*\)|var\(--[a-z-]+\));", text))
     pairs: dict[str, tuple[str, str]] = {}
     for name, value in found.items():

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from tabellion.web.pages import words
+from tabellion.web.pages import static, words
 
-WEB = Path(words.__file__).parent.parent
+FOLDERS = [Path(str(files(one))) for one in static.packages()]
+PAGES = [
+    path for one in FOLDERS for path in (*one.glob("pages/[!w]*.py"), *one.glob("pages.py"), *one.glob("routes/*.py"))
+]
 SAID = re.compile(r"""\b(?:t|tell)\(\s*["'`]([a-z_]+\.[a-z_0-9.]+)["'`]\s*[,)]""")
 #: Beginnings of keys whose ends are values: `t("base.role_" ~ role)`, t(`base.role_${role}`).
 MADE = re.compile(r"""\b(?:t|tell)\(\s*["'`]([a-z_]+\.[a-z_0-9.]*)(?:["']\s*[~+]|\$\{)""")
@@ -18,15 +22,16 @@ PLACE = re.compile(r"\{(\w+)\}")
 
 
 def sources() -> list[Path]:
-    return sorted([*(WEB / "templates").glob("*.html"), *(WEB / "static").glob("*.js")])
+    found = [path for one in FOLDERS for path in (*one.glob("templates/*.html"), *one.glob("static/*.js"))]
+    return sorted(found)
 
 
 def test_every_language_has_the_same_keys() -> None:
     """And the same facts to fill in."""
-    english = words.WORDS["en"]
+    english = words.catalogue()["en"]
     for language in words.LANGUAGES:
-        assert words.WORDS[language].keys() == english.keys()
-        for key, text in words.WORDS[language].items():
+        assert words.catalogue()[language].keys() == english.keys()
+        for key, text in words.catalogue()[language].items():
             assert text.strip()
             assert set(PLACE.findall(text)) == set(PLACE.findall(english[key])), (language, key)
 
@@ -36,18 +41,18 @@ def test_pages_say_only_what_there_are_words_for(path: Path) -> None:
     """Every key in a template or script is known, and where a key is put together some begin so."""
     text = path.read_text()
     for key in SAID.findall(text):
-        assert key in words.WORDS["en"], key
+        assert key in words.catalogue()["en"], key
     for start in MADE.findall(text):
-        assert [key for key in words.WORDS["en"] if key.startswith(start)], start
+        assert [key for key in words.catalogue()["en"] if key.startswith(start)], start
 
 
 def test_no_word_is_left_over() -> None:
     """What nobody says any more is gone from the lists."""
-    everything = "\n".join(path.read_text() for path in [*sources(), *(WEB / "pages").glob("[!w]*.py")])
+    everything = "\n".join(path.read_text() for path in [*sources(), *PAGES])
     starts = (*MADE.findall(everything), *BEGUN.findall(everything))
     unsaid = [
         key
-        for key in words.WORDS["en"]
+        for key in words.catalogue()["en"]
         if not re.search(rf"""["'`]{re.escape(key.removesuffix(".one"))}["'`]""", everything)
         and not key.startswith((*starts, "base.error_", "base.problem_", "fields."))
     ]
@@ -91,4 +96,4 @@ def test_fields_that_come_with_us_have_words() -> None:
         for field in [part for spec in one for part in (spec, *spec.items)]:
             if field.title == field.name.replace("_", " ").capitalize():
                 wanted.add(f"fields.{field.name}")
-    assert {key for key in words.WORDS["en"] if key.startswith("fields.")} == wanted
+    assert {key for key in words.catalogue()["en"] if key.startswith("fields.")} == wanted

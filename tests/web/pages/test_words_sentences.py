@@ -11,14 +11,14 @@ import pytest
 
 import tabellion
 from tabellion.pipelines.documents import doubts, failure, fate
+from tabellion.pipelines.documents.review import fields
+from tabellion.pipelines.documents.review.finishing import REJECTIONS
 from tabellion.pipelines.documents.settings import Types
 from tabellion.reading import errors, sniff
 from tabellion.reading.einvoice.french import MENTIONS
 from tabellion.reading.fields.vendor import TOLD
 from tabellion.reading.grounding.ground import SCORES
 from tabellion.reading.types.doctype import KINDS
-from tabellion.review import fields
-from tabellion.review.finishing import REJECTIONS
 from tabellion.web import problems
 from tabellion.web.pages import words
 from tabellion.web.pages.words_sentences import SENTENCES
@@ -40,7 +40,7 @@ MAKERS = {
     "reading/fields/*.py": {"append", "Party"},
     "reading/types/rules.py": {"add"},
     "pipelines/documents/*.py": {"_doubt", "Unreadable"},
-    "review/*.py": {"NotAllowed", "__init__", "Refused"},
+    "pipelines/documents/review/*.py": {"NotAllowed", "__init__", "Refused"},
 }
 #: Names that hold a sentence until it is told.
 HELD = ("message", "found", "reasons", "what", "where", "proofs")
@@ -84,7 +84,9 @@ def test_french_is_tied() -> None:
     """No line ends before a mark that belongs to it; English is sent no templates at all."""
     french = words.SPOKEN["fr"]
     assert french["{field} is missing; it is required"] == "{field} manque\N{NO-BREAK SPACE}; ce champ est obligatoire"
-    assert not [text for text in (*french.values(), *words.WORDS["fr"].values()) if re.search(" [:;?!%»]|« ", text)]
+    assert not [
+        text for text in (*french.values(), *words.catalogue()["fr"].values()) if re.search(" [:;?!%»]|« ", text)
+    ]
     assert words.SPOKEN["en"] == {}
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tabellion.accounts.audit import SYSTEM, Entry, bound, numbered
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -16,12 +17,10 @@ from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.pointing import Point, pointing
+from tabellion.pipelines.documents.review import decisions
+from tabellion.pipelines.documents.review.finishing import reopening
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
-from tabellion.review import decisions
-from tabellion.review.audit import Entry, bound, numbered
-from tabellion.review.finishing import reopening
-from tabellion.review.people import SYSTEM
 
 Statement = tuple[str, Sequence[Any]]
 Row = Mapping[str, Any]
@@ -213,7 +212,7 @@ async def has_documents(store: Store, sha256: str) -> bool:
 
 
 async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
-    await tables.prepare(store)
+    await tables.SCHEMA.prepare(store)
     rows = []
     if is_id(id):
         rows = await store.database.fetch(

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from tabellion.pipelines.documents.locks import PERSON, Locks
+from tabellion.pipelines.documents.review.fields import is_settled, stands
 from tabellion.reading.issue import Issue
 from tabellion.reading.offer import beside
 from tabellion.reading.reader import Reading
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.review.fields import is_settled, stands
 
 POOR = 0.5  #: quality of a page below which its words are not to be relied on
 UNSURE = 0.5  #: share of the evidence that must speak for a type that nobody asked for

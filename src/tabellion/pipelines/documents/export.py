@@ -102,7 +102,7 @@ async def _exported(
     progress: Progress | None,
 ) -> Exported:
     await store.open()
-    if await tables.version(store.database) == 0:
+    if await tables.SCHEMA.version(store.database) == 0:
         raise NotMigrated("there are no documents in this database: nothing was ever submitted to it")
     where, values = _condition(store, range)
     [about] = await store.database.fetch(

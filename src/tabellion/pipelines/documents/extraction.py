@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from tabellion.accounts.audit import SYSTEM, Entry
 from tabellion.engine.job import Job, storable
 from tabellion.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
 from tabellion.models.base import Ask, Model
@@ -24,18 +25,16 @@ from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_de
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outage import Outage
 from tabellion.pipelines.documents.outputs import UNKNOWN, possible_paths, write
+from tabellion.pipelines.documents.page_words import Gathered
 from tabellion.pipelines.documents.priority import urgency
 from tabellion.pipelines.documents.progress import Progress, Watch
+from tabellion.pipelines.documents.review.finishing import reopening
 from tabellion.pipelines.documents.settings import LOCAL, Settings
-from tabellion.pipelines.documents.words import Gathered
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.pages import default_sandbox
 from tabellion.reading.reader import Reading, read_local
 from tabellion.reading.types.doctype import DocumentType, Processing
 from tabellion.reading.types.yamlnode import TypeFileError
-from tabellion.review.audit import Entry
-from tabellion.review.finishing import reopening
-from tabellion.review.people import SYSTEM
 from tabellion.storage import files
 from tabellion.storage.files import Unwritable
 from tabellion.storage.lake import LakeError

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tabellion.accounts.audit import Entry, statement
 from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
 from tabellion.pipelines.documents.doubts import Doubt
 from tabellion.pipelines.documents.locks import NONE, OPEN, PERSON, Locks
 from tabellion.pipelines.documents.priority import Urgency
+from tabellion.pipelines.documents.review.people import opening
 from tabellion.pipelines.documents.submit import new_id
-from tabellion.review.audit import Entry, statement
-from tabellion.review.people import opening
 
 Statement = tuple[str, dict[str, Any]]
 

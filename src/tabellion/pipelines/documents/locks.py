@@ -10,9 +10,9 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.context import Desk
 from tabellion.engine.job import Job
+from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED
 from tabellion.reading.field import Field
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.review.fields import ABSENT, CORRECTED
 
 PERSON = "person"  #: the source of a field that somebody has corrected
 OPEN = ("pending", "in_review")  #: states of a review item that somebody has yet to finish

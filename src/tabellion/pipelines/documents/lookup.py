@@ -18,10 +18,10 @@ from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.doubts import GRAVE
 from tabellion.pipelines.documents.failure import WAITING
 from tabellion.pipelines.documents.locks import REVIEWED, locked, standing
+from tabellion.pipelines.documents.review.fields import DECIDED, Types, is_settled, shown_type
+from tabellion.pipelines.documents.review.fields import issues as judge
 from tabellion.pipelines.documents.submit import is_id
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.review.fields import DECIDED, Types, is_settled, shown_type
-from tabellion.review.fields import issues as judge
 
 STATUSES = ("queued", "processing", "completed", "failed", "duplicate")
 REVIEWS = ("pending", "approved", "corrected", "rejected")  #: where a review may stand, as lists and outputs say it
@@ -74,7 +74,7 @@ async def get(
     """
     if not is_id(id):
         return None
-    await tables.prepare(store)
+    await tables.SCHEMA.prepare(store)
     rows = await _rows(store, (*BRIEF, "result"), "d.id = $1", [id])
     if not rows:
         return None
@@ -159,7 +159,7 @@ async def listing(
     if cursor is not None:
         values.append(cursor)
         conditions.append(f"d.id < ${len(values)}")
-    await tables.prepare(store)
+    await tables.SCHEMA.prepare(store)
     rows = await _rows(store, BRIEF, " AND ".join(conditions), values, limit + 1)
     more = len(rows) > limit
     return [brief(row) | {"review": standing(row["review"])} for row in rows[:limit]], rows[limit - 1][
@@ -172,7 +172,7 @@ async def states(store: Store, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     wanted = [one for one in ids if is_id(one)]
     if not wanted:
         return {}
-    await tables.prepare(store)
+    await tables.SCHEMA.prepare(store)
     marks = ", ".join(f"${number}" for number in range(1, len(wanted) + 1))
     rows = await store.database.fetch(
         f"SELECT id, status, pages, done_pages, version FROM tabellion_documents WHERE id IN ({marks})", *wanted

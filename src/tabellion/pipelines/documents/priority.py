@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
+from tabellion.pipelines.documents.review.priority import COMPLEXITY, CONFIDENCE, PROXIMITY, VALUE
 from tabellion.reading.reader import Reading
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.review.priority import COMPLEXITY, CONFIDENCE, PROXIMITY, VALUE
 
 MANY_PAGES, MANY_ROWS, MANY_ISSUES = 20, 50, 5  #: from so many on, a document is as complex as it gets
 LARGEST = 1_000_000  #: an amount from which on the value makes no difference

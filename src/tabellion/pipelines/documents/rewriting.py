@@ -16,12 +16,12 @@ from tabellion.pipelines.documents.failure import Postponed
 from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, standing
 from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
+from tabellion.pipelines.documents.review.fields import DECIDED
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.reading.issue import Issue
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.rules import verdict
 from tabellion.reading.types.yamlnode import TypeFileError
-from tabellion.review.fields import DECIDED
 from tabellion.storage.files import Unwritable
 from tabellion.storage.lake import LakeError
 

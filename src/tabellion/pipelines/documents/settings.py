@@ -12,7 +12,7 @@ from typing import Any
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.models.base import Ask, Model
 from tabellion.models.media import MOST_PAGES
-from tabellion.pipelines.documents.words import Words
+from tabellion.pipelines.documents.page_words import Words
 from tabellion.reading.limits import Limits
 from tabellion.reading.pages import OCR
 from tabellion.reading.sandbox import Sandbox

@@ -106,7 +106,7 @@ async def submit(
     Fifty submits of one file at once, from wherever, make one original. Raises `Unknown` for a type or model that is
     none, `AlreadyThere` where the type's policy is to refuse, `FileGone` where the bytes have gone meanwhile.
     """
-    await tables.prepare(store)
+    await tables.SCHEMA.prepare(store)
     doctype = settings.types.get(type) if type is not None else None
     chosen = settings.chosen_model(model, doctype)
     type_key = doctype.key if doctype else settings.types.key(None)

@@ -1,20 +1,14 @@
-"""The tables of the document pipeline, and how they come to be."""
+"""The tables of the document pipeline."""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Sequence
-
-from tabellion.engine import sql
-from tabellion.engine.database import Database
-from tabellion.engine.sql import Dialect
-from tabellion.engine.store import Store
-from tabellion.errors import Forbidden, NotMigrated, StoreError, Unreachable
-from tabellion.review import tables as review_tables
+from tabellion.accounts import tables as accounts
+from tabellion.engine.schema import Schema
+from tabellion.pipelines.documents.review import tables as review_tables
 
 #: One entry per version, oldest first; a version once released is never edited, and later ones only add.
 #: TIME, FLAG and NUMBER stand for what each database calls them; JSON is kept as text on both.
-VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
+_VERSIONS = (
     (
         # `chore` is what is done with a row beside reading it: a duplicate follows its original (follow, following,
         # followed, astray), a failure is told (telling). NULL is a document that is read itself.
@@ -106,7 +100,7 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
         "CREATE INDEX tabellion_review_items_open ON tabellion_review_items (priority DESC, id) "
         "WHERE status IN ('pending', 'in_review')",
     ),
-    review_tables.statements,
+    review_tables.STATEMENTS,
     (
         # `former` is what a document goes back to when it is read once more and that fails.
         "ALTER TABLE tabellion_documents ADD COLUMN former text",
@@ -123,102 +117,20 @@ VERSIONS: tuple[tuple[str, ...] | Callable[[Dialect], Sequence[str]], ...] = (
         "CREATE INDEX tabellion_superseded_outputs_waiting ON tabellion_superseded_outputs (id) "
         "WHERE status = 'waiting'",
     ),
-    review_tables.later_statements,
+    review_tables.LATER,
     (
         *review_tables.DECISIONS,
         # The model that an upload named; NULL: whichever its type or the settings say.
         "ALTER TABLE tabellion_documents ADD COLUMN asked_model text",
     ),
 )
-CURRENT = len(VERSIONS)
-TABLES = (
-    "tabellion_documents", "tabellion_processed_documents", "tabellion_extracted_fields", "tabellion_review_items",
-    "tabellion_superseded_outputs", *review_tables.TABLES,
+SCHEMA = Schema(
+    "documents",
+    versions=_VERSIONS,
+    tables=(
+        "tabellion_documents", "tabellion_processed_documents", "tabellion_extracted_fields", "tabellion_review_items",
+        "tabellion_superseded_outputs", *review_tables.TABLES,
+    ),
+    needs=(accounts.SCHEMA,),
+    fix="tabellion migrate --with documents --sql",
 )  # fmt: skip
-VERSION_TABLE = (
-    "CREATE TABLE IF NOT EXISTS tabellion_documents_schema (version integer PRIMARY KEY, applied_at TIME NOT NULL)"
-)
-WORDS: dict[Dialect, dict[str, str]] = {
-    "postgresql": {"TIME": "timestamptz", "FLAG": "boolean", "NUMBER": "double precision"},
-    "sqlite": {"TIME": "REAL", "FLAG": "boolean", "NUMBER": "REAL"},
-}
-#: Supabase and PostgREST publish every table of `public`: documents are nobody's API but ours.
-PRIVATE = f"""DO $$ DECLARE outsider text; BEGIN
-  FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
-    EXECUTE format('REVOKE ALL ON {", ".join(TABLES)} FROM %I', outsider);
-  END LOOP;
-END $$"""
-
-_prepared: weakref.WeakSet[Store] = weakref.WeakSet()
-
-
-def statements(dialect: Dialect, since: int) -> list[str]:
-    """What brings tables of version `since` (0: none) up to date, in order."""
-    steps = [worded(VERSION_TABLE, dialect)]
-    for number, version in enumerate(VERSIONS[since:], since + 1):
-        steps += [worded(step, dialect) for step in (version(dialect) if callable(version) else version)]
-        steps.append(
-            f"INSERT INTO tabellion_documents_schema (version, applied_at) VALUES ({number}, {sql.CLOCK[dialect]})"
-        )
-    return [*steps, *([PRIVATE] if dialect == "postgresql" else [])]
-
-
-def script(dialect: Dialect, since: int) -> str:
-    """The same as one text, for someone who may run it."""
-    begin = {"postgresql": "BEGIN;\nSET LOCAL lock_timeout = '2s';", "sqlite": "BEGIN IMMEDIATE;"}[dialect]
-    return "\n".join([begin, *(f"{statement};" for statement in statements(dialect, since)), "COMMIT;", ""])
-
-
-async def version(database: Database) -> int:
-    """The tables' version; 0 when there are none."""
-    if await database.table("tabellion_documents_schema") is None:
-        return 0
-    rows = await database.fetch("SELECT max(version) AS version FROM tabellion_documents_schema")
-    return rows[0]["version"] or 0
-
-
-async def migrate(database: Database) -> int:
-    """Brings the tables up to date and returns their version; safe to call from many processes at once."""
-    dialect = database.dialect
-    lock = {
-        "postgresql": ["SET LOCAL lock_timeout = '2s'", "SELECT pg_advisory_xact_lock(hashtext('documents'))"],
-        "sqlite": [],
-    }[dialect]
-    first = [*lock, worded(VERSION_TABLE, dialect), "SELECT max(version) AS version FROM tabellion_documents_schema"]
-    try:
-        # Two transactions: the version must be read after the lock is ours, in a snapshot of its own.
-        found = (await database.transact([(text, ()) for text in first]))[-1][0]["version"] or 0
-        if found < CURRENT:
-            await database.transact([(text, ()) for text in [*lock, *statements(dialect, found)]])
-    except Forbidden as error:
-        raise NotMigrated(
-            f"the document tables are not in this database and this role may not create them ({error}): "
-            "have someone who may run the SQL that `tabellion migrate --with documents --sql` prints"
-        ) from error
-    except StoreError as error:
-        # Another process may have been quicker.
-        if isinstance(error, Unreachable) or await version(database) < CURRENT:
-            raise
-    return await version(database)
-
-
-async def prepare(store: Store) -> None:
-    """Sees to it that the tables are there; asked once for each store."""
-    if store in _prepared:
-        return
-    await store.open()
-    found = await version(store.database)
-    if found < CURRENT:
-        found = await migrate(store.database)
-    if found > CURRENT:
-        raise NotMigrated(
-            f"the document tables are of version {found}, this tabellion knows {CURRENT}: upgrade tabellion"
-        )
-    _prepared.add(store)
-
-
-def worded(text: str, dialect: Dialect) -> str:
-    """A statement with what this database calls TIME, FLAG and NUMBER."""
-    for word, meant in WORDS[dialect].items():
-        text = text.replace(f" {word}", f" {meant}")
-    return text

@@ -9,12 +9,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
+from tabellion.accounts.roles import Role
 from tabellion.engine.values import json_text
 from tabellion.web import monitor_shapes as shapes
-from tabellion.web.api.documents import answer
-from tabellion.web.api.events import HEARTBEAT, LOOK, MEDIA, STREAM
-from tabellion.web.office import Office
-from tabellion.web.policy import Role
+from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM, answer
+from tabellion.web.environment import ServedEnvironment
 from tabellion.web.routing import Guarded
 from tabellion.web.streams import while_let_in
 
@@ -24,8 +23,8 @@ router = APIRouter(route_class=Guarded, tags=["monitor"])
 @router.get("/api/overview", response_model=shapes.OverviewPicture, summary="Everything at a glance")
 async def overview(request: Request) -> Response:
     """Queues, workers, gates, spend, the SLA of review and what was settled, in one document."""
-    office: Office = request.state.office
-    return answer(await office.lookout.picture())
+    environment: ServedEnvironment = request.state.environment
+    return answer(await environment.monitor.picture())
 
 
 @router.get("/api/workers", response_model=shapes.Workers, summary="List workers")
@@ -41,30 +40,30 @@ async def gates(request: Request) -> Response:
 
 
 async def _part(request: Request, name: str) -> Response:
-    office: Office = request.state.office
-    picture = await office.lookout.picture()
+    environment: ServedEnvironment = request.state.environment
+    picture = await environment.monitor.picture()
     return answer({"at": picture["at"], name: picture[name]})
 
 
 @router.get("/api/overview/events", responses=STREAM, response_class=Response, summary="Watch everything")
 async def watch(request: Request) -> Response:
     """An event `overview` with the whole document, again when it changed; `trouble` while the database is away."""
-    office: Office = request.state.office
+    environment: ServedEnvironment = request.state.environment
     streams = request.app.state.streams
     streams.check(request.state.holder.id)
 
     async def told() -> AsyncIterator[str]:
         with streams.counted(request.state.holder.id):
-            async for text in while_let_in(request, Role.VIEWER, _events(request, office)):
+            async for text in while_let_in(request, Role.VIEWER, _events(request, environment)):
                 yield text
 
-    return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=MEDIA)
+    return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
 
 
-async def _events(request: Request, office: Office) -> AsyncIterator[str]:
+async def _events(request: Request, environment: ServedEnvironment) -> AsyncIterator[str]:
     yield "retry: 2000\n\n"
     spoke = time.monotonic()
-    async with office.lookout.watch() as one:
+    async with environment.monitor.watch() as one:
         while not request.app.state.closing.is_set():
             news = await one.next(LOOK)
             if news is not None:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
+from tabellion.accounts import audit
 from tabellion.engine import controls
 from tabellion.engine.declaration import Bound
 from tabellion.engine.queue import Queue
@@ -18,11 +19,11 @@ from tabellion.errors import DeclarationError
 from tabellion.monitor import failures
 from tabellion.monitor import rows as listing
 from tabellion.monitor.fingerprint import DIGITS
-from tabellion.review import audit
+from tabellion.monitor.view import QueueView
 from tabellion.web import cursors
 from tabellion.web import monitor_shapes as shapes
-from tabellion.web.api.documents import answer
-from tabellion.web.office import Office
+from tabellion.web.answers import answer
+from tabellion.web.environment import ServedEnvironment
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
@@ -32,10 +33,6 @@ router = APIRouter(route_class=Guarded, tags=["monitor"])
 logger = logging.getLogger("tabellion.web")
 Name = Annotated[str, Path(min_length=1, max_length=200, description="The queue's name.")]
 Key = Annotated[str, Field(min_length=1, max_length=200)]
-PAGES = {
-    "tabellion_documents": "/documents/{}",
-    "tabellion_review_items": "/review/{}",
-}  #: the page about a row, by its table
 TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")
 _KEYS = {
     "integer": re.compile(r"-?[0-9]{1,18}"),
@@ -59,18 +56,18 @@ class Retry(Strict):
 @router.get("/api/queues", response_model=shapes.Queues, summary="List queues")
 async def queues(request: Request) -> Response:
     """Every queue with its counts, how old its oldest row is, and what it has settled lately."""
-    office: Office = request.state.office
-    picture = await office.lookout.picture()
+    environment: ServedEnvironment = request.state.environment
+    picture = await environment.monitor.picture()
     return answer({"at": picture["at"], "queues": picture["queues"]})
 
 
 @router.get("/api/queues/{name}", response_model=shapes.QueuePicture, summary="Look at a queue")
 async def show(request: Request, name: Name) -> Response:
     """One of them."""
-    office: Office = request.state.office
-    queue = found(office, name)
-    picture = await office.lookout.picture()
-    return answer(next(one for one in picture["queues"] if one["name"] == queue.name))
+    environment: ServedEnvironment = request.state.environment
+    view = found(environment, name)
+    picture = await environment.monitor.picture()
+    return answer(next(one for one in picture["queues"] if one["name"] == view.name))
 
 
 @router.get("/api/queues/{name}/rows", response_model=shapes.QueueRows, summary="List the rows of a state")
@@ -82,30 +79,32 @@ async def rows(
     limit: Annotated[Whole, Query(ge=1, le=200, description="Rows on one page.")] = 50,
 ) -> Response:
     """Rows with what the register knows of them: in the order of the line, or the last key first."""
-    office: Office = request.state.office
-    queue = found(office, name)
-    await _bound(office, queue)
+    environment: ServedEnvironment = request.state.environment
+    view = found(environment, name)
+    queue = view.queue
+    await _bound(environment, queue)
     question = {"queue": name, "state": state}
     key = request.app.state.cursor_key
-    after = cursors.place(key, office.name, question, cursor) if cursor is not None else None
+    after = cursors.place(key, environment.name, question, cursor) if cursor is not None else None
     try:
-        page, following = await listing.rows(office.store, queue, state, after, limit)
+        page, following = await listing.rows(environment.store, view, state, after, limit)
     except listing.Moved:
         raise Problem(
             422, "cursor_invalid", "the row that this page begins after is gone", field="cursor",
             expected="a cursor of rows that are there", fix="begin again without a cursor",
         ) from None  # fmt: skip
-    onward = cursors.made(key, office.name, question, following) if following is not None else None
-    return answer({"rows": [_row(queue, row) for row in page], "next": onward})
+    onward = cursors.made(key, environment.name, question, following) if following is not None else None
+    return answer({"rows": [_row(view, row) for row in page], "next": onward})
 
 
 @router.get("/api/queues/{name}/errors", response_model=shapes.ErrorGroups, summary="Failed rows by what went wrong")
 async def errors(request: Request, name: Name) -> Response:
     """One group for each fingerprint: the error without what differs from row to row, as ids, numbers and paths."""
-    office: Office = request.state.office
-    queue = found(office, name)
-    await _bound(office, queue)
-    told = await failures.groups(office.store, queue)
+    environment: ServedEnvironment = request.state.environment
+    view = found(environment, name)
+    queue = view.queue
+    await _bound(environment, queue)
+    told = await failures.groups(environment.store, queue)
     groups = [
         group | {"first_at": iso(group["first_at"]), "last_at": iso(group["last_at"])} for group in told["groups"]
     ]
@@ -118,10 +117,11 @@ async def errors(request: Request, name: Name) -> Response:
 )  # fmt: skip
 async def pause(request: Request, name: Name) -> Response:
     """No worker claims from it any more; jobs that run go on."""
-    office: Office = request.state.office
-    queue = found(office, name)
+    environment: ServedEnvironment = request.state.environment
+    view = found(environment, name)
+    queue = view.queue
     wanted = await parsed(request, Pause, request.app.state.limits, empty=True)
-    await controls.pause(office.store, queue, wanted.reason)
+    await controls.pause(environment.store, queue, wanted.reason)
     await _record(request, "paused", queue, reason=wanted.reason)
     return answer({"queue": queue.name, "paused": True, "reason": wanted.reason or None})
 
@@ -129,9 +129,10 @@ async def pause(request: Request, name: Name) -> Response:
 @router.post("/api/queues/{name}/resume", response_model=shapes.Paused, summary="Resume a queue")
 async def resume(request: Request, name: Name) -> Response:
     """Workers claim from it again."""
-    office: Office = request.state.office
-    queue = found(office, name)
-    await controls.resume(office.store, queue)
+    environment: ServedEnvironment = request.state.environment
+    view = found(environment, name)
+    queue = view.queue
+    await controls.resume(environment.store, queue)
     await _record(request, "resumed", queue)
     return answer({"queue": queue.name, "paused": False, "reason": None})
 
@@ -141,33 +142,34 @@ async def resume(request: Request, name: Name) -> Response:
 )
 async def retry(request: Request, name: Name) -> Response:
     """Failed rows are ready again, with all counters reset; the answer says how many."""
-    office: Office = request.state.office
-    queue = found(office, name)
+    environment: ServedEnvironment = request.state.environment
+    view = found(environment, name)
+    queue = view.queue
     wanted = await parsed(request, Retry, request.app.state.limits)
     if (wanted.fingerprint is None) == (wanted.keys is None):
         raise Problem(422, "value_invalid", "say which rows: by fingerprint or by keys", field="/fingerprint",
                       expected="either fingerprint or keys", fix="give one of the two")  # fmt: skip
-    bound = await _bound(office, queue)
+    bound = await _bound(environment, queue)
     if wanted.fingerprint is not None:
-        count = await failures.retry(office.store, queue, wanted.fingerprint)
+        count = await failures.retry(environment.store, queue, wanted.fingerprint)
     else:
         _check_keys(bound, wanted.keys or [])
-        count = await controls.restart(office.store, queue, wanted.keys)
+        count = await controls.restart(environment.store, queue, wanted.keys)
     await _record(request, "retried", queue, rows=count, fingerprint=wanted.fingerprint, keys=wanted.keys)
     return answer({"queue": queue.name, "retried": count})
 
 
-def found(office: Office, name: str) -> Queue:
+def found(environment: ServedEnvironment, name: str) -> QueueView:
     """The queue of this name, or the problem that there is none."""
-    for queue in office.lookout.overview.queues:
-        if queue.name == name:
-            return queue
+    for view in environment.monitor.overview.views:
+        if view.name == name:
+            return view
     raise Problem(404, "not_found", "there is no such queue", field="name", fix="GET /api/queues lists them")
 
 
-async def _bound(office: Office, queue: Queue) -> Bound:
+async def _bound(environment: ServedEnvironment, queue: Queue) -> Bound:
     try:
-        return await office.store.bind(queue)
+        return await environment.store.bind(queue)
     except DeclarationError as error:
         problems = "; ".join(problem.what for problem in error.problems)
         raise Problem(409, "queue_unusable", problems, fix="correct its declaration, or its table") from None
@@ -182,8 +184,8 @@ def _check_keys(bound: Bound, keys: list[str]) -> None:
                           expected=f"a key of type {bound.key.type}")  # fmt: skip
 
 
-def _row(queue: Queue, row: dict[str, Any]) -> dict[str, Any]:
-    attempt, page = row["attempt"], PAGES.get(queue.table)
+def _row(view: QueueView, row: dict[str, Any]) -> dict[str, Any]:
+    attempt, page = row["attempt"], view.page
     mirrors = {
         name: iso(value) if name in listing.TIMES and isinstance(value, int | float) else value
         for name, value in row["mirrors"].items()
@@ -199,9 +201,9 @@ def _row(queue: Queue, row: dict[str, Any]) -> dict[str, Any]:
 
 async def _record(request: Request, action: str, queue: Queue, *, reason: str = "", **facts: Any) -> None:
     """Keeps who did it, and has everybody who watches see it."""
-    office: Office = request.state.office
+    environment: ServedEnvironment = request.state.environment
     said = {name: value for name, value in facts.items() if value is not None}
     entry = audit.Entry(action, request.state.holder.actor, reason=reason or None, more={"queue": queue.name, **said})
-    await office.store.database.transact([audit.bound(office.store.dialect, entry)])
+    await environment.store.database.transact([audit.bound(environment.store.dialect, entry)])
     logger.info("%s: %s %s", request.state.holder.actor, action, queue.name)
-    office.lookout.forget(queue.name)
+    environment.monitor.forget(queue.name)

@@ -9,19 +9,20 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from starlette.responses import Response
 
+from tabellion.accounts import links, passwords, sessions, users
+from tabellion.accounts.keys import Holder, NameTaken
+from tabellion.accounts.roles import Role
+from tabellion.accounts.sessions import Ticket
+from tabellion.accounts.users import User
 from tabellion.engine.timestamps import iso
 from tabellion.errors import ConfigurationError
-from tabellion.web import cookies, csrf, links, passwords, sessions, shapes, throttle, users
-from tabellion.web.api.documents import answer
-from tabellion.web.keys import Holder, NameTaken
-from tabellion.web.office import Office
+from tabellion.web import cookies, csrf, shapes, throttle
+from tabellion.web.answers import answer
+from tabellion.web.environment import ServedEnvironment
 from tabellion.web.openapi import body_of
 from tabellion.web.pages.page import language_of
-from tabellion.web.policy import Role
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.sessions import Ticket
-from tabellion.web.users import User
 from tabellion.web.validation import Strict, parsed
 
 router = APIRouter(route_class=Guarded, tags=["people"])
@@ -71,7 +72,7 @@ def told(user: User) -> dict[str, Any]:
 async def me(request: Request) -> Response:
     """The holder of the key or the session, and what their pages send with every change."""
     holder: Holder = request.state.holder
-    ticket: Ticket | None = request.app.state.door.ticket(request)
+    ticket: Ticket | None = request.app.state.auth.ticket(request)
     return answer(
         {
             "name": holder.name, "role": holder.role.word, "environment": holder.environment,
@@ -85,7 +86,7 @@ async def prefer(request: Request) -> Response:
     """Sets your language, or whether review items are given to you."""
     wanted = await parsed(request, Preferences, request.app.state.limits)
     user = _person(request)
-    await users.change(request.state.office.store, user, language=wanted.language, available=wanted.available)
+    await users.change(request.state.environment.store, user, language=wanted.language, available=wanted.available)
     return Response(status_code=204)
 
 
@@ -93,7 +94,7 @@ async def prefer(request: Request) -> Response:
 async def set_password(request: Request) -> Response:
     """Needs the one there is, unless you have just come by a link. Ends your other sessions."""
     wanted = await parsed(request, NewPassword, request.app.state.limits)
-    store, holder, id_ = request.state.office.store, request.state.holder, _person(request)
+    store, holder, id_ = request.state.environment.store, request.state.holder, _person(request)
     user, kept = await users.password_of(store, holder.name)
     if user is None:
         raise Problem(401, "session_ended", fix="sign in again")
@@ -108,7 +109,7 @@ async def set_password(request: Request) -> Response:
     except passwords.WeakPassword as error:
         raise Problem(422, "password_weak", str(error), field="/new", fix="use a longer one") from None
     await users.set_password(store, user, await passwords.hashed(wanted.new), by=holder.actor)
-    await sessions.end_all(store, id_, but=request.app.state.door.ticket(request))
+    await sessions.end_all(store, id_, but=request.app.state.auth.ticket(request))
     logger.info("user %s set a password", holder.name)
     return Response(status_code=204)
 
@@ -116,8 +117,8 @@ async def set_password(request: Request) -> Response:
 @router.get("/api/people", response_model=shapes.People, summary="Who reviews?")
 async def people(request: Request) -> Response:
     """The names of those who may review, for whoever gives work to them."""
-    office: Office = request.state.office
-    there = [one for one in await users.listing(office.store) if not one.disabled_at and one.role >= Role.REVIEWER]
+    environment: ServedEnvironment = request.state.environment
+    there = [one for one in await users.listing(environment.store) if not one.disabled_at and one.role >= Role.REVIEWER]
     return answer(
         {"people": [{"name": one.name, "role": one.role.word, "available": one.available} for one in there]}
     )  # fmt: skip
@@ -126,8 +127,8 @@ async def people(request: Request) -> Response:
 @router.get("/api/users", response_model=shapes.Users, summary="List users")
 async def listing(request: Request) -> Response:
     """Everybody who may or might sign in."""
-    office: Office = request.state.office
-    return answer({"users": [told(one) for one in await users.listing(office.store)]})
+    environment: ServedEnvironment = request.state.environment
+    return answer({"users": [told(one) for one in await users.listing(environment.store)]})
 
 
 @router.post(
@@ -135,10 +136,10 @@ async def listing(request: Request) -> Response:
 )
 async def add(request: Request) -> Response:
     """A new user, who has no password yet."""
-    office: Office = request.state.office
+    environment: ServedEnvironment = request.state.environment
     wanted = await parsed(request, NewUser, request.app.state.limits)
     try:
-        user = await users.add(office.store, wanted.name, wanted.role, by=request.state.holder.actor)
+        user = await users.add(environment.store, wanted.name, wanted.role, by=request.state.holder.actor)
     except NameTaken as error:
         raise Problem(409, "name_taken", str(error), field="/name", fix="choose another name") from None
     except ConfigurationError as error:
@@ -150,13 +151,13 @@ async def add(request: Request) -> Response:
 @router.patch("/api/users/{id}", response_model=shapes.User, openapi_extra=body_of(Changes), summary="Change a user")
 async def change(request: Request, id: str) -> Response:  # noqa: A002
     """Gives another role, lets in or shuts out; at once, open sessions included."""
-    office: Office = request.state.office
-    if await users.by_id(office.store, id) is None:
+    environment: ServedEnvironment = request.state.environment
+    if await users.by_id(environment.store, id) is None:
         raise _missing()
     wanted = await parsed(request, Changes, request.app.state.limits)
     try:
         user = await users.change(
-            office.store,
+            environment.store,
             id,
             role=wanted.role,
             disabled=wanted.disabled,
@@ -174,11 +175,11 @@ async def change(request: Request, id: str) -> Response:  # noqa: A002
 @router.post("/api/users/{id}/link", status_code=201, response_model=shapes.Link, summary="Make a sign-in link")
 async def link(request: Request, id: str) -> Response:  # noqa: A002
     """A link that signs this user in, once and within 15 minutes. It is shown this once."""
-    office: Office = request.state.office
-    user = await users.by_id(office.store, id)
+    environment: ServedEnvironment = request.state.environment
+    user = await users.by_id(environment.store, id)
     if user is None:
         raise _missing()
-    ticket = await links.make(office.store, office.name, user.name, by=request.state.holder.actor)
+    ticket = await links.make(environment.store, environment.name, user.name, by=request.state.holder.actor)
     if ticket is None:
         raise Problem(409, "user_disabled", fix="let the user in again first")
     logger.info("sign-in link for %s made by %s", user.name, request.state.holder.actor)

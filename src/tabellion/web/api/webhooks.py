@@ -8,9 +8,10 @@ from starlette.responses import Response
 
 from tabellion.delivery import endpoints
 from tabellion.net import guard
+from tabellion.pipeline import known_events
 from tabellion.web import shapes
-from tabellion.web.api.documents import answer
-from tabellion.web.office import Office
+from tabellion.web.answers import answer
+from tabellion.web.environment import ServedEnvironment
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
@@ -25,16 +26,16 @@ class New(Strict):
     url: str = Field(min_length=1, max_length=2048, description="Where to send; http or https, public.")
     events: list[str] = Field(
         default=[endpoints.EVERYTHING], max_length=10,
-        description=f"Of {', '.join(endpoints.EVENTS)}; `*` is all, none is only documents that name the endpoint.",
+        description=f"Of {', '.join(known_events())}; `*` is all, none is only what names the endpoint.",
     )  # fmt: skip
 
 
 @router.get("/api/webhooks", response_model=shapes.Endpoints, summary="List webhook endpoints")
 async def listing(request: Request) -> Response:
     """Every endpoint without its secret, and how its deliveries stand."""
-    office: Office = request.state.office
-    await endpoints.prepare(office.store)
-    return answer({"webhooks": await endpoints.listing(office.store)})
+    environment: ServedEnvironment = request.state.environment
+    await endpoints.SCHEMA.prepare(environment.store)
+    return answer({"webhooks": await endpoints.listing(environment.store)})
 
 
 @router.post(
@@ -43,29 +44,29 @@ async def listing(request: Request) -> Response:
 )  # fmt: skip
 async def add(request: Request) -> Response:
     """A new endpoint. The answer has its secret, this once."""
-    office: Office = request.state.office
+    environment: ServedEnvironment = request.state.environment
     wanted = await parsed(request, New, request.app.state.limits)
     for place, event in enumerate(wanted.events):
-        if event not in (*endpoints.EVENTS, endpoints.EVERYTHING):
+        if event not in (*known_events(), endpoints.EVERYTHING):
             raise Problem(422, "value_invalid", "there is no such event", field=f"/events/{place}",
-                          expected=f"one of: {', '.join((*endpoints.EVENTS, endpoints.EVERYTHING))}")  # fmt: skip
+                          expected=f"one of: {', '.join((*known_events(), endpoints.EVERYTHING))}")  # fmt: skip
     try:
         await guard.vetted(wanted.url, request.app.state.rules)
     except guard.Blocked as error:
         raise Problem(422, "url_blocked", str(error), field="/url", reason=error.reason,
                       fix="give a public http or https address") from None  # fmt: skip
-    await endpoints.prepare(office.store)
-    made = await endpoints.add(office.store, wanted.url, wanted.events)
+    await endpoints.SCHEMA.prepare(environment.store)
+    made = await endpoints.add(environment.store, wanted.url, wanted.events)
     return answer({"id": made.id, "url": made.url, "events": list(made.events), "secret": made.secret}, 201)
 
 
 @router.delete("/api/webhooks/{id}", status_code=204, summary="Remove a webhook endpoint")
 async def remove(request: Request, id: str) -> Response:  # noqa: A002
     """Forgets an endpoint and everything that was to be sent to it."""
-    office: Office = request.state.office
-    await endpoints.prepare(office.store)
+    environment: ServedEnvironment = request.state.environment
+    await endpoints.SCHEMA.prepare(environment.store)
     try:
-        await endpoints.remove(office.store, id)
+        await endpoints.remove(environment.store, id)
     except endpoints.EndpointError:
         raise Problem(404, "not_found", "there is no such endpoint", field="id") from None
     return Response(status_code=204)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from tabellion.monitor.rows import PLACES
 from tabellion.web.api.queues import found
-from tabellion.web.office import Office
+from tabellion.web.environment import ServedEnvironment
 from tabellion.web.pages.page import Page, page
 
 router = APIRouter(route_class=Page)
@@ -18,16 +18,16 @@ router = APIRouter(route_class=Page)
 @router.get("/dashboard", response_class=Response)
 async def dashboard(request: Request) -> Response:
     """Queues, workers, gates, spend and the SLA of review; what is known already is there at once."""
-    office: Office = request.state.office
-    return page(request, "dashboard.html", spoken=True, data={"overview": office.lookout.known()})
+    environment: ServedEnvironment = request.state.environment
+    return page(request, "dashboard.html", spoken=True, data={"overview": environment.monitor.known()})
 
 
 @router.get("/queues/{name}", response_class=Response)
 async def queue(request: Request, name: Annotated[str, Path(min_length=1, max_length=200)]) -> Response:
     """The rows of one queue by state, and its errors by fingerprint."""
-    office: Office = request.state.office
-    chosen = found(office, name)
-    told = {"queue": chosen.name, "overview": office.lookout.known()}
+    environment: ServedEnvironment = request.state.environment
+    chosen = found(environment, name)
+    told = {"queue": chosen.name, "overview": environment.monitor.known()}
     return page(
         request, "queue_detail.html", also=("dashboard",), spoken=True, name=chosen.name, places=PLACES, data=told
     )

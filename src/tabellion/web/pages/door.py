@@ -9,13 +9,14 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import RedirectResponse, Response
 
-from tabellion.web import cookies, links, passwords, sessions, throttle, users
-from tabellion.web.api.documents import answer
-from tabellion.web.office import Office
+from tabellion.accounts import links, passwords, sessions, users
+from tabellion.accounts.sessions import Ticket
+from tabellion.accounts.users import User
+from tabellion.web import cookies, throttle
+from tabellion.web.answers import answer
+from tabellion.web.environment import ServedEnvironment
 from tabellion.web.pages.page import Page, home, local, page
 from tabellion.web.problems import Problem
-from tabellion.web.sessions import Ticket
-from tabellion.web.users import User
 from tabellion.web.validation import Strict, parsed
 
 router = APIRouter(route_class=Page)
@@ -40,15 +41,17 @@ class Link(Strict):
 @router.get("/", response_class=Response)
 async def start(request: Request) -> Response:
     """Where work begins."""
-    return RedirectResponse(home(request.state.holder.role), 303)
+    return RedirectResponse(home(request), 303)
 
 
 @router.get("/sign-in", response_class=Response)
 async def sign_in_page(request: Request, next: Next = None) -> Response:  # noqa: A002
     """The page that asks who is there; who is known already goes on."""
-    if await request.app.state.door.visitor(request) is not None:
+    if await request.app.state.auth.visitor(request) is not None:
         return RedirectResponse(local(next), 303)
-    return page(request, "sign_in.html", environments=list(request.app.state.door.offices), data={"next": local(next)})
+    return page(
+        request, "sign_in.html", environments=list(request.app.state.auth.environments), data={"next": local(next)}
+    )
 
 
 @router.post("/sign-in", response_class=Response)
@@ -56,21 +59,21 @@ async def sign_in(request: Request) -> Response:
     """Lets a person in who knows the password; whether there is such a person is not told, nor by the time it takes."""
     cookies.check_way(request)
     wanted = await parsed(request, Credentials, request.app.state.limits)
-    office = _office(request, wanted.environment)
+    environment = _environment_of(request, wanted.environment)
     counted = throttle.subjects(request, wanted.name)
     try:
-        await throttle.admit(office.store, counted)
+        await throttle.admit(environment.store, counted)
     except Problem:
         _record_refusal(request, "too many tries")
         raise
-    user, kept = await users.password_of(office.store, wanted.name)
+    user, kept = await users.password_of(environment.store, wanted.name)
     if not await passwords.matches(kept, wanted.password) or user is None or kept is None:
         _record_refusal(request, "wrong name or password")
         raise Problem(401, "sign_in_failed", fix="try again, or ask for a sign-in link")
-    await throttle.forgive(office.store, counted)
+    await throttle.forgive(environment.store, counted)
     if passwords.is_outdated(kept):
-        await users.hash_anew(office.store, user, await passwords.hashed(wanted.password))
-    return await signed_in(request, office, user, "password")
+        await users.hash_anew(environment.store, user, await passwords.hashed(wanted.password))
+    return await signed_in(request, environment, user, "password")
 
 
 @router.get("/enter", response_class=Response)
@@ -84,23 +87,23 @@ async def enter(request: Request) -> Response:
     """Uses a link: a session of its user, and no other one after it."""
     cookies.check_way(request)
     wanted = await parsed(request, Link, request.app.state.limits)
-    door = request.app.state.door
+    door = request.app.state.auth
     ticket = sessions.parse(wanted.token)
-    office: Office | None = door.offices.get(ticket.environment) if ticket else None
-    user = await links.use(office.store, ticket) if office and ticket else None
-    if office is None or user is None:
+    environment: ServedEnvironment | None = door.environments.get(ticket.environment) if ticket else None
+    user = await links.use(environment.store, ticket) if environment and ticket else None
+    if environment is None or user is None:
         _record_refusal(request, "the link is not valid")
         raise Problem(401, "link_invalid", fix="`tabellion users link NAME` makes a new one")
-    return await signed_in(request, office, user, "link")
+    return await signed_in(request, environment, user, "link")
 
 
 @router.post("/sign-out", status_code=204, response_class=Response)
 async def sign_out(request: Request) -> Response:
     """Ends the session here, so that its cookie is worth nothing wherever it still is."""
     response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})
-    ticket: Ticket | None = request.app.state.door.ticket(request)
+    ticket: Ticket | None = request.app.state.auth.ticket(request)
     if ticket is not None:
-        await sessions.end(request.state.office.store, ticket)
+        await sessions.end(request.state.environment.store, ticket)
         cookies.drop(request, response, cookies.SESSION)
     return response
 
@@ -111,25 +114,25 @@ def _record_refusal(request: Request, why: str) -> None:
     logger.warning(said, throttle.address_of(request), why, request.state.request_id)
 
 
-def _office(request: Request, name: str | None) -> Office:
-    offices: dict[str, Office] = request.app.state.door.offices
-    if name is None and len(offices) == 1:
-        return next(iter(offices.values()))
-    if name not in offices:
+def _environment_of(request: Request, name: str | None) -> ServedEnvironment:
+    environments: dict[str, ServedEnvironment] = request.app.state.auth.environments
+    if name is None and len(environments) == 1:
+        return next(iter(environments.values()))
+    if name not in environments:
         raise Problem(422, "value_invalid", "there is no such environment", field="/environment",
-                      expected=f"one of: {', '.join(offices)}")  # fmt: skip
-    return offices[name]
+                      expected=f"one of: {', '.join(environments)}")  # fmt: skip
+    return environments[name]
 
 
-async def signed_in(request: Request, office: Office, user: User, opened_by: str) -> Response:
+async def signed_in(request: Request, environment: ServedEnvironment, user: User, opened_by: str) -> Response:
     """The answer that begins a session, under a name that the browser did not have before."""
-    door = request.app.state.door
+    door = request.app.state.auth
     before: Ticket | None = door.ticket(request)
-    if before is not None and before.environment in door.offices:
-        await sessions.end(door.offices[before.environment].store, before)
-    ticket = await sessions.begin(office.store, office.name, user.id, opened_by)
+    if before is not None and before.environment in door.environments:
+        await sessions.end(door.environments[before.environment].store, before)
+    ticket = await sessions.begin(environment.store, environment.name, user.id, opened_by)
     logger.info("user %s signed in by %s", user.name, opened_by)
-    response = answer({"name": user.name, "role": user.role.word, "environment": office.name})
+    response = answer({"name": user.name, "role": user.role.word, "environment": environment.name})
     cookies.put(request, response, cookies.SESSION, str(ticket))
     cookies.drop(request, response, cookies.VISIT)
     return response

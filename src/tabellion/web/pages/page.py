@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine, Iterable
+from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
@@ -11,27 +12,23 @@ import jinja2
 from fastapi import Request, Response
 from starlette.responses import RedirectResponse
 
+from tabellion.accounts.keys import Holder
+from tabellion.accounts.roles import Role
 from tabellion.web import cookies, csrf
+from tabellion.web.blueprint import Place
+from tabellion.web.environment import ServedEnvironment
 from tabellion.web.headers import PAGE_POLICY, last_resort
-from tabellion.web.keys import Holder
-from tabellion.web.office import Office
 from tabellion.web.pages import static, words
-from tabellion.web.policy import POLICY, Role
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 
 HTML: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
 THEMES = ("light", "dark")
-#: What the header leads to: address, word, drawing. Shown are those that exist and that the person may see.
+#: What the header leads to in every installation; shown are those that the person may see.
 PLACES = (
-    ("/queue", "base.nav_queue", "queue"),
-    ("/documents", "base.nav_documents", "file"),
-    ("/dashboard", "base.nav_dashboard", "chart"),
-    ("/numbers", "base.nav_numbers", "numbers"),
-    ("/people", "base.nav_people", "people"),
+    Place("/dashboard", "base.nav_dashboard", "chart", 30, below=("/queues",), home_of=(Role.OPERATOR, Role.ADMIN)),
+    Place("/people", "base.nav_people", "people", order=90),
 )
-#: Where pages belong whose address does not say it.
-BELOW = {"/dashboard": ("/queues",), "/queue": ("/review",)}
 
 
 class Page(Guarded):
@@ -77,7 +74,7 @@ def page(
     facts = {"me": me, "csrf": csrf.token(secret) if secret else "", "language": language}
     text = _environment().get_template(template).render(
         t=functools.partial(words.say, language), static=static.address, lang=language, theme=theme_of(request),
-        languages=words.LANGUAGES, me=me, nav=_nav(request, holder), facts=facts,
+        languages=words.LANGUAGES, me=me, nav=_nav(request), facts=facts,
         words=words.chosen(language, ("base", "fields", own, *also)), path=request.url.path,
         data=context.pop("data", {}), sentences=_spoken(request, language) if spoken else None, **context,
     )  # fmt: skip
@@ -88,38 +85,18 @@ def page(
     return response
 
 
-def type_titles(request: Request) -> dict[str, str]:
-    """What each document type of this environment is called here."""
-    office: Office = request.state.office
-    return {one.name: type_title(request, one.name, one.title) for one in office.settings.types.all()}
-
-
-def field_titles(request: Request) -> dict[str, dict[str, str]]:
-    """What the types of this environment call their fields."""
-    office: Office = request.state.office
-    return {kind.name: {one.name: one.title for one in kind} for kind in office.settings.types.all()}
-
-
-def type_title(request: Request, name: str, given: str) -> str:
-    """What a document type is called here: as its file says, in words of ours where it says nothing."""
-    key = f"fields.type.{name}"
-    plain = not given or given == name.replace("_", " ").capitalize()
-    return words.WORDS[language_of(request)].get(key, given or name) if plain else given
-
-
 def _spoken(request: Request, language: str) -> dict[str, Any] | None:
     """The templates of sentences, and the titles of fields whose types give them one; nothing where English will do."""
     if not words.SPOKEN[language]:
         return None
-    office: Office = request.state.office
-    all_ = (field for kind in office.settings.types.all() for one in kind for field in (one, *one.items))
-    titles = {one.name: one.title for one in all_ if one.title != one.name.replace("_", " ").capitalize()}
+    environment: ServedEnvironment = request.state.environment
+    titles = {name: title for served in environment.served.values() for name, title in served.titles().items()}
     return {"templates": words.SPOKEN[language], "fields": titles}
 
 
 def error_page(request: Request, problem: Problem) -> Response:
     """What went wrong, for people."""
-    known = f"base.error_{problem.code}" in words.WORDS[words.DEFAULT]
+    known = f"base.error_{problem.code}" in words.catalogue()[words.DEFAULT]
     key = f"base.error_{problem.code}" if known else "base.error_other"
     response = page(
         request, "error.html", status=problem.status, problem=problem, sentence=key, known=known,
@@ -157,14 +134,16 @@ def theme_of(request: Request) -> str:
     return told if told in THEMES and "authorization" not in request.headers else ""
 
 
-def home(role: Role) -> str:
+def home(request: Request) -> str:
     """Where work begins: each role has another place."""
-    wanted = ("/dashboard", "/queue", "/documents") if role >= Role.OPERATOR else ("/queue", "/documents")
-    return next(path for path in wanted if ("GET", path) in POLICY)
+    role: Role = request.state.holder.role
+    places: list[Place] = request.app.state.places
+    seen = [one for one in places if _may_see(request, one)]
+    return next((one for one in seen if role in one.home_of), seen[0]).path
 
 
 def _secret(request: Request) -> str:
-    ticket = request.app.state.door.ticket(request) if getattr(request.state, "holder", None) else None
+    ticket = request.app.state.auth.ticket(request) if getattr(request.state, "holder", None) else None
     if ticket is not None:
         return str(ticket.secret)
     return "" if "authorization" in request.headers else csrf.visit(request)
@@ -173,32 +152,41 @@ def _secret(request: Request) -> str:
 def _me(request: Request, holder: Holder | None) -> dict[str, Any] | None:
     if holder is None:
         return None
-    several = len(request.app.state.door.offices) > 1
+    several = len(request.app.state.auth.environments) > 1
     return {
         "name": holder.name, "role": holder.role.word, "level": int(holder.role), "environment": holder.environment,
         "several": several, "user": holder.user is not None, "available": holder.available,
     }  # fmt: skip
 
 
-def _is_below(path: str, place: str) -> bool:
+def _is_below(path: str, place: Place) -> bool:
     """Whether a page belongs to a place of the header: its address begins with it, or its kind is shown there."""
-    return any(path == one or path.startswith(f"{one}/") for one in (place, *BELOW.get(place, ())))
+    return any(path == one or path.startswith(f"{one}/") for one in (place.path, *place.below))
 
 
-def _nav(request: Request, holder: Holder | None) -> list[dict[str, Any]]:
-    if holder is None:
-        return []
+def _may_see(request: Request, place: Place) -> bool:
+    role: Role | None = request.app.state.policy.get(("GET", place.path))
+    holder: Holder | None = getattr(request.state, "holder", None)
+    return role is not None and holder is not None and holder.role >= role
+
+
+def _nav(request: Request) -> list[dict[str, Any]]:
     path = request.url.path
     return [
-        {"path": place, "word": word, "icon": icon, "here": _is_below(path, place)}
-        for place, word, icon in PLACES
-        if (role := POLICY.get(("GET", place))) is not None and holder.role >= role
+        {"path": place.path, "word": place.word, "icon": place.icon, "here": _is_below(path, place)}
+        for place in request.app.state.places
+        if _may_see(request, place)
     ]
+
+
+def _with_templates() -> list[str]:
+    return [one for one in static.packages() if (files(one) / "templates").is_dir()]
 
 
 @functools.cache
 def _environment() -> jinja2.Environment:
+    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(one, "templates") for one in _with_templates()])
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("tabellion.web", "templates"), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, auto_reload=False,
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        auto_reload=False,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from tabellion.pipeline import installed
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 from tabellion.web.serving import unchanged
@@ -21,14 +22,21 @@ FOREVER = "public, max-age=31536000, immutable"
 _IMPORT = re.compile(rb"""(from\s+|import\s+|import\()(["'])(\./[a-z_]+\.js)\2""")
 
 
+def packages() -> list[str]:
+    """Those that have templates and static files: ours, and those of installed pipelines."""
+    blueprints = [made for one in installed().values() if (made := one.blueprint()) is not None]
+    return ["tabellion.web", *(one.package for one in blueprints if one.package is not None)]
+
+
 @functools.cache
 def _release() -> tuple[str, dict[str, bytes]]:
     """What tells these files from those of another release, and every file by its name.
 
     Scripts import each other by the address that pages use too, or each would be loaded twice.
     """
-    folder = files("tabellion.web") / "static"
-    found = {one.name: one.read_bytes() for one in folder.iterdir() if one.name.rpartition(".")[2] in MEDIA}
+    folders = [files(package) / "static" for package in packages()]
+    there = [one for folder in folders if folder.is_dir() for one in folder.iterdir()]
+    found = {one.name: one.read_bytes() for one in there if one.name.rpartition(".")[2] in MEDIA}
     together = b"".join(name.encode() + b"\0" + found[name] for name in sorted(found))
     version = hashlib.sha256(together).hexdigest()[:16]
     marked = rb"\1\2\3?v=" + version.encode() + rb"\2"

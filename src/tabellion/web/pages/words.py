@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 import re
 from collections.abc import Iterable
 from typing import Any
 
+from tabellion.pipeline import installed
 from tabellion.web import pages
 from tabellion.web.pages.words_sentences import SENTENCES
 
@@ -17,15 +19,19 @@ DEFAULT = "en"
 _TIED = re.compile(r" (?=[:;?!%»])|(?<=«) ")
 
 
-def _gathered() -> dict[str, dict[str, str]]:
-    """What every words_<page>.py has; a key said twice would mean two things."""
+@functools.cache
+def catalogue() -> dict[str, dict[str, str]]:
+    """The words of our own pages and of every installed pipeline; a key said twice would mean two things."""
     found: dict[str, dict[str, str]] = {language: {} for language in LANGUAGES}
-    for module in sorted(one.name for one in pkgutil.iter_modules(pages.__path__) if one.name.startswith("words_")):
-        given = getattr(importlib.import_module(f"{pages.__name__}.{module}"), "WORDS", {})  # sentences have none
+    own = sorted(one.name for one in pkgutil.iter_modules(pages.__path__) if one.name.startswith("words_"))
+    modules = [importlib.import_module(f"{pages.__name__}.{name}") for name in own]
+    blueprints = [made for one in installed().values() if (made := one.blueprint()) is not None]
+    for module in (*modules, *(module for one in blueprints for module in one.words)):
+        given = getattr(module, "WORDS", {})  # sentences have none
         for language, words in given.items():
             twice = words.keys() & found[language].keys()
             if twice:
-                raise ValueError(f"{module} says {', '.join(sorted(twice))} again")
+                raise ValueError(f"{module.__name__} says {', '.join(sorted(twice))} again")
             found[language] |= words
     return found | {"fr": tied(found["fr"])}
 
@@ -35,14 +41,13 @@ def tied(words: dict[str, str]) -> dict[str, str]:
     return {key: _TIED.sub("\N{NO-BREAK SPACE}", text) for key, text in words.items()}
 
 
-WORDS = _gathered()
 #: What the reader, the rules and the server say, by its English words; English needs none.
 SPOKEN: dict[str, dict[str, str]] = {"en": {}, "fr": tied(SENTENCES)}
 
 
 def say(language: str, key: str, **facts: Any) -> str:
     """The words of a key with its facts filled in; where `n` is one, those of `key.one` if there are such."""
-    words = WORDS[language]
+    words = catalogue()[language]
     if "n" in facts and f"{key}.one" in words and _is_one(language, facts["n"]):
         key = f"{key}.one"
     text = words[key]
@@ -54,7 +59,7 @@ def say(language: str, key: str, **facts: Any) -> str:
 def chosen(language: str, prefixes: Iterable[str]) -> dict[str, str]:
     """The words that a page's script may need: those whose keys begin with one of these and a dot."""
     starts = tuple(f"{prefix}." for prefix in prefixes)
-    return {key: text for key, text in WORDS[language].items() if key.startswith(starts)}
+    return {key: text for key, text in catalogue()[language].items() if key.startswith(starts)}
 
 
 def accepted(header: str) -> str:

@@ -1,0 +1,105 @@
+"""A pipeline of your own: texts are sent in, a worker computes their SHA-256, people see the list on a page.
+
+Install it beside tabellion (`pip install ./examples/checksums`), then
+
+    tabellion up --with checksums
+    tabellion checksum "some text"
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tabellion import Job, Pipeline, Queue, Store
+from tabellion.engine.schema import Schema
+from tabellion.engine.sql import NOW
+
+if TYPE_CHECKING:
+    from tabellion.web.blueprint import Blueprint
+
+SCHEMA = Schema(
+    "checksums",
+    versions=(
+        (
+            """CREATE TABLE tabellion_checksums (id text PRIMARY KEY, content text NOT NULL,
+  status text NOT NULL DEFAULT 'waiting', sha256 text, error text, created_at TIME NOT NULL)""",
+        ),
+    ),
+    tables=("tabellion_checksums",),
+)
+
+
+def queue() -> Queue:
+    """The table as a queue, with its handler."""
+    made = Queue(
+        "tabellion_checksums", name="checksums", ready="waiting", running="running", done="done", failed="failed",
+        error="error",
+    )  # fmt: skip
+
+    @made.handler
+    async def compute(job: Job) -> dict[str, Any]:
+        return {"sha256": hashlib.sha256(job["content"].encode()).hexdigest()}
+
+    return made
+
+
+async def add(store: Store, content: str) -> str:
+    """Puts a text in line; its id."""
+    id_ = uuid.uuid4().hex
+    insert = f"INSERT INTO tabellion_checksums (id, content, created_at) VALUES ($1, $2, {NOW}) RETURNING id"
+    await store.database.fetch(insert, id_, content)
+    await store.database.wake()
+    return id_
+
+
+async def newest(store: Store) -> list[dict[str, Any]]:
+    """The last hundred."""
+    return await store.database.fetch(
+        "SELECT id, status, sha256 FROM tabellion_checksums ORDER BY created_at DESC, id LIMIT 100"
+    )
+
+
+class Checksums(Pipeline):
+    """What it adds: a table, a queue, two routes of the API, a page with its place in the header, and a command."""
+
+    name = "checksums"
+    title = "Checksums"
+    commands: Mapping[str, str] = {"checksum": "checksums.pipeline"}
+
+    def schemas(self) -> Sequence[Schema]:
+        """One table."""
+        return (SCHEMA,)
+
+    def queues(self, config: object, environment: object = None) -> Sequence[Queue]:
+        """One queue."""
+        return (queue(),)
+
+    def blueprint(self) -> Blueprint:
+        """Imported here: a worker needs no web framework."""
+        from .routes import BLUEPRINT
+
+        return BLUEPRINT
+
+
+PIPELINE = Checksums()
+
+
+def checksum(context: typer.Context, content: Annotated[str, typer.Argument(help="The text.")]) -> None:
+    """Put a text in line for its checksum.
+
+    Example: tabellion checksum "some text"
+    """
+    from tabellion.cli.load import config_of
+
+    async def go() -> str:
+        async with config_of(context).environments[0].store() as store:
+            await PIPELINE.prepare(store)
+            return await add(store, content)
+
+    typer.echo(asyncio.run(go()))

@@ -1,0 +1,53 @@
+"""The routes, the page and the texts of the pipeline of checksums."""
+
+from __future__ import annotations
+
+import sys
+
+from fastapi import APIRouter, Request, Response
+
+from tabellion.accounts.roles import Role
+from tabellion.web.answers import answer
+from tabellion.web.blueprint import Blueprint, Place
+from tabellion.web.pages.page import Page
+from tabellion.web.routing import Guarded
+from tabellion.web.validation import Strict, parsed
+
+from .pipeline import add, newest
+
+WORDS = {"en": {"checksums.nav": "Checksums"}, "fr": {"checksums.nav": "Empreintes"}}
+api = APIRouter(route_class=Guarded, tags=["checksums"])
+pages = APIRouter(route_class=Page)
+
+
+class Text(Strict):
+    """What is sent."""
+
+    content: str
+
+
+@api.post("/api/checksums", status_code=202, summary="Send a text")
+async def send(request: Request) -> Response:
+    wanted = await parsed(request, Text, request.app.state.limits)
+    return answer({"id": await add(request.state.environment.store, wanted.content)}, 202)
+
+
+@api.get("/api/checksums", summary="List checksums")
+async def listing(request: Request) -> Response:
+    return answer({"checksums": await newest(request.state.environment.store)})
+
+
+@pages.get("/checksums", response_class=Response)
+async def page(request: Request) -> Response:
+    rows = await newest(request.state.environment.store)
+    return Response("\n".join(f"{one['sha256']}  {one['id']}" for one in rows), media_type="text/plain")
+
+
+BLUEPRINT = Blueprint(
+    routers=(api, pages),
+    policy={("POST", "/api/checksums"): Role.OPERATOR, ("GET", "/api/checksums"): Role.VIEWER},
+    pages={("GET", "/checksums"): Role.VIEWER},
+    places=(Place("/checksums", "checksums.nav", "numbers", order=60),),
+    words=(sys.modules[__name__],),
+    main_queue="checksums",
+)

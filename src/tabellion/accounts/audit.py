@@ -1,0 +1,269 @@
+"""The trail: who did what to which document, before and after, in one chain of hashes per database.
+
+An entry's hash is SHA-256 of the hash before it, its number, its time and its body, each on a line of its own; it is
+made in the database, in the transaction of the change it tells of. Entries are only ever added.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tabellion.accounts.tables import GENESIS
+from tabellion.engine import sql
+from tabellion.engine.job import storable
+from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.store import Store
+
+Statement = tuple[str, dict[str, Any]]
+
+#: Every action and what it means. They are stable: people script against them.
+ACTIONS = {
+    "extracted": "the document was read",
+    "created": "a review item was made",
+    "assigned": "the item was given to the person with the least to do",
+    "claimed": "a person took the item",
+    "released": "the holder gave the item back",
+    "expired": "the holder's lease ran out, and the item went back",
+    "postponed": "the holder put the item off",
+    "escalated": "the item was handed to operators",
+    "reassigned": "the item was given to somebody by somebody",
+    "corrected": "a person changed a field; it is locked",
+    "confirmed": "a person said that a field is right",
+    "absent": "a person said that the document has no such field; it is locked",
+    "unlocked": "a person gave a field back to the machine",
+    "approved": "a person finished the item; `after` says whether they corrected anything",
+    "rejected": "a person turned the document down",
+    "reopened": "a finished item went back to the queue",
+    "reprocessed": "the document was put back in line to be read again",
+    "deleted": "the document was deleted",
+    "paused": "a queue was paused",
+    "resumed": "a paused queue was opened again",
+    "retried": "failed rows of a queue were put back in line",
+    "user_added": "somebody may sign in from now on",
+    "user_changed": "a user was given another role, shut out, or let in again",
+    "password_set": "a user has another password",
+    "link_made": "a link was made that signs somebody in as a user",
+    "key_made": "a program may come in from now on",
+    "key_revoked": "a program may come in no more",
+}
+SYSTEM = "tabellion"  #: who acts when nobody does
+COMMAND = "command line"  #: who acts there, as nobody is signed in
+PAGE = 1000  #: entries looked at in one statement
+LONGEST = 2000  #: characters of a reason
+UNSAID: Any = object()
+_COLUMNS = ("document_id", "item_id", "actor", "action")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that happened."""
+
+    action: str
+    actor: str
+    document_id: str | None = None
+    item_id: str | None = None
+    field: str | None = None
+    before: Any = UNSAID
+    after: Any = UNSAID
+    reason: str | None = None
+    more: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.action not in ACTIONS:
+            raise ValueError(f"{self.action!r} is no action of the trail")
+
+    def body(self) -> dict[str, Any]:
+        """All it says but number and time."""
+        told: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
+        told |= {"field": self.field} if self.field is not None else {}
+        told |= {name: getattr(self, name) for name in ("before", "after") if getattr(self, name) is not UNSAID}
+        told |= {"reason": storable(self.reason)[:LONGEST]} if self.reason else {}
+        return told | dict(self.more)
+
+
+def statement(
+    dialect: Dialect, entry: Entry, source: str = "", values: Mapping[str, Any] | None = None, **found: str
+) -> Statement:
+    """The statement that appends an entry, with `:name` placeholders, for `job.also` or, bound, for a transaction.
+
+    `source` is a FROM and WHERE that gives a row if the entry is to be written at all, with its `values`; `found` are
+    expressions over it for what only the database knows: `item_id="r.id", after="r.assigned_to"`. It takes the end of
+    the chain until the transaction ends: let it be the transaction's last statements, so that nobody waits crosswise.
+    """
+    told = entry.body()
+    marks = {name: f"@{name}{secrets.token_hex(8)}@" for name in found}
+    body = canonical(told | marks)
+    given: dict[str, Any] = {**(values or {}), "audit_body": body}
+    made = "CAST(:audit_body AS text)"
+    for name, expression in found.items():
+        given[f"audit_{name}"] = f'"{marks[name]}"'
+        made = f"replace({made}, CAST(:audit_{name} AS text), {_json(expression, dialect)})"
+    columns = []
+    for name in _COLUMNS:
+        if name in found:
+            columns.append(f"CAST({found[name]} AS text) AS {name}")
+        else:
+            given[f"audit_{name}"] = told[name]
+            columns.append(f"CAST(:audit_{name} AS text) AS {name}")
+    entries = f"SELECT {_moment(dialect)} AS at, {', '.join(columns)}, {made} AS body {source} LIMIT 1"
+    return (_POSTGRES if dialect == "postgresql" else _SQLITE).format(entries=entries), given
+
+
+def numbered(text: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """A statement with `$1, $2, …`, for `database.transact`."""
+    return sql.bind(text, values)
+
+
+def bound(dialect: Dialect, entry: Entry) -> tuple[str, list[Any]]:
+    """The statement that appends an entry, for `database.transact`."""
+    return numbered(*statement(dialect, entry))
+
+
+# The end of the chain is a row that each append changes: whoever comes second waits for it and goes on from there,
+# which a lock taken inside the same statement could not do, for its snapshot would be older than the lock. Whoever
+# waited read the clock before: no entry is earlier than the one before it.
+_POSTGRES = """WITH tabellion_head AS (
+  UPDATE tabellion_audit_head AS h SET n = h.n + 1, previous = h.hash, at = greatest(h.at, b.at),
+    hash = encode(sha256(convert_to(h.hash || chr(10) || (h.n + 1)::text || chr(10) || greatest(h.at, b.at)
+      || chr(10) || b.body, 'UTF8')), 'hex')
+  FROM ({entries}) AS b WHERE h.id = 1
+  RETURNING h.n, h.at, b.document_id, b.item_id, b.actor, b.action, b.body, h.previous, h.hash
+)
+INSERT INTO tabellion_audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
+SELECT n, at, document_id, item_id, actor, action, body, previous, hash FROM tabellion_head"""
+
+_SQLITE = """INSERT INTO tabellion_audit_log (n, at, document_id, item_id, actor, action, body, previous, hash)
+SELECT h.n + 1, max(coalesce(h.at, ''), b.at), b.document_id, b.item_id, b.actor, b.action, b.body, h.hash,
+  sha256_hex(h.hash || char(10) || (h.n + 1) || char(10) || max(coalesce(h.at, ''), b.at) || char(10) || b.body)
+FROM tabellion_audit_head AS h, ({entries}) AS b WHERE h.id = 1"""
+
+
+def canonical(told: Mapping[str, Any]) -> str:
+    """JSON with one way to write each value."""
+    return json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(previous: str, n: int, at: str, body: str) -> str:
+    """The hash of an entry."""
+    return hashlib.sha256(f"{previous}\n{n}\n{at}\n{body}".encode()).hexdigest()
+
+
+def _json(expression: str, dialect: Dialect) -> str:
+    if dialect == "postgresql":
+        return f"coalesce(to_json(CAST({expression} AS text))::text, 'null')"
+    return f"json_quote({expression})"
+
+
+def _moment(dialect: Dialect) -> str:
+    if dialect == "postgresql":
+        return f"""to_char({NOW} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+    return f"strftime('%Y-%m-%dT%H:%M:%fZ', {NOW}, 'unixepoch')"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the chain holds."""
+
+    n: int  #: entries that were looked at
+    head: str  #: the hash of the last of them: note it elsewhere, and the chain up to it can never be made anew
+    broken: int | None = None  #: the first entry that is not as it was written
+    why: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether every entry is as it was written."""
+        return self.broken is None
+
+
+async def verify(store: Store, *, known: str | None = None) -> Verdict:
+    """Goes through the whole chain; `known` is a hash noted earlier that must be in it."""
+    n, last, seen = 0, GENESIS, known in (None, GENESIS)
+    ends = await _ends(store)
+    before = ends[0] if ends else None
+    strange = await store.database.fetch(
+        "SELECT count(*) AS entries, coalesce(min(n), 0) AS n FROM tabellion_audit_log WHERE n < 1 OR n IS NULL"
+    )
+    if strange[0]["entries"]:
+        return Verdict(0, GENESIS, int(strange[0]["n"]), "it stands before the beginning of the chain: nobody wrote it")
+    while True:
+        rows = await store.database.fetch(
+            f"""SELECT n, at, document_id, item_id, actor, action, body, previous, hash FROM tabellion_audit_log
+WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
+            n,
+        )
+        for row in rows:
+            why = _fault(row, n, last)
+            if why:
+                return Verdict(n, last, n + 1, why)
+            n, last, seen = n + 1, row["hash"], seen or row["hash"] == known
+            if before is not None and before["n"] == n and before["hash"] != last:
+                return Verdict(n, last, n, "the end of the chain was another one when it was written")
+        if len(rows) < PAGE:
+            break
+    ends = await _ends(store)
+    if before is None or not ends:
+        return Verdict(n, last, n + 1, "the row that keeps the end of the chain is gone")
+    if n < before["n"]:
+        return Verdict(n, last, n + 1, f"entries are missing at the end: there were {before['n']}")
+    if ends[0]["n"] < n:
+        return Verdict(n, last, int(ends[0]["n"]) + 1, "entries were added past the end of the chain")
+    if (entries := await _entries(store)) is not None:
+        return Verdict(n, last, n + 1, f"the chain has another number of entries than there are: {entries}")
+    if not seen:
+        return Verdict(n, last, 1, "the hash that was noted earlier is not in the chain: it was made anew")
+    return Verdict(n, last)
+
+
+async def _ends(store: Store) -> list[dict[str, Any]]:
+    return await store.database.fetch("SELECT n, hash FROM tabellion_audit_head WHERE id = 1")
+
+
+async def _entries(store: Store) -> int | None:
+    """How many entries there are, where the end of the chain says otherwise; one question, for others go on writing."""
+    [found] = await store.database.fetch(
+        "SELECT (SELECT count(*) FROM tabellion_audit_log) AS entries, (SELECT n FROM tabellion_audit_head "
+        "WHERE id = 1) AS n"
+    )
+    return None if found["entries"] == found["n"] else int(found["entries"])
+
+
+def _fault(row: Mapping[str, Any], n: int, last: str) -> str:
+    """What is wrong with an entry that follows number n; nothing: an empty text."""
+    if row["n"] != n + 1:
+        return f"entry {n + 1} is missing"
+    if row["previous"] != last:
+        return "it does not follow the entry before it"
+    if row["hash"] != digest(last, row["n"], row["at"], row["body"]):
+        return "it is not what was written: its hash is another"
+    try:
+        told = json.loads(row["body"])
+    except ValueError:
+        return "its body is no JSON"
+    for name in _COLUMNS:
+        if told.get(name) != row[name]:
+            return f"its {name} is not what its body says"
+    return ""
+
+
+async def history(store: Store, *, document: str | None = None, item: str | None = None) -> list[dict[str, Any]]:
+    """What happened to a document, or to an item, the oldest first."""
+    column, value = ("document_id", document) if item is None else ("item_id", item)
+    rows = await store.database.fetch(
+        f"SELECT n, at, body FROM tabellion_audit_log WHERE {column} = $1 AND n > 0 ORDER BY n", value
+    )
+    return [told(row) for row in rows]
+
+
+def told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry as JSON tells it."""
+    body = json.loads(row["body"])
+    usual = {"n": row["n"], "at": row["at"]} | {
+        name: body.pop(name, None) for name in (*_COLUMNS, "field", "before", "after", "reason")
+    }
+    return usual | {"more": body}

@@ -1,0 +1,164 @@
+"""API keys: made once, shown once, kept as a hash, scoped by environment and role.
+
+`tab_<environment>_<id>_<64 hexadecimal digits>`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from tabellion.accounts import audit, tables
+from tabellion.accounts.audit import COMMAND, Entry
+from tabellion.accounts.roles import ROLES, Role
+from tabellion.engine import sql
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError, TabellionError
+
+_KEY = re.compile(r"tab_(?P<environment>[A-Za-z0-9_.-]+)_(?P<id>[0-9a-f]{12})_(?P<secret>[0-9a-f]{64})")
+LONGEST_NAME = 100
+NOTED = 60.0  #: seconds between two notes of when a key was used
+
+
+class NameTaken(TabellionError):  # noqa: N818 - what happened
+    """Somebody has this name already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key as its holder has it, taken apart."""
+
+    environment: str
+    id: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Key({self.environment!r}, {self.id!r})"
+
+    def __str__(self) -> str:
+        return f"tab_{self.environment}_{self.id}_{self.secret}"
+
+    @property
+    def hash(self) -> str:
+        """What is kept: the secret has 256 random bits, so one round is enough."""
+        return hashlib.sha256(self.secret.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who asks, and what they may do: the holder of a key, or a person who is signed in."""
+
+    id: str
+    environment: str
+    role: Role
+    name: str
+    user: str | None = None  #: the id of the person; None: it is a key
+    language: str | None = None
+    opened_by: str = "key"  #: what let them in: key, password or link
+    age: float = 0.0  #: seconds since they signed in
+    available: bool = True  #: whether review items are given to them
+
+    @property
+    def actor(self) -> str:
+        """What the audit log and review items call them."""
+        return self.name if self.user is not None else f"key:{self.name or self.id}"
+
+
+def parse(text: str) -> Key | None:
+    """A key taken apart; None when it is none."""
+    match = _KEY.fullmatch(text)
+    return Key(match["environment"], match["id"], match["secret"]) if match else None
+
+
+async def create(
+    store: Store, environment: str, role: str, name: str = "", *, seconds: float | None = None
+) -> tuple[str, str]:
+    """A new key: its id, and its text, which is nowhere else from now on. Raises NameTaken: whoever comes with a key is
+    known by its name."""
+    if role not in ROLES:
+        raise ConfigurationError(f"there is no role {role!r}; there are {', '.join(ROLES)}")
+    if seconds is not None and seconds <= 0:
+        raise ConfigurationError("a key must hold for some time, or for ever")
+    await _prepare(store)
+    key, name = Key(environment, secrets.token_hex(6), secrets.token_hex(32)), name[:LONGEST_NAME]
+    expiry = "NULL" if seconds is None else sql.later(f"{float(seconds)!r}", store.dialect)
+    insert = (
+        f"""INSERT INTO tabellion_api_keys (id, environment, role, name, hash, created_at, expires_at)
+SELECT $1, $2, $3, CAST($4 AS text), $5, {NOW}, {expiry} WHERE CAST($4 AS text) = '' OR NOT EXISTS (
+  SELECT 1 FROM tabellion_api_keys WHERE name = $4 AND environment = $2 AND {_state()} = 'active') RETURNING id""",
+        (key.id, environment, role, name, key.hash),
+    )
+    entry = Entry("key_made", COMMAND, after={"role": role}, more={"key": key.id, "name": name})
+    if not await store.database.transact([insert, audit.bound(store.dialect, entry)], guarded=True):
+        raise NameTaken(f"there is a key called {name!r} already: choose another name, or revoke that one")
+    return key.id, str(key)
+
+
+async def _prepare(store: Store) -> None:
+    await tables.SCHEMA.prepare(store)
+
+
+async def holder(store: Store, key: Key) -> Holder | None:
+    """Whose key this is; None when it is unknown, wrong, revoked, expired, or of another environment."""
+    await tables.SCHEMA.prepare(store)
+    rows = await store.database.fetch(
+        f"""SELECT id, environment, role, name, hash FROM tabellion_api_keys
+WHERE id = $1 AND environment = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {NOW})""",
+        key.id, key.environment,
+    )  # fmt: skip
+    kept = rows[0] if rows else {"hash": "0" * 64, "role": ""}
+    # The same work whether or not there is such a key.
+    if not hmac.compare_digest(str(kept["hash"]), key.hash) or kept["role"] not in ROLES:
+        return None
+    return Holder(kept["id"], kept["environment"], ROLES[kept["role"]], kept["name"])
+
+
+async def note(store: Store, id: str) -> None:  # noqa: A002
+    """Writes down that a key was used just now."""
+    await store.database.fetch(f"UPDATE tabellion_api_keys SET last_used_at = {NOW} WHERE id = $1", id)
+
+
+async def revoke(store: Store, environment: str, id: str) -> bool:  # noqa: A002
+    """Ends a key at once and for good; whether there was one to end."""
+    await _prepare(store)
+    update = (
+        f"""UPDATE tabellion_api_keys SET revoked_at = {NOW} WHERE id = $1 AND environment = $2 AND revoked_at IS NULL
+RETURNING id""",
+        (id, environment),
+    )
+    entry = Entry("key_revoked", COMMAND, more={"key": id})
+    return bool(await store.database.transact([update, audit.bound(store.dialect, entry)], guarded=True))
+
+
+async def listing(store: Store, environment: str) -> list[dict[str, Any]]:
+    """Every key of an environment without its secret, newest first; times in seconds since 1970."""
+    await tables.SCHEMA.prepare(store)
+    times = ", ".join(
+        f"{sql.epoch(column, store.dialect)} AS {column}"
+        for column in ("created_at", "expires_at", "last_used_at", "revoked_at")
+    )
+    return await store.database.fetch(
+        f"""SELECT id, role, name, {times}, {_state()} AS state FROM tabellion_api_keys WHERE environment = $1
+ORDER BY tabellion_api_keys.created_at DESC, id""",
+        environment,
+    )
+
+
+async def any_alive(store: Store, environment: str) -> bool:
+    """Whether anybody holds a key that works."""
+    await tables.SCHEMA.prepare(store)
+    rows = await store.database.fetch(
+        f"SELECT 1 AS there FROM tabellion_api_keys WHERE environment = $1 AND {_state()} = 'active' LIMIT 1",
+        environment,
+    )
+    return bool(rows)
+
+
+def _state() -> str:
+    return f"""CASE WHEN tabellion_api_keys.revoked_at IS NOT NULL THEN 'revoked'
+WHEN tabellion_api_keys.expires_at <= {NOW} THEN 'expired' ELSE 'active' END"""

@@ -1,0 +1,63 @@
+"""Sign-in links: good once, and for a quarter of an hour."""
+
+from __future__ import annotations
+
+from tabellion.accounts import audit, sessions, tables, users
+from tabellion.accounts.audit import COMMAND, Entry
+from tabellion.accounts.keys import NameTaken
+from tabellion.accounts.sessions import Ticket
+from tabellion.accounts.users import User
+from tabellion.engine import sql
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+
+SECONDS = 15 * 60.0
+
+
+async def make(
+    store: Store, environment: str, name: str, new_role: str | None = None, *, by: str = COMMAND
+) -> Ticket | None:
+    """A new link for a user; with `new_role` the user is made at its first use. None: there is nobody to let in."""
+    await tables.SCHEMA.prepare(store)
+    user = await users.by_name(store, name)
+    entry = Entry("link_made", by, more={"user": users.plain_name(name)})
+    if user.disabled_at is not None if user else new_role is None:
+        return None
+    ticket = sessions.new_ticket(environment)
+    await store.database.transact(
+        [
+            (f"DELETE FROM tabellion_sign_in_links WHERE expires_at <= {NOW}", ()),
+            (
+                f"""INSERT INTO tabellion_sign_in_links (hash, environment, user_name, new_role, created_at, expires_at)
+VALUES ($1, $2, $3, $4, {NOW}, {sql.later(repr(SECONDS), store.dialect)})""",
+                (ticket.hash, environment, users.plain_name(name), new_role),
+            ),
+            audit.bound(store.dialect, entry),
+        ]
+    )
+    return ticket
+
+
+def address(url: str, ticket: Ticket) -> str:
+    """The link itself. What follows the # is never sent to a server, so that no log has it."""
+    return f"{url.replace('//0.0.0.0', '//127.0.0.1').replace('//[::]', '//[::1]')}/enter#{ticket}"
+
+
+async def use(store: Store, ticket: Ticket) -> User | None:
+    """Whom the link lets in, this once; None when it was used, has expired, or its user is disabled."""
+    await tables.SCHEMA.prepare(store)
+    rows = await store.database.fetch(
+        f"""UPDATE tabellion_sign_in_links SET used_at = {NOW}
+WHERE hash = $1 AND environment = $2 AND used_at IS NULL AND expires_at > {NOW} RETURNING user_name, new_role""",
+        ticket.hash, ticket.environment,
+    )  # fmt: skip
+    if not rows:
+        return None
+    name, role = rows[0]["user_name"], rows[0]["new_role"]
+    user = await users.by_name(store, name)
+    if user is None and role is not None:
+        try:
+            user = await users.add(store, name, role)
+        except NameTaken:  # another link was a moment quicker
+            user = await users.by_name(store, name)
+    return user if user is not None and user.disabled_at is None else None

@@ -1,0 +1,118 @@
+"""Sessions: opaque to the browser, kept here as hashes, ended by time, by sign-out, or with their user."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+
+from tabellion.accounts import tables
+from tabellion.accounts.keys import Holder
+from tabellion.accounts.roles import ROLES
+from tabellion.engine import sql
+from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.store import Store
+
+IDLE = 8 * 3600.0  #: seconds without a request after which a session has ended
+LONGEST = 24 * 3600.0  #: seconds after which it has ended however busy it was
+NOTED = 60.0  #: seconds between two notes that it was used
+_FORM = re.compile(r"(?P<environment>[A-Za-z0-9_.-]{1,100}):(?P<secret>[0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a browser holds of a session, or a person of a sign-in link."""
+
+    environment: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Ticket({self.environment!r})"
+
+    def __str__(self) -> str:
+        return f"{self.environment}:{self.secret}"
+
+    @property
+    def hash(self) -> str:
+        """What is kept: the secret has 256 random bits, so one round is enough."""
+        return hashlib.sha256(self.secret.encode()).hexdigest()
+
+
+def new_ticket(environment: str) -> Ticket:
+    """One that nobody had."""
+    return Ticket(environment, secrets.token_hex(32))
+
+
+def parse(text: str) -> Ticket | None:
+    """A ticket taken apart; None when it is none."""
+    match = _FORM.fullmatch(text)
+    return Ticket(match["environment"], match["secret"]) if match else None
+
+
+async def begin(store: Store, environment: str, user_id: str, opened_by: str) -> Ticket:
+    """A new session of a user; those that have ended are forgotten."""
+    await tables.SCHEMA.prepare(store)
+    ticket = new_ticket(environment)
+    await store.database.transact(
+        [
+            (f"DELETE FROM tabellion_sessions WHERE NOT ({_alive(store.dialect)})", ()),
+            (
+                f"""INSERT INTO tabellion_sessions (hash, environment, user_id, opened_by, created_at, seen_at)
+VALUES ($1, $2, $3, $4, {NOW}, {NOW})""",
+                (ticket.hash, environment, user_id, opened_by),
+            ),
+            (f"UPDATE tabellion_users SET last_seen_at = {NOW} WHERE id = $1", (user_id,)),
+        ]
+    )
+    return ticket
+
+
+async def holder(store: Store, ticket: Ticket) -> Holder | None:
+    """Whose session this is; None when it is unknown, has ended, or its user is disabled."""
+    await tables.SCHEMA.prepare(store)
+    d = store.dialect
+    rows = await store.database.fetch(
+        f"""SELECT u.id, u.name, u.role, u.language, u.available, tabellion_sessions.opened_by,
+  {sql.epoch(NOW, d)} - {sql.epoch("tabellion_sessions.seen_at", d)} AS idle,
+  {sql.epoch(NOW, d)} - {sql.epoch("tabellion_sessions.created_at", d)} AS age
+FROM tabellion_sessions JOIN tabellion_users AS u ON u.id = tabellion_sessions.user_id
+WHERE tabellion_sessions.hash = $1 AND tabellion_sessions.environment = $2 AND u.disabled_at IS NULL AND {_alive(d)}""",
+        ticket.hash, ticket.environment,
+    )  # fmt: skip
+    if not rows or rows[0]["role"] not in ROLES:
+        return None
+    row = rows[0]
+    if row["idle"] >= NOTED:
+        await _note(store, ticket, row["id"])
+    return Holder(
+        f"user:{row['name']}", ticket.environment, ROLES[row["role"]], row["name"], user=row["id"],
+        language=row["language"], opened_by=row["opened_by"], age=float(row["age"]),
+        available=bool(row["available"]),
+    )  # fmt: skip
+
+
+async def end(store: Store, ticket: Ticket) -> None:
+    """Ends a session at once, wherever its cookie still is."""
+    await store.database.fetch("DELETE FROM tabellion_sessions WHERE hash = $1", ticket.hash)
+
+
+async def end_all(store: Store, user_id: str, but: Ticket | None = None) -> None:
+    """Ends every session of a user, but for one."""
+    await tables.SCHEMA.prepare(store)
+    kept = but.hash if but else ""
+    await store.database.fetch("DELETE FROM tabellion_sessions WHERE user_id = $1 AND hash <> $2", user_id, kept)
+
+
+async def _note(store: Store, ticket: Ticket, user_id: str) -> None:
+    await store.database.transact(
+        [
+            (f"UPDATE tabellion_sessions SET seen_at = {NOW} WHERE hash = $1", (ticket.hash,)),
+            (f"UPDATE tabellion_users SET last_seen_at = {NOW} WHERE id = $1", (user_id,)),
+        ]
+    )
+
+
+def _alive(dialect: Dialect) -> str:
+    idle, longest = (sql.later(repr(-seconds), dialect) for seconds in (IDLE, LONGEST))
+    return f"tabellion_sessions.seen_at > {idle} AND tabellion_sessions.created_at > {longest}"

@@ -1,0 +1,209 @@
+"""Users: the people who sign in. Their rows are the workers of review; what they may is their role."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from tabellion.accounts import audit, tables
+from tabellion.accounts.audit import COMMAND, Entry
+from tabellion.accounts.keys import NameTaken
+from tabellion.accounts.roles import ROLES, Role
+from tabellion.engine import sql
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError, TabellionError
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}")
+#: Names that mean something else, in the trail or where items are asked for.
+RESERVED = re.compile(r"tabellion|me|none|nobody|key|worker-.*")
+FIRST = "admin"  #: the user that the first sign-in link makes
+TIMES = ("created_at", "disabled_at", "last_seen_at")
+LONGEST = 100  #: characters of a name that are looked at
+#: Somebody else could still let people in.
+OTHERS = """(tabellion_users.role <> 'admin' OR tabellion_users.disabled_at IS NOT NULL OR EXISTS (
+  SELECT 1 FROM tabellion_users AS o
+WHERE o.role = 'admin' AND o.disabled_at IS NULL AND o.id <> tabellion_users.id))"""
+LOCK = "SELECT pg_advisory_xact_lock(hashtext('tabellion users'))"
+
+
+class NoSuchUser(TabellionError):  # noqa: N818 - what it is
+    """There is no user of this name."""
+
+
+class LastAdmin(TabellionError):  # noqa: N818 - a state, not a failure
+    """Nobody else could let people in: make another admin first."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One person, without the password; times in seconds since 1970."""
+
+    id: str
+    name: str
+    role: Role
+    available: bool
+    has_password: bool
+    language: str | None
+    created_at: float
+    disabled_at: float | None
+    last_seen_at: float | None
+
+
+def plain_name(given: str) -> str:
+    """The name as it is kept; raises where it cannot be one."""
+    name = given.strip().lower()
+    if not NAME.fullmatch(name):
+        raise ConfigurationError(
+            "a user's name is 1 to 64 letters a-z, digits and . _ @ + -, and begins with a letter or a digit"
+        )
+    if RESERVED.fullmatch(name):
+        raise ConfigurationError(f"nobody can be called {name}: the name means something else here; choose another one")
+    return name
+
+
+def role_named(word: str) -> Role:
+    """The role of this name."""
+    if word not in ROLES:
+        raise ConfigurationError(f"there is no role {word!r}; there are {', '.join(ROLES)}")
+    return ROLES[word]
+
+
+async def add(store: Store, name: str, role: str, password: str | None = None, *, by: str = COMMAND) -> User:
+    """A new user; `password` is a hash, `by` who adds them. Raises NameTaken."""
+    await tables.SCHEMA.prepare(store)
+    name, kept, id_ = plain_name(name), role_named(role).word, secrets.token_hex(6)
+    insert = (
+        f"""INSERT INTO tabellion_users (id, name, role, password, created_at) VALUES ($1, $2, $3, $4, {NOW})
+ON CONFLICT (name) DO NOTHING RETURNING id""",
+        (id_, name, kept, password),
+    )
+    entry = Entry("user_added", by, after={"role": kept, "disabled": False}, more={"user": name})
+    rows = (await store.database.transact([insert, _noted(store, entry, id_)]))[0]
+    if not rows:
+        raise NameTaken(f"there is a user {name} already")
+    made = await by_name(store, name)
+    assert made is not None  # noqa: S101 - inserted a line before
+    return made
+
+
+async def listing(store: Store) -> list[User]:
+    """Everybody, those who may sign in first, by name."""
+    return await _users(store, "1 = 1")
+
+
+async def by_name(store: Store, name: str) -> User | None:
+    """The user of this name."""
+    found = await _users(store, "name = $1", name.strip().lower())
+    return found[0] if found else None
+
+
+async def named(store: Store, name: str) -> User:
+    """The user of this name; raises NoSuchUser."""
+    user = await by_name(store, name)
+    if user is None:
+        raise NoSuchUser(f"there is no user {name.strip().lower()!r} here")
+    return user
+
+
+async def by_id(store: Store, id: str) -> User | None:  # noqa: A002
+    """The user with this id."""
+    found = await _users(store, "id = $1", id)
+    return found[0] if found else None
+
+
+async def password_of(store: Store, name: str) -> tuple[User | None, str | None]:
+    """A user who may sign in, and the hash of the password; both None where there is none. It always asks twice."""
+    user = await by_name(store, name)
+    rows = await store.database.fetch("SELECT password FROM tabellion_users WHERE id = $1", user.id if user else "")
+    if user is None or user.disabled_at is not None:
+        return None, None
+    return user, rows[0]["password"] if rows else None
+
+
+async def change(
+    store: Store, id: str, *, role: str | None = None, disabled: bool | None = None, available: bool | None = None,  # noqa: A002
+    language: str | None = None, by: str = COMMAND,
+) -> User | None:  # fmt: skip
+    """Changes what is given; None: there is no such user. Raises LastAdmin. Who is disabled is signed out at once."""
+    user = await by_id(store, id)
+    if user is None:
+        return None
+    values: list[Any] = [id]
+    sets = ["name = name"]
+    for column, value in (("role", role and role_named(role).word), ("available", available), ("language", language)):
+        if value is not None:
+            values.append(value)
+            sets.append(f"{column} = ${len(values)}")
+    if disabled is not None:
+        sets.append(f"disabled_at = {f'coalesce(disabled_at, {NOW})' if disabled else 'NULL'}")
+    loses = disabled or (role is not None and role_named(role) < Role.ADMIN)
+    guard = f" AND {OTHERS}" if loses else ""
+    lock = [(LOCK, ())] if store.dialect == "postgresql" else []
+    update = (f"UPDATE tabellion_users SET {', '.join(sets)} WHERE id = $1{guard} RETURNING id", values)
+    done = await store.database.transact([*lock, update, *_change_noted(store, user, role, disabled, by)])
+    user = await by_id(store, id)
+    if user is not None and not done[len(lock)]:
+        raise LastAdmin()
+    if user is not None and disabled:
+        await _close(store, user)
+    return user
+
+
+async def set_password(store: Store, user: User, password: str, *, by: str = COMMAND) -> None:
+    """Keeps the hash of a new password."""
+    await tables.SCHEMA.prepare(store)
+    entry = Entry("password_set", by, more={"user": user.name})
+    update = ("UPDATE tabellion_users SET password = $2 WHERE id = $1", (user.id, password))
+    await store.database.transact([update, _noted(store, entry, user.id)])
+
+
+async def hash_anew(store: Store, user: User, password: str) -> None:
+    """Keeps another hash of the password there is."""
+    await store.database.fetch("UPDATE tabellion_users SET password = $2 WHERE id = $1", user.id, password)
+
+
+def _change_noted(store: Store, user: User, role: str | None, disabled: bool | None, by: str) -> list[Any]:
+    """What the trail is told of a change, if the update before it was not refused."""
+    before = {"role": user.role.word, "disabled": user.disabled_at is not None}
+    after = {"role": role or before["role"], "disabled": before["disabled"] if disabled is None else disabled}
+    if after == before:
+        return []
+    entry = Entry("user_changed", by, before=before, after=after, more={"user": user.name})
+    shut = "u.disabled_at IS NOT NULL" if after["disabled"] else "u.disabled_at IS NULL"
+    return [_noted(store, entry, user.id, f"u.role = '{after['role']}' AND {shut}")]
+
+
+def _noted(store: Store, entry: Entry, id: str, condition: str = "1 = 1") -> tuple[str, list[Any]]:  # noqa: A002
+    source = f"FROM tabellion_users AS u WHERE u.id = :user_id AND {condition}"
+    return audit.numbered(*audit.statement(store.dialect, entry, source, {"user_id": id}))
+
+
+async def _close(store: Store, user: User) -> None:
+    await tables.SCHEMA.prepare(store)
+    await store.database.transact(
+        [
+            ("DELETE FROM tabellion_sessions WHERE user_id = $1", (user.id,)),
+            ("DELETE FROM tabellion_sign_in_links WHERE user_name = $1", (user.name,)),
+        ]
+    )
+
+
+async def _users(store: Store, where: str, *values: Any) -> list[User]:
+    await tables.SCHEMA.prepare(store)
+    times = ", ".join(f"{sql.epoch(column, store.dialect)} AS {column}" for column in TIMES)
+    rows = await store.database.fetch(
+        f"""SELECT id, name, role, available, language, CASE WHEN password IS NULL THEN 0 ELSE 1 END AS has_password,
+  {times} FROM tabellion_users WHERE {where}
+ORDER BY CASE WHEN tabellion_users.disabled_at IS NULL THEN 0 ELSE 1 END, name""",
+        *values,
+    )
+    return [
+        User(
+            row["id"], row["name"], ROLES[row["role"]], bool(row["available"]), bool(row["has_password"]),
+            row["language"], float(row["created_at"]), row["disabled_at"], row["last_seen_at"],
+        )
+        for row in rows
+    ]  # fmt: skip

@@ -1,0 +1,201 @@
+"""A pipeline: everything that one kind of work adds to an installation, and the registry of those installed."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from tabellion.errors import ConfigurationError, NotMigrated
+
+if TYPE_CHECKING:
+    import asyncio
+    from pathlib import Path
+
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.gates.state import GateSettings
+    from tabellion.engine.queue import Queue
+    from tabellion.engine.schema import Schema
+    from tabellion.engine.sql import Dialect
+    from tabellion.engine.store import Store
+    from tabellion.monitor.view import QueueView
+    from tabellion.web.blueprint import Blueprint, Served
+
+GROUP = "tabellion.pipelines"  #: the package of ours, and the entry points by which other packages add theirs
+
+Key = tuple[type | tuple[type, ...], str]  #: of the configuration: its type, and one line on it
+
+
+class Pipeline:
+    """What a pipeline adds. Only `name` must be given; whatever is not overridden adds nothing.
+
+    Methods import what they need, so that a worker loads no web framework and `--help` loads no pipeline's code.
+
+    >>> class Greetings(Pipeline):
+    ...     name = "greetings"
+    ...     def queues(self, config, environment=None):
+    ...         return [greetings]
+    """
+
+    name: str = ""
+    title: str = ""  #: for people
+    default: bool = False  #: whether `tabellion up` runs it where nothing was selected
+    commands: Mapping[str, str] = {}  #: commands of the command line, and the modules that have them
+    keys: Mapping[str, Key] = {}  #: of the configuration, as `section.key`
+    choices: Mapping[str, Sequence[str]] = {}  #: of keys that take one of a few words
+    variables: Mapping[str, str] = {}  #: environment variables that set such keys
+    events: Sequence[str] = ()  #: what webhook endpoints can ask to be told of
+    extras: str = ""  #: of this package, that it needs
+
+    # What it works on.
+
+    def check(self, config: Config) -> None:
+        """Raises a ConfigurationError where it cannot work as configured; asked before anything starts."""
+
+    def schemas(self) -> Sequence[Schema]:
+        """Its tables; those that others share are named by `Schema.needs`."""
+        return ()
+
+    def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
+        """Its queues with their handlers, for all environments or for one."""
+        return ()
+
+    def gates(self, config: Config) -> Mapping[str, GateSettings]:
+        """How the gates that it uses behave, where the configuration does not say."""
+        return {}
+
+    # What can be seen of it.
+
+    def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
+        """Its queues as people look at them."""
+        from tabellion.monitor.view import QueueView
+
+        return [QueueView(queue) for queue in self.queues(config, environment)]
+
+    def blueprint(self) -> Blueprint | None:
+        """Its routes, pages and texts."""
+        return None
+
+    def serve(self, config: Config, environment: str, store: Store) -> Served | None:
+        """What its routes need in one environment that is served."""
+        return None
+
+    # What `tabellion up` does with it beside serving and working.
+
+    async def background(self, run: Background) -> None:
+        """Runs beside the server and the worker until `run.stopping` is set."""
+
+    async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
+        """Shows it at work on samples: the text for people, the facts for programs."""
+        raise ConfigurationError(f"the pipeline {self.name} has no demo")
+
+    async def is_idle(self, store: Store) -> bool:
+        """Whether nothing is left to do."""
+        return True
+
+    # Its tables in a database.
+
+    async def is_present(self, store: Store) -> bool:
+        """Whether this database has its tables, of whatever version."""
+        return all([await schema.version(store.database) > 0 for schema in self.schemas()])
+
+    async def require(self, environment: Environment) -> None:
+        """Refuses an environment that has none of its tables; changes nothing there."""
+        store = environment.store(read_only=True)
+        try:
+            await store.database.open()
+            found = await self.is_present(store)
+        finally:
+            await store.close()
+        if not found:
+            raise NotMigrated(
+                f"the pipeline {self.name} has no tables in {environment.address}: `tabellion up` and "
+                f"`tabellion migrate --with {self.name}` make them"
+            )
+
+    async def prepare(self, store: Store) -> None:
+        """Makes its tables or brings them up to date."""
+        await store.open()
+        for schema in self.all_schemas():
+            await schema.prepare(store)
+
+    async def script(self, store: Store) -> str:
+        """The SQL that does so, for someone who may run it; empty where nothing is to be done."""
+        made = ""
+        for schema in self.all_schemas():
+            version = await schema.version(store.database)
+            made += schema.script(store.dialect, version) if version < schema.current else ""
+        return made
+
+    def full_script(self, dialect: Dialect) -> str:
+        """The SQL for a database that has none of its tables."""
+        return "".join(schema.script(dialect, 0) for schema in self.all_schemas())
+
+    def all_schemas(self) -> list[Schema]:
+        """Its schemas and those they need, needed ones first."""
+        from tabellion.engine.schema import in_order
+
+        return in_order(self.schemas())
+
+
+class Background:
+    """What `Pipeline.background` and `Pipeline.demo` are given: where they run, and until when."""
+
+    def __init__(
+        self, config: Config, environment: Environment, store: Store, served: Served | None, stopping: asyncio.Event,
+        options: Mapping[str, Any], say: Any,
+    ) -> None:  # fmt: skip
+        self.config, self.environment, self.store, self.served = config, environment, store, served
+        self.stopping, self.options, self.say = stopping, options, say
+
+    @property
+    def inbox(self) -> Path | None:
+        """The watched folder, where one was named."""
+        return self.options.get("consume")
+
+
+def installed() -> dict[str, Pipeline]:
+    """Every pipeline there is, by name: those in this package, then those of other packages."""
+    return dict(_installed())
+
+
+def named(names: Sequence[str]) -> list[Pipeline]:
+    """The pipelines of these names; raises a ConfigurationError that says which there are."""
+    found = installed()
+    for name in names:
+        if name not in found:
+            raise ConfigurationError(f"there is no pipeline {name!r}; there is {', '.join(map(repr, found))}")
+    return [found[name] for name in names]
+
+
+def known_events() -> list[str]:
+    """What webhook endpoints can ask to be told of."""
+    return [event for one in installed().values() for event in one.events]
+
+
+def defaults() -> list[Pipeline]:
+    """Those that run where nothing was selected."""
+    return [one for one in installed().values() if one.default]
+
+
+_cache: dict[str, Pipeline] = {}
+
+
+def _installed() -> dict[str, Pipeline]:
+    if not _cache:
+        for one in pkgutil.iter_modules(importlib.import_module(GROUP).__path__):
+            _add(importlib.import_module(f"{GROUP}.{one.name}.pipeline").PIPELINE)
+        for point in entry_points(group=GROUP):
+            _add(point.load())
+    return _cache
+
+
+def _add(pipeline: Pipeline) -> None:
+    if not isinstance(pipeline, Pipeline) or not pipeline.name:
+        raise ConfigurationError(f"{pipeline!r} is not a pipeline: it must be a tabellion.Pipeline with a name")
+    if pipeline.name in _cache:
+        raise ConfigurationError(f"two pipelines are named {pipeline.name!r}: uninstall one of the packages")
+    _cache[pipeline.name] = pipeline

@@ -1,0 +1,197 @@
+"""What `submit` talks to: a running server, or the database itself on the same machine."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote, urlencode, urlsplit
+
+from tabellion.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+
+PATIENCE = 60.0  #: seconds for one request
+TRIES = 5  #: of a request that a busy server put off
+
+
+class Client(Protocol):
+    """Takes documents, and tells how far they are."""
+
+    async def __aenter__(self) -> Client:
+        """Begins."""
+
+    async def __aexit__(self, *_: object) -> None:
+        """Ends."""
+
+    async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
+        """What became of one file: id and status, or `refused` and an error."""
+
+    async def states(self, ids: list[str]) -> dict[str, dict[str, Any]]:
+        """Status and error of these documents."""
+
+    async def warning(self) -> str:
+        """Why waiting may take for ever; nothing when it should not."""
+
+
+class Direct:
+    """Straight into the database and the data folder."""
+
+    def __init__(self, config: Config) -> None:
+        from tabellion.pipelines.documents.configured import settings_of
+
+        self._config = config
+        self._settings = settings_of(config)
+        self._store = config.environments[0].store()
+
+    async def __aenter__(self) -> Direct:
+        from tabellion.cli import service
+        from tabellion.pipelines.documents.pipeline import PIPELINE
+
+        place = self._config.environments[0]
+        if not self._config.has_own_database:
+            await PIPELINE.require(place)
+        elif missing := place.missing_file():
+            Path(missing).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await service.prepare(self._store, [PIPELINE])
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._store.close()
+
+    async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
+        """Copies the file and writes its row."""
+        from tabellion.pipelines.documents.intake import NotTaken, take_in
+
+        try:
+            one = await take_in(
+                self._store, self._settings, path, type=type, model=model, limit=self._config.upload_bytes,
+            )  # fmt: skip
+        except NotTaken as error:
+            return {"status": "refused", "error": {"code": error.code, "message": str(error)}}
+        return {"id": one.id, "status": one.status, "duplicate_of": one.duplicate_of}
+
+    async def states(self, ids: list[str]) -> dict[str, dict[str, Any]]:
+        """Asks the database, a few hundred at a time."""
+        from tabellion.pipelines.documents.lookup import problem
+
+        told: dict[str, dict[str, Any]] = {}
+        for start in range(0, len(ids), 500):
+            some = ids[start : start + 500]
+            marks = ", ".join(f"${number}" for number in range(1, len(some) + 1))
+            rows = await self._store.database.fetch(
+                f"SELECT id, status, error, attempts, duplicate_of FROM tabellion_documents WHERE id IN ({marks})",
+                *some,
+            )
+            for row in rows:
+                error = problem(row["error"], row["attempts"]) if row["status"] == "failed" else None
+                told[row["id"]] = {"status": row["status"], "duplicate_of": row["duplicate_of"], "error": error}
+        return told
+
+    async def warning(self) -> str:
+        """A queue that nobody works is waited for in vain."""
+        from tabellion.engine.worker import heartbeat as roster
+
+        workers = [one for one in await roster.members(self._store) if "documents" in one["queues"].split(",")]
+        return "" if workers else "no worker is running: start `tabellion up`, or `tabellion worker --with documents`"
+
+
+class Remote:
+    """Over HTTP."""
+
+    def __init__(self, url: str, key: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigurationError(f"--url {url}: write it like http://127.0.0.1:8080")
+        self._parts, self._key, self._base = parts, key, parts.path.rstrip("/")
+
+    async def __aenter__(self) -> Remote:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
+        """Sends the file as it is read."""
+        if not path.is_file():  # opening a pipe would wait for whoever writes to it
+            return {"status": "refused", "error": {"code": "file_missing", "message": "there is no such file"}}
+        said = {"name": path.name, "type": type, "model": model}
+        query = urlencode({name: value for name, value in said.items() if value is not None}, errors="replace")
+        for attempt in range(1, TRIES + 1):
+            try:
+                status, answer, after = await asyncio.to_thread(self._send, "POST", f"/api/documents?{query}", path)
+            except (FileNotFoundError, PermissionError) as error:
+                return {"status": "refused", "error": {"code": "file_missing", "message": str(error.strerror)}}
+            if status not in (429, 503) or attempt == TRIES:
+                break
+            await asyncio.sleep(min(after, PATIENCE))
+        if status == 202:
+            one = answer["documents"][0]
+            return {"id": one["id"], "status": one["status"], "duplicate_of": one.get("duplicate_of")}
+        self._check(status, answer)
+        return {
+            "status": "refused",
+            "error": {"code": answer.get("code", str(status)), "message": answer.get("detail", "")},
+        }
+
+    async def states(self, ids: list[str]) -> dict[str, dict[str, Any]]:
+        """Waits for the first of them, then asks for the others."""
+        told = {}
+        for place, id_ in enumerate(ids[:50]):
+            wait = "?wait=20" if place == 0 else ""
+            path = f"/api/documents/{quote(id_)}{wait}"
+            status, answer, _ = await asyncio.to_thread(self._send, "GET", path, None)
+            self._check(status, answer)
+            if status == 200:
+                told[id_] = {name: answer.get(name) for name in ("status", "duplicate_of", "error")}
+            elif status == 404:
+                told[id_] = {"status": "failed", "error": {"code": "not_found", "message": "it was deleted"}}
+        return told
+
+    async def warning(self) -> str:
+        """What the server says of itself."""
+        status, answer, _ = await asyncio.to_thread(self._send, "GET", "/readyz", None)
+        return "" if status == 200 else "the server is not ready: " + "; ".join(map(str, answer.get("reasons", [])))
+
+    def _check(self, status: int, answer: dict[str, Any]) -> None:
+        if status in (401, 403):
+            raise ConfigurationError(f"the server does not accept the key ({answer.get('code', status)})")
+        if status >= 500:
+            raise ConfigurationError(f"the server is in trouble ({answer.get('code', status)})")
+
+    def _send(self, method: str, path: str, file: Path | None) -> tuple[int, dict[str, Any], float]:
+        host, port = str(self._parts.hostname), self._parts.port
+        connection: http.client.HTTPConnection = (
+            http.client.HTTPSConnection(host, port, timeout=PATIENCE, context=ssl.create_default_context())
+            if self._parts.scheme == "https"
+            else http.client.HTTPConnection(host, port, timeout=PATIENCE)
+        )
+        headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
+        body = None if file is None else file.open("rb")
+        try:
+            if body is not None and file is not None:
+                headers |= {
+                    "Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size),
+                }  # fmt: skip
+            connection.request(method, f"{self._base}{path}", body, headers)
+            response = connection.getresponse()
+            content = response.read()
+            wait = response.getheader("Retry-After", "1")
+        except (FileNotFoundError, PermissionError):
+            raise
+        except (OSError, http.client.HTTPException) as error:
+            where = f"{self._parts.scheme}://{self._parts.netloc}"
+            raise ConfigurationError(f"no server answers at {where} ({error}): start one with `tabellion up`") from None
+        finally:
+            if body is not None:
+                body.close()
+            connection.close()
+        try:
+            answer = json.loads(content) if content else {}
+        except ValueError:
+            answer = {}
+        return response.status, answer if isinstance(answer, dict) else {}, float(wait) if wait.isdigit() else 1.0

@@ -1,0 +1,166 @@
+"""`tabellion compact`: one Parquet file a day instead of one a document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
+    from tabellion.cli.output import Bar
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.store import Store
+    from tabellion.pipelines.documents.daily import Template
+    from tabellion.pipelines.documents.pointing import Point
+
+
+def compact(
+    context: typer.Context,
+    days: Annotated[
+        list[str] | None, typer.Argument(metavar="[DAY…]", help="Days such as 2024-02-29. [default: all before today]")
+    ] = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove small files that the files of their days have had for a while.")
+    ] = False,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, help="How long, in seconds; longer than any query lists files.")
+    ] = 600.0,
+    lake: Annotated[
+        str | None, typer.Option("--lake", help="The folder, or s3://bucket/prefix. [default: as configured]")
+    ] = None,
+    environment: Annotated[
+        list[str] | None, typer.Option("--environment", "-e", help="Only this environment; may be repeated.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Put the Parquet files of each day together, one file for each type; safe to stop, and to run again.
+
+    Small files stay unless --remove is said, and readers that take the newest row of each id (docs/outputs.md has the
+    query) never see one twice or miss one. Documents point at the file of their day before their own goes. Exit code 6
+    when some files are none of ours, or a day could not be done.
+
+    Examples:
+
+        tabellion compact
+
+        tabellion compact 2024-02-29 --remove
+    """
+    import asyncio
+
+    from tabellion.cli import output
+    from tabellion.cli.load import config_of, environment_named
+
+    config = config_of(context)
+    wanted = [_day(text) for text in days or []]
+    places = [environment_named(config, name, new=True) for name in environment or []] or list(config.environments)
+    if lake is not None:
+        places = places[:1]
+    with output.Bar("compacting") as bar:
+        done = asyncio.run(_compacted(config, places, wanted, lake, bar, remove=remove, grace=grace))
+    for one in done:
+        for strange in one["strange"]:
+            typer.echo(f"error: {strange}", err=True)
+    if json:
+        output.as_json(done)
+    elif not done:
+        typer.echo("there is nothing to put together: no day before today has Parquet files")
+    else:
+        _show(done, remove, named=len(places) > 1)
+    if any(one["strange"] for one in done):
+        raise typer.Exit(6)
+
+
+async def _compacted(
+    config: Config, places: Sequence[Environment], wanted: Sequence[date], url: str | None, bar: Bar, *, remove: bool,
+    grace: float,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """What became of each day of each environment; one that cannot be done is told, and the others are done."""
+    from dataclasses import asdict
+
+    from tabellion.errors import TabellionError
+    from tabellion.pipelines.documents import compact as compacting
+    from tabellion.pipelines.documents.configured import settings_of
+    from tabellion.storage.lake import Lake
+
+    templates = _templates(config)
+    done: list[dict[str, Any]] = []
+    for place in places:
+        lake = Lake(url) if url is not None else settings_of(config, place).lake
+        chosen = list(wanted) or [day for day in await compacting.days(lake, templates) if day < _today()]
+        store = place.store()
+        try:
+            for day in chosen:
+                bar.name(f"{place.name} {day}" if len(places) > 1 else str(day))
+                try:
+                    one = await compacting.compact(
+                        lake, day, templates, remove=remove, grace=grace, progress=bar, point=await _point(place, store)
+                    )
+                except TabellionError as error:
+                    if len(chosen) == len(places) == 1:
+                        raise
+                    one = compacting.Compacted(day, strange=[str(error)])
+                done.append({"environment": place.name} | asdict(one))
+        finally:
+            await store.close()
+    return done
+
+
+async def _point(place: Environment, store: Store) -> Point | None:
+    """What points the documents of an environment elsewhere; None where it has none."""
+    from tabellion.pipelines.documents import tables
+    from tabellion.pipelines.documents.pointing import pointing
+
+    if place.missing_file() is not None:
+        return None
+    await store.database.open()
+    if await tables.SCHEMA.version(store.database) == 0:
+        return None
+    return pointing(store.database.fetch, store.dialect)
+
+
+def _show(done: Sequence[dict[str, Any]], remove: bool, *, named: bool) -> None:
+    from tabellion.cli import output
+
+    headings = ["day", "documents", "small files", "files written", *(["removed", "kept for now"] if remove else [])]
+    rows = [
+        [
+            *([one["environment"]] if named else []), str(one["day"]), one["rows"], one["small"], len(one["files"]),
+            *([one["removed"], one["kept"]] if remove else []),
+        ]
+        for one in done
+    ]  # fmt: skip
+    output.show(output.table("", [*(["environment"] if named else []), *headings], rows))
+
+
+def _today() -> date:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).date()
+
+
+def _day(text: str) -> date:
+    from datetime import date
+
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a day such as 2024-02-29", param_hint="DAY") from None
+
+
+def _templates(config: Config) -> list[Template]:
+    """Where the types there are write their files; a type that is broken has written none that way."""
+    from tabellion.errors import ConfigurationError
+    from tabellion.pipelines.documents.compact import templates_of
+    from tabellion.reading.types import typefile
+
+    texts = []
+    for name in typefile.available(config.types):
+        try:
+            texts.append(typefile.load(name, config.types).output.parquet)
+        except ConfigurationError as error:
+            typer.echo(f"warning: {str(error).splitlines()[0]}", err=True)
+    return templates_of(texts)

@@ -1,0 +1,157 @@
+"""`tabellion export`: the documents of a range as CSV, JSON Lines or Parquet."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tabellion.pipelines.documents.export import Range, Types
+
+FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+
+
+def export(
+    context: typer.Context,
+    since: Annotated[str | None, typer.Option(help="From this day or time on (UTC), e.g. 2024-02-01.")] = None,
+    until: Annotated[
+        str | None, typer.Option(help="To this day, which is included, or this time, which is not (UTC).")
+    ] = None,
+    type: Annotated[  # noqa: A002 - the option's name
+        list[str] | None, typer.Option("--type", "-t", help="Only documents of this type; may be said again.")
+    ] = None,
+    status: Annotated[
+        list[str] | None, typer.Option("--status", help="Only this status; may be said again. [default: completed]")
+    ] = None,
+    review: Annotated[
+        list[str] | None,
+        typer.Option(help="Only with this review: none, pending, approved, corrected, rejected; may be said again."),
+    ] = None,
+    format: Annotated[  # noqa: A002 - the option's name
+        str | None, typer.Option("--format", "-f", help="csv, jsonl or parquet. [default: as FILE ends, else csv]")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to FILE, whole or not at all.")] = None,
+    environment: Annotated[
+        str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="With --out: print what was written as JSON.")] = False,
+) -> None:
+    """Write the documents of a range as CSV, JSON Lines or Parquet, with what people have corrected.
+
+    CSV has one row a document and is safe to open in a spreadsheet: no cell is a formula. Exit code 6 when some rows
+    could not be told.
+
+    Examples:
+
+        tabellion export --since 2024-02-01 --until 2024-02-29 -o february.csv
+
+        tabellion export --type invoice --format parquet -o invoices.parquet
+
+        tabellion export --review none --review approved --review corrected -o good.csv
+
+        tabellion export --format jsonl | jq .fields.total.value
+    """
+    import asyncio
+
+    from tabellion.cli import output
+    from tabellion.cli.load import config_of, environment_named
+    from tabellion.pipelines.documents import export as exporting
+    from tabellion.pipelines.documents.pipeline import PIPELINE
+    from tabellion.pipelines.documents.sheets import ToFile, ToStream
+
+    config = config_of(context)
+    chosen = _format(format, out)
+    if json and out is None:
+        raise typer.BadParameter("standard output has the documents: say --out FILE too", param_hint="--json")
+    if chosen == "parquet" and out is None and sys.stdout.isatty():
+        raise typer.BadParameter(
+            "Parquet is nothing for a terminal: say --out FILE, or send it on", param_hint="--format"
+        )
+    wanted = _range(since, until, type or [], status or [], review or [])
+    place = environment_named(config, environment)
+    asyncio.run(PIPELINE.require(place))
+
+    async def run(target: Any) -> exporting.Exported:
+        store = place.store()
+        try:
+            with output.Bar("exporting") as progress:
+                return await exporting.export(
+                    store, chosen, target, types=_types(config.types), range=wanted, progress=progress  # type: ignore[arg-type]
+                )  # fmt: skip
+        finally:
+            await store.close()
+
+    target = ToFile(out) if out is not None else ToStream(sys.stdout.buffer)
+    try:
+        done = asyncio.run(run(target))
+    except BrokenPipeError:  # whoever reads has seen enough
+        _mute()
+        return
+    for mishap in done.mishaps:
+        typer.echo(f"error: {mishap}", err=True)
+    if out is not None:
+        told = {
+            "file": str(out), "format": chosen, "documents": done.documents, "failed": done.failed,
+            "bytes": target.bytes, "sha256": getattr(target, "sha256", None),
+        }  # fmt: skip
+        if json:
+            output.as_json(told)
+        else:
+            typer.echo(f"{out}: {done.documents:,} documents, {target.bytes:,} bytes")
+    if done.failed:
+        raise typer.Exit(6)
+
+
+def _format(given: str | None, out: Path | None) -> str:
+    from tabellion.pipelines.documents.sheets import FORMATS as KNOWN
+
+    if given is None:
+        return FORMATS.get(out.suffix.lower(), "csv") if out is not None else "csv"
+    if given not in KNOWN:
+        raise typer.BadParameter(f"{given!r} is not one of {', '.join(KNOWN)}", param_hint="--format")
+    return given
+
+
+def _range(
+    since: str | None, until: str | None, types: Sequence[str], statuses: Sequence[str], reviews: Sequence[str]
+) -> Range:
+    from tabellion.pipelines.documents.export import Range, moment_of
+
+    try:
+        wanted = Range(
+            None if since is None else moment_of(since), None if until is None else moment_of(until, end=True),
+            tuple(types), tuple(statuses) or ("completed",), tuple(reviews),
+        )  # fmt: skip
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
+        raise typer.BadParameter(f"--since {since} is not before --until {until}: the range is empty")
+    return wanted
+
+
+def _types(folders: Sequence[Path]) -> Types:
+    """The type of a name; a type that is gone, or broken, costs its columns their kinds and nothing else."""
+    from tabellion.errors import ConfigurationError
+    from tabellion.reading.types import typefile
+    from tabellion.reading.types.doctype import DocumentType
+
+    def find(name: str) -> DocumentType | None:
+        try:
+            return typefile.load(name, folders) if "/" not in name else None
+        except ConfigurationError as error:
+            typer.echo(f"warning: {str(error).splitlines()[0]}; its fields are written as texts", err=True)
+            return None
+
+    return find
+
+
+def _mute() -> None:
+    """Keeps Python from complaining, as it ends, that nobody reads any more."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

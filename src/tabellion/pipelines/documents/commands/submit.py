@@ -1,0 +1,155 @@
+"""`tabellion submit`: documents into the service, over HTTP or straight into its database."""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import json as json_module
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+    from tabellion.pipelines.documents.commands.client import Client
+
+AT_ONCE = 4  #: files on their way at the same time
+POLL = 0.5  #: seconds between two looks at how far documents are
+ENDED = ("completed", "failed", "duplicate")
+
+
+def submit(
+    context: typer.Context,
+    paths: Annotated[list[str], typer.Argument(help="Files, folders of documents, or patterns.", metavar="PATH…")],
+    type: Annotated[  # noqa: A002 - the option's name
+        str | None, typer.Option("--type", "-t", help="The document type. [default: found out]")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="The model that helps. [default: local]")] = None,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", "-u", envvar="TABELLION_URL", help="A running server. [default: the database itself]"),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", envvar="TABELLION_KEY", help="Its API key. [default: the data folder's]")
+    ] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="The data folder. [default: ./tabellion-data]")] = None,
+    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until every document has ended.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Submit documents: files, every document of a folder, or a pattern in quotes.
+
+    Exit code 0 when all were taken in (with --wait: and read), 6 when some were not, 5 when none was.
+
+    Examples:
+
+        tabellion submit invoice.pdf scans/ --wait
+
+        tabellion submit "archive/2025-*.pdf" --type invoice --json
+
+        tabellion submit *.pdf --url http://127.0.0.1:8080
+    """
+    from tabellion.cli.up import configured
+    from tabellion.errors import ConfigurationError
+
+    files = list(_documents(paths))
+    if not files:
+        raise typer.BadParameter("there are no documents there")
+    config = configured(context, data)
+    if url is not None:
+        key = key or _kept_key(config)
+        if not key:
+            raise ConfigurationError(
+                f"{url} wants an API key: set TABELLION_KEY, or name the data folder that has it with --data"
+            )
+    results = asyncio.run(_submitted(config, files, type, model, url, key, wait, quiet=json))
+    if json:
+        typer.echo(json_module.dumps(results, ensure_ascii=False, indent=2))
+    bad = sum(result["status"] in ("refused", "failed") for result in results)
+    if bad:
+        raise typer.Exit(5 if bad == len(results) else 6)
+
+
+def _documents(paths: Iterable[str]) -> Iterator[Path]:
+    """The files themselves, the documents of folders, and what patterns match; each once."""
+    from tabellion.pipelines.documents.intake import SUFFIXES
+
+    seen: set[Path] = set()
+    for text in paths:
+        path = Path(text)
+        if path.is_dir():
+            found = sorted(one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file())
+        elif glob.has_magic(text) and not path.exists():
+            found = sorted(Path(one) for one in glob.glob(text, recursive=True) if Path(one).is_file())
+        else:
+            found = [path]
+        for one in found:
+            if one not in seen:
+                seen.add(one)
+                yield one
+
+
+def _kept_key(config: Config) -> str:
+    from tabellion.cli.adminkey import path_in
+
+    try:
+        return path_in(config.data).read_text().strip()
+    except OSError:
+        return ""
+
+
+async def _submitted(
+    config: Config, files: Sequence[Path], type: str | None, model: str | None, url: str | None, key: str | None,  # noqa: A002
+    wait: bool, *, quiet: bool,
+) -> list[dict[str, Any]]:  # fmt: skip
+    from tabellion.pipelines.documents.commands.client import Direct, Remote
+
+    client: Client = Direct(config) if url is None else Remote(url, key or "")
+    results: list[dict[str, Any]] = []
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def one(path: Path) -> dict[str, Any]:
+        async with turns:
+            return {"file": str(path), **await client.submit(path, type, model)}
+
+    async with client:
+        tasks = [asyncio.create_task(one(path)) for path in files]
+        try:
+            for task in tasks:
+                result = await task
+                results.append(result)
+                if not quiet and (not wait or result["status"] == "refused"):
+                    _say(result)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if wait:
+            if (warning := await client.warning()) and not quiet:
+                typer.echo(warning, err=True)
+            await _waited(client, results, quiet=quiet)
+    return results
+
+
+async def _waited(client: Client, results: list[dict[str, Any]], *, quiet: bool) -> None:
+    open_ones = {result["id"]: result for result in results if "id" in result}
+    while open_ones:
+        for id_, news in (await client.states(list(open_ones))).items():
+            if news["status"] in ENDED:
+                result = open_ones.pop(id_)
+                result.update(news)
+                if not quiet:
+                    _say(result)
+        if open_ones:
+            await asyncio.sleep(POLL)
+
+
+def _say(result: dict[str, Any]) -> None:
+    from tabellion.engine.log import printable
+
+    error = result.get("error") or {}
+    why = f"{error.get('code', '')}: {error.get('message', '')}" if error else ""
+    copy = f"of {result['duplicate_of']}" if result.get("duplicate_of") else ""
+    words = (result["status"].ljust(10), result.get("id", "").ljust(26), printable(result["file"]), copy, why)
+    typer.echo("  ".join(word for word in words if word.strip()))

@@ -1,0 +1,34 @@
+"""The pages of documents and their review: addresses, places in the header, texts."""
+
+from __future__ import annotations
+
+from tabellion.accounts.roles import Role
+from tabellion.pipelines.documents.routes import document_pages, queue_page, review_page, statistics_page
+from tabellion.pipelines.documents.words import (
+    documents,
+    fields,
+    history,
+    queue,
+    review,
+    review_keys,
+    review_questions,
+    statistics,
+)
+from tabellion.web.blueprint import Place
+from tabellion.web.policy import Policy
+
+ROUTERS = (document_pages.router, queue_page.router, review_page.router, statistics_page.router)
+WORDS = (documents, fields, history, queue, review, review_keys, review_questions, statistics)
+
+POLICY: Policy = {
+    ("GET", "/documents"): Role.VIEWER,
+    ("GET", "/documents/{id}"): Role.VIEWER,
+    ("GET", "/queue"): Role.VIEWER,
+    ("GET", "/review/{id}"): Role.VIEWER,
+    ("GET", "/numbers"): Role.OPERATOR,
+}
+PLACES = (
+    Place("/queue", "base.nav_queue", "queue", order=10, below=("/review",), home_of=(Role.VIEWER, Role.REVIEWER)),
+    Place("/documents", "base.nav_documents", "file", order=20),
+    Place("/numbers", "base.nav_numbers", "numbers", order=40),
+)

@@ -1,0 +1,222 @@
+"""Documents: uploaded, read, judged, reviewed by people, written out as data."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tabellion import extras
+from tabellion.errors import NotMigrated, TabellionError
+from tabellion.pipeline import Background, Key, Pipeline
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.gates.state import GateSettings
+    from tabellion.engine.queue import Queue
+    from tabellion.engine.schema import Schema
+    from tabellion.engine.store import Store
+    from tabellion.monitor.view import QueueView
+    from tabellion.pipelines.documents.consume import Consumer
+    from tabellion.pipelines.documents.served import ServedDocuments
+    from tabellion.web.blueprint import Blueprint
+
+SWEEP = 3600.0  #: seconds between two looks for what is left behind
+
+
+class Documents(Pipeline):
+    """The pipeline of documents."""
+
+    name = "documents"
+    title = "Documents"
+    default = True
+    extras = extras.SERVICE
+    events = ("document.completed", "document.failed", "document.duplicate", "document.reviewed")
+    commands: Mapping[str, str] = {
+        "submit": "tabellion.pipelines.documents.commands.submit",
+        "export": "tabellion.pipelines.documents.commands.export",
+        "compact": "tabellion.pipelines.documents.commands.compact",
+    }
+    keys: Mapping[str, Key] = {
+        "documents.model": (
+            str,
+            "the model that reads documents where neither the upload nor its type names one (local)",
+        ),
+        "documents.ocr": (str, "whether pages are read by OCR: auto, always or never (auto)"),
+        "documents.sla": (
+            (int, float),
+            "seconds in which a person should have looked, where the type says nothing (86400)",
+        ),
+        "documents.timeout": ((int, float), "seconds that one try at a document may take (3600)"),
+        "documents.model_deadline": ((int, float), "seconds that one call of a model may take (120)"),
+        "documents.pages_sent": (int, "pages of a document that are sent to a model as pictures (10)"),
+        "review.lease": ((int, float), "seconds that a claim holds after its holder was last heard of (300)"),
+        "review.assignment_hold": ((int, float), "seconds that an assignment keeps others away (3600)"),
+    }
+    choices: Mapping[str, Sequence[str]] = {"documents.ocr": ("auto", "always", "never")}
+    variables: Mapping[str, str] = {
+        "TABELLION_DEFAULT_MODEL": "documents.model",
+        "TABELLION_OCR": "documents.ocr",
+        "TABELLION_SLA": "documents.sla",
+        "TABELLION_DOCUMENT_TIMEOUT": "documents.timeout",
+        "TABELLION_MODEL_DEADLINE": "documents.model_deadline",
+        "TABELLION_PAGES_SENT": "documents.pages_sent",
+        "TABELLION_REVIEW_LEASE": "review.lease",
+        "TABELLION_ASSIGNMENT_HOLD": "review.assignment_hold",
+    }
+
+    def __init__(self) -> None:
+        self._consumer: Consumer | None = None
+
+    def check(self, config: Config) -> None:
+        """Refuses a document type that has a mistake: found later, it costs more."""
+        from tabellion.pipelines.documents import configured
+
+        configured.check_types(config)
+
+    def schemas(self) -> Sequence[Schema]:
+        """Documents, their fields and review items."""
+        from tabellion.pipelines.documents import tables
+
+        return (tables.SCHEMA,)
+
+    def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
+        """One for each model, then what is done beside."""
+        with extras.explained(self.extras):
+            from tabellion.pipelines.documents import configured
+
+            return configured.queues_of(config, environment)
+
+    def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
+        """With that of review, whose workers are people."""
+        from tabellion.pipelines.documents import configured
+
+        return configured.views_of(configured.settings_of(config, environment))
+
+    def gates(self, config: Config) -> Mapping[str, GateSettings]:
+        """As the strictest of the types that name a model."""
+        from tabellion.pipelines.documents import configured
+
+        return configured.gates_of(config)
+
+    def blueprint(self) -> Blueprint:
+        """The API, the pages and their texts."""
+        from tabellion.pipelines.documents import api, pages
+        from tabellion.pipelines.documents.review.sla import figure
+        from tabellion.web.blueprint import Blueprint
+
+        return Blueprint(
+            routers=(*api.ROUTERS, *pages.ROUTERS), policy=api.POLICY, pages=pages.POLICY, places=pages.PLACES,
+            words=pages.WORDS, shapes=api.SHAPES, repeatable=api.REPEATABLE, versioned=api.VERSIONED,
+            clashing=api.CLASHING, resumable=api.RESUMABLE, figures={"sla": figure}, main_queue=self.name,
+            package=__package__,
+        )  # fmt: skip
+
+    def serve(self, config: Config, environment: str, store: Store) -> ServedDocuments:
+        """Its files and settings in one environment."""
+        from tabellion.pipelines.documents import configured
+        from tabellion.pipelines.documents.review import queue
+        from tabellion.pipelines.documents.routes.page_images import Pictures
+        from tabellion.pipelines.documents.served import ServedDocuments
+
+        said = config.section("review")
+        queue.set_times(
+            lease=float(said.get("lease", queue.LEASE)), hold=float(said.get("assignment_hold", queue.HOLD))
+        )
+        place = next((one for one in config.environments if one.name == environment), None)
+        settings = configured.settings_of(config, place)
+        return ServedDocuments(environment, store, settings, Pictures(config.data / "pictures"), config.upload_bytes)
+
+    async def background(self, run: Background) -> None:
+        """Takes files from the watched folder, and removes what is left behind, now and every hour."""
+        await asyncio.gather(self._watch(run), self._sweep(run))
+
+    async def _watch(self, run: Background) -> None:
+        from tabellion.engine.log import printable
+        from tabellion.pipelines.documents import configured
+        from tabellion.pipelines.documents.consume import Consumer, endings
+        from tabellion.pipelines.documents.intake import take_in
+
+        if run.inbox is None:
+            return
+        settings = configured.settings_of(run.config, run.environment)
+
+        async def submit(path: Path, name: str) -> str:
+            return (await take_in(run.store, settings, path, name=name, limit=run.config.upload_bytes)).id
+
+        def hear(what: str, file: str, said: str) -> None:
+            run.say(f"file_{what}", f"{what}: {printable(file)} ({printable(said)})", file=file, detail=said)
+
+        deep = bool(run.options.get("deep"))
+        self._consumer = Consumer(run.inbox, submit, lambda ids: endings(run.store, ids), deep=deep, listen=hear)
+        await self._consumer.run(run.stopping)
+
+    async def _sweep(self, run: Background) -> None:
+        from tabellion.pipelines.documents import configured
+        from tabellion.pipelines.documents.sweeping import sweep
+
+        settings, began = configured.settings_of(run.config, run.environment), time.time()
+        while not run.stopping.is_set():
+            with contextlib.suppress(TabellionError, OSError):  # what it cannot do now it can do later
+                await sweep(run.store, settings, began)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP):
+                    await run.stopping.wait()
+
+    async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
+        """Sample documents, and what became of each."""
+        from tabellion.pipelines.documents import configured, demo
+
+        summary = await demo.run(run.store, configured.settings_of(run.config, run.environment), live=live)
+        return summary.text(), summary.counts()
+
+    async def is_idle(self, store: Store) -> bool:
+        """Whether every document has ended, and the watched folder is empty."""
+        rows = await store.database.fetch(
+            "SELECT count(*) AS n FROM tabellion_documents WHERE status IN ('queued', 'processing')"
+        )
+        return not rows[0]["n"] and (self._consumer is None or self._consumer.quiet)
+
+    async def require(self, environment: Environment) -> None:
+        """Also refuses tables that have the names of an earlier version."""
+        from tabellion.pipelines.documents.former_tables import has_former_tables
+
+        try:
+            await super().require(environment)
+        except NotMigrated:
+            store = environment.store(read_only=True)
+            try:
+                await store.database.open()
+                former = await has_former_tables(store)
+            finally:
+                await store.close()
+            if former:
+                raise NotMigrated(
+                    f"the tables of documents in {environment.address} have the names of an earlier version: "
+                    "stop what uses them, then `tabellion up` or `tabellion migrate --with documents` renames them"
+                ) from None
+            raise
+
+    async def prepare(self, store: Store) -> None:
+        """Tables that an earlier version made are renamed first."""
+        from tabellion.pipelines.documents.former_tables import rename_former_tables
+
+        await store.open()
+        await rename_former_tables(store)
+        await super().prepare(store)
+
+    async def script(self, store: Store) -> str:
+        """The renaming alone, where there is any: the rest depends on it."""
+        from tabellion.pipelines.documents.former_tables import has_former_tables, renaming
+
+        if await has_former_tables(store):
+            steps = "".join(f"{text};\n" for text in await renaming(store))
+            return f"BEGIN;\n{steps}COMMIT;\n-- Run this, then ask again: the rest depends on it.\n"
+        return await super().script(store)
+
+
+PIPELINE = Documents()

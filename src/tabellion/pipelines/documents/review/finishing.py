@@ -1,0 +1,163 @@
+"""How an item ends: approved as it was read, corrected, or rejected; and how it is opened again."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from tabellion.accounts import audit
+from tabellion.accounts.audit import Entry, Statement
+from tabellion.engine.settlement import Settlement
+from tabellion.engine.sql import Dialect
+from tabellion.engine.store import Store
+from tabellion.errors import LeaseLost
+from tabellion.pipelines.documents.review import fields, items
+from tabellion.pipelines.documents.review.claims import mine, not_held
+from tabellion.pipelines.documents.review.editing import stale
+from tabellion.pipelines.documents.review.errors import Gated, NotAllowed, Open, Refused, Underway, Unseen, Untyped
+from tabellion.pipelines.documents.review.fields import Types
+from tabellion.pipelines.documents.review.people import Person
+from tabellion.pipelines.documents.review.queue import ENDINGS, OPEN, Ending, review_queue
+
+#: Why a document is turned down. Codes are stable: people script against them.
+REJECTIONS = {
+    "unreadable": "It cannot be read: too dark, cut off, or damaged",
+    "wrong_type": "It is another kind of document",
+    "incomplete": "Pages or parts of it are missing",
+    "duplicate": "It is here already, as another document",
+    "not_ours": "It is not meant for us",
+    "contradictory": "What it says cannot be: its sums or dates do not fit",
+    "suspicious": "It looks forged, or not to be trusted",
+    "other": "Something else; say what",
+}
+#: Whoever writes outputs is told to write the document's anew, and begins again if it is at it; one that is being read
+#: will be written anyway.
+REWRITE = """UPDATE tabellion_documents SET chore = 'rewrite', version = version + 1
+WHERE id = :document AND status = 'completed' AND coalesce(chore, 'rewrite') IN ('rewrite', 'rewriting', 'unwritten')"""
+
+_BACK = """status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL, reason = NULL,
+  escalated_at = NULL, escalated_by = NULL, escalation = NULL, assigned_to = NULL, assigned_at = NULL,
+  version = version + 1"""
+
+
+async def approve(
+    store: Store, types: Types, id: str, person: Person, version: int, *,  # noqa: A002
+    seconds: float | None = None, keystrokes: int | None = None, unseen: bool = False,
+) -> Ending:  # fmt: skip
+    """Finishes an item: corrected if anybody corrected a field of it, else approved.
+
+    Raises Gated while a required field is neither there nor marked as absent, or while a rule of the type fails;
+    Untyped where the document has no type, and so no fields; Unseen where the reading is not sure of fields that nobody
+    has looked at, unless `unseen` says that they are approved all the same.
+    """
+    await mine(store, id, person)
+    item = await items.row(store, id)
+    if item["document_status"] != "completed":
+        raise Underway
+    if item["version"] != version:
+        raise await stale(store, item, version)
+    found = await fields.rows(store, item["document_id"])
+    doctype = fields.type_of(types, item["type"])
+    if not doctype.fields and not found:
+        raise Untyped
+    missing, failing = fields.gate(doctype, found)
+    empty = not fields.decided(found) and all(row["value"] in (None, "", []) for row in found.values())
+    if missing or failing or empty:
+        raise Gated(missing, failing, empty=empty and not missing)
+    doubtful = fields.unseen(doctype, found)
+    if doubtful and not unseen:
+        raise Unseen(doubtful)
+    ending: Ending = "corrected" if any(row["manually_corrected"] for row in found.values()) else "approved"
+    more = {"unseen": [one["name"] for one in doubtful]} if doubtful else {}
+    entry = Entry("approved", person.name, item["document_id"], id, before=item["status"], after=ending, more=more)
+    await _finish(store, item, person, ending, entry, seconds, keystrokes, version)
+    return ending
+
+
+async def reject(
+    store: Store, id: str, person: Person, code: str, reason: str | None = None, *,  # noqa: A002
+    seconds: float | None = None, keystrokes: int | None = None,
+) -> None:  # fmt: skip
+    """Turns a document down, for one of the reasons there are and in the reviewer's own words."""
+    if code not in REJECTIONS:
+        raise Refused({"code": f"there is no reason {code!r}; there are {', '.join(REJECTIONS)}"[:400]}, beside=True)
+    if code == "other" and not (reason or "").strip():
+        raise Refused({"reason": "say why: `other` alone tells nobody what to do"}, beside=True)
+    await mine(store, id, person)
+    item = await items.row(store, id)
+    said = f"{code}: {reason.strip()}" if reason and reason.strip() else code
+    entry = Entry(
+        "rejected", person.name, item["document_id"], id, before=item["status"], after="rejected", reason=said
+    )
+    await _finish(store, item, person, "rejected", entry, seconds, keystrokes, None, said)
+
+
+async def _finish(
+    store: Store, item: Mapping[str, Any], person: Person, ending: Ending, entry: Entry, seconds: float | None,
+    keystrokes: int | None, version: int | None, reason: str | None = None,
+) -> None:  # fmt: skip
+    id = str(item["id"])  # noqa: A001 - the column's name
+    job = await mine(store, id, person, review_queue(ending))
+    spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
+    told = Entry(
+        entry.action, entry.actor, entry.document_id, entry.item_id, None, entry.before, entry.after, entry.reason,
+        {**spent, **entry.more, "version": int(item["version"]) + 1},
+    )  # fmt: skip
+    also = [_written(id, spent, reason), (REWRITE, {"document": item["document_id"]})]
+    guard = None
+    if version is not None:
+        # What is put back in line to be read again meanwhile is not what the person saw.
+        lock = "FOR SHARE OF d" if store.dialect == "postgresql" else ""
+        guard = (
+            f"""SELECT 1 AS one FROM tabellion_review_items AS r JOIN tabellion_documents AS d ON d.id = r.document_id
+WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
+            {"id": id, "version": version},
+        )
+    try:
+        await store.end(Settlement(job, "done", also=[*also, audit.statement(store.dialect, told)], guard=guard))
+    except LeaseLost:
+        now = await items.row(store, id)
+        if version is not None and now["document_status"] != "completed":
+            raise Underway from None
+        if now["holder"] == person.name and now["status"] in OPEN and version is not None:
+            raise await stale(store, now, version) from None
+        raise await not_held(store, id) from None
+    await store.database.wake()
+
+
+def _written(id: str, spent: Mapping[str, float], reason: str | None) -> Statement:  # noqa: A002
+    """What is kept with the ending; a document that was opened again has taken the time of all its reviews."""
+    sums = "".join(f", {name} = coalesce({name}, 0) + :{name}" for name in spent)
+    return (
+        f"""UPDATE tabellion_review_items SET version = version + 1, reason = :reason, draft = NULL, draft_by = NULL,
+  draft_at = NULL{sums} WHERE id = :id""",
+        {"id": id, "reason": reason, **spent},
+    )
+
+
+def reopening(dialect: Dialect, document: str, actor: str, reason: str) -> list[Statement]:
+    """The statements that put a document's finished item, if there is one, back in the queue and tell the trail."""
+    values = {"document": document, "change": secrets.token_hex(8)}
+    update = f"""UPDATE tabellion_review_items SET {_BACK}, change = :change
+WHERE document_id = :document AND status IN {ENDINGS}"""
+    source = "FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.change = :change"
+    entry = Entry("reopened", actor, document, reason=reason)
+    return [(update, values), audit.statement(dialect, entry, source, values, item_id="r.id")]
+
+
+async def reopen(store: Store, id: str, person: Person, reason: str) -> None:  # noqa: A002
+    """Puts a finished item back in the queue; what was corrected stays corrected."""
+    if not person.operates:
+        raise NotAllowed
+    item = await items.row(store, id)
+    statement = f"UPDATE tabellion_review_items SET {_BACK} WHERE id = $1 AND status IN {ENDINGS} RETURNING version"
+    entry = Entry(
+        "reopened", person.name, item["document_id"], id, before=item["status"], after="pending", reason=reason,
+        more={"version": int(item["version"]) + 1},
+    )  # fmt: skip
+    rewrite = audit.numbered(REWRITE, {"document": item["document_id"]})
+    statements = [(statement, [id]), rewrite, audit.bound(store.dialect, entry)]
+    if not await store.database.transact(statements, guarded=True):
+        raise Open
+    await store.database.wake()

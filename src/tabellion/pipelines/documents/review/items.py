@@ -1,0 +1,199 @@
+"""Review items as they are told: one, many in a list, how many there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
+from tabellion.pipelines.documents.review import priority
+from tabellion.pipelines.documents.review.errors import Missing
+from tabellion.pipelines.documents.review.people import Person
+from tabellion.pipelines.documents.review.queue import ENDINGS, NAME, OPEN
+
+MOST = 200  #: items in one list
+DONE = "done"  #: for a list: all that are finished, however
+Row = dict[str, Any]
+_OPEN = "r.status IN ('pending', 'in_review')"
+
+_COLUMNS = (
+    "id", "document_id", "status", "priority", "confidence", "proximity", "complexity", "value", "reasons", "version",
+    "assigned_to", "reviewer", "reason", "escalated_by", "escalation", "seconds", "keystrokes",
+)  # fmt: skip
+_TIMES = ("created_at", "due_at", "assigned_at", "escalated_at", "claimed_at", "finished_at")
+_DOCUMENT = ("name", "pages", "model", "sha256", "verdict", "cost", "type_key")
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a list is narrowed by."""
+
+    status: str = "open"  #: one of the statuses; open: those that wait or are held; done: finished ones
+    assigned: str | None = None  #: a name; an empty text: nobody
+    type: str | None = None
+    reason: str | None = None  #: the code of a doubt
+    name: str | None = None  #: a part of the file's name
+    overdue: bool = False
+    escalated: bool = False
+
+
+async def row(store: Store, id: str) -> Row:  # noqa: A002 - the column's name
+    """One item with its document's facts and its holder; raises Missing."""
+    rows = await store.database.fetch(f"{selected(store.dialect)} WHERE r.id = $1", id)
+    if not rows:
+        raise Missing
+    return rows[0]
+
+
+async def listing(
+    store: Store, filters: Filters | None = None, cursor: str | None = None, limit: int = 50
+) -> tuple[list[Row], str | None]:
+    """Items in the order in which they are claimed, or finished ones the latest first; and where the next page begins.
+
+    Deadlines come nearer and priorities move: a page begins after the place that the last item of the page before had.
+    """
+    given = filters or Filters()
+    conditions, values = _conditions(given, store.dialect)
+    closed = given.status in (DONE, *ENDINGS)
+    place = sql.epoch("r.finished_at", store.dialect) if closed else "r.priority"
+    if cursor is not None:
+        after, last = json.loads(cursor)
+        values += [float(after), str(last)]
+        mark = f"CAST(${len(values) - 1} AS double precision)"
+        conditions.append(f"({place} < {mark} OR ({place} = {mark} AND r.id > ${len(values)}))")
+    rows = await store.database.fetch(
+        f"""{selected(store.dialect)} WHERE {" AND ".join(conditions)}
+ORDER BY {place} DESC, r.id LIMIT {int(limit) + 1}""",
+        *values,
+    )
+    following = None
+    if len(rows) > limit:
+        last_row = rows[limit - 1]
+        following = json.dumps([last_row["finished_at" if closed else "priority"], last_row["id"]])
+    return rows[:limit], following
+
+
+def _conditions(given: Filters, dialect: Dialect) -> tuple[list[str], list[Any]]:
+    values: list[Any] = []
+
+    def mark(value: Any) -> str:
+        values.append(value)
+        return f"${len(values)}"
+
+    # Written out, for SQLite uses an index of open items only where it sees that they are meant.
+    wanted = OPEN if given.status == "open" else ENDINGS if given.status == DONE else (given.status,)
+    found = [f"r.status IN ({', '.join(sql.literal(status, dialect) for status in wanted)})"]
+    if given.assigned == "":
+        found.append("r.assigned_to IS NULL")
+    elif given.assigned is not None:
+        name = mark(given.assigned)
+        found.append(f"(r.assigned_to = {name} OR r.reviewer = {name})")
+    if given.type is not None:
+        found.append(f"coalesce(d.found_type, d.type) = {mark(given.type)}")
+    if given.name is not None:
+        escaped = given.name.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        found.append(f"lower(d.name) LIKE {mark(f'%{escaped}%')} ESCAPE '!'")
+    if given.reason is not None:
+        code = mark(given.reason)
+        found.append(
+            f"EXISTS (SELECT 1 FROM json_array_elements(CAST(r.reasons AS json)) AS e WHERE e->>'code' = {code})"
+            if dialect == "postgresql"
+            else f"EXISTS (SELECT 1 FROM json_each(r.reasons) AS e WHERE json_extract(e.value, '$.code') = {code})"
+        )
+    if given.overdue:
+        found.append(f"r.due_at < {NOW}")
+    if given.escalated:
+        found.append("r.escalated_at IS NOT NULL")
+    return found, values
+
+
+async def counts(store: Store, person: Person) -> dict[str, int]:
+    """How many items there are of each kind, for whoever asks."""
+    kinds = {
+        "pending": "r.status = 'pending'",
+        "in_review": "r.status = 'in_review'",
+        "overdue": f"{_OPEN} AND r.due_at < {NOW}",
+        "escalated": f"{_OPEN} AND r.escalated_at IS NOT NULL",
+        "done_today": f"r.finished_at >= {_midnight(store.dialect)}",
+        "assigned": f"{_OPEN} AND r.assigned_to = $1",
+        "held": "r.status = 'in_review' AND r.reviewer = $1 AND (r.assigned_to IS NULL OR r.assigned_to <> $1)",
+    }
+    # Each by an index of its own: a count of all kinds at once would read every item that waits.
+    parts = [
+        f"(SELECT count(*) FROM tabellion_review_items AS r WHERE {kind}) AS {name}" for name, kind in kinds.items()
+    ]
+    [row] = await store.database.fetch(f"SELECT {', '.join(parts)}", person.name)
+    found = {name: int(count) for name, count in row.items()}
+    return found | {"mine": found.pop("assigned") + found.pop("held")}
+
+
+async def finished_today(store: Store, person: Person) -> int:
+    """How many items this person has finished today, by UTC."""
+    [found] = await store.database.fetch(
+        f"""SELECT count(*) AS n FROM tabellion_review_items AS r
+WHERE r.finished_at >= {_midnight(store.dialect)} AND r.reviewer = $1""",
+        person.name,
+    )
+    return int(found["n"])
+
+
+def _midnight(dialect: Dialect) -> str:
+    if dialect == "postgresql":
+        return f"date_trunc('day', {NOW} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'"
+    return f"CAST(strftime('%s', date({NOW}, 'unixepoch')) AS REAL)"
+
+
+async def position(store: Store, item: Mapping[str, Any]) -> dict[str, int | None]:
+    """The item's place in the line, and how long that is; a finished one has none."""
+    mark = "CAST($1 AS double precision)" if store.dialect == "postgresql" else "$1"
+    [found] = await store.database.fetch(
+        f"""SELECT (SELECT count(*) FROM tabellion_review_items AS r WHERE {_OPEN}) AS whole,
+  (SELECT count(*) FROM tabellion_review_items AS r WHERE {_OPEN} AND r.priority > {mark}) AS before,
+  (SELECT count(*) FROM tabellion_review_items AS r WHERE {_OPEN} AND r.priority = {mark} AND r.id <= $2) AS beside""",
+        float(item["priority"]), item["id"],
+    )  # fmt: skip
+    place = int(found["before"]) + int(found["beside"])
+    return {"place": place if item["status"] in OPEN else None, "of": int(found["whole"])}
+
+
+def selected(dialect: Dialect) -> str:
+    """The SELECT of items: `r` the item, `d` its document, `a` its live claim, `l` its last one."""
+    times = ", ".join(f"{sql.epoch(f'r.{name}', dialect)} AS {name}" for name in _TIMES)
+    return f"""SELECT {", ".join(f"r.{name}" for name in _COLUMNS)}, {times},
+  {", ".join(f"d.{name}" for name in _DOCUMENT)}, coalesce(d.found_type, d.type) AS type, d.status AS document_status,
+  {sql.epoch("d.created_at", dialect)} AS uploaded_at, a.worker AS holder,
+  {sql.epoch("a.lease_until", dialect)} AS lease_until, {sql.epoch(NOW, dialect)} AS now,
+  CASE WHEN r.status = 'pending' AND l.outcome = 'limited' AND l.retry_at > {NOW}
+    THEN {sql.epoch("l.retry_at", dialect)} END AS postponed_until
+FROM tabellion_review_items AS r JOIN tabellion_documents AS d ON d.id = r.document_id
+LEFT JOIN tabellion_attempts AS a ON a.queue = '{NAME}' AND a.key = r.id AND a.settled_at IS NULL
+LEFT JOIN tabellion_attempts AS l ON l.queue = '{NAME}' AND l.key = r.id AND l.n = (
+  SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = '{NAME}' AND m.key = r.id)"""
+
+
+def told(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item as JSON tells it."""
+    escalated = {"by": item["escalated_by"], "at": iso(item["escalated_at"]), "why": item["escalation"]}
+    closed = item["status"] in ENDINGS
+    return {
+        "id": item["id"], "document_id": item["document_id"], "name": item["name"], "type": item["type"],
+        "status": item["status"], "priority": round(float(item["priority"]), 4), "parts": priority.parts(item),
+        "reasons": reasons(item), "assigned_to": item["assigned_to"], "holder": item["holder"],
+        "lease_until": iso(item["lease_until"]), "postponed_until": iso(item["postponed_until"]),
+        "escalated": escalated if item["escalated_at"] is not None else None,
+        "created_at": iso(item["created_at"]), "due_at": iso(item["due_at"]),
+        "sla_left": round(item["due_at"] - ((closed and item["finished_at"]) or item["now"]), 1),
+        "pages": item["pages"], "version": item["version"], "reviewer": item["reviewer"],
+        "finished_at": iso(item["finished_at"]), "reason": item["reason"], "url": f"/review/{item['id']}",
+    }  # fmt: skip
+
+
+def reasons(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Why a person must look."""
+    found: Sequence[dict[str, Any]] = json.loads(item["reasons"] or "[]")
+    return list(found)

@@ -1,0 +1,59 @@
+"""People who review: who acts, who may be given work, and who has the least of it."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from tabellion.accounts.audit import SYSTEM, Entry, Statement, statement
+from tabellion.engine.sql import NOW, Dialect
+
+REVIEWER, OPERATOR = 2, 3  #: roles, as the policy of the web numbers them
+REVIEWING = ("reviewer", "operator", "admin")  #: roles whose holders are given items
+
+#: Users that are there, may review, and have not said that they are away.
+AVAILABLE = f"u.available AND u.disabled_at IS NULL AND u.role IN {REVIEWING}"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who acts: a user by name, or a key as `key:NAME`."""
+
+    name: str
+    role: int
+
+    @property
+    def operates(self) -> bool:
+        """Whether they may act on what is somebody else's."""
+        return self.role >= OPERATOR
+
+
+def assignment(dialect: Dialect, document_id: str) -> list[Statement]:
+    """The statements that give a document's waiting item, if nobody has it, to whoever has the least to do.
+
+    For a transaction, or for `job.also`; nothing is done where nobody is available. The second one tells the trail.
+    """
+    values = {"document": document_id, "change": secrets.token_hex(8)}
+    # The outermost table of the subquery is the users': one look for each of them, however long the queue is.
+    least = f"""SELECT u.name FROM tabellion_users AS u WHERE {AVAILABLE} ORDER BY (
+    SELECT count(*) FROM tabellion_review_items AS o
+WHERE o.assigned_to = u.name AND o.status IN ('pending', 'in_review')
+  ), u.name LIMIT 1"""
+    update = f"""UPDATE tabellion_review_items SET assigned_to = ({least}), assigned_at = {NOW}, change = :change
+WHERE document_id = :document AND status = 'pending' AND assigned_to IS NULL
+  AND EXISTS (SELECT 1 FROM tabellion_users AS u WHERE {AVAILABLE})"""
+    entry = Entry("assigned", SYSTEM, document_id, before=None)
+    source = "FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.change = :change"
+    return [(update, values), statement(dialect, entry, source, values, item_id="r.id", after="r.assigned_to")]
+
+
+def opening(dialect: Dialect, document_id: str, reason: str | None = None) -> list[Statement]:
+    """What follows the making of a document's review item, in the same transaction: the trail, and the assignment.
+
+    An item that was there before is not told of again.
+    """
+    update, told = assignment(dialect, document_id)
+    source = """FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.status = 'pending'
+  AND NOT EXISTS (SELECT 1 FROM tabellion_audit_log AS a WHERE a.item_id = r.id AND a.action = 'created')"""
+    entry = Entry("created", SYSTEM, document_id, reason=reason)
+    return [update, statement(dialect, entry, source, {"document": document_id}, item_id="r.id"), told]

@@ -1,0 +1,296 @@
+"""/api/documents: upload, look, list, read again, delete."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from starlette.responses import Response
+
+from tabellion.pipelines.documents import again, lookup
+from tabellion.pipelines.documents.routes import shapes
+from tabellion.pipelines.documents.routes.uploads import UPLOAD, Upload, fetched, received
+from tabellion.pipelines.documents.served import ServedDocuments, served_documents
+from tabellion.pipelines.documents.settings import Unknown
+from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, submit
+from tabellion.reading.types.yamlnode import TypeFileError
+from tabellion.web import cursors, idempotency
+from tabellion.web.answers import answer
+from tabellion.web.openapi import body_of
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.validation import Strict, Whole, parsed
+
+router = APIRouter(route_class=Guarded, tags=["documents"])
+REPLAYED = "Idempotency-Replayed"
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}($|[Tt ])")
+_LIKE = re.compile("[!%_]")  #: what LIKE takes for more than itself
+
+
+def _written(text: Any) -> Any:
+    # A number would be taken for seconds since 1970, or for milliseconds.
+    if isinstance(text, str) and not _MOMENT.match(text):
+        raise ValueError("it must be a date or a date and time as in RFC 3339")
+    return text
+
+
+def _zoned(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_written),
+    AfterValidator(_zoned),
+    WithJsonSchema({"anyOf": [{"type": "string", "format": kind} for kind in ("date-time", "date")]}),
+]
+Word = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class Again(Strict):
+    """How a document is read again; what is not said stays as it was."""
+
+    type: Word | None = Field(default=None, description="Another document type.")
+    model: Word | None = Field(default=None, description="Another model.")
+    reopen: bool = Field(default=False, description="Whether a review that is finished begins anew.")
+
+
+def status_url(id: str) -> str:  # noqa: A002
+    """Where a document is looked at."""
+    return f"/api/documents/{id}"
+
+
+def _missing() -> Problem:
+    return Problem(404, "not_found", "there is no such document", field="id")
+
+
+async def found(served: ServedDocuments, id: str) -> dict[str, Any]:  # noqa: A002
+    """A document of this environment, or the problem that there is none: of others nothing is told."""
+    document = await lookup.get(served.store, id, served.settings.types.get)
+    if document is None:
+        raise _missing()
+    return document | {"status_url": status_url(id)}
+
+
+@router.post(
+    "/api/documents", status_code=202, openapi_extra=UPLOAD, response_model=shapes.Uploaded,
+    summary="Upload documents",
+)  # fmt: skip
+async def upload(
+    request: Request,
+    name: Annotated[str | None, Query(max_length=1000, description="The file's name, for a plain body.")] = None,
+    type: Annotated[Word | None, Query(description="The document type, for a plain body.")] = None,  # noqa: A002
+    model: Annotated[Word | None, Query(description="The model, for a plain body.")] = None,
+    webhook: Annotated[Word | None, Query(description="The webhook endpoint, for a plain body.")] = None,
+) -> Response:
+    """Takes documents in; each is read as soon as a worker is free. The answer says where to look.
+
+    Of several files some may be `rejected`, as a type with the policy `reject` does with what is there already: each
+    says so for itself, and the others are taken. Only where all are rejected is it 409.
+    """
+    served = served_documents(request)
+    key = idempotency.key_of(request.headers.get(idempotency.HEADER))
+    query = {"name": name, "type": type, "model": model, "webhook": webhook}
+    said = {one: value for one, value in query.items() if value is not None}
+    state = request.app.state
+    async with received(request, served.blobs, state.limits, said) as came:
+        _check(served, came)
+        await _check_webhook(served, came.said.get("webhook"))
+        blobs = await came.settle()
+        parts: list[Any] = [
+            "POST /api/documents",
+            sorted(came.said.items()),
+            [[blob.sha256, blob.name] for blob in blobs],
+        ]
+        if came.link is not None:
+            parts.append([came.link.url, came.link.name])
+        async with idempotency.reserved(
+            served.store, request.state.holder.id, key, idempotency.fingerprint(parts), state.limits.fetch_seconds
+        ) as reservation:
+            if reservation.answer is not None:
+                return answer(reservation.answer, 202, {REPLAYED: "true"})
+            await fetched(came, served.blobs, state.limits, state.rules)
+            blobs = await came.settle()
+            taken: list[dict[str, Any]] = []
+            for blob in blobs:
+                taken.append(await _submitted(served, came, blob))
+            if all(one["status"] == "rejected" for one in taken):
+                raise _rejected(taken)
+            reservation.given = {"documents": taken}
+    headers = {"Location": taken[0]["status_url"]} if len(taken) == 1 else None
+    return answer({"documents": taken}, 202, headers)
+
+
+def _check(served: ServedDocuments, came: Upload) -> None:
+    """Refuses a type or model that is none before anything is kept."""
+    for name, value in came.said.items():
+        if not value or len(value) > 100:
+            raise Problem(422, "value_invalid", "a value does not fit", field=f"/{name}",
+                          expected="1 to 100 characters", fix="leave it out, or name one")  # fmt: skip
+    try:
+        kind = came.said.get("type")
+        served.settings.chosen_model(came.said.get("model"), served.settings.types.get(kind) if kind else None)
+    except Unknown as error:
+        raise _unknown(error) from None
+    except TypeFileError as error:
+        raise _broken(error) from None
+
+
+def _unknown(error: Unknown) -> Problem:
+    known = ", ".join(error.known)
+    return Problem(422, "value_invalid", f"there is no such {error.field}", field=f"/{error.field}",
+                   expected=f"one of: {known}", fix=f"choose of: {known}")  # fmt: skip
+
+
+def _broken(error: TypeFileError) -> Problem:
+    """Names the type and its mistakes, and not where on this machine its file lies."""
+    file = Path(error.file)
+    mistakes = [f"{file.name}:{one.line}:{one.column}: {one.what}" for one in error.mistakes]
+    return Problem(
+        422, "type_broken", f"the document type {file.stem!r} cannot be used: {mistakes[0]}", field="/type",
+        mistakes=mistakes,
+        fix=f"have {file.name} corrected; `tabellion types check` says every mistake",
+    )  # fmt: skip
+
+
+async def _check_webhook(served: ServedDocuments, id: str | None) -> None:  # noqa: A002
+    if id is None:
+        return
+    from tabellion.delivery import endpoints
+
+    await endpoints.SCHEMA.prepare(served.store)
+    if id not in {one["id"] for one in await endpoints.listing(served.store)}:
+        raise Problem(422, "value_invalid", "there is no such webhook endpoint", field="/webhook",
+                      expected="the id of an endpoint", fix="GET /api/webhooks lists them")  # fmt: skip
+
+
+async def _submitted(served: ServedDocuments, came: Upload, blob: Any) -> dict[str, Any]:
+    """What became of one file; one that is not taken says why and holds up none of the others."""
+    said = came.said
+    told = {"id": None, "status": "rejected", "status_url": None, "name": blob.name, "duplicate_of": None}
+    try:
+        one = await submit(
+            served.store, served.settings, blob, type=said.get("type"), model=said.get("model"),
+            webhook=said.get("webhook"),
+        )  # fmt: skip
+    except AlreadyThere as error:
+        original = {"duplicate_of": error.original, "status_url": status_url(error.original)}
+        return told | original | {"reason": "duplicate_rejected", "detail": str(error)}
+    except FileGone:
+        return told | {"reason": "file_gone", "detail": "the same file was deleted while it came in: send it again"}
+    return told | {
+        "id": one.id, "status": one.status, "status_url": status_url(one.id), "duplicate_of": one.duplicate_of,
+    }  # fmt: skip
+
+
+def _rejected(documents: list[dict[str, Any]]) -> Problem:
+    """Nothing was taken: the first one's reason is the problem, and every file has its own beside it."""
+    first = documents[0]
+    fix = "send it again" if first["reason"] == "file_gone" else "look at the original"
+    return Problem(
+        409, first["reason"], first["detail"], original=first["duplicate_of"], original_url=first["status_url"],
+        documents=documents if len(documents) > 1 else None, fix=fix,
+    )  # fmt: skip
+
+
+@router.get("/api/documents", response_model=shapes.Documents, summary="List documents")
+async def listing(
+    request: Request,
+    status: Annotated[shapes.Status | None, Query(description="Only those that stand there.")] = None,
+    type: Annotated[Word | None, Query(description="Only those of this document type.")] = None,  # noqa: A002
+    verdict: Annotated[shapes.Verdict | None, Query(description="Only those judged so.")] = None,
+    review: Annotated[
+        shapes.Review | None, Query(description="Only those whose review stands there; pending: not finished.")
+    ] = None,
+    since: Annotated[Moment | None, Query(description="Only those uploaded at this time or later.")] = None,
+    until: Annotated[Moment | None, Query(description="Only those uploaded before this time.")] = None,
+    q: Annotated[str | None, Query(min_length=1, max_length=200, description="Only with this in their names.")] = None,
+    cursor: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    limit: Annotated[Whole, Query(ge=1, le=200, description="Documents on one page.")] = 50,
+) -> Response:
+    """Documents without their fields, the newest first."""
+    served = served_documents(request)
+    given = {
+        "status": status, "type": type, "verdict": verdict, "review": review, "created_after": since,
+        "created_before": until,
+        "name_like": None if q is None else "%" + _LIKE.sub(r"!\g<0>", q.lower()) + "%",
+    }  # fmt: skip
+    filters = {name: value for name, value in given.items() if value is not None}
+    question = {name: str(value) for name, value in filters.items()}
+    key = request.app.state.cursor_key
+    start = cursors.place(key, served.name, question, cursor) if cursor is not None else None
+    rows, following = await lookup.listing(served.store, filters, start, limit)
+    onward = cursors.made(key, served.name, question, following) if following else None
+    return answer({"documents": [row | {"status_url": status_url(row["id"])} for row in rows], "next": onward})
+
+
+@router.get("/api/documents/{id}", response_model=shapes.Document, summary="Look at a document")
+async def show(
+    request: Request,
+    id: str,  # noqa: A002
+    wait: Annotated[Whole, Query(ge=0, le=60, description="Seconds to wait for its end.")] = 0,
+) -> Response:
+    """Everything that is known of a document; with `wait`, as soon as it has ended or the time is over."""
+    served = served_documents(request)
+    document = await found(served, id)
+    if wait and document["status"] not in lookup.ENDED:
+        await _ended(request, served, id, wait)
+        document = await found(served, id)
+    return answer(document)
+
+
+async def _ended(request: Request, served: ServedDocuments, id: str, seconds: float) -> None:  # noqa: A002
+    until = asyncio.get_running_loop().time() + seconds
+    async with served.updates.watch(id) as watch:
+        while (left := until - asyncio.get_running_loop().time()) > 0 and not request.app.state.closing.is_set():
+            news = await watch.next(min(left, 1.0))
+            if news is not None and news.ended:
+                return
+
+
+@router.post(
+    "/api/documents/{id}/reprocess", status_code=202, response_model=shapes.Restarted,
+    openapi_extra=body_of(Again, required=False), summary="Read a document again",
+)  # fmt: skip
+async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
+    """Puts a document back in line; fields that a person has corrected keep their values."""
+    served = served_documents(request)
+    wanted = await parsed(request, Again, request.app.state.limits, empty=True)
+    actor = request.state.holder.actor
+    return await restarted(served, id, actor, type=wanted.type, model=wanted.model, reopen=wanted.reopen)
+
+
+async def restarted(served: ServedDocuments, id: str, actor: str, **how: Any) -> Response:  # noqa: A002
+    """Has a document read again, as another type or with another model, and says where to look."""
+    try:
+        one = await again.reprocess(served.store, served.settings, id, actor=actor, **how)
+    except again.Missing:
+        raise _missing() from None
+    except again.Underway as error:
+        raise Problem(409, "document_running", str(error), fix="wait for its end") from None
+    except Unknown as error:
+        raise _unknown(error) from None
+    except TypeFileError as error:
+        raise _broken(error) from None
+    return answer({"id": one.id, "status": one.status, "status_url": status_url(one.id)}, 202)
+
+
+@router.delete("/api/documents/{id}", status_code=204, summary="Delete a document")
+async def delete(request: Request, id: str) -> Response:  # noqa: A002
+    """Deletes a document, its results, and its file when no other document has the same; one in line is cancelled."""
+    served = served_documents(request)
+    document = await found(served, id)
+    try:
+        await again.delete(served.store, served.settings, id, actor=request.state.holder.actor)
+    except again.Missing:
+        raise _missing() from None
+    except again.Underway as error:
+        raise Problem(409, "document_running", str(error), fix="wait for its end") from None
+    if not served.blobs.has(document["sha256"]):
+        await served.pictures.forget(document["sha256"])
+    return Response(status_code=204)

@@ -1,0 +1,85 @@
+"""Server-sent events: where documents stand, as it changes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response, StreamingResponse
+
+from tabellion.accounts.roles import Role
+from tabellion.engine.values import json_text
+from tabellion.pipelines.documents import lookup
+from tabellion.pipelines.documents.routes.documents import found
+from tabellion.pipelines.documents.routes.updates import News, Watch
+from tabellion.pipelines.documents.served import ServedDocuments, served_documents
+from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.streams import while_let_in
+
+router = APIRouter(route_class=Guarded, tags=["documents"])
+_MOMENT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
+
+
+@router.get("/api/documents/events", responses=STREAM, response_class=Response, summary="Watch all documents")
+async def watch_all(request: Request) -> Response:
+    """An event `document` for each that comes, goes on or ends, from now on or from `Last-Event-ID`."""
+    served = served_documents(request)
+    last = request.headers.get("last-event-id")
+    if last and not _MOMENT.fullmatch(last):
+        raise Problem(422, "value_invalid", "this is no id of an event", field="Last-Event-ID",
+                      expected="the id of an event of this stream", fix="leave it out")  # fmt: skip
+    return _stream(request, served, None, float(last) if last else None, "")
+
+
+@router.get(
+    "/api/documents/{id}/events", responses=STREAM | {204: {"description": "Nothing more will come."}},
+    response_class=Response, summary="Watch a document",
+)  # fmt: skip
+async def watch_one(request: Request, id: str) -> Response:  # noqa: A002
+    """An event `document` with where it stands, again at each change, and no more after its end."""
+    served = served_documents(request)
+    document = await found(served, id)
+    last = request.headers.get("last-event-id", "")
+    if document["status"] in lookup.ENDED and last.startswith(f"{document['status']}."):
+        return Response(status_code=204)  # tells a browser not to come again
+    return _stream(request, served, id, None, last)
+
+
+def _stream(request: Request, served: ServedDocuments, id: str | None, since: float | None, last: str) -> Response:  # noqa: A002
+    streams = request.app.state.streams
+    streams.check(request.state.holder.id)
+
+    async def told() -> AsyncIterator[str]:
+        with streams.counted(request.state.holder.id):
+            async with served.updates.watch(id, since) as watch:
+                async for text in while_let_in(request, Role.VIEWER, _events(request, served, watch, last)):
+                    yield text
+
+    return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
+
+
+async def _events(request: Request, served: ServedDocuments, watch: Watch, last: str) -> AsyncIterator[str]:
+    yield "retry: 2000\n\n"
+    spoke = time.monotonic()
+    while not request.app.state.closing.is_set():
+        news = await watch.next(LOOK)
+        if news is not None and not (watch.id and news.mark == last):
+            yield _event(news, watch)
+            spoke = time.monotonic()
+        if news is not None and watch.id and news.ended:
+            return
+        if time.monotonic() - spoke > HEARTBEAT:
+            if watch.id and not await lookup.states(served.store, [watch.id]):
+                yield f"event: deleted\ndata: {json_text({'id': watch.id})}\n\n"
+                return
+            yield ": alive\n\n"
+            spoke = time.monotonic()
+
+
+def _event(news: News, watch: Watch) -> str:
+    mark = news.mark if watch.id else f"{news.at:.6f}"
+    return f"id: {mark}\nevent: document\ndata: {json_text(news.told())}\n\n"

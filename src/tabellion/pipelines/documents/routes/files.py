@@ -1,0 +1,109 @@
+"""A document's file as it came, pictures of its pages, and the words on them."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from tabellion.pipelines.documents.page_words import FORM, Words
+from tabellion.pipelines.documents.routes import shapes
+from tabellion.pipelines.documents.routes.documents import found
+from tabellion.pipelines.documents.routes.page_images import LIMITS, WIDTHS, rotation_of, rounded
+from tabellion.pipelines.documents.served import served_documents
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.serving import STRANGE, disposition, file_answer, unchanged
+from tabellion.web.validation import Whole
+
+router = APIRouter(route_class=Guarded, tags=["documents"])
+SIZES = ", ".join(map(str, WIDTHS))
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"*/*": BINARY}, "description": "The file."},
+    206: {"content": {"*/*": BINARY}, "description": "The range of it that was asked for."},
+    304: {"description": "It is the one that If-None-Match names."},
+    416: {"description": "It has no such bytes."},
+}
+#: A page is what it is for as long as its document is, but is shown to those who may see it: browsers ask each time.
+KEPT = {"Cache-Control": "private, no-cache"}
+SAME: dict[int | str, dict[str, Any]] = {304: {"description": "They are those that If-None-Match names."}}
+PICTURE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/png": BINARY}, "description": "The page."},
+    304: {"description": "It is the one that If-None-Match names."},
+}
+
+
+@router.get("/api/documents/{id}/file", responses=FILE, response_class=Response, summary="Download the file")
+async def file(request: Request, id: str) -> Response:  # noqa: A002
+    """The file as it came, to be saved; `Range` asks for a piece of it."""
+    served = served_documents(request)
+    document = await found(served, id)
+    path, tag = served.blobs.path(document["sha256"]), f'"{document["sha256"]}"'
+    headers = STRANGE | {"Content-Disposition": disposition(document["name"])}
+    return file_answer(request, path, tag, document["media"], headers)
+
+
+@router.get(
+    "/api/documents/{id}/pages/{number}.png", responses=PICTURE, response_class=Response, summary="Look at a page"
+)
+async def page(
+    request: Request,
+    id: str,  # noqa: A002
+    number: Annotated[Whole, Path(ge=1, le=100_000, description="The page, the first being 1.")],
+    width: Annotated[Whole, Query(ge=16, le=3000, description=f"Pixels across, rounded up to one of {SIZES}.")] = 1200,
+) -> Response:
+    """A page as a PNG, upright as it was read."""
+    served = served_documents(request)
+    document = await found(served, id)
+    _check(document, number)
+    turned = rotation_of(document.get("page_details", []), number)
+    width = rounded(width)
+    tag = f'"{document["sha256"]}-{number}-{width}-{turned}"'
+    headers = KEPT | {"ETag": tag}
+    if unchanged(request, tag):
+        return Response(status_code=304, headers=headers)
+    path = await served.pictures.picture(
+        served.blobs.path(document["sha256"]), document["sha256"], number, width, turned
+    )
+    return file_answer(request, path, tag, "image/png", headers)
+
+
+@router.get(
+    "/api/documents/{id}/pages/{number}/words", responses=SAME, response_model=shapes.PageWords,
+    summary="Read the words of a page",
+)  # fmt: skip
+async def words(
+    request: Request,
+    id: str,  # noqa: A002
+    number: Annotated[Whole, Path(ge=1, le=100_000, description="The page, the first being 1.")],
+) -> Response:
+    """Every word of a page and where it stands, as it was read; a page that nobody has kept is read again."""
+    served = served_documents(request)
+    document = await found(served, id)
+    _check(document, number)
+    ocr, blob = served.settings.ocr, served.blobs.path(document["sha256"])
+    tag = f'"{document["sha256"]}-{number}-words-{ocr}-{FORM}"'
+    headers = KEPT | {"ETag": tag}
+    if unchanged(request, tag):
+        return Response(status_code=304, headers=headers)
+    kept = Words(served.blobs.root)
+    told = await asyncio.to_thread(kept.find, blob, number, ocr)
+    if told is None:
+        look = functools.partial(kept.read, blob, number, ocr, limits=LIMITS)
+        told = await served.pictures.looked(look)
+    return Response(told, 200, headers, "application/json")
+
+
+def _check(document: Mapping[str, Any], number: int) -> None:
+    if document["pages"] is not None and number > document["pages"]:
+        raise Problem(
+            404,
+            "page_missing",
+            f"the document has {document['pages']} page{'s' if document['pages'] > 1 else ''}",
+            field="number",
+        )

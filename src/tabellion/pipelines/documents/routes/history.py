@@ -1,0 +1,98 @@
+"""What was done with a document: every attempt of the register, its review item, and the files that came of it."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from tabellion.engine import sql
+from tabellion.engine.timestamps import iso
+from tabellion.pipelines.documents.lookup import problem
+from tabellion.pipelines.documents.queues import reading_queue_names
+from tabellion.pipelines.documents.routes import shapes
+from tabellion.pipelines.documents.routes.documents import found
+from tabellion.pipelines.documents.served import ServedDocuments, served_documents
+from tabellion.storage.lake import Absent
+from tabellion.web.answers import answer
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.serving import STRANGE, disposition, unchanged
+
+router = APIRouter(route_class=Guarded, tags=["documents"])
+FOLLOWERS = "followers"  #: the queue of duplicates
+MOST = 100  #: attempts; the newest
+MEDIA = {"json": "application/json", "parquet": "application/vnd.apache.parquet"}
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+OUTPUT: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {MEDIA["json"]: {"schema": {"type": "object"}}, MEDIA["parquet"]: BINARY},
+        "description": "The file.",
+    },
+    304: {"description": "It is the one that If-None-Match names."},
+}
+
+
+@router.get("/api/documents/{id}/work", response_model=shapes.Work, summary="Who worked on a document?")
+async def work(request: Request, id: str) -> Response:  # noqa: A002
+    """Every attempt at it, the newest first, and the review item that came of it."""
+    served = served_documents(request)
+    document = await found(served, id)
+    return answer({"attempts": await _attempts(served, id), "review": await _review(served, document)})
+
+
+@router.get(
+    "/api/documents/{id}/outputs/{kind}", responses=OUTPUT, response_class=Response, summary="Download a result"
+)
+async def output(request: Request, id: str, kind: Literal["json", "parquet"]) -> Response:  # noqa: A002
+    """The result as it lies in the lake, to be saved."""
+    served = served_documents(request)
+    document = await found(served, id)
+    path, digest = document["outputs"][kind], document["hashes"][kind]
+    if path is None:
+        raise Problem(404, "not_found", f"the document has no {kind} yet", field="kind")
+    tag = f'"{digest}"'
+    name = f"{PurePath(document['name']).stem or 'document'}.{kind}"
+    headers = STRANGE | {"ETag": tag, "Content-Disposition": disposition(name)}
+    if unchanged(request, tag):
+        return Response(status_code=304, headers=headers)
+    try:
+        content = await served.settings.lake.get(path)
+    except Absent:
+        raise Problem(
+            404, "file_gone", "the result is not in the lake any more", fix="read the document again"
+        ) from None
+    return Response(content, headers=headers, media_type=MEDIA[kind])
+
+
+async def _attempts(served: ServedDocuments, id: str) -> list[dict[str, Any]]:  # noqa: A002
+    d = served.store.dialect
+    queues = [*reading_queue_names(served.settings), FOLLOWERS]
+    marks = ", ".join(f"${place}" for place in range(2, len(queues) + 2))
+    times = ", ".join(
+        f"{sql.epoch(column, d)} AS {column}" for column in ("claimed_at", "lease_until", "settled_at", "retry_at")
+    )
+    rows = await served.store.database.fetch(
+        f"""SELECT queue, attempt, worker, outcome, error, note, cost, {times} FROM tabellion_attempts AS a
+WHERE key = $1 AND queue IN ({marks}) ORDER BY a.claimed_at DESC, n DESC LIMIT {MOST}""",
+        id, *queues,
+    )  # fmt: skip
+    return [
+        {
+            "queue": row["queue"], "attempt": row["attempt"], "worker": row["worker"], "outcome": row["outcome"],
+            "error": problem(row["error"], row["attempt"]), "note": row["note"], "cost": row["cost"],
+            **{name: iso(row[name]) for name in ("claimed_at", "lease_until", "settled_at", "retry_at")},
+        }
+        for row in rows
+    ]  # fmt: skip
+
+
+async def _review(served: ServedDocuments, document: dict[str, Any]) -> dict[str, Any] | None:
+    """A duplicate is reviewed where its original is."""
+    rows = await served.store.database.fetch(
+        "SELECT id, status, reviewer, assigned_to FROM tabellion_review_items WHERE document_id = $1",
+        document["duplicate_of"] or document["id"],
+    )
+    return {**rows[0], "url": f"/review/{rows[0]['id']}"} if rows else None

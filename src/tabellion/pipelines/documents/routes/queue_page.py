@@ -1,0 +1,31 @@
+"""/queue: what waits for people, in the order in which it should be done."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tabellion.pipelines.documents.doubts import REASONS
+from tabellion.pipelines.documents.routes.titles import field_titles, type_titles
+from tabellion.web.pages.page import Page, page
+
+router = APIRouter(route_class=Page)
+Word = Annotated[str | None, Query(max_length=200)]
+
+
+@router.get("/queue", response_class=Response)
+async def queue(
+    request: Request,
+    view: Word = None,
+    type: Word = None,  # noqa: A002
+    reason: Word = None,
+    q: Word = None,
+) -> Response:
+    """The list, which its script fills as the address says and keeps up to date."""
+    types = type_titles(request)
+    return page(
+        request, "queue.html", also=("span",), spoken=True, types=types, reasons=list(REASONS),
+        data={"types": types, "fields": field_titles(request)},
+    )  # fmt: skip

@@ -1,0 +1,182 @@
+"""/api/review: the queue, an item, and who has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tabellion.accounts import audit
+from tabellion.engine.timestamps import iso
+from tabellion.pipelines.documents.review import claims, items, priority
+from tabellion.pipelines.documents.review import item_view as whole
+from tabellion.pipelines.documents.review.items import Filters
+from tabellion.pipelines.documents.routes import review_shapes as shapes_review
+from tabellion.pipelines.documents.routes.documents import REPLAYED, found
+from tabellion.pipelines.documents.routes.review_bodies import Given, Later, Name, Next, Take, Why
+from tabellion.pipelines.documents.routes.review_request import Desk, desk_of, explained, item_desk, tag
+from tabellion.web import cursors, idempotency
+from tabellion.web.answers import answer
+from tabellion.web.openapi import body_of
+from tabellion.web.routing import Guarded
+from tabellion.web.validation import Whole, parsed
+
+router = APIRouter(route_class=Guarded, tags=["review"])
+NOBODY, ME = "none", "me"
+EMPTY: dict[int | str, dict[str, Any]] = {204: {"description": "Nothing waits."}}
+
+
+async def shown(desk: Desk, id: str, headers: Mapping[str, str] | None = None) -> Response:  # noqa: A002
+    """An item with everything, and its version."""
+    with explained():
+        told = await whole.get(desk.store, desk.types, id, desk.person)
+    return answer(told, headers={**tag(told["version"]), **(headers or {})})
+
+
+@router.get("/api/review/items", response_model=shapes_review.Items, summary="List review items")
+async def listing(
+    request: Request,
+    status: Annotated[
+        shapes_review.Asked, Query(description="Only those that stand there; open: not finished; done: finished.")
+    ] = "open",
+    assigned: Annotated[Name | None, Query(description="Only those of `me`, of `none`, or of this person.")] = None,
+    type: Annotated[Name | None, Query(description="Only documents of this type.")] = None,  # noqa: A002
+    reason: Annotated[Name | None, Query(description="Only those with a doubt of this code.")] = None,
+    q: Annotated[str | None, Query(min_length=1, max_length=200, description="Only with this in their names.")] = None,
+    overdue: Annotated[bool, Query(description="Only those that should be finished by now.")] = False,
+    escalated: Annotated[bool, Query(description="Only those that wait for an operator.")] = False,
+    cursor: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    limit: Annotated[Whole, Query(ge=1, le=items.MOST, description="Items on one page.")] = 50,
+) -> Response:
+    """What waits and what is held, the most urgent first; or what was finished, the latest first."""
+    desk = await desk_of(request)
+    await claims.sweep(desk.store)
+    await priority.refresh(desk.store)
+    named = {NOBODY: "", ME: desk.person.name}.get(assigned or "", assigned)
+    filters = Filters(status, named if assigned else None, type, reason, q, overdue, escalated)
+    question = {
+        "review": status, "assigned": named, "type": type, "reason": reason, "q": q, "overdue": overdue or None,
+        "escalated": escalated or None,
+    }  # fmt: skip
+    key = request.app.state.cursor_key
+    start = cursors.place(key, desk.served.name, question, cursor) if cursor is not None else None
+    rows, following = await items.listing(desk.store, filters, start, limit)
+    onward = cursors.made(key, desk.served.name, question, following) if following else None
+    counts = await items.counts(desk.store, desk.person)
+    return answer({"items": [items.told(row) for row in rows], "next": onward, "counts": counts})
+
+
+@router.post(
+    "/api/review/claim", response_model=shapes_review.WholeItem, responses=EMPTY,
+    openapi_extra=body_of(Next, required=False), summary="Claim the next review item",
+)  # fmt: skip
+async def claim_next(request: Request) -> Response:
+    """Claims the most urgent item that waits for you or for anybody. 204: nothing waits.
+
+    Whoever may have to ask again sends an Idempotency-Key: the item that was claimed under it is shown once more.
+    """
+    desk = await desk_of(request)
+    key = idempotency.key_of(request.headers.get(idempotency.HEADER))
+    wanted = await parsed(request, Next, request.app.state.limits, empty=True)
+    print_ = idempotency.fingerprint(["POST /api/review/claim", wanted.type, wanted.after])
+    async with idempotency.reserved(desk.store, request.state.holder.id, key, print_) as reservation:
+        if reservation.answer is not None:
+            return await shown(desk, reservation.answer["id"], headers={REPLAYED: "true"})
+        with explained():
+            id = await claims.claim_next(desk.store, desk.person, wanted.type, wanted.after)  # noqa: A001
+        reservation.given = None if id is None else {"id": id}
+    return Response(status_code=204) if id is None else await shown(desk, id)
+
+
+@router.get("/api/review/items/{id}", response_model=shapes_review.WholeItem, summary="Look at a review item")
+async def show(request: Request, id: str) -> Response:  # noqa: A002
+    """An item with its document, fields, what is wrong, and who has it. Looking is not claiming."""
+    return await shown(await item_desk(request, id), id)
+
+
+@router.post(
+    "/api/review/items/{id}/claim", response_model=shapes_review.WholeItem,
+    openapi_extra=body_of(Take, required=False), summary="Claim a review item",
+)  # fmt: skip
+async def claim(request: Request, id: str) -> Response:  # noqa: A002
+    """Claims this item; a claim holds for five minutes after it was last renewed or used."""
+    desk = await item_desk(request, id)
+    wanted = await parsed(request, Take, request.app.state.limits, empty=True)
+    with explained():
+        await claims.claim(desk.store, id, desk.person, takeover=wanted.takeover)
+    return await shown(desk, id)
+
+
+@router.post("/api/review/items/{id}/renew", response_model=shapes_review.Renewed, summary="Keep a claim")
+async def renew(request: Request, id: str) -> Response:  # noqa: A002
+    """Says that you are still there."""
+    desk = await item_desk(request, id)
+    with explained():
+        until = await claims.renew(desk.store, id, desk.person)
+    return answer({"until": iso(until)})
+
+
+@router.post("/api/review/items/{id}/release", status_code=204, summary="Release a review item")
+async def release(request: Request, id: str) -> Response:  # noqa: A002
+    """Gives the item back; what was saved stays."""
+    desk = await item_desk(request, id)
+    with explained():
+        await claims.release(desk.store, id, desk.person)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/api/review/items/{id}/postpone", status_code=204, openapi_extra=body_of(Later), summary="Postpone a review item"
+)
+async def postpone(request: Request, id: str) -> Response:  # noqa: A002
+    """Gives the item back for later: nobody is offered it before."""
+    desk = await item_desk(request, id)
+    wanted = await parsed(request, Later, request.app.state.limits)
+    with explained():
+        await claims.postpone(desk.store, id, desk.person, wanted.seconds, wanted.reason)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/api/review/items/{id}/escalate", status_code=204, openapi_extra=body_of(Why), summary="Escalate a review item"
+)
+async def escalate(request: Request, id: str) -> Response:  # noqa: A002
+    """Hands the item to the operators."""
+    desk = await item_desk(request, id)
+    wanted = await parsed(request, Why, request.app.state.limits)
+    with explained():
+        await claims.escalate(desk.store, id, desk.person, wanted.reason)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/api/review/items/{id}/assign", status_code=204, openapi_extra=body_of(Given), summary="Assign a review item"
+)
+async def assign(request: Request, id: str) -> Response:  # noqa: A002
+    """Gives the item to somebody else. For operators, and for whoever it is assigned to or held by."""
+    desk = await item_desk(request, id)
+    wanted = await parsed(request, Given, request.app.state.limits)
+    with explained():
+        await claims.assign(desk.store, id, desk.person, wanted.to, wanted.reason)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/api/review/items/{id}/history", response_model=shapes_review.History, summary="What happened to a review item"
+)
+async def item_history(request: Request, id: str) -> Response:  # noqa: A002
+    """Every action on the item, by whom and when, with the values before and after."""
+    desk = await item_desk(request, id)
+    return answer({"entries": await audit.history(desk.store, item=id)})
+
+
+@router.get("/api/documents/{id}/history", response_model=shapes_review.History, summary="What happened to a document")
+async def document_history(request: Request, id: str) -> Response:  # noqa: A002
+    """Every action on the document and its review, by whom and when, with the values before and after."""
+    desk = await desk_of(request)
+    entries = await audit.history(desk.store, document=id)
+    if not entries:  # of a document that was deleted there are
+        await found(desk.served, id)
+    return answer({"entries": entries})

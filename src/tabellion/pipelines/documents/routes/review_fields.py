@@ -1,0 +1,139 @@
+"""/api/review/items/{id}: its fields, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from tabellion.pipelines.documents.review import claims, editing, errors, finishing, items
+from tabellion.pipelines.documents.review import item_view as whole
+from tabellion.pipelines.documents.review.editing import Change
+from tabellion.pipelines.documents.routes import review_shapes as shapes_review
+from tabellion.pipelines.documents.routes import shapes
+from tabellion.pipelines.documents.routes.documents import restarted
+from tabellion.pipelines.documents.routes.review import shown
+from tabellion.pipelines.documents.routes.review_bodies import Approval, Draft, Edits, Spent, Trial, Turned, Typed, Why
+from tabellion.pipelines.documents.routes.review_request import Desk, explained, item_desk, tag, version_of
+from tabellion.web.answers import answer
+from tabellion.web.openapi import body_of
+from tabellion.web.routing import Guarded
+from tabellion.web.validation import parsed
+
+router = APIRouter(route_class=Guarded, tags=["review"])
+
+
+@router.patch(
+    "/api/review/items/{id}/fields", response_model=shapes_review.WholeItem, openapi_extra=body_of(Edits),
+    summary="Correct fields",
+)  # fmt: skip
+async def edit(request: Request, id: str) -> Response:  # noqa: A002
+    """Corrects, confirms, marks as absent or unlocks fields: all of it, or nothing. You must hold the item, and say
+    which version you saw. A correction is locked: reading the document again does not overwrite it."""
+    desk = await item_desk(request, id)
+    version = version_of(request)
+    wanted = await parsed(request, Edits, request.app.state.limits)
+    changes = {name: Change(one.action, one.value, one.page, one.box, one.quote) for name, one in wanted.fields.items()}
+    with explained():
+        await editing.edit(desk.store, desk.types, id, desk.person, version, changes)
+    return await shown(desk, id)
+
+
+@router.post(
+    "/api/review/items/{id}/check", response_model=shapes_review.Checked, openapi_extra=body_of(Trial),
+    summary="Judge values",
+)  # fmt: skip
+async def check(request: Request, id: str) -> Response:  # noqa: A002
+    """What would be wrong if these values were given. Writes nothing; null stands for a field that is absent."""
+    desk = await item_desk(request, id)
+    wanted = await parsed(request, Trial, request.app.state.limits)
+    with explained():
+        return answer(await whole.check(desk.store, desk.types, id, wanted.fields))
+
+
+@router.put(
+    "/api/review/items/{id}/draft", status_code=204, openapi_extra=body_of(Draft), summary="Keep a draft"
+)  # fmt: skip
+async def draft(request: Request, id: str) -> Response:  # noqa: A002
+    """Keeps what you have typed and not saved; only you get it back."""
+    desk = await item_desk(request, id)
+    wanted = await parsed(request, Draft, request.app.state.limits)
+    with explained():
+        await editing.draft(desk.store, id, desk.person, wanted.model_dump())
+    return Response(status_code=204)
+
+
+@router.post(
+    "/api/review/items/{id}/approve", response_model=shapes_review.Ended,
+    openapi_extra=body_of(Approval, required=False), summary="Approve a review item",
+)  # fmt: skip
+async def approve(request: Request, id: str) -> Response:  # noqa: A002
+    """Finishes the item: `corrected` if anybody corrected a field, else `approved`. Not while a required field is
+    neither there nor marked as absent, nor while a rule fails whose fields nobody has confirmed or corrected, nor
+    for a document without a type. Where the reading is
+    not sure of fields that nobody has looked at, it asks once (409 `fields_unseen`): `unseen` answers it."""
+    desk = await item_desk(request, id)
+    version = version_of(request)
+    spent = await parsed(request, Approval, request.app.state.limits, empty=True)
+    with explained():
+        await finishing.approve(
+            desk.store, desk.types, id, desk.person, version, seconds=spent.seconds, keystrokes=spent.keystrokes,
+            unseen=spent.unseen,
+        )  # fmt: skip
+    return await _ended(desk, id, spent)
+
+
+@router.post(
+    "/api/review/items/{id}/type", status_code=202, response_model=shapes.Restarted, openapi_extra=body_of(Typed),
+    summary="Say what a document is",
+)  # fmt: skip
+async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
+    """Has the document of an item that you hold read again as this type; the item stays yours."""
+    desk = await item_desk(request, id)
+    wanted = await parsed(request, Typed, request.app.state.limits)
+    with explained():
+        await claims.mine(desk.store, id, desk.person)
+        item = await items.row(desk.store, id)
+    return await restarted(desk.served, item["document_id"], desk.person.name, type=wanted.type)
+
+
+@router.post(
+    "/api/review/items/{id}/reject", response_model=shapes_review.Ended, openapi_extra=body_of(Turned),
+    summary="Reject a review item",
+)  # fmt: skip
+async def reject(request: Request, id: str) -> Response:  # noqa: A002
+    """Turns the document down, for one of the reasons that the item lists."""
+    desk = await item_desk(request, id)
+    wanted = await parsed(request, Turned, request.app.state.limits)
+    with explained():
+        await finishing.reject(
+            desk.store, id, desk.person, wanted.code, wanted.reason, seconds=wanted.seconds,
+            keystrokes=wanted.keystrokes,
+        )  # fmt: skip
+    return await _ended(desk, id, wanted)
+
+
+async def _ended(desk: Desk, id: str, spent: Spent) -> Response:  # noqa: A002
+    with explained():
+        item = items.told(await items.row(desk.store, id))
+        following = None
+        if spent.next:
+            # The item is finished, whatever speaks against another one.
+            with contextlib.suppress(errors.Paused, errors.TooMany):
+                following = await claims.claim_next(desk.store, desk.person)
+        told = await whole.get(desk.store, desk.types, following, desk.person) if following else None
+    return answer({"item": item, "next": told}, headers=tag(item["version"]))
+
+
+@router.post(
+    "/api/review/items/{id}/reopen", response_model=shapes_review.WholeItem, openapi_extra=body_of(Why),
+    summary="Reopen a review item",
+)  # fmt: skip
+async def reopen(request: Request, id: str) -> Response:  # noqa: A002
+    """Puts a finished item back in the queue; what was corrected stays corrected."""
+    desk = await item_desk(request, id)
+    wanted = await parsed(request, Why, request.app.state.limits)
+    with explained():
+        await finishing.reopen(desk.store, id, desk.person, wanted.reason)
+    return await shown(desk, id)

@@ -1,0 +1,32 @@
+"""/review/{id}: one document before one person."""
+
+from __future__ import annotations
+
+import functools
+from importlib.resources import files
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from tabellion.pipelines.documents.review import queue
+from tabellion.pipelines.documents.routes.review_request import item_desk
+from tabellion.pipelines.documents.routes.titles import type_titles
+from tabellion.web.pages.page import Page, page
+
+router = APIRouter(route_class=Page)
+
+
+@functools.cache
+def modules() -> tuple[str, ...]:
+    """The scripts of the screen: named in its head, so that the browser asks for all of them at once."""
+    folder = files("tabellion.pipelines.documents") / "static"
+    names = (one.name for one in folder.iterdir())
+    return tuple(sorted(name for name in names if name.startswith("review") and name.endswith(".js")))
+
+
+@router.get("/review/{id}", response_class=Response)
+async def review(request: Request, id: str) -> Response:  # noqa: A002
+    """The screen; its script fetches the item, so that opening one looks the same as going on to the next."""
+    await item_desk(request, id)
+    told = {"item": id, "kept": queue.HOLD, "types": type_titles(request)}
+    return page(request, "review.html", also=("span",), spoken=True, modules=modules(), data=told)

@@ -1,0 +1,149 @@
+"""Review over HTTP: who asks, on which version, and what stands in the way as a problem."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from fastapi import Request
+
+from tabellion.accounts.keys import Holder
+from tabellion.accounts.roles import Role
+from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
+from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents.review import errors, items
+from tabellion.pipelines.documents.review.fields import Types
+from tabellion.pipelines.documents.review.people import Person
+from tabellion.pipelines.documents.served import ServedDocuments, served_documents
+from tabellion.pipelines.documents.submit import is_id
+from tabellion.web.problems import Problem, pointer
+
+_VERSION = re.compile(r'(?:W/)?"([0-9]{1,9})"')
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Who works where."""
+
+    served: ServedDocuments
+    person: Person
+
+    @property
+    def store(self) -> Store:
+        """The environment's database."""
+        return self.served.store
+
+    @property
+    def types(self) -> Types:
+        """The environment's document types."""
+        return self.served.settings.types.get
+
+
+async def desk_of(request: Request) -> Desk:
+    """The asker's desk, the tables being there."""
+    served = served_documents(request)
+    await tables.SCHEMA.prepare(served.store)
+    holder: Holder = request.state.holder
+    return Desk(served, Person(holder.actor, int(holder.role)))
+
+
+async def item_desk(request: Request, id: str) -> Desk:  # noqa: A002
+    """The asker's desk, if there is such an item: before the body is looked at, and whatever it says."""
+    desk = await desk_of(request)
+    with explained():
+        if not is_id(id):
+            raise errors.Missing
+        await items.row(desk.store, id)
+    return desk
+
+
+def tag(version: int) -> dict[str, str]:
+    """The header that says which version an answer is of."""
+    return {"ETag": f'"{version}"'}
+
+
+def version_of(request: Request) -> int:
+    """The version that a change was made on."""
+    given = request.headers.get("if-match")
+    if given is None:
+        raise Problem(428, "version_missing", field="If-Match", fix="send If-Match with the ETag of the item you saw")
+    match = _VERSION.fullmatch(given.strip())
+    if match is None:
+        raise Problem(422, "value_invalid", "If-Match is not a valid version", field="If-Match",
+                      expected='the ETag of the item, such as "3"', fix="send the ETag as it came")  # fmt: skip
+    return int(match[1])
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Tells what stands in the way as a problem."""
+    try:
+        yield
+    except errors.Missing:
+        raise Problem(404, "not_found", "there is no such review item", field="id") from None
+    except errors.ReviewError as error:
+        raise _problem(error) from error
+
+
+def _problem(error: errors.ReviewError) -> Exception:
+    if isinstance(error, errors.Underway):
+        return Problem(409, "document_running", str(error), fix="wait for its end")
+    if isinstance(error, errors.TypeBroken):
+        return Problem(409, "type_broken", str(error), file=error.file, line=error.line,
+                       fix="mend the file of the type, then try again")  # fmt: skip
+    if isinstance(error, errors.Stale):
+        current = {"version": error.version, "fields": error.fields}
+        return Problem(409, "version_conflict", str(error), current=current, headers=tag(error.version),
+                       fix="look at what differs, then send If-Match with the new version")  # fmt: skip
+    if isinstance(error, errors.Gated):
+        return Problem(422, "review_gated", str(error), missing=error.missing, failing=error.failing,
+                       fix="give or mark as absent what is missing, and correct what fails")  # fmt: skip
+    if isinstance(error, errors.Untyped):
+        return Problem(422, "type_missing", str(error), fix="choose a type: POST …/type has it read again as that")
+    if isinstance(error, errors.Unseen):
+        return Problem(409, "fields_unseen", str(error), fields=error.fields,
+                       fix='look at them, or approve them as they are with {"unseen": true}')  # fmt: skip
+    if isinstance(error, errors.NotAllowed):
+        return Problem(403, "role_required", f"role_required: {Role.OPERATOR.word}; {error}", role=Role.OPERATOR.word,
+                       fix="ask an operator")  # fmt: skip
+    if isinstance(error, errors.Refused):
+        return refused(error.problems, beside=error.beside, fix=error.fix)
+    return _whose(error)
+
+
+def _whose(error: errors.ReviewError) -> Exception:
+    """What has to do with who has an item, or may have it."""
+    if isinstance(error, errors.Held):
+        helps = ', or take it over with {"takeover": true}' if error.takeover else ""
+        return Problem(409, "item_held", str(error), holder=error.holder, until=iso(error.until),
+                       fix=f"wait, or ask them to release it{helps}")  # fmt: skip
+    if isinstance(error, errors.NotHeld):
+        return Problem(409, "not_held", str(error), holder=error.holder, until=iso(error.until), fix="claim the item")
+    if isinstance(error, errors.Closed):
+        return Problem(409, "item_closed", str(error), item_status=error.status, reviewer=error.reviewer,
+                       fix="an operator can reopen it")  # fmt: skip
+    if isinstance(error, errors.Open):
+        return Problem(409, "item_open", str(error), fix="claim it")
+    if isinstance(error, errors.Assigned):
+        return Problem(409, "item_assigned", str(error), assigned_to=error.to,
+                       fix='claim it with {"takeover": true}' if error.takeover else "take another one")  # fmt: skip
+    if isinstance(error, errors.Escalated):
+        return Problem(409, "item_escalated", str(error), fix="take another one")
+    if isinstance(error, errors.Paused):
+        return Problem(409, "queue_paused", str(error), reason=error.reason, fix="wait until it is resumed")
+    if isinstance(error, errors.TooMany):
+        return Problem(409, "too_many_held", str(error), items=error.held, fix="finish or release some of them")
+    return error
+
+
+def refused(problems: dict[str, str], *, beside: bool = False, fix: str = "correct the value") -> Problem:
+    """The problem of values that do not fit their fields: the first at the top, all of them in a list."""
+    within = () if beside else ("fields",)
+    told = [{"field": pointer(*within, name), "detail": text} for name, text in problems.items()]
+    return Problem(
+        422, "value_invalid", told[0]["detail"], field=told[0]["field"], fix=fix,
+        errors=told if len(told) > 1 else None,
+    )  # fmt: skip

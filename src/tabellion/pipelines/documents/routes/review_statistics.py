@@ -1,0 +1,89 @@
+"""/api/review: numbers for people, and news as they come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from tabellion.accounts.roles import Role
+from tabellion.engine.values import json_text
+from tabellion.pipelines.documents.review import items
+from tabellion.pipelines.documents.review import statistics as numbers
+from tabellion.pipelines.documents.routes import review_shapes as shapes_review
+from tabellion.pipelines.documents.routes.documents import Moment
+from tabellion.pipelines.documents.routes.review_request import Desk, desk_of
+from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM, answer
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.streams import while_let_in
+
+router = APIRouter(route_class=Guarded, tags=["review"])
+USUAL = 30 * 86_400.0  #: seconds that numbers reach back when nobody says how far
+SHEET = "text/csv"
+SHEETS: dict[int | str, dict[str, Any]] = {200: {"content": {SHEET: {"schema": {"type": "string"}}}}}
+Since = Annotated[Moment | None, Query(description="Finished at this time or later; 30 days ago if not said.")]
+Until = Annotated[Moment | None, Query(description="Finished before this time; now if not said.")]
+
+
+@router.get("/api/review/numbers", response_model=shapes_review.Numbers, summary="Numbers of review")
+async def tell(request: Request, since: Since = None, until: Until = None) -> Response:
+    """Seconds and keystrokes a document, corrections per field, agreement and deadlines, per person and in all."""
+    return answer(await _numbers(request, since, until))
+
+
+@router.get("/api/review/numbers.csv", responses=SHEETS, response_class=Response, summary="Numbers of review as CSV")
+async def sheet(
+    request: Request,
+    since: Since = None,
+    until: Until = None,
+    per: Annotated[Literal["person", "field"], Query(description="A row for each of these.")] = "person",
+) -> Response:
+    """The same for spreadsheets; no cell is a formula."""
+    told = await _numbers(request, since, until)
+    text = numbers.per_person(told) if per == "person" else numbers.per_field(told)
+    name = {"Content-Disposition": f'attachment; filename="review-{per}.csv"'}
+    return Response(text, 200, name, f"{SHEET}; charset=utf-8")
+
+
+async def _numbers(request: Request, since: Moment | None, until: Moment | None) -> dict[str, Any]:
+    desk = await desk_of(request)
+    end = until.timestamp() if until is not None else await desk.store.now()
+    begin = since.timestamp() if since is not None else end - USUAL
+    if begin >= end:
+        raise Problem(422, "value_invalid", "the time ends before it begins", field="since",
+                      expected="a time before `until`", fix="give them the other way round")  # fmt: skip
+    return await numbers.numbers(desk.store, begin, end)
+
+
+@router.get("/api/review/events", responses=STREAM, response_class=Response, summary="Watch the review queue")
+async def watch(request: Request) -> Response:
+    """An event `review` with how many items there are, at once and whenever something happened."""
+    desk = await desk_of(request)
+    streams = request.app.state.streams
+    streams.check(request.state.holder.id)
+
+    async def told() -> AsyncIterator[str]:
+        with streams.counted(request.state.holder.id):
+            async for text in while_let_in(request, Role.VIEWER, _events(request, desk)):
+                yield text
+
+    return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
+
+
+async def _events(request: Request, desk: Desk) -> AsyncIterator[str]:
+    yield "retry: 2000\n\n"
+    seen, spoke = -1, time.monotonic()
+    async with desk.served.review_changes.watch() as pulse:
+        while not request.app.state.closing.is_set():
+            n = await pulse.after(seen, LOOK)
+            if n != seen:
+                seen, spoke = n, time.monotonic()
+                counts = await items.counts(desk.store, desk.person)
+                yield f"id: {n}\nevent: review\ndata: {json_text({'counts': counts})}\n\n"
+            elif time.monotonic() - spoke > HEARTBEAT:
+                spoke = time.monotonic()
+                yield ": alive\n\n"

@@ -1,0 +1,274 @@
+"""Documents coming in: as a form, as a plain body, or from a URL; onto the disk while they come, then judged."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fastapi import Request
+from pydantic import Field
+
+from tabellion.net.fetching import FetchFailed, fetch, file_name
+from tabellion.net.guard import Blocked, Rules
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.sniff import ENDINGS, TAIL, Kind, second, sniff
+from tabellion.storage.blobs import Blobs, Sink, TooLarge
+from tabellion.web.limits import Limits, chunks, too_large
+from tabellion.web.multipart import End, Part, boundary_of, events
+from tabellion.web.names import escaped
+from tabellion.web.openapi import schema_of
+from tabellion.web.problems import Problem
+from tabellion.web.validation import Strict, media_of, parsed, unsupported
+
+if TYPE_CHECKING:
+    from tabellion.storage.blobs import Blob
+
+MEDIA = {
+    Kind.PDF: "application/pdf", Kind.PNG: "image/png", Kind.JPEG: "image/jpeg", Kind.WEBP: "image/webp",
+    Kind.GIF: "image/gif", Kind.TIFF: "image/tiff", Kind.BMP: "image/bmp",
+}  # fmt: skip
+ALIASES = {
+    "application/x-pdf": "application/pdf", "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg",
+    "image/x-png": "image/png", "image/tif": "image/tiff", "image/x-tiff": "image/tiff", "image/x-bmp": "image/bmp",
+    "image/x-ms-bmp": "image/bmp",
+}  # fmt: skip
+#: Content types that say nothing about the content.
+SILENT = ("", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download")
+RAW = (*MEDIA.values(), *ALIASES, "application/octet-stream")
+#: Endings that promise something which is not read; any other ending promises nothing.
+OTHER_ENDINGS = frozenset(
+    f".{ending}"
+    for endings in (
+        "html htm xhtml svg xml txt csv json md rtf doc docx xls xlsx ppt pptx odt ods eml msg",
+        "zip gz 7z rar tar exe dll sh bat cmd js py php jar apk heic heif avif psd ps eps djvu mp3 mp4 mov",
+    )
+    for ending in endings.split()
+)
+FIELDS = ("file", "type", "model", "webhook")
+EXPECTED = "multipart/form-data with `file`, the file itself (application/pdf, …), or application/json with `url`"
+
+
+class FromUrl(Strict):
+    """A document to be fetched."""
+
+    url: str = Field(min_length=1, max_length=2048, description="Where the document is; http or https, public.")
+    name: str | None = Field(default=None, max_length=1000, description="What to call it.")
+    type: str | None = Field(default=None, max_length=100, description="The document type; found out when not said.")
+    model: str | None = Field(default=None, max_length=100, description="The model that helps; `local` is none.")
+    webhook: str | None = Field(default=None, max_length=100, description="The webhook endpoint to tell of its end.")
+
+
+@dataclass(slots=True)
+class Upload:
+    """What came in one request: files that are on disk but have no place yet, and what was said with them."""
+
+    sinks: list[Sink] = field(default_factory=list)
+    said: dict[str, str] = field(default_factory=dict)
+    link: FromUrl | None = None  #: where its file is, if it is still to be fetched
+
+    async def settle(self) -> list[Blob]:
+        """Gives every file its place."""
+        return [await sink.finish() for sink in self.sinks]
+
+
+@asynccontextmanager
+async def received(request: Request, blobs: Blobs, limits: Limits, query: dict[str, str]) -> AsyncIterator[Upload]:
+    """The request's files, judged, or the link to one; nothing stays of them where the block is left by an error."""
+    upload = Upload()
+    media = media_of(request)
+    try:
+        if media == "multipart/form-data":
+            if query:
+                name = next(iter(query))
+                raise Problem(422, "value_unknown", "this belongs in the form, not in the query string", field=name,
+                              fix=f"send {name} as a form field")  # fmt: skip
+            await _form(request, blobs, limits, upload)
+        elif media == "application/json":
+            await _linked(request, limits, upload, query)
+        elif media in RAW:
+            await _raw(request, blobs, limits, upload, media, query)
+        else:
+            raise unsupported(media, EXPECTED)
+        await _judged(upload)
+        yield upload
+    finally:
+        for sink in upload.sinks:
+            await sink.discard()
+
+
+async def _judged(upload: Upload) -> None:
+    for place, sink in enumerate(upload.sinks):
+        judge(sink, f"/file/{place}" if len(upload.sinks) > 1 else "/file", await sink.tail(TAIL))
+
+
+async def _form(request: Request, blobs: Blobs, limits: Limits, upload: Upload) -> None:
+    boundary = boundary_of(request.headers["content-type"])
+    stream = chunks(request, limits, limits.request_bytes, "a request")
+    part: Part | None = None
+    text = bytearray()
+    async for event in events(stream, boundary, limits.parts):
+        if isinstance(event, Part):
+            if upload.sinks and event.file is not None:
+                await upload.sinks[-1].rest()
+            part = event
+            text.clear()
+            _begin(part, blobs, limits, upload)
+        elif isinstance(event, End):
+            if part is not None and part.file is None:
+                upload.said[part.name] = _field(part.name, bytes(text))
+        elif part is not None and part.file is None:
+            text += event
+            if len(text) > limits.field_bytes:
+                raise too_large(limits.field_bytes, None, "a field without a file name", f"/{part.name}")
+        else:
+            await _write(upload.sinks[-1], event, "/file")
+    if not upload.sinks:
+        raise Problem(422, "value_missing", "the form has no file", field="/file",
+                      fix="send the file in the field `file`, with a file name")  # fmt: skip
+
+
+def _begin(part: Part, blobs: Blobs, limits: Limits, upload: Upload) -> None:
+    if part.name not in FIELDS:
+        raise Problem(
+            422, "value_unknown", "the form has a field that does not exist", field=f"/{part.name[:100]}",
+            fix=f"fields here: {', '.join(FIELDS)}",
+        )  # fmt: skip
+    if (part.file is None) == (part.name == "file"):
+        wanted = "a file with a file name" if part.name == "file" else "a plain value without a file name"
+        raise Problem(422, "value_invalid", "a field is not what it should be", field=f"/{part.name}", expected=wanted,
+                      fix=f"send {wanted}")  # fmt: skip
+    if part.file is None:
+        if part.name in upload.said:
+            raise Problem(422, "value_repeated", "a field is there twice", field=f"/{part.name}", fix="send it once")
+        return
+    if len(upload.sinks) >= limits.files:
+        raise Problem(413, "too_many_parts", f"a request may have {limits.files} files", field="/file",
+                      limit=limits.files)  # fmt: skip
+    upload.sinks.append(blobs.receive(limits.upload_bytes, name=part.file, media=part.media))
+
+
+def _field(name: str, raw: bytes) -> str:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise Problem(422, "value_invalid", "a field is not UTF-8", field=f"/{name}", expected="UTF-8") from None
+    if "\x00" in text:
+        raise Problem(400, "text_nul", field=f"/{name}")
+    return text
+
+
+async def _raw(
+    request: Request, blobs: Blobs, limits: Limits, upload: Upload, media: str, query: dict[str, str]
+) -> None:
+    name = query.pop("name", "") or file_name(request.headers.get("content-disposition", ""))
+    upload.said |= query
+    sink = blobs.receive(limits.upload_bytes, name=name, media=media)
+    upload.sinks.append(sink)
+    async for chunk in chunks(request, limits, limits.upload_bytes, "a file"):
+        await _write(sink, chunk, "")
+
+
+async def _linked(request: Request, limits: Limits, upload: Upload, query: dict[str, str]) -> None:
+    wanted = upload.link = await parsed(request, FromUrl, limits)
+    if query:
+        name = next(iter(query))
+        raise Problem(422, "value_unknown", "this belongs in the JSON body, not in the query string", field=name,
+                      fix=f"send {name} as a field of the JSON body")  # fmt: skip
+    upload.said |= {
+        name: value for name in ("type", "model", "webhook") if (value := getattr(wanted, name)) is not None
+    }
+
+
+async def fetched(upload: Upload, blobs: Blobs, limits: Limits, rules: Rules) -> None:
+    """Fetches the file that the request only names, and judges it."""
+    wanted = upload.link
+    if wanted is None:
+        return
+    try:
+        async with fetch(
+            wanted.url, rules, limit=limits.upload_bytes, deadline=limits.fetch_seconds, media={*RAW, *SILENT}
+        ) as found:
+            sink = blobs.receive(limits.upload_bytes, name=wanted.name or found.name, media=found.media)
+            upload.sinks.append(sink)
+            async for chunk in found.chunks:
+                await _write(sink, chunk, "/url")
+    except Blocked as error:
+        raise Problem(
+            422, "url_blocked", str(error), field="/url", reason=error.reason,
+            fix="give a public http or https address, or upload the file itself",
+        ) from None  # fmt: skip
+    except FetchFailed as error:
+        if error.code == "too_large":
+            raise too_large(limits.upload_bytes, None, "a file", "/url") from None
+        if error.code == "url_type":
+            raise Problem(415, "type_unsupported", str(error), field="/url", fix="link to the file itself") from None
+        raise Problem(422, "url_failed", str(error), field="/url", fix="upload the file itself") from None
+    await _judged(upload)
+
+
+async def _write(sink: Sink, chunk: bytes, field_: str) -> None:
+    try:
+        await sink.write(chunk)
+    except TooLarge as error:
+        raise too_large(error.limit, None, "a file", field_ or None) from None
+
+
+def judge(sink: Sink, pointer: str, tail: bytes) -> None:
+    """Refuses a file that is empty, of a kind that is not read, or not what its sender says; names it safely."""
+    declared, media = sink.name, ALIASES.get(sink.media, sink.media)
+    sink.name = escaped(declared)
+    if not sink.bytes:
+        raise Problem(422, "empty_file", field=pointer, fix="send the file's bytes")
+    try:
+        kind = sniff(sink.head)
+    except Unreadable as error:
+        raise Problem(415, "type_unsupported", str(error), field=pointer,
+                      fix="send PDF, PNG, JPEG, WebP, GIF, TIFF or BMP") from None  # fmt: skip
+    found = MEDIA[kind]
+    other = _promised(declared, media, kind)
+    if other is not None:
+        raise Problem(
+            415, "type_mismatch", f"it is declared as {other}, and it is {found}", field=pointer, declared=other,
+            detected=found, fix="correct its name and content type, or send the file that was meant",
+        )  # fmt: skip
+    other = second(kind, sink.head, tail)
+    if other is not None:
+        # A file that is two things is read as the one here and as the other elsewhere.
+        raise Problem(
+            415, "type_mismatch", f"it is a {kind.name} file that is also {other}", field=pointer, declared=found,
+            detected=other, fix="save the document as a file of its own",
+        )  # fmt: skip
+    sink.media = found
+
+
+def _promised(name: str, media: str, kind: Kind) -> str | None:
+    """What the sender says it is, where that is something else than it is."""
+    if media not in SILENT and media != MEDIA[kind]:
+        return media[:100]
+    dot, ending = name.rpartition(".")[1:]
+    ending = f".{ending.lower()}" if dot else ""
+    others = {one for other, endings in ENDINGS.items() if other is not kind for one in endings}
+    return ending if ending in others or ending in OTHER_ENDINGS else None
+
+
+def _upload() -> dict[str, Any]:
+    binary = {"type": "string", "format": "binary"}
+    text = {"type": "string", "minLength": 1, "maxLength": 100}
+    form = {
+        "type": "object", "required": ["file"], "additionalProperties": False,
+        "properties": {
+            "file": {"type": "array", "items": binary, "minItems": 1, "maxItems": 100},
+            "type": text, "model": text, "webhook": text,
+        },
+    }  # fmt: skip
+    content: dict[str, Any] = {
+        "multipart/form-data": {"schema": form},
+        "application/json": {"schema": schema_of(FromUrl)},
+        **{media: {"schema": binary} for media in RAW},
+    }
+    return {"requestBody": {"required": True, "content": content}}
+
+
+UPLOAD = _upload()

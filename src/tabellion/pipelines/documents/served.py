@@ -1,0 +1,140 @@
+"""Documents in one environment that is served: files, settings, who watches, and whether files can be written."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from starlette.requests import Request
+
+from tabellion.engine.store import Store
+from tabellion.pipelines.documents.routes.page_images import Pictures
+from tabellion.pipelines.documents.routes.review_changes import Pulse
+from tabellion.pipelines.documents.routes.updates import Updates
+from tabellion.pipelines.documents.settings import Settings
+from tabellion.storage import files
+from tabellion.storage.blobs import Blobs
+from tabellion.storage.lake import Lake
+from tabellion.web.blueprint import Health
+
+SECONDS = 5.0  #: for the lake's answer
+KEPT = 5.0  #: seconds that an answer about a lake is good for: probes ask often, and buckets cost by the question
+
+
+@dataclass(slots=True)
+class ServedDocuments:
+    """What the routes of documents need in one environment."""
+
+    name: str
+    store: Store
+    settings: Settings
+    pictures: Pictures
+    upload_bytes: int  #: that one file may have
+    updates: Updates = field(init=False)
+    review_changes: Pulse = field(init=False)
+    _look: LakeLook = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.updates, self.review_changes = Updates(self.store), Pulse(self.store)
+        self._look = LakeLook(self.settings.lake)
+
+    @property
+    def blobs(self) -> Blobs:
+        """The files as they came."""
+        return self.settings.blobs
+
+    def titles(self) -> dict[str, str]:
+        """What fields are called whose types give them a name of their own."""
+        specs = (field for kind in self.settings.types.all() for one in kind for field in (one, *one.items))
+        return {one.name: one.title for one in specs if one.title != one.name.replace("_", " ").capitalize()}
+
+    async def close(self) -> None:
+        """Ends what watches, and the drawing of pages."""
+        await self.updates.close()
+        await self.review_changes.close()
+        await self.pictures.close()
+
+    async def health(self) -> Health:
+        """Whether uploads and outputs can be written."""
+        well, free, kept = await asyncio.gather(
+            self._look.well(), asyncio.to_thread(_free, self.blobs.root, self.settings.lake),
+            asyncio.to_thread(_takes_files, self.blobs.root),
+        )  # fmt: skip
+        reasons = []
+        if not kept:
+            reasons.append("the folder of uploads takes no files: nothing can be uploaded")
+        if not well:
+            reasons.append("the lake takes no files: documents wait until outputs can be written")
+        if free < self.upload_bytes:
+            reasons.append(
+                f"the disk is nearly full: a file may have {self.upload_bytes:,} bytes, "
+                "and there is less room than that"
+            )
+        facts = {
+            "blobs": "ok" if kept else "unwritable", "lake": "ok" if well else "unwritable",
+            "disk": "ok" if free >= self.upload_bytes else "full",
+        }  # fmt: skip
+        return Health(facts, reasons)
+
+
+def served_documents(request: Request) -> ServedDocuments:
+    """Documents in the environment of this request."""
+    served: ServedDocuments = request.state.environment.served["documents"]
+    return served
+
+
+class LakeLook:
+    """Looks whether a lake takes files, in a thread that the end of the process does not wait for."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._look: asyncio.Future[bool] | None = None
+        self._at = float("-inf")
+
+    async def well(self) -> bool:
+        """Whether outputs can be written; a lake that does not answer is none that takes them."""
+        if self._look is None or (self._look.done() and time.monotonic() - self._at > KEPT):
+            self._look = asyncio.get_running_loop().create_future()
+            threading.Thread(target=self._ask, args=(self._look,), name="lake look", daemon=True).start()
+        await asyncio.wait({self._look}, timeout=SECONDS)
+        return self._look.done() and self._look.result()
+
+    def _ask(self, look: asyncio.Future[bool]) -> None:
+        try:
+            self._lake.check()
+            well = True
+        except Exception:
+            well = False
+        self._at = time.monotonic()
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            look.get_loop().call_soon_threadsafe(look.set_result, well)
+
+
+def _free(blobs: Path, lake: Lake) -> int:
+    """Bytes that are left where uploads and outputs go; a folder that is not there yet is made where its parent is."""
+    free = []
+    for folder in (blobs, *([Path(lake.url.removeprefix("file://")).absolute()] if lake.is_local else [])):
+        there = next((one for one in (folder, *folder.parents) if one.is_dir()), Path("/"))
+        about = os.statvfs(there)
+        free.append(about.f_bavail * about.f_frsize)
+    return min(free)
+
+
+def _takes_files(folder: Path) -> bool:
+    """Whether a file can be written in a folder; one that never gets a name."""
+    try:
+        unnamed = files.Unnamed(folder, folder, files.PRIVATE_FILE)
+    except (OSError, files.Unwritable):
+        return False
+    try:
+        unnamed.write(b"?")
+        return True
+    except (OSError, files.Unwritable):
+        return False
+    finally:
+        unnamed.discard()

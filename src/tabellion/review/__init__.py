@@ -1,1 +1,0 @@
-"""People's queue: review items, who may claim them, what they change, and the trail of all that."""

@@ -1,0 +1,125 @@
+"""API keys: their form, their hash, their life."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tabellion.accounts import audit, keys
+from tabellion.accounts.roles import Role
+from tabellion.engine.store import Store
+from tabellion.errors import ConfigurationError
+from tests.working import ask
+
+
+def test_a_key_says_its_environment_and_hides_its_secret(url: str) -> None:
+    """32 random bytes, kept as a hash only; printing a parsed key shows no secret."""
+
+    async def story(store: Store) -> None:
+        id_, text = await keys.create(store, "prod_eu", "operator", "scanner")
+        assert re.fullmatch(rf"tab_prod_eu_{id_}_[0-9a-f]{{64}}", text)
+        key = keys.parse(text)
+        assert key is not None
+        assert (key.environment, key.id, str(key)) == ("prod_eu", id_, text)
+        assert key.secret not in repr(key)
+        holder = await keys.holder(store, key)
+        assert holder == keys.Holder(id_, "prod_eu", Role.OPERATOR, "scanner")
+        dump = str(await store.database.fetch("SELECT * FROM tabellion_api_keys"))
+        assert key.secret not in dump
+        assert key.hash in dump
+
+    ask(url, story)
+
+
+def test_a_key_lives_until_it_is_revoked_or_runs_out(url: str) -> None:
+    """And the list tells which of it."""
+
+    async def story(store: Store) -> None:
+        made = {}
+        for name, seconds in (("lasting", None), ("short", 0.001), ("long", 3600.0), ("revoked", None)):
+            made[name] = await keys.create(store, "prod", "viewer", name, seconds=seconds)
+        assert await keys.revoke(store, "prod", made["revoked"][0])
+        assert not await keys.revoke(store, "prod", made["revoked"][0])
+        assert not await keys.revoke(store, "other", made["lasting"][0])
+        await store.now()
+        states = {row["name"]: row["state"] for row in await keys.listing(store, "prod")}
+        assert states == {"lasting": "active", "short": "expired", "long": "active", "revoked": "revoked"}
+        for name, (_, text) in made.items():
+            key = keys.parse(text)
+            assert key is not None
+            assert (await keys.holder(store, key) is not None) == (states[name] == "active")
+        assert await keys.listing(store, "other") == []
+        assert await keys.any_alive(store, "prod")
+        assert not await keys.any_alive(store, "other")
+
+    ask(url, story)
+
+
+def test_a_key_of_another_environment_or_secret_is_nobodys(url: str) -> None:
+    """The database of two environments may even be one."""
+
+    async def story(store: Store) -> None:
+        _, text = await keys.create(store, "prod", "admin")
+        key = keys.parse(text)
+        assert key is not None
+        assert await keys.holder(store, keys.Key("dev", key.id, key.secret)) is None
+        assert await keys.holder(store, keys.Key("prod", key.id, "0" * 64)) is None
+        assert await keys.holder(store, keys.Key("prod", "0" * 12, key.secret)) is None
+        await store.database.fetch("UPDATE tabellion_api_keys SET role = 'emperor'")
+        assert await keys.holder(store, key) is None
+
+    ask(url, story)
+
+
+def test_when_a_key_was_used_is_noted(url: str) -> None:
+    """For whoever wonders whether it still is."""
+
+    async def story(store: Store) -> None:
+        id_, _ = await keys.create(store, "prod", "admin")
+        assert (await keys.listing(store, "prod"))[0]["last_used_at"] is None
+        await keys.note(store, id_)
+        assert abs((await keys.listing(store, "prod"))[0]["last_used_at"] - await store.now()) < 60
+
+    ask(url, story)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "tab", "tab_prod", "tab__0_0", "tab_prod_" + "0" * 12 + "_" + "0" * 63, "TAB_x_" + "0" * 12 + "_" + "0" * 64],
+)
+def test_what_is_no_key_is_none(text: str) -> None:
+    """Nothing is looked up for it."""
+    assert keys.parse(text) is None
+
+
+def test_a_name_belongs_to_one_key_at_a_time(url: str) -> None:
+    """Whoever comes with a key is known by its name; once it is revoked, the name is free. The trail has all of it."""
+
+    async def story(store: Store) -> None:
+        first, _ = await keys.create(store, "prod", "reviewer", "bob")
+        with pytest.raises(keys.NameTaken, match="there is a key called 'bob' already"):
+            await keys.create(store, "prod", "viewer", "bob")
+        await keys.create(store, "test", "viewer", "bob")
+        for _ in range(2):
+            await keys.create(store, "prod", "viewer")
+        assert await keys.revoke(store, "prod", first)
+        assert not await keys.revoke(store, "prod", first)
+        await keys.create(store, "prod", "viewer", "bob")
+        told = await store.database.fetch("SELECT action FROM tabellion_audit_log ORDER BY n")
+        assert [row["action"] for row in told] == [*["key_made"] * 4, "key_revoked", "key_made"]
+        assert (await audit.verify(store)).whole
+
+    ask(url, story)
+
+
+def test_a_role_or_a_life_that_is_none_is_refused(sqlite_url: str) -> None:
+    """With the roles there are."""
+
+    async def story(store: Store) -> None:
+        with pytest.raises(ConfigurationError, match="viewer, reviewer, operator, admin"):
+            await keys.create(store, "prod", "root")
+        with pytest.raises(ConfigurationError, match="for some time"):
+            await keys.create(store, "prod", "admin", seconds=-1)
+
+    ask(sqlite_url, story)

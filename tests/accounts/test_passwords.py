@@ -1,0 +1,65 @@
+"""Passwords: argon2id, not too easy, and as slow for nobody as for somebody."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tabellion.accounts import passwords
+
+
+def test_a_password_is_kept_as_argon2id() -> None:
+    """With the effort that is meant; right is right and wrong is wrong."""
+    kept = asyncio.run(passwords.hashed("correct horse battery"))
+    assert kept.startswith("$argon2id$v=19$m=65536,t=3,p=1$")
+    assert asyncio.run(passwords.matches(kept, "correct horse battery"))
+    assert not asyncio.run(passwords.matches(kept, "correct horse batterx"))
+    assert kept != asyncio.run(passwords.hashed("correct horse battery"))
+    assert not passwords.is_outdated(kept)
+    assert passwords.is_outdated(kept.replace("t=3", "t=2"))
+
+
+@pytest.mark.parametrize("kept", [None, "", "nonsense", "$argon2id$v=19$m=65536,t=3,p=1$AAAA$AAAA"])
+def test_without_a_hash_nothing_matches(kept: str | None) -> None:
+    """Not even nothing."""
+    assert not asyncio.run(passwords.matches(kept, ""))
+    assert not asyncio.run(passwords.matches(kept, "correct horse battery"))
+
+
+def test_what_is_compared_for_nobody_takes_the_same_effort() -> None:
+    """It has today's parameters, and the lengths of a true hash."""
+    kept = asyncio.run(passwords.hashed("correct horse battery"))
+    assert not passwords.is_outdated(passwords.NOTHING)
+    assert [len(part) for part in passwords.NOTHING.split("$")] == [len(part) for part in kept.split("$")]
+
+
+@pytest.mark.parametrize(
+    "weak",
+    [
+        "short",
+        "x" * 11,
+        "aaaaaaaaaaaaaaa",
+        "ababababababab",
+        "annaannaannaanna",
+        "y" * 1001,
+        "123456789012",
+        "qwertzuiop12",
+        "Password1234",
+        "abcdefghijkl",
+        "987654321abc",
+        "motdepasse123",
+        "AdminAdmin2026",
+    ],
+)
+def test_a_weak_password_is_refused(weak: str) -> None:
+    """Too short, too long, too few letters, the name over and over, expected words and what is typed along a row."""
+    with pytest.raises(passwords.WeakPassword):
+        passwords.check_new(weak, "anna")
+
+
+def test_a_long_password_is_good_without_rules_of_signs() -> None:
+    """Length is what counts."""
+    passwords.check_new("four words in a row", "anna")
+    passwords.check_new("motdepasse très long", "anna")
+    passwords.check_new("831906274459", "anna")

@@ -1,0 +1,126 @@
+"""Fields as they are told: in the type's order, with a state that says what to do with each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tabellion import Store
+from tabellion.pipelines.documents.review import errors, fields, items
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.typefile import compiled
+from tests.pipelines.documents.review.items import BILL, VALUES, put, types
+from tests.working import ask
+
+
+def told(url: str, values: dict[str, Any], change: str = "", **columns: Any) -> dict[str, dict[str, Any]]:
+    """The fields of a document that was read with these values."""
+
+    async def go(store: Store) -> Any:
+        item = await put(store, values, **columns)
+        if change:
+            await store.database.fetch(change)
+        row = await items.row(store, item)
+        found = await fields.rows(store, row["document_id"])
+        doctype = fields.type_of(types, row["type"])
+        judged = fields.issues(doctype, fields.values_of(found), [])
+        return fields.told(doctype, found, judged)
+
+    return {one["name"]: one for one in ask(url, go)}
+
+
+def test_every_declared_field_is_there(sqlite_url: str) -> None:
+    """In the type's order with label, kind and options; those that were not found, and those nobody declared."""
+    found = told(sqlite_url, {"extra": "x", "total": "5.00"})
+    assert list(found) == [*(one.name for one in BILL.fields), "extra"]
+    assert (found["vendor"]["label"], found["vendor"]["kind"], found["vendor"]["required"]) == ("Vendor", "name", True)
+    assert (found["vendor"]["value"], found["vendor"]["state"], found["vendor"]["source"]) == (None, "needs_look", None)
+    assert (found["date"]["state"], found["total"]["state"]) == ("auto", "auto")
+    assert found["extra"]["value"] == "x"
+    assert found["total"]["box"] == [0.1, 0.1, 0.2, 0.2]
+
+
+def test_states_say_what_to_do(url: str) -> None:
+    """What fails comes before what is unsure; a person's word before both."""
+    found = told(url, VALUES | {"total": "1.00"}, field_confidence=0.5)
+    assert {name: one["state"] for name, one in found.items() if name in VALUES} == {
+        "vendor": "needs_look", "date": "needs_look", "currency": "needs_look", "subtotal": "rule_failed",
+        "tax": "rule_failed", "total": "rule_failed", "lines": "needs_look",
+    }  # fmt: skip
+
+
+def test_a_persons_word_stands(sqlite_url: str) -> None:
+    """Whatever the rules say."""
+    change = "UPDATE tabellion_extracted_fields SET state = 'confirmed' WHERE name = 'tax'"
+    found = told(sqlite_url, VALUES | {"total": "1.00"}, change)
+    assert (found["tax"]["state"], found["total"]["state"]) == ("confirmed", "rule_failed")
+
+
+def test_what_the_reading_found_stays_unless_a_rule_judges_it_anew() -> None:
+    """Findings of standards are kept, those of the type's own rules are made again."""
+    read = [
+        {"code": "rule", "severity": "error", "message": "old", "fields": ["total"], "rule": "adds_up"},
+        {"code": "BR-CO-10", "severity": "error", "message": "e-invoice", "fields": [], "rule": "BR-CO-10"},
+        {"code": "missing", "severity": "error", "message": "old", "fields": ["vendor"], "rule": ""},
+    ]
+    assert [one["message"] for one in fields.issues(BILL, VALUES, [], read)] == ["e-invoice"]
+    missing = fields.issues(BILL, VALUES | {"vendor": None}, [], read)
+    assert [(one["code"], one["fields"]) for one in missing] == [("missing", ["vendor"]), ("BR-CO-10", [])]
+    assert [one["code"] for one in fields.issues(BILL, VALUES | {"vendor": None}, ["vendor"], [])] == []
+
+
+def test_a_cell_that_is_wrong_marks_its_list(sqlite_url: str) -> None:
+    """lines[0].amount is a matter of lines."""
+    assert told(sqlite_url, VALUES | {"lines": [{"amount": "x"}]})["lines"]["state"] == "rule_failed"
+
+
+def test_a_type_whose_file_has_a_mistake_is_no_type_without_rules() -> None:
+    """Whoever judges by it is told the file and the line; whoever looks sees what was read."""
+
+    def broken(name: str) -> DocumentType:
+        return compiled("name: bill\nversion: '1'\nnonsense: [", f"/srv/types/{name}.yaml")
+
+    def gone(name: str) -> DocumentType:
+        raise errors.Missing(name)
+
+    with pytest.raises(
+        errors.TypeBroken, match=r"the document type 'bill' has a mistake: bill\.yaml, line 4: "
+    ) as told:
+        fields.type_of(broken, "bill")
+    assert (told.value.file, told.value.line) == ("bill.yaml", 4)
+    assert fields.shown_type(broken, "bill") is fields.NO_TYPE
+    assert fields.type_of(broken, None) is fields.NO_TYPE
+    assert fields.type_of(gone, "bill") is fields.NO_TYPE
+
+
+def test_a_row_without_a_cell_that_is_required_fails() -> None:
+    """It is not missing itself, and it is not settled either."""
+    doctype = compiled(
+        'name: a\nversion: "1"\nfields:\n  lines:\n    type: list\n    items: {lot: {type: id, required: true}}\n'
+    )
+    found = {"lines": row(value=[{"lot": None}])}
+    judged = fields.issues(doctype, fields.values_of(found), [])
+    assert [one["fields"] for one in judged] == [["lines[0].lot"]]
+    [told] = fields.told(doctype, found, judged)
+    assert told["state"] == "rule_failed"
+
+
+def test_what_a_reading_said_of_settled_fields_is_over() -> None:
+    """Also of cells: who corrected the table has corrected its cells."""
+    doctype = compiled('name: a\nversion: "1"\nfields:\n  lines: {type: list, items: {n: {type: text}}}\n')
+    read = [
+        {"code": "xml", "severity": "error", "message": "no", "fields": ["lines[0].n"], "rule": "BR-1"},
+        {"code": "damaged", "severity": "warning", "message": "cut off", "fields": [], "rule": ""},
+    ]
+    assert len(fields.issues(doctype, {}, [], read)) == 2
+    assert [one["code"] for one in fields.issues(doctype, {}, [], read, {"lines"})] == ["damaged"]
+
+
+def row(**columns: Any) -> fields.Row:
+    """A field as its table has it."""
+    return {
+        "value": None, "confidence": 0.9, "page": None, "box": None, "quote": None, "source": "text", "reasons": [],
+        "locked": False, "corrected_by": None, "corrected_at": None, "state": None, "manually_corrected": False,
+        "candidates": None, "noted": {},
+    } | columns  # fmt: skip

@@ -1,0 +1,266 @@
+"""Many reviewers at once: no item held by two, no edit lost, every action in the chain; the checker would see it."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion import Store
+from tabellion.accounts import audit
+from tabellion.pipelines.documents.review import claims, editing, queue
+from tests.pipelines.documents.review import checker, fifty
+from tests.pipelines.documents.review.checker import World
+
+#: What even a small run cannot avoid.
+NEEDED = (
+    "claimed",
+    "released",
+    "postponed",
+    "corrected",
+    "confirmed",
+    "absent",
+    "approved",
+    "rejected",
+    "refused Stale",
+)
+PEOPLE, ITEMS, STORES = 12, 150, 3
+
+
+@pytest.fixture(autouse=True)
+def _usual_lease() -> Iterator[None]:
+    kept = queue.LEASE
+    yield
+    queue.LEASE = kept
+
+
+def crowded(url: str, folder: Path, *, people: int = PEOPLE, items: int = ITEMS, seed: int = 1) -> World:
+    """A run in this process, over several stores."""
+    names = [f"p{number}" for number in range(people)]
+
+    async def go() -> World:
+        async with Store(url, durable=False) as store:
+            await fifty.fill(store, items, names)
+        await fifty.crowd(url, folder, names, seed, stores=STORES)
+        async with Store(url) as store:
+            assert (await audit.verify(store)).whole
+        return await fifty.look(url, folder)
+
+    return asyncio.run(go())
+
+
+@pytest.mark.timeout(120)
+def test_many_reviewers_at_once(url: str, tmp_path: Path) -> None:
+    """Twelve on a hundred and fifty items, who also walk away, come back late, and work in two tabs."""
+    report = checker.judge(crowded(url, tmp_path), needed=NEEDED)
+    assert report.clean, str(report)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A small run that nothing is wrong with."""
+    folder = tmp_path_factory.mktemp("crowd")
+    kept = queue.LEASE
+    try:
+        made = crowded(f"sqlite:///{folder}/work.db", folder, people=6, items=30)
+    finally:
+        queue.LEASE = kept
+    assert checker.judge(made).clean
+    return made
+
+
+def _entry(world: World, action: str) -> dict[str, Any]:
+    return next(entry for entry in world.entries[5:] if entry["action"] == action)
+
+
+def _anew(world: World) -> None:
+    """Makes the whole chain anew, as somebody who may do everything would."""
+    last = "0" * 64
+    for place, entry in enumerate(world.entries, 1):
+        entry["n"], entry["previous"] = place, last
+        last = entry["hash"] = audit.digest(last, place, entry["at"], entry["body"])
+    world.head = (len(world.entries), last)
+
+
+def _changed(world: World, entry: dict[str, Any], **facts: Any) -> None:
+    entry["body"] = json.dumps(json.loads(entry["body"]) | facts)
+    entry.update({name: value for name, value in facts.items() if name in entry})
+    _anew(world)
+
+
+def changed_row(world: World) -> None:
+    """One entry says something else."""
+    _entry(world, "corrected")["body"] = _entry(world, "corrected")["body"].replace("p", "q", 1)
+
+
+def changed_column(world: World) -> None:
+    """One entry names somebody else."""
+    _entry(world, "claimed")["actor"] = "nobody"
+
+
+def deleted_row(world: World) -> None:
+    """One entry is gone."""
+    del world.entries[7]
+
+
+def deleted_end(world: World) -> None:
+    """The last entry is gone."""
+    del world.entries[-1]
+
+
+def swapped_rows(world: World) -> None:
+    """Two entries have changed places."""
+    one, other = world.entries[4], world.entries[5]
+    for name in ("at", "body", "actor", "action", "document_id", "item_id"):
+        one[name], other[name] = other[name], one[name]
+
+
+def forgotten(world: World) -> None:
+    """An approval is taken out and the chain made anew."""
+    world.entries.remove(_entry(world, "approved"))
+    _anew(world)
+
+
+def forgotten_claim(world: World) -> None:
+    """A claim is taken out and the chain made anew."""
+    world.entries.remove(_entry(world, "claimed"))
+    _anew(world)
+
+
+def invented(world: World) -> None:
+    """An action that nobody took is put in, and the chain made anew."""
+    body = {"document_id": None, "item_id": next(iter(world.items)), "actor": "p1", "action": "reassigned"}
+    world.entries.append({"at": "2030-01-01T00:00:00.000Z", "body": json.dumps(body), **body})
+    _anew(world)
+
+
+def somebody_else(world: World) -> None:
+    """An edit is put into somebody else's shoes, and the chain made anew."""
+    _changed(world, _entry(world, "corrected"), actor="p99")
+
+
+def lost_value(world: World) -> None:
+    """What is kept is not what was last said."""
+    item = json.loads(_entry(world, "corrected")["body"])["item_id"]
+    world.values[(item, "vendor")] = "another"
+
+
+def overwritten(world: World) -> None:
+    """An edit was made on what had been changed meanwhile."""
+    _changed(world, _entry(world, "corrected"), before="something else")
+
+
+def skipped_version(world: World) -> None:
+    """A version is missing."""
+    _changed(world, _entry(world, "approved"), version=77)
+
+
+def two_at_once(world: World) -> None:
+    """The register has a claim that begins before the one before it ended."""
+    key = next(one["key"] for one in world.attempts if one["n"] == 2)
+    first, second = (one for one in world.attempts if one["key"] == key and one["n"] in (1, 2))
+    second["claimed_at"] = first["settled_at"] - 1
+
+
+def never_ended(world: World) -> None:
+    """The register has a claim that nobody ended."""
+    world.attempts[-1]["settled_at"] = None
+
+
+def left_open(world: World) -> None:
+    """An item is pending, whatever the trail says."""
+    next(iter(world.items.values()))["status"] = "pending"
+
+
+def denied(world: World) -> None:
+    """Somebody was told that an edit is kept, and it is nowhere."""
+    one = next(one for one in world.journal if one["action"] == "edit" and one.get("refused") == "Stale")
+    del one["refused"]
+    one["version"] = one["base"] + 1
+
+
+TAMPERINGS: dict[Callable[[World], None], set[str]] = {
+    changed_row: {"chain"}, changed_column: {"chain"}, deleted_row: {"chain"}, deleted_end: {"chain"},
+    swapped_rows: {"chain"}, forgotten: {"unrecorded"}, forgotten_claim: {"registers_differ"}, invented: {"invented"},
+    somebody_else: {"not_holder"}, lost_value: {"lost_edit"}, overwritten: {"lost_edit"},
+    skipped_version: {"versions"}, two_at_once: {"two_holders"}, never_ended: {"unfinished"},
+    left_open: {"wrong_end"}, denied: {"unrecorded", "lost_edit"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tamper", TAMPERINGS, ids=lambda tamper: tamper.__name__)
+def test_the_checker_notices(world: World, tamper: Callable[[World], None]) -> None:
+    """Whatever is done to the trail, the register, the fields or the journals afterwards."""
+    other = copy.deepcopy(world)
+    tamper(other)
+    assert TAMPERINGS[tamper] & set(checker.judge(other).found), str(checker.judge(other))
+
+
+def _without_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edits that do not look at the version they were made on."""
+    right = editing._guard
+
+    def wrong(store: Store, item: Any, version: int) -> Any:
+        text, values = right(store, item, version)
+        return text.replace("AND version = $2", "AND $2 = $2"), values
+
+    monkeypatch.setattr(editing, "_guard", wrong)
+
+
+def _without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edits of whoever once held the item."""
+
+    async def amend(self: Store, job: Any, statements: Any) -> Any:
+        return await self.database.transact(statements, guarded=True)
+
+    async def anyone(store: Store, id: str, person: Any, wanted: Any = None) -> Any:  # noqa: A002
+        job = await store.held(wanted or queue.review_queue(), id)
+        if job is None:
+            raise await claims.not_held(store, id)
+        return job
+
+    monkeypatch.setattr(Store, "amend", amend)
+    monkeypatch.setattr(editing, "mine", anyone)
+
+
+def _without_trail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases that nobody writes down."""
+    right = audit.statement
+
+    def wrong(dialect: Any, entry: Any, *args: Any, **found: Any) -> Any:
+        if entry.action == "released":
+            return "UPDATE tabellion_review_items SET version = version WHERE 1 = 0", {}
+        return right(dialect, entry, *args, **found)
+
+    monkeypatch.setattr(audit, "statement", wrong)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("broken", "seen"),
+    [
+        (_without_versions, {"versions", "lost_edit"}), (_without_fence, {"not_holder"}),
+        (_without_trail, {"unrecorded", "two_holders"}),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)  # fmt: skip
+def test_wrong_reviews_are_noticed(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: Any, seen: set[str]
+) -> None:
+    """Without the version, without the fence, without the trail: the same run says so, at the latest the fifth time.
+
+    Whether somebody does just what the fence forbids depends on who comes when.
+    """
+    broken(monkeypatch)
+    for seed in range(1, 6):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        found = checker.judge(crowded(f"{sqlite_url}-{seed}", folder, people=12, items=150, seed=seed)).found
+        if seen & set(found):
+            return
+    pytest.fail(f"not noticed in five runs; the last one found {dict(found)}")

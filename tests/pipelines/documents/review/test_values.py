@@ -1,0 +1,120 @@
+"""What people type comes out in the form of its field, or as a sentence that says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tabellion.pipelines.documents.review.values import LONGEST, MOST_ROWS, taken
+from tabellion.reading.types.typefile import compiled
+from tests.pipelines.documents.review.items import BILL
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "kept"),
+    [
+        ("total", "1 234,50 €", "1234.50"),
+        ("total", "1,234.50", "1234.50"),
+        ("total", 12, "12.00"),
+        ("total", 12.5, "12.50"),
+        ("total", "-3", "-3.00"),
+        ("total", "0,125", "0.125"),
+        ("total", "-0,500 €", "-0.50"),
+        ("total", "1.2340", "1.234"),
+        ("total", "1234", "1234.00"),
+        ("total", "1,234,567", "1234567.00"),
+        ("total", "12,345.60", "12345.60"),
+        ("total", 1.234, "1.234"),
+        ("total", "-0", "0.00"),
+        ("lines", [{"amount": "0.125"}], [{"description": None, "amount": "0.125"}]),
+        ("date", "31/12/2024", "2024-12-31"),
+        ("date", "31 décembre 2024", "2024-12-31"),
+        ("date", "2024-02-29", "2024-02-29"),
+        ("currency", "€", "EUR"),
+        ("currency", "usd", "USD"),
+        ("paid", "yes", True),
+        ("paid", "Non", False),
+        ("paid", True, True),
+        ("kind", "GOODS", "goods"),
+        ("vendor", "  A   b ", "A b"),
+        ("vendor", "N/A", "N/A"),
+        ("vendor", "none", "none"),
+        ("vendor", "<script>alert(1)</script>", "<script>alert(1)</script>"),
+        ("vendor", "a\x00b", "a\\x00b"),
+        ("vendor", " ", None),
+        ("total", "", None),
+        ("total", None, None),
+        ("lines", [{"amount": "3,5"}, {"amount": "", "description": None}], [{"description": None, "amount": "3.50"}]),
+        ("lines", [], None),
+        ("lines", [{}], None),
+    ],
+)  # fmt: skip
+def test_values_take_the_form_of_their_field(name: str, typed: Any, kept: Any) -> None:
+    """As people write them in three countries."""
+    assert taken(BILL, BILL.field(name), typed) == (kept, None)
+
+
+def test_columns_that_the_type_does_not_have_are_dropped_where_the_reading_gave_them() -> None:
+    """Rows that were read before the type lost a column, or with one too many, can be sent back as they came."""
+    lines = BILL.field("lines")
+    row = {"description": "bolt", "amount": "1.00"}
+    assert taken(BILL, lines, [row | {"tax_rate": None}]) == ([row], None)
+    read = [row | {"tax_rate": "20"}]
+    assert taken(BILL, lines, read, [read]) == ([row], None)
+    assert taken(BILL, lines, read)[1] == "lines[0] has no column 'tax_rate': there are description, amount"
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "said"),
+    [
+        ("total", "a lot", "total: 'a lot' is not an amount such as 1234.50"),
+        ("total", "1e400", "total: '1e400' is not an amount"),
+        ("total", ["1"], "total is a single value"),
+        ("total", True, "total: 'True' is not an amount"),
+        ("total", "1,234", "total: '1,234' can be read in two ways; write 1234 or 1.2340"),
+        ("total", "-12.345 €", "can be read in two ways; write 12345 or 12.3450"),
+        ("vendor", True, "vendor: 'True' is not a person's or a company's name"),
+        ("lines", [{"amount": "1.234"}], "lines[0].amount: '1.234' can be read in two ways"),
+        ("date", "03/04/2024", "write 2024-12-31"),
+        ("date", "2024-02-30", "date: '2024-02-30' is not a date"),
+        ("currency", "$", "currency: '$' is not three letters of ISO 4217; write EUR"),
+        ("paid", "maybe", "paid: 'maybe' is not true or false"),
+        ("kind", "gifts", "kind: 'gifts' is not one of goods, services"),
+        ("vendor", "x" * (LONGEST + 1), "shorten it"),
+        ("vendor", {"a": 1}, "vendor is a single value"),
+        ("lines", "two bolts", "lines is a list of rows"),
+        ("lines", ["bolt"], "lines is a list of rows"),
+        ("lines", [{"price": "1"}], "lines[0] has no column 'price': there are description, amount"),
+        ("lines", [{"amount": "1"}, {"amount": "x"}], "lines[1].amount: 'x' is not an amount"),
+        ("lines", [{}] * (MOST_ROWS + 1), "more than 1,000 rows"),
+    ],
+)
+def test_what_does_not_fit_is_explained(name: str, typed: Any, said: str) -> None:
+    """The field, what was given, and what to write instead."""
+    problem = taken(BILL, BILL.field(name), typed)[1]
+    assert problem is not None
+    assert said in problem
+
+
+def test_what_a_field_is_known_to_be_is_taken_as_it_is() -> None:
+    """A page sends back what it was given: three decimals in the form of the field are no thousands."""
+    total, lines = BILL.field("total"), BILL.field("lines")
+    assert taken(BILL, total, "1.234", ["1.234"]) == ("1.234", None)
+    assert taken(BILL, total, "1,234", ["1.234"])[1] is not None
+    rows = [{"description": "bolt", "amount": "1.234"}]
+    assert taken(BILL, lines, [{"amount": "3"}, *rows], [None, rows])[1] is None
+    assert taken(BILL, lines, [{"amount": "1.235"}], [rows])[1] is not None
+
+
+def test_a_percentage_has_no_thousands() -> None:
+    """In 9,975 % the comma stands before decimals, and nobody is asked."""
+    rate = compiled("name: note\nversion: '1'\nfields: {rate: {type: percent}, count: {type: number}}")
+    assert taken(rate, rate.field("rate"), "9,975 %") == ("9.975", None)
+    assert "two ways" in str(taken(rate, rate.field("count"), "1.234")[1])
+
+
+def test_days_and_months_as_the_type_has_them() -> None:
+    """Where the type says which comes first, nobody is asked."""
+    american = compiled("name: note\nversion: '1'\nlocale: {dates: mdy}\nfields: {date: {type: date}}")
+    assert taken(american, american.field("date"), "03/04/2024") == ("2024-03-04", None)

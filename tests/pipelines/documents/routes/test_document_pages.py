@@ -1,0 +1,36 @@
+"""The list of documents as HTML: what an upload may say of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tabellion.pipelines.documents.review import queue
+from tests.models.bills import bill
+from tests.web.browser import signed_in
+from tests.web.live import live
+
+MODELS = {"gemini": {"key": "k", "model": "gemini-2.5-flash"}}
+
+
+def test_uploads_choose_a_model_and_the_configured_one_is_the_usual(tmp_path: Path) -> None:
+    """Where there is more than one; what names none is read by the model that is configured."""
+    url = f"sqlite:///{tmp_path}/prod.db"
+    with live(tmp_path, {"prod": url}, models=MODELS, sections={"documents": {"model": "gemini"}}) as web:
+        text = signed_in(web, "operator").get("/documents").text
+        assert '<select id="upload-model"><option value="">the usual model</option>' in text
+        assert '<option value="gemini">gemini</option>' in text
+        untyped, local = web.upload(bill("a")), web.upload(bill("b"), data={"model": "local"})
+        assert web.get(f"/api/documents/{untyped['id']}").json()["model"] == "gemini"
+        assert web.get(f"/api/documents/{local['id']}").json()["model"] == "local"
+
+
+def test_review_is_as_patient_as_it_is_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a claim holds, and an assignment."""
+    for name in ("LEASE", "HOLD"):
+        monkeypatch.setattr(queue, name, getattr(queue, name))  # given back at the end
+    with live(
+        tmp_path, {"prod": f"sqlite:///{tmp_path}/prod.db"}, sections={"review": {"lease": 42, "assignment_hold": 7}}
+    ):
+        assert (queue.review_queue().lease, queue.HOLD) == (42.0, 7.0)

@@ -1,0 +1,94 @@
+"""The queue, the review screen and the numbers as HTML: who is shown what, and the words for all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tabellion.pipelines.documents.doubts import REASONS
+from tabellion.pipelines.documents.review import queue
+from tabellion.pipelines.documents.review.finishing import REJECTIONS
+from tabellion.pipelines.documents.routes import review_page as review
+from tabellion.web.pages import static, words
+from tests.pipelines.documents.review.items import TEXT, put
+from tests.web.browser import signed_in
+from tests.web.live import Live, live
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """An application with a document type of the tests' own."""
+    folder = tmp_path_factory.mktemp("review-pages")
+    (folder / "types").mkdir()
+    (folder / "types" / "bill.yaml").write_text(TEXT)
+    with live(folder, {"prod": f"sqlite:///{folder}/prod.db"}, types=(str(folder / "types"),)) as one:
+        yield one
+
+
+def test_the_queue_offers_every_type_and_reason(place: Live) -> None:
+    """As choices of its filters, in the words of the language."""
+    text = signed_in(place, "viewer").get("/queue", headers={"Accept-Language": "fr"}).text
+    assert '<option value="bill">Bill</option>' in text
+    for code in REASONS:
+        assert f'<option value="{code}">{words.say("fr", f"queue.reason.{code}")}</option>' in text
+    assert 'id="claim"' not in text
+    assert 'id="claim"' in signed_in(place, "reviewer").get("/queue").text
+
+
+def test_a_reviewer_reads_every_rejection_in_their_language() -> None:
+    """The reasons for turning a document down, and what the trail tells, have words."""
+    for language in words.LANGUAGES:
+        for code in REJECTIONS:
+            assert f"review.because.{code}" in words.catalogue()[language]
+
+
+def test_the_screen_names_its_item_and_all_its_scripts(place: Live) -> None:
+    """The browser asks for them at once, and not one after the other as each is found in another."""
+    item = place.store("prod", put)
+    text = signed_in(place, "viewer").get(f"/review/{item}").text
+    [data] = re.findall(r'id="data">(.*?)</script>', text)
+    told = json.loads(data)
+    assert (told["item"], told["kept"]) == (item, queue.HOLD)
+    assert told["types"]["invoice"] == "Invoice"
+    for name in review.modules():
+        assert f'<link rel="modulepreload" href="{static.address(name)}">' in text
+    folder = Path(review.__file__).parent.parent / "static"
+    imported = re.findall(r'from "\./(review\w*\.js)"', (folder / "review.js").read_text())
+    assert set(imported) < set(review.modules())
+
+
+def test_an_item_that_is_none_is_a_page_that_says_so(place: Live) -> None:
+    """Not an empty screen."""
+    answer = signed_in(place, "viewer").get("/review/01m7gjv2zca8ks8m6pqrvakah4")
+    assert answer.status_code == 404
+    assert words.say("en", "base.error_not_found") in answer.text
+
+
+@pytest.mark.parametrize(("role", "status"), [("reviewer", 403), ("operator", 200)])
+def test_numbers_are_for_operators(place: Live, role: str, status: int) -> None:
+    """Who works how is not for everybody."""
+    answer = signed_in(place, role).get("/numbers")
+    assert answer.status_code == status
+    assert ('href="/numbers"' in answer.text) == (role == "operator")
+
+
+def test_the_list_shows_what_is_overdue_escalated_or_done(place: Live) -> None:
+    """And nothing else then; what is done stands there whatever its end was."""
+    waits, late, hard, done, turned = (place.store("prod", put) for _ in range(5))
+    place.sql("UPDATE tabellion_review_items SET due_at = 1 WHERE id = $1", late)
+    place.sql("UPDATE tabellion_review_items SET escalated_at = 1, escalated_by = 'anna' WHERE id = $1", hard)
+    place.sql("UPDATE tabellion_review_items SET status = 'approved', finished_at = 10 WHERE id = $1", done)
+    place.sql("UPDATE tabellion_review_items SET status = 'rejected', finished_at = 20 WHERE id = $1", turned)
+
+    def listed(question: str) -> list[str]:
+        answer = place.get(f"/api/review/items?{question}").json()
+        return [one["id"] for one in answer["items"] if one["id"] in (waits, late, hard, done, turned)]
+
+    assert listed("overdue=true") == [late]
+    assert listed("escalated=true") == [hard]
+    assert listed("status=done") == [turned, done]
+    assert sorted(listed("status=open")) == sorted([waits, late, hard])

@@ -1,0 +1,117 @@
+"""Pipelines join an installation by themselves: those that come with it, and those of other packages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tabellion import Pipeline
+from tabellion.errors import ConfigurationError
+from tabellion.pipeline import installed, named
+from tabellion.web.app import merged
+from tests.waiting import eventually
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE = ROOT / "examples" / "checksums"
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Mapping[str, str]:
+    """An environment that has the example installed: the file, and the metadata that names its entry point."""
+    folder = tmp_path / "packages"
+    about = folder / "tabellion_checksums-1.0.dist-info"
+    about.mkdir(parents=True)
+    shutil.copytree(EXAMPLE / "checksums", folder / "checksums")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tabellion-checksums\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[tabellion.pipelines]\nchecksums = checksums.pipeline:PIPELINE\n")
+    return os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{folder}"}
+
+
+def tabellion(packages: Mapping[str, str], folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a folder of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "tabellion", *arguments], cwd=folder, env=packages, capture_output=True, text=True
+    )
+
+
+@pytest.fixture
+def service(packages: Mapping[str, str], tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """`tabellion up` with the example and documents together: its address and its admin key."""
+    command = [
+        sys.executable, "-m", "tabellion", "up", "--with", "checksums", "--with", "documents", "--port", "0", "--json",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, cwd=tmp_path, env=packages, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        told = json.loads(next(line for line in process.stdout if '"started"' in line))
+        yield told["url"], told["key"]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+def test_what_another_package_adds_works_like_our_own(
+    service: tuple[str, str], packages: Mapping[str, str], tmp_path: Path
+) -> None:
+    """Routes with roles, a worker for its queue, a page, a place in the header, a command, OpenAPI, readiness."""
+    url, key = service
+    with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, trust_env=False) as client:
+        assert client.post("/api/checksums", json={"content": "one"}).status_code == 202
+        assert tabellion(packages, tmp_path, "checksum", "two").returncode == 0
+
+        def found() -> set[str | None]:
+            return {one["sha256"] for one in client.get("/api/checksums").json()["checksums"]}
+
+        wanted = {hashlib.sha256(text.encode()).hexdigest() for text in ("one", "two")}
+        eventually(lambda: found() == wanted)
+        assert wanted <= set(client.get("/checksums", headers={"Accept": "*/*"}).text.split())
+        assert 'href="/checksums"' in client.get("/dashboard", headers={"Accept": "text/html"}).text
+        assert {"checksums", "documents"} <= {one["name"] for one in client.get("/api/queues").json()["queues"]}
+        assert "/api/checksums" in client.get("/openapi.json").json()["paths"]
+        eventually(lambda: client.get("/readyz").status_code == 200)
+    assert httpx2.get(f"{url}/api/checksums", trust_env=False).status_code == 401
+    shown = tabellion(packages, tmp_path, "status", "--with", "checksums", "--json")
+    assert [one["done"] for one in json.loads(shown.stdout)[0]["queues"] if one["queue"] == "checksums"] == [2]
+
+
+def test_its_tables_are_made_with_migrate(packages: Mapping[str, str], tmp_path: Path) -> None:
+    """Or printed; and a worker without them says which command makes them."""
+    missing = tabellion(packages, tmp_path, "--with", "checksums", "migrate", "--sql")
+    assert "CREATE TABLE tabellion_checksums" in missing.stdout
+    assert tabellion(packages, tmp_path, "migrate").returncode == 0
+    refused = tabellion(packages, tmp_path, "--with", "checksums", "worker", "--until-idle")
+    assert refused.returncode == 4
+    assert "tabellion migrate --with checksums" in refused.stderr
+    assert tabellion(packages, tmp_path, "--with", "checksums", "migrate").returncode == 0
+    assert tabellion(packages, tmp_path, "--with", "checksums", "worker", "--until-idle").returncode == 0
+
+
+def test_a_pipeline_that_there_is_not_is_named() -> None:
+    """With those there are."""
+    assert "documents" in installed()
+    with pytest.raises(ConfigurationError, match="there is no pipeline 'invoices'; there is 'documents'"):
+        named(["invoices"])
+
+
+def test_a_pipeline_adds_nothing_by_itself() -> None:
+    """Whoever writes one overrides only what it has."""
+    plain = Pipeline()
+    assert (list(plain.schemas()), list(plain.queues(None)), plain.blueprint()) == ([], [], None)  # type: ignore[arg-type]
+    assert plain.full_script("sqlite") == ""
+
+
+def test_one_route_belongs_to_one_pipeline() -> None:
+    """Two of the same address would have two roles."""
+    with pytest.raises(ConfigurationError, match="two pipelines have the route GET /x"):
+        merged({("GET", "/x"): None}, {("GET", "/x"): None})
