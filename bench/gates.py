@@ -183,11 +183,11 @@ def caller() -> None:
     orders = json.loads(os.environ[ORDERS])
 
     async def go() -> None:
-        from tabellion.engine.context import OpenDesk
+        from tabellion.engine.context import OpenContext
 
         rate = GateSettings(rate=5000, min_rate=5000, max_rate=5000)
-        async with OpenDesk(Environment("bench", orders["url"]), {"gemini": rate}) as desk:
-            model = Gated(make("gemini", {"key": "bench", "base_url": orders["fake"]}), desk=desk, memo=False)
+        async with OpenContext(Environment("bench", orders["url"]), {"gemini": rate}) as context:
+            model = Gated(make("gemini", {"key": "bench", "base_url": orders["fake"]}), context=context, memo=False)
             until = time.monotonic() + orders["seconds"]
 
             async def one(number: int) -> None:

@@ -18,7 +18,7 @@ from tabellion.errors import ConfigurationError
 from tabellion.pipeline import Key, installed
 
 if TYPE_CHECKING:
-    from tabellion.engine.context import Desk
+    from tabellion.engine.context import JobContext
     from tabellion.models.gated import Gated
 
 FILE = "tabellion.toml"
@@ -325,10 +325,10 @@ def model_gates(config: Config) -> dict[str, str]:
     return gates | {name: name for name in catalog.keyed() if name not in gates}
 
 
-def model(name: str, config: Config | None = None, desk: Desk | None = None) -> Gated:
+def model(name: str, config: Config | None = None, context: JobContext | None = None) -> Gated:
     """The model of this name as it is configured, behind its gate and with its memos: what handlers call.
 
-    Outside a worker it needs a desk: `async with OpenDesk(config.gates_at, config.gates) as desk`.
+    Outside a worker it needs a context: `async with OpenContext(config.gates_at, config.gates) as context`.
 
     >>> gemini = model("gemini")
     >>> reply = await gemini.call([page, "Read this page."])
@@ -344,4 +344,4 @@ def model(name: str, config: Config | None = None, desk: Desk | None = None) -> 
         settings["prices"] = config.prices
     if name == "local":
         settings.setdefault("types", config.types)
-    return Gated(catalog.make(name, settings, rules=Rules.of(config.allow)), gate=gate, desk=desk)
+    return Gated(catalog.make(name, settings, rules=Rules.of(config.allow)), gate=gate, context=context)

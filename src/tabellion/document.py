@@ -150,7 +150,7 @@ def _doctype(
 
 @contextlib.asynccontextmanager
 async def _opened(model: str | Model | None, config: Config | None) -> AsyncIterator[Model | None]:
-    """The model to ask, behind its gate: outside a worker with a desk of its own at the database that keeps the gates.
+    """The model to ask, behind its gate: outside a worker with a context at the database that keeps the gates.
 
     So money that is spent at a terminal counts where the workers' money does, and no answer is paid for twice.
     """
@@ -162,15 +162,15 @@ async def _opened(model: str | Model | None, config: Config | None) -> AsyncIter
         return
     from tabellion.config import load
     from tabellion.config import model as configured
-    from tabellion.engine.context import OpenDesk
+    from tabellion.engine.context import OpenContext
     from tabellion.engine.job import current_job
 
     if current_job.get() is not None:
         yield _of_worker(model) if config is None else configured(model, config)
         return
     config = config or load()
-    async with OpenDesk(config.gates_at or config.environments[0], config.gates) as desk:
-        gated = configured(model, config, desk)
+    async with OpenContext(config.gates_at or config.environments[0], config.gates) as context:
+        gated = configured(model, config, context)
         try:
             yield gated
         finally:

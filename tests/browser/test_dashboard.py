@@ -16,7 +16,7 @@ from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import GateSettings, News
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.engine.worker.heartbeat import Member
+from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.monitor.view import QueueView
 from tests.browser import axe, poison
 from tests.browser.watch import Watch, until
@@ -127,7 +127,7 @@ def test_workers_gates_and_money_are_shown(gallery: Gallery) -> None:
 
     async def work(store: Store) -> None:
         for name in ("alive", "lost"):
-            await roster.enlist(store, Member(name, "host", 1, f"b{name}", "0.1", "paintings", 8, busy=2))
+            await roster.enlist(store, WorkerRecord(name, "host", 1, f"b{name}", "0.1", "paintings", 8, busy=2))
         await store.database.fetch("UPDATE tabellion_workers SET seen_at = seen_at - 60 WHERE id = 'lost'")
         await GateRow(store, "gemini", GateSettings()).turn(News(refused="no such key", spent=1.25), 0)
         [job] = await store.claim(PAINTING, 1, "w1")
@@ -271,7 +271,7 @@ def test_texts_of_strangers_are_text(gallery: Gallery) -> None:
     bad = poison.EVERYTHING
 
     async def work(store: Store) -> None:
-        await roster.enlist(store, Member(bad, bad, 1, bad, bad, bad, 8))
+        await roster.enlist(store, WorkerRecord(bad, bad, 1, bad, bad, bad, 8))
         await GateRow(store, bad, GateSettings()).turn(News(refused=bad), 0)
         jobs = await store.claim(PAINTING, 2, bad)
         jobs[0].note(bad)

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tabellion.pipelines.documents import bills
-from tabellion.pipelines.documents.paper import Paper
+from tabellion.pipelines.documents.pdf_writer import Paper
 from tests.browser import poison
 from tests.browser.poison import BACKWARDS, BRACES, DRAWING, EVERYTHING, IMAGE, SCRIPT, Trap
 from tests.browser.site import ADDRESSES, Site, Visitor, opened

@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, expect
 
-from tabellion.pipelines.documents.paper import Paper
+from tabellion.pipelines.documents.pdf_writer import Paper
 from tests.browser.keyboard import Keyboard
 from tests.browser.site import WRONG, Site, opened, sample
 from tests.browser.watch import until

@@ -24,9 +24,9 @@ def test_a_handler_asks_its_own_database(url: str, owner: Owner) -> None:
 
     @queue.handler
     async def look(job: Job) -> dict[str, str]:
-        assert job.desk is not None
-        [row] = await job.desk.fetch("SELECT status FROM jobs WHERE id = $1", job.key)
-        return {"result": f"{row['status']} on {job.desk.dialect}"}
+        assert job.context is not None
+        [row] = await job.context.fetch("SELECT status FROM jobs WHERE id = $1", job.key)
+        return {"result": f"{row['status']} on {job.context.dialect}"}
 
     drain(make_worker(url, queue))
     assert {row["result"] for row in owner("SELECT result FROM jobs")} == {f"running on {owner.dialect}"}

@@ -7,7 +7,7 @@ import pytest
 from tabellion import Queue, Store
 from tabellion.engine import controls
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.engine.worker.heartbeat import Member
+from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.testing import Clock
 from tests.engine.tables import STATES, asynchronous, claim_one, run, tasks
 
@@ -19,7 +19,7 @@ async def said(store: Store, queue: Queue, key: object) -> str:
 
 async def staff(store: Store, busy: int = 0) -> None:
     """A living worker with one slot."""
-    worker = Member("w1", "host", 1, "boot", "0", "tasks", 1, busy=busy)
+    worker = WorkerRecord("w1", "host", 1, "boot", "0", "tasks", 1, busy=busy)
     await roster.enlist(store, worker)
     await roster.beat(store, worker)
 

@@ -12,7 +12,7 @@ import pytest
 from tabellion import Job, LeaseLost, Queue, Store
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.engine.worker.heartbeat import Member
+from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.errors import ConfigurationError, StoreError, Unreachable, ValueRefused
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
@@ -448,7 +448,7 @@ async def test_a_crash_counts_and_keeps_its_place(store: Store, clock: Clock) ->
 async def test_two_crashes_in_a_row_are_a_quarantine_with_evidence(store: Store, clock: Clock) -> None:
     """The row fails, and says which worker, where, how it ended and what it last noted."""
     queue = await tasks(store, 1, lease=60)
-    await roster.enlist(store, Member("w7", "host-9", 4711, "boot", "0", "tasks", 1))
+    await roster.enlist(store, WorkerRecord("w7", "host-9", 4711, "boot", "0", "tasks", 1))
     for _ in range(2):
         job = await claim_one(store, queue, "w7")
         job.note("page 3 of 9")

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tabellion.models.fake.serving import Serving, serving
-from tabellion.pipelines.documents.again import reprocess
+from tabellion.pipelines.documents.reprocess import reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tests.pipelines.documents.papers import document, rows, sent, settings_in, submitted
 from tests.waiting import eventually

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from tabellion import Environment, Job, Store
-from tabellion.engine.context import OpenDesk
+from tabellion.engine.context import OpenContext
 from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError, GateClosed, Permanent
@@ -61,8 +61,8 @@ def test_the_same_question_is_paid_for_once(url: str) -> None:
     parrot = Parrot()
 
     async def go() -> list[Reply]:
-        async with OpenDesk(Environment("prod", url), {"parrot": FAST}) as desk:
-            model = Gated(parrot, desk=desk)
+        async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
+            model = Gated(parrot, context=context)
             replies = await asyncio.gather(*(model.call(["Hello", Blob(b"page", "image/png")]) for _ in range(10)))
             return [*replies, await model.call(["Hello", Blob(b"page", "image/png")])]
 
@@ -164,9 +164,9 @@ def test_each_trouble_is_told_to_the_gate(
     """The gate hears of refusals and failures, and of nothing that is the request's own fault."""
 
     async def go() -> None:
-        async with OpenDesk(Environment("prod", url), {"parrot": FAST}) as desk:
+        async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
             with pytest.raises(expected):
-                await Gated(Parrot(raises(error)), desk=desk).call(["Hello"])
+                await Gated(Parrot(raises(error)), context=context).call(["Hello"])
         state = await state_of(url)
         assert (state.failures, state.refusals) == (failures, refusals)  # type: ignore[attr-defined]
 
@@ -178,8 +178,8 @@ def test_a_refused_key_closes_the_gate(url: str) -> None:
     parrot = Parrot(raises(KeyRefused("parrot does not accept the key")))
 
     async def go() -> None:
-        async with OpenDesk(Environment("prod", url), {"parrot": FAST}) as desk:
-            model = Gated(parrot, desk=desk, memo=False)
+        async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
+            model = Gated(parrot, context=context, memo=False)
             with pytest.raises(KeyRefused):
                 await model.call(["Hello"])
             with pytest.raises(GateClosed, match="does not accept the key"):
@@ -194,8 +194,8 @@ def test_an_outage_costs_no_attempt_once_the_gate_is_closed(url: str) -> None:
     parrot = Parrot(raises(Unavailable("parrot said 503")))
 
     async def go() -> list[str]:
-        async with OpenDesk(Environment("prod", url), {"parrot": FAST}) as desk:
-            model = Gated(parrot, desk=desk, memo=False)
+        async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
+            model = Gated(parrot, context=context, memo=False)
             names = []
             for _ in range(6):
                 try:
@@ -209,6 +209,6 @@ def test_an_outage_costs_no_attempt_once_the_gate_is_closed(url: str) -> None:
 
 
 def test_outside_a_worker_it_says_what_it_needs() -> None:
-    """A call with no job and no desk names the way."""
-    with pytest.raises(ConfigurationError, match="OpenDesk"):
+    """A call with no job and no context names the way."""
+    with pytest.raises(ConfigurationError, match="OpenContext"):
         asyncio.run(Gated(Parrot()).call(["Hello"]))

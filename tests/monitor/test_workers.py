@@ -6,14 +6,14 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.engine.worker.heartbeat import Member
+from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.monitor.workers import REMEMBERED, workers
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous
 
 
-def member(name: str) -> Member:
-    return Member(name, "host", 1, f"boot of {name}", "0.1", "documents,webhooks", 4, busy=2, done=7)
+def member(name: str) -> WorkerRecord:
+    return WorkerRecord(name, "host", 1, f"boot of {name}", "0.1", "documents,webhooks", 4, busy=2, done=7)
 
 
 @asynchronous

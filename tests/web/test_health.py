@@ -12,7 +12,7 @@ import pytest
 
 from tabellion.engine.store import Store
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.engine.worker.heartbeat import Member
+from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.pipelines.documents import served
 from tabellion.storage.lake import Lake
 from tests.faults.proxy import proxied
@@ -21,9 +21,9 @@ from tests.waiting import eventually
 from tests.web.live import Live, live, problem
 
 
-def member(queues: str = "documents", busy: int = 0) -> Member:
+def member(queues: str = "documents", busy: int = 0) -> WorkerRecord:
     """A worker that tells of itself."""
-    return Member("w", "h", 1, "b", "1", queues, 4, busy=busy)
+    return WorkerRecord("w", "h", 1, "b", "1", queues, 4, busy=busy)
 
 
 def test_a_process_that_answers_is_alive(web: Live) -> None:
@@ -38,7 +38,7 @@ def test_ready_needs_a_worker_for_documents(web_any: Live) -> None:
     assert answer.status_code == 503
     assert "no worker for documents" in answer.json()["reasons"][0]
 
-    def seen(one: Member) -> Any:
+    def seen(one: WorkerRecord) -> Any:
         async def story(store: Store) -> None:
             await roster.enlist(store, one)
             await roster.beat(store, one)

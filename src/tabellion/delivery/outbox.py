@@ -131,8 +131,8 @@ class Courier:
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._clients[loop] = fetching.client(self._rules, timeout=ANSWER_SECONDS)
-        if job.desk is not None:
-            job.desk.users.add(self)
+        if job.context is not None:
+            job.context.users.add(self)
         return self._clients[loop]
 
     async def close(self) -> None:
@@ -154,8 +154,8 @@ async def _beginning(response: httpx2.Response) -> bytes:
 
 async def _endpoint(job: Job) -> Endpoint:
     """Where it goes, as of now: a URL that was corrected or a secret that was replaced holds for what waits too."""
-    assert job.desk is not None  # noqa: S101 - every worker gives its jobs one
-    rows = await job.desk.fetch(endpoints.LOOKUP, job["endpoint_id"])
+    assert job.context is not None  # noqa: S101 - every worker gives its jobs one
+    rows = await job.context.fetch(endpoints.LOOKUP, job["endpoint_id"])
     if not rows:
         raise Permanent("its endpoint was removed")
     endpoint = endpoints.of_row(rows[0])
@@ -177,10 +177,10 @@ def _judged(job: Job, endpoint: Endpoint, answer: Answer) -> dict[str, Any]:
     said = f"the receiver answered {answer.status}"
     logger.info("webhook endpoint %s answered %s: %s", endpoint.id, answer.status, printable(answer.text))
     if answer.status == GONE:
-        assert job.desk is not None  # noqa: S101
+        assert job.context is not None  # noqa: S101
         job.also(
-            f"""UPDATE tabellion_webhook_endpoints SET disabled_at = {sql.CLOCK[job.desk.dialect]}, disabled_why = :why
-WHERE id = :id AND disabled_at IS NULL""",
+            f"""UPDATE tabellion_webhook_endpoints
+SET disabled_at = {sql.CLOCK[job.context.dialect]}, disabled_why = :why WHERE id = :id AND disabled_at IS NULL""",
             why="the receiver answered 410 Gone", id=endpoint.id,
         )  # fmt: skip
         return kept | {"status": "failed", "error": f"{said}; the endpoint is disabled"}

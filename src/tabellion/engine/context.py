@@ -1,4 +1,4 @@
-"""A desk: where a job's calls to the outside find their gates and memos, from whichever loop they come."""
+"""The context of a job: where its calls to the outside find their gates and memos, from whichever loop they come."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Closing(Protocol):
         """Lets go of them."""
 
 
-class Desk:
+class JobContext:
     """The gates and memos that one environment's jobs use. Its database work happens in the engine's own loop."""
 
     def __init__(self, gates: Gates, store: Store) -> None:
@@ -76,25 +76,25 @@ class Desk:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(there(), self._loop))
 
 
-async def close_users(desks: Iterable[Desk]) -> None:
+async def close_users(contexts: Iterable[JobContext]) -> None:
     """Lets what jobs have called let go of its connections; in the handlers' own loop, where they were made."""
-    for user in {user for desk in desks for user in desk.users}:
+    for user in {user for context in contexts for user in context.users}:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(GOODBYE):
                 await user.close()
 
 
-class OpenDesk:
-    """A desk for callers outside any worker: `async with OpenDesk(environment) as desk`."""
+class OpenContext:
+    """A context for callers outside any worker: `async with OpenContext(environment) as context`."""
 
     def __init__(self, environment: Environment, settings: Mapping[str, GateSettings] | None = None) -> None:
         self._environment = environment
         self._settings = settings
 
-    async def __aenter__(self) -> Desk:
+    async def __aenter__(self) -> JobContext:
         self._gates = Gates(self._environment.url, self._settings)
         self._store = self._environment.store()
-        return Desk(self._gates, self._store)
+        return JobContext(self._gates, self._store)
 
     async def __aexit__(self, *_: object) -> None:
         await self._gates.close()

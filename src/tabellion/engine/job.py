@@ -14,7 +14,7 @@ from tabellion.engine.queue import Queue
 from tabellion.errors import LeaseLost
 
 if TYPE_CHECKING:
-    from tabellion.engine.context import Desk
+    from tabellion.engine.context import JobContext
 
 
 def storable(text: str) -> str:
@@ -29,8 +29,27 @@ class Job:
     """
 
     __slots__ = (
-        "_also", "_folder", "_note", "_on_note", "age", "attempt", "cost", "crashes", "deferrals", "desk",
-        "environment", "key", "lost", "n", "queue", "retry_base", "root", "text_key", "token", "values", "worker",
+        "_also",
+        "_folder",
+        "_note",
+        "_on_note",
+        "age",
+        "attempt",
+        "context",
+        "cost",
+        "crashes",
+        "deferrals",
+        "environment",
+        "key",
+        "lost",
+        "n",
+        "queue",
+        "retry_base",
+        "root",
+        "text_key",
+        "token",
+        "values",
+        "worker",
     )  # fmt: skip
 
     def __init__(
@@ -65,11 +84,16 @@ class Job:
         self.retry_base: float | None = None  #: seconds before its first retry, where its queue's are not its own
         self.lost = False  #: true once the claim is gone: stop, nothing you return will be kept
         self.root: Path | None = None
-        self.desk: Desk | None = None  #: where its calls to models find their gates and memos
+        self.context: JobContext | None = None  #: where its calls to models find their gates and memos
         self._folder: Path | None = None
         self._note: str | None = None
         self._on_note: Callable[[Job], None] | None = None
         self._also: list[tuple[str, dict[str, Any]]] = []
+
+    @property
+    def desk(self) -> JobContext | None:
+        """The former name of `context`."""
+        return self.context
 
     def __getitem__(self, column: str) -> Any:
         return self.values[column]

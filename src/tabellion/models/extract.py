@@ -12,11 +12,11 @@ from tabellion.models.evidence import evidence
 from tabellion.models.media import MOST_PAGES, Source, parts_of, renderer
 from tabellion.models.merge import merged
 from tabellion.models.split import in_parts
+from tabellion.reading.alternative import beside
 from tabellion.reading.field import Field
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
-from tabellion.reading.offer import beside
 from tabellion.reading.reader import Reading
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import rules

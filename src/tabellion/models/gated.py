@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from tabellion.engine.context import Desk, asker_of
+from tabellion.engine.context import JobContext, asker_of
 from tabellion.engine.job import Job, current_job
 from tabellion.engine.memo import Asker
 from tabellion.errors import ConfigurationError, GateClosed
@@ -26,85 +26,89 @@ VERSION = 1  # of what a memo holds: raised when older ones must not be used any
 class Gated:
     """Calls a model the way jobs should: through its gate, and never twice for the same question.
 
-    Inside a handler it finds its desk by itself; elsewhere it is given one (`OpenDesk`).
+    Inside a handler it finds its context by itself; elsewhere it is given one (`OpenContext`).
     """
 
-    def __init__(self, model: Model, *, gate: str | None = None, desk: Desk | None = None, memo: bool = True) -> None:
+    def __init__(
+        self, model: Model, *, gate: str | None = None, context: JobContext | None = None, memo: bool = True
+    ) -> None:
         self.name = model.name
         self.model = model.model
         self.takes = takes(model)
         self.gate = gate or model.name
         self._model = model
-        self._desk = desk
+        self._context = context
         self._memo = memo
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask | None = None) -> Reply:
         """The model's reply, paid for now or earlier."""
         job = current_job.get()
-        desk = (job.desk if job is not None else None) or self._desk
-        if desk is None:
+        context = (job.context if job is not None else None) or self._context
+        if context is None:
             raise ConfigurationError(
-                f"model {self.name!r} was called outside a worker and without a desk: "
-                "use `async with OpenDesk(environment) as desk` and Gated(model, desk=desk)"
+                f"model {self.name!r} was called outside a worker and without a context: "
+                "use `async with OpenContext(environment) as context` and Gated(model, context=context)"
             )
-        desk.users.add(self)
+        context.users.add(self)
         ask = ask or Ask()
         if job is not None:
             ask = replace(ask, attempt=max(ask.attempt, job.attempt))
         if not self._memo:
-            return await self._differently(desk, job, parts, schema, ask)
-        return await self._once(desk, job, parts, schema, ask)
+            return await self._differently(context, job, parts, schema, ask)
+        return await self._once(context, job, parts, schema, ask)
 
     async def close(self) -> None:
         """Lets go of the model's connections."""
         await self._model.close()
 
-    async def _once(self, desk: Desk, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask) -> Reply:
+    async def _once(
+        self, context: JobContext, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
+    ) -> Reply:
         """Looks for a memo; makes one if there is none; waits if someone else is making it."""
         key = memo_key(self._model, parts, schema, ask)
         asker = asker_of(job)
         while True:
-            memo = await desk.recall(key, asker, self.model, ask.deadline + MARGIN)
+            memo = await context.recall(key, asker, self.model, ask.deadline + MARGIN)
             if memo.reply is not None:
                 return loaded(memo.reply, "resume" if memo.same else "duplicate")
             if memo.mine:
                 break
             await asyncio.sleep(POLL)
         try:
-            reply = await self._differently(desk, job, parts, schema, replace(ask, hint={**memo.hint, **ask.hint}))
+            reply = await self._differently(context, job, parts, schema, replace(ask, hint={**memo.hint, **ask.hint}))
         except BadOutput as error:
-            await self._let_go(desk, key, asker, error)
+            await self._let_go(context, key, asker, error)
             raise
         except BaseException:
-            await self._let_go(desk, key, asker)
+            await self._let_go(context, key, asker)
             raise
-        await desk.remember(key, asker, dumped(reply), reply.cost)
+        await context.remember(key, asker, dumped(reply), reply.cost)
         return reply
 
-    async def _let_go(self, desk: Desk, key: str, asker: Asker, error: BadOutput | None = None) -> None:
-        giving_up = desk.give_up(
+    async def _let_go(self, context: JobContext, key: str, asker: Asker, error: BadOutput | None = None) -> None:
+        giving_up = context.give_up(
             key, asker, hint=error.hint if error is not None else None, raw=error.raw if error is not None else None
         )
         # A handler that is being stopped must still let the next one ask.
         await asyncio.shield(asyncio.ensure_future(giving_up))
 
     async def _differently(
-        self, desk: Desk, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
+        self, context: JobContext, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
     ) -> Reply:
         """One call, or several smaller ones when the last answer was cut off."""
 
         async def one(parts: Sequence[Part], schema: Schema | None, ask: Ask) -> Reply:
-            return await self._admitted(desk, job, parts, schema, ask)
+            return await self._admitted(context, job, parts, schema, ask)
 
         if schema is not None and ask.hint.get("split"):
             return await in_parts(one, parts, schema, ask)
         return await one(parts, schema, ask)
 
     async def _admitted(
-        self, desk: Desk, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
+        self, context: JobContext, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
     ) -> Reply:
         estimate = prices.estimate(self.model, parts, ask) or 0.0
-        admitted = await desk.admit(self.gate, job, estimate)
+        admitted = await context.admit(self.gate, job, estimate)
         try:
             reply = await self._model.call(parts, schema, ask)
         except Throttled as error:

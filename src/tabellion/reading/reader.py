@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.errors import ConfigurationError
+from tabellion.reading.alternative import Alternative, Offers
 from tabellion.reading.child import FRAME
 from tabellion.reading.errors import INVALID, Unreadable
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
-from tabellion.reading.offer import Offer, Offers
 from tabellion.reading.page import Page, page_told
 from tabellion.reading.pages import OCR, Document, Header, Source, default_sandbox, failed, open_document, plain
 from tabellion.reading.sandbox import Sandbox
@@ -210,7 +210,7 @@ def understand(
             issues=tuple(_issue(told) for told in said["issues"]), boosted=str(said.get("boosted", "")),
             changes=tuple((str(kind), str(before), str(after)) for kind, before, after in said.get("changes", ())),
             offers={
-                str(name): [Offer.heard(one) for one in some] for name, some in said.get("offers", {}).items()
+                str(name): [Alternative.heard(one) for one in some] for name, some in said.get("offers", {}).items()
             },
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):

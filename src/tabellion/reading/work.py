@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tabellion.reading.alternative import beside
 from tabellion.reading.boosting.boost import boost
 from tabellion.reading.einvoice.invoice import EInvoice, read_einvoice
 from tabellion.reading.field import Field
@@ -16,7 +17,6 @@ from tabellion.reading.fields.reader import read_fields, read_offered
 from tabellion.reading.grounding.ground import ground
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.issue import Issue
-from tabellion.reading.offer import beside
 from tabellion.reading.page import Page
 from tabellion.reading.pages import page_heard
 from tabellion.reading.recognise import recognise

@@ -18,8 +18,8 @@ from tabellion.config import Config
 from tabellion.delivery import endpoints
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, StoreError
-from tabellion.monitor.lookout import Lookout
 from tabellion.monitor.overview import Overview
+from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView, together
 from tabellion.net.guard import Rules
 from tabellion.pipeline import Pipeline
@@ -31,7 +31,8 @@ from tabellion.web.environment import ServedEnvironment
 from tabellion.web.headers import HeadersMiddleware
 from tabellion.web.limits import Limits
 from tabellion.web.pace import Pace
-from tabellion.web.pages import dashboard, door, people, static
+from tabellion.web.pages import dashboard, people, static
+from tabellion.web.pages import sign_in as door
 from tabellion.web.pages.page import PLACES, error_page
 from tabellion.web.problems import Problem
 from tabellion.web.routing import of_http_error
@@ -84,7 +85,7 @@ def _look_out(
     figures = {name: figure for one in blueprints for name, figure in one.figures.items()}
     for environment in environments:
         gates_at = elsewhere or (served[home.url] if home is not None else environment.store)
-        environment.monitor = Lookout(
+        environment.monitor = OverviewFeed(
             Overview(
                 environment.name, environment.store, environment.views, gate_settings=config.gates, gates_at=gates_at,
                 figures=figures,

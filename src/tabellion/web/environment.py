@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tabellion.engine.store import Store
-from tabellion.monitor.lookout import Lookout
+from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView
 from tabellion.web.blueprint import Served
 
@@ -19,4 +19,4 @@ class ServedEnvironment:
     store: Store
     views: Sequence[QueueView] = ()  #: the queues that can be looked at
     served: Mapping[str, Served] = field(default_factory=dict)  #: by pipeline
-    monitor: Lookout = field(init=False)  #: made with the application, which knows its gates
+    monitor: OverviewFeed = field(init=False)  #: made with the application, which knows its gates

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tabellion import Job, Store
-from tabellion.engine.context import OpenDesk
+from tabellion.engine.context import OpenContext
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates import gate as gate_module
 from tabellion.engine.gates.adaptive import Adaptive
@@ -141,8 +141,8 @@ def test_a_closed_gate_keeps_its_queue_from_being_claimed_and_no_other(url: str,
 
     @gated.handler
     async def call(job: Job) -> None:
-        assert job.desk is not None
-        (await job.desk.admit("gemini", job)).succeeded(0.001)
+        assert job.context is not None
+        (await job.context.admit("gemini", job)).succeeded(0.001)
 
     @plain.handler
     async def work(job: Job) -> None:
@@ -198,9 +198,9 @@ def test_a_worker_claims_only_what_may_call(url: str, owner: Owner) -> None:
 
     @queue.handler
     async def call(job: Job) -> None:
-        assert job.desk is not None
+        assert job.context is not None
         with gauge.running("waiting"):
-            admitted = await job.desk.admit("gemini", job)
+            admitted = await job.context.admit("gemini", job)
         admitted.succeeded(None)
 
     with working(make_worker(url, queue, gates={"gemini": GateSettings(rate=10, min_rate=10, max_rate=10)})):
@@ -209,11 +209,11 @@ def test_a_worker_claims_only_what_may_call(url: str, owner: Owner) -> None:
 
 
 def test_outside_a_worker_a_desk_is_opened(url: str) -> None:
-    """A script opens a desk on an environment and is admitted like any job."""
+    """A script opens a context on an environment and is admitted like any job."""
 
     async def go() -> None:
-        async with OpenDesk(Environment("prod", url), {"gemini": FAST}) as desk:
-            (await desk.admit("gemini", None)).succeeded(0.5)
+        async with OpenContext(Environment("prod", url), {"gemini": FAST}) as context:
+            (await context.admit("gemini", None)).succeeded(0.5)
         async with Store(url) as store:
             assert (await GateRow(store, "gemini", FAST).read())[0].spent == 0.5
 

@@ -11,7 +11,7 @@ import pytest
 from tabellion import Environment, Job, Queue, Store, Worker
 from tabellion.engine.worker import environment as site
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.engine.worker.heartbeat import Member
+from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.errors import DeclarationError, TabellionError, Unreachable
 from tests.owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
@@ -57,7 +57,7 @@ def test_a_database_that_comes_back_tells_how_long_it_was_away(
     queue.handler(_nothing)
     kept, failed = roster.beat, threading.Event()
 
-    async def fail_once(store: Store, member: Member) -> None:
+    async def fail_once(store: Store, member: WorkerRecord) -> None:
         if not failed.is_set():
             failed.set()
             raise Unreachable("the plug was pulled")

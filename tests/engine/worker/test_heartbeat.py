@@ -8,15 +8,15 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.engine.worker.heartbeat import ALIVE, KEPT, Member
+from tabellion.engine.worker.heartbeat import ALIVE, KEPT, WorkerRecord
 from tabellion.errors import ConfigurationError
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, claim_one, tasks
 
 
-def member(name: str = "w1", boot: str = "boot-1", **facts: Any) -> Member:
+def member(name: str = "w1", boot: str = "boot-1", **facts: Any) -> WorkerRecord:
     """A worker of a test."""
-    return Member(name, "host", 42, boot, "0.1.0", "tasks,other", 10, **facts)
+    return WorkerRecord(name, "host", 42, boot, "0.1.0", "tasks,other", 10, **facts)
 
 
 @asynchronous

@@ -11,7 +11,7 @@ import pytest
 from tabellion import Environment, Job, Queue, Store, Worker
 from tabellion.engine import controls
 from tabellion.engine.worker import polling as rounds
-from tabellion.engine.worker.environment import Site
+from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.runner import Run, Runner
 from tabellion.engine.worker.slots import Lane, Slots
 from tests.owner import Owner, jobs_queue, owning
@@ -186,7 +186,7 @@ def test_a_refused_claim_rests_its_queue_and_no_other(pg_url: str) -> None:
 def test_once_a_poll_what_would_not_begin_within_another_is_given_back(begun: int) -> None:
     """Of the jobs that were claimed ahead, as many stay as have begun since the last look."""
     queue = jobs_queue()
-    lane = Lane(Site.__new__(Site), queue, begun=begun)
+    lane = Lane(WorkerEnvironment.__new__(WorkerEnvironment), queue, begun=begun)
     slots = Slots(10, [lane])
     given_back: list[int] = []
     runs = [Run(Job(queue, key, str(key), {}, n=1, token=str(key), attempt=1, worker="w")) for key in range(10)]
@@ -196,7 +196,7 @@ def test_once_a_poll_what_would_not_begin_within_another_is_given_back(begun: in
 
     async def look() -> None:
         runner = Runner(asyncio.get_running_loop(), lambda _run, _ending: None)
-        one = rounds.Rounds(
+        one = rounds.Poller(
             slots, "w", 1.0, runner, lambda *_: None, lambda _lane, jobs: given_back.extend(job.key for job in jobs)
         )
         one._look_again_when_due()

@@ -12,7 +12,7 @@ import pytest
 from tabellion import Environment, Job, Queue, Store, Worker
 from tabellion.engine import controls
 from tabellion.engine.worker import polling as rounds
-from tabellion.engine.worker.environment import Site
+from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.runner import Run
 from tabellion.engine.worker.slots import Lane, Slots
 from tests.owner import Owner, jobs_queue
@@ -270,7 +270,7 @@ def test_a_job_that_is_released_before_it_began_calls_nobody(
 def test_what_was_claimed_ahead_stays_while_jobs_begin() -> None:
     """On a crowded machine even quick jobs wait for long: as many as began since the last look are kept, the first."""
     queue = jobs_queue()
-    lane = Lane(Site.__new__(Site), queue)
+    lane = Lane(WorkerEnvironment.__new__(WorkerEnvironment), queue)
     slots = Slots(10, [lane])
     runs = [Run(Job(queue, key, str(key), {}, n=1, token=str(key), attempt=1, worker="w")) for key in range(10)]
     slots.wait(lane, runs)

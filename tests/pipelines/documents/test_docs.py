@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tabellion.pipelines.documents import doubts, failure, lookup
+from tabellion.pipelines.documents import failure, lookup
+from tabellion.pipelines.documents import review_reasons as doubts
 from tests.working import ROOT
 
 PAGE = (ROOT / "docs" / "documents.md").read_text()

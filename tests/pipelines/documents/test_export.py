@@ -21,9 +21,9 @@ import pytest
 from tabellion import Store
 from tabellion.errors import NotMigrated
 from tabellion.pipelines.documents import export as exporting
-from tabellion.pipelines.documents import sheets
+from tabellion.pipelines.documents import export_formats as sheets
 from tabellion.pipelines.documents.export import Exported, Range, export, moment_of
-from tabellion.pipelines.documents.sheets import CSV_OWN, Format, ToFile, ToStream, escaped
+from tabellion.pipelines.documents.export_formats import CSV_OWN, Format, ToFile, ToStream, escaped
 from tabellion.reading.types.doctype import DocumentType
 from tests.pipelines.documents.results import LEASE, lease
 from tests.pipelines.documents.rows import DAY, insert

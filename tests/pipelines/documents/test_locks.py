@@ -12,7 +12,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.models.gated import Gated
-from tabellion.pipelines.documents.again import delete, reprocess
+from tabellion.pipelines.documents.reprocess import delete, reprocess
 from tabellion.pipelines.documents.review import claims, editing, finishing, items
 from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.review.people import Person

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tabellion.pipelines.documents.again import delete
 from tabellion.pipelines.documents.page_words import Gathered, Words, packed
+from tabellion.pipelines.documents.reprocess import delete
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.page import Page, Word

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tabellion import Environment, Job, LeaseLost, Store
-from tabellion.engine.context import OpenDesk
+from tabellion.engine.context import OpenContext
 from tabellion.pipelines.documents.progress import Cancelled, Progress
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings
@@ -28,8 +28,8 @@ def reported(url: str, settings: Settings, *, before: Any = None, **changes: Any
         job = await claimed(url, settings)
         if before is not None:
             await asyncio.to_thread(before)
-        async with OpenDesk(Environment("prod", url)) as desk:
-            job.desk = desk
+        async with OpenContext(Environment("prod", url)) as context:
+            job.context = context
             for name, value in changes.items():
                 setattr(job, name, value)
             progress = Progress(pause=0.0)
@@ -109,8 +109,8 @@ def test_a_database_that_is_away_costs_nothing(url: str, settings: Settings, sql
 
     async def go() -> None:
         job = await claimed(url, settings)
-        async with OpenDesk(Environment("prod", sqlite_url.replace("work.db", "none/such.db"))) as desk:
-            job.desk = desk  # a database without the tables
+        async with OpenContext(Environment("prod", sqlite_url.replace("work.db", "none/such.db"))) as context:
+            job.context = context  # a database without the tables
             progress = Progress(pause=0.0)
             progress.watch(job)(1, 12)
             await asyncio.sleep(0)

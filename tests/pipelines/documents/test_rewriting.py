@@ -22,12 +22,12 @@ import pytest
 from tabellion import Store
 from tabellion.delivery import endpoints
 from tabellion.delivery import outbox as webhooks
-from tabellion.pipelines.documents.again import Underway, delete, reprocess
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.export import export
+from tabellion.pipelines.documents.export_formats import ToFile
 from tabellion.pipelines.documents.queues import documents_queues
+from tabellion.pipelines.documents.reprocess import Underway, delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.sheets import ToFile
 from tabellion.storage.lake import LakeError
 from tests.models.bills import bill
 from tests.pipelines.documents.papers import document, ended, processed, rows, said, sent, submitted, write_type

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tabellion import Store
-from tabellion.pipelines.documents.again import reprocess
 from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.queues import MOST_CRASHES, documents_queue
+from tabellion.pipelines.documents.reprocess import reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tests.pipelines.documents.papers import document, processed, rows, submitted, write_type
 from tests.working import ask

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tabellion.reading.alternative import MOST, Alternative
 from tabellion.reading.fields.reader import read_fields, read_offered
-from tabellion.reading.offer import MOST, Offer
 from tabellion.reading.types import typefile
 from tests.reading.fields.paper import paper
 
@@ -27,7 +27,7 @@ Order PO-88123      Delivered 12 March 2024        Please pay by 13 April 2024
 """
 
 
-def offered(drawing: str, name: str, kind: str = "invoice") -> list[Offer]:
+def offered(drawing: str, name: str, kind: str = "invoice") -> list[Alternative]:
     return list(read_offered(paper(drawing), typefile.load(kind, ()))[1][name])
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import tabellion
-from tabellion.pipelines.documents import doubts, failure, fate
+from tabellion.pipelines.documents import failure
+from tabellion.pipelines.documents import followups as fate
+from tabellion.pipelines.documents import review_reasons as doubts
 from tabellion.pipelines.documents.review import fields
 from tabellion.pipelines.documents.review.finishing import REJECTIONS
 from tabellion.pipelines.documents.settings import Types

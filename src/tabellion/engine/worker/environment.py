@@ -16,10 +16,10 @@ from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.engine.worker.heartbeat import Member
+from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.leases import Leases
 from tabellion.engine.worker.runner import Run, Runner, tried
-from tabellion.engine.worker.settling import Ledger
+from tabellion.engine.worker.settling import Settler
 from tabellion.engine.worker.skipped_queues import Skipped
 from tabellion.errors import Busy, ConfigurationError, DeclarationError, NotMigrated, StoreError, Unreachable
 
@@ -37,18 +37,18 @@ STEADY = 30.0  # seconds a connection must last for the next pause to be short a
 REMIND = 60.0  # seconds after which a database that is still away is told of again
 
 
-class Site:
+class WorkerEnvironment:
     """One environment: its store, the claims held there, and the tasks that look after them."""
 
     def __init__(
         self,
         environment: Environment,
         queues: Sequence[Queue],
-        member: Member,
+        member: WorkerRecord,
         *,
         tell: Callable[[Event], None],
         runner: Runner,
-        settled: Callable[[Site, Settlement, Verdict], None],
+        settled: Callable[[WorkerEnvironment, Settlement, Verdict], None],
         ring: Callable[[], None],
     ) -> None:
         self.environment = environment
@@ -78,7 +78,7 @@ class Site:
             "set_aside", queue=bound.queue.name, key=key, due_in=refusing.AGAIN, error=error
         )
         self.leases = Leases(self.store)
-        self.ledger = Ledger(self.store, self._written, self.trouble)
+        self.ledger = Settler(self.store, self._written, self.trouble)
 
     def event(self, name: str, job: Job | None = None, **facts: object) -> None:
         """Tells the listeners what happened here."""

@@ -19,7 +19,7 @@ _boots: set[str] = set()  # the workers of this process
 
 
 @dataclass(slots=True)
-class Member:
+class WorkerRecord:
     """What a worker tells of itself."""
 
     id: str
@@ -40,7 +40,7 @@ class Member:
         return f"{self.done:,} done, {self.failed:,} failed, {self.retried:,} retried"
 
 
-async def enlist(store: Store, member: Member) -> None:
+async def enlist(store: Store, member: WorkerRecord) -> None:
     """Writes the worker down; refuses an id that another living worker has."""
     await store.open()
     d = store.dialect
@@ -96,7 +96,7 @@ def _is_gone(pid: int) -> bool:
     return False
 
 
-async def beat(store: Store, member: Member) -> None:
+async def beat(store: Store, member: WorkerRecord) -> None:
     """Says that the worker lives, and what it has done so far."""
     await store.database.fetch(
         f"""UPDATE tabellion_workers SET seen_at = {NOW}, busy = $3, done = $4, failed = $5, retried = $6

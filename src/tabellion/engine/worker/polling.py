@@ -1,4 +1,4 @@
-"""Rounds: claims into free slots, environment by environment, queue by queue, and waits in between."""
+"""The poller: claims into free slots, environment by environment, queue by queue, and waits in between."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Claim:
     task: asyncio.Task[list[Job]]
 
 
-class Rounds:
+class Poller:
     """The claiming loop of one worker."""
 
     def __init__(

@@ -17,7 +17,7 @@ CROWDED, GATHER = 0.01, 0.004  # seconds: where writing takes long, a moment's w
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 
-class Ledger:
+class Settler:
     """What has ended and is not written yet; one transaction takes whatever has gathered meanwhile."""
 
     def __init__(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tabellion.engine.gates.gate import Gate
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
-from tabellion.engine.worker.environment import Site
+from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.runner import Run
 
 FAST = 0.005  # seconds: jobs that take less are claimed ahead of free slots, or a claim would cost more than the work
@@ -25,7 +25,7 @@ THREADS = min(32, (os.cpu_count() or 1) + 4)  # default room for a queue whose h
 class Lane:
     """One queue in one environment, in polling order."""
 
-    site: Site
+    site: WorkerEnvironment
     queue: Queue
     weight: float | None = None  #: its share of the slots, when shares are used
     running: int = 0
@@ -138,7 +138,7 @@ class Slots:
         return max(0, min(promised, self._capacity(lane.queue)) - lane.running)
 
 
-def lanes(sites: Sequence[Site], queues: Sequence[Queue]) -> list[Lane]:
+def lanes(sites: Sequence[WorkerEnvironment], queues: Sequence[Queue]) -> list[Lane]:
     """Every queue of every environment, environments in list order, queues in list order within each."""
     shares = any(site.environment.share for site in sites) or any(queue.share for queue in queues)
     return [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tabellion.engine.environment import Environment
 from tabellion.engine.queue import Queue, check_together
-from tabellion.engine.worker.environment import Site
+from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.errors import ConfigurationError, DeclarationError, Problem
 
 
@@ -31,7 +31,7 @@ def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]
     check_together(queues)
 
 
-def check_sites(sites: Sequence[Site], queues: Sequence[Queue]) -> None:
+def check_sites(sites: Sequence[WorkerEnvironment], queues: Sequence[Queue]) -> None:
     """Raises for a queue that can work in no environment; one that can work in some is skipped in the others.
 
     A database that does not answer yet may be one where it can.

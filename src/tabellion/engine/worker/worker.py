@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from tabellion.engine.context import Desk, close_users
+from tabellion.engine.context import JobContext, close_users
 from tabellion.engine.environment import Environment
 from tabellion.engine.events import Event, Listener, Listeners
 from tabellion.engine.gates.open_gates import Gates
@@ -25,9 +25,9 @@ from tabellion.engine.job import Job
 from tabellion.engine.log import Log, log_by_default
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement, Verdict
-from tabellion.engine.worker.environment import Site
-from tabellion.engine.worker.heartbeat import Member
-from tabellion.engine.worker.polling import Rounds
+from tabellion.engine.worker.environment import WorkerEnvironment
+from tabellion.engine.worker.heartbeat import WorkerRecord
+from tabellion.engine.worker.polling import Poller
 from tabellion.engine.worker.runner import Run, Runner
 from tabellion.engine.worker.signals import waking
 from tabellion.engine.worker.slots import Lane, Slots, lanes
@@ -79,7 +79,7 @@ class Worker:
             raise ConfigurationError(f"worker id {id!r}: use letters, digits and - _ . @ : only")
         self.id = id or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
         self.listeners = Listeners((Log(), *listeners))
-        self.member = Member(
+        self.member = WorkerRecord(
             id=self.id, host=socket.gethostname(), pid=os.getpid(), boot=boot, version=_version(),
             queues=",".join(queue.name for queue in self.queues), slots=concurrency,
         )  # fmt: skip
@@ -96,7 +96,7 @@ class Worker:
         self._until_idle = False
         self._owns_process = False
         self._returned = threading.Event()
-        self._desks: dict[Site, Desk] = {}
+        self._contexts: dict[WorkerEnvironment, JobContext] = {}
         #: Queues whose `done` is another's `ready` here: their results are someone's new work.
         self._leading_on = {one for one in self.queues if any(one.leads_to(other) for other in self.queues)}
 
@@ -154,7 +154,7 @@ class Worker:
                 raise
             finally:
                 thread.join(1)
-                await close_users(self._desks.values())
+                await close_users(self._contexts.values())
 
     def _end_stuck_process(self) -> None:
         """Ends the process when a handler would keep it: its job has been handed back, nothing is left to wait for."""
@@ -179,17 +179,17 @@ class Worker:
         self._runner = runner
         self._root = self._folders.open()
         self._sites = [
-            Site(environment, self.queues, self.member, tell=self._tell, runner=runner, settled=self._settled,
-                 ring=self._ring)
+            WorkerEnvironment(environment, self.queues, self.member, tell=self._tell, runner=runner,
+                              settled=self._settled, ring=self._ring)
             for environment in self.environments
         ]  # fmt: skip
         assert self.gates_at is not None  # noqa: S101 - the first environment, and there is one
         self._gates = Gates(self.gates_at.url, self.gates, self._ring, self._gate_changed)
-        self._desks = {site: Desk(self._gates, site.store) for site in self._sites}
+        self._contexts = {site: JobContext(self._gates, site.store) for site in self._sites}
         self._slots = Slots(self.concurrency, lanes(self._sites, self.queues))
         for lane in self._slots.lanes:
             lane.gate = self._gates.named(lane.queue.uses) if lane.queue.uses else None
-        self._rounds = Rounds(self._slots, self.id, self.poll, runner, self._begin, self._hand_back)
+        self._rounds = Poller(self._slots, self.id, self.poll, runner, self._begin, self._hand_back)
         plan = plan_of(self.environments, self.queues, self.concurrency)
         self._tell(Event("worker_started", worker=self.id, note=plan))
         tasks = [asyncio.create_task(site.run()) for site in self._sites]
@@ -267,7 +267,7 @@ class Worker:
         for job in jobs:
             job.root = self._root
             job.environment = lane.site.environment.name
-            job.desk = self._desks[lane.site]
+            job.context = self._contexts[lane.site]
             if lane.gate is not None:
                 lane.gate.promise(job.token)
             self._lane_of[job.token] = lane
@@ -336,7 +336,7 @@ class Worker:
             self._idle.set()
         self._rounds.freed()
 
-    def _settled(self, site: Site, settlement: Settlement, verdict: Verdict) -> None:
+    def _settled(self, site: WorkerEnvironment, settlement: Settlement, verdict: Verdict) -> None:
         """A settlement has been written, or refused: counts it, tells it, and wakes the queue it leads to."""
         outcome = verdict.outcome
         if outcome == "done":

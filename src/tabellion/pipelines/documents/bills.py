@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from xml.sax.saxutils import escape
 
-from tabellion.pipelines.documents.paper import Paper
+from tabellion.pipelines.documents.pdf_writer import Paper
 
 CENT = Decimal("0.01")
 FIRST_DAY = date(2026, 1, 5)

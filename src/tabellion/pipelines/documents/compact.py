@@ -21,7 +21,7 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.columns import moment
 from tabellion.pipelines.documents.daily import DayFile, Row, Template
-from tabellion.pipelines.documents.pointing import Moved, Point
+from tabellion.pipelines.documents.output_pointers import Moved, Point
 from tabellion.reading.types.doctype import Output
 from tabellion.storage import files
 from tabellion.storage.lake import Absent, Entry, Lake, LakeError, Present

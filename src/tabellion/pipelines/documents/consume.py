@@ -25,7 +25,7 @@ from typing import Any
 
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
-from tabellion.pipelines.documents import moving
+from tabellion.pipelines.documents import inbox as moving
 from tabellion.pipelines.documents.intake import NotTaken
 from tabellion.pipelines.documents.lookup import ENDED, problem
 from tabellion.pipelines.documents.submit import FileGone, is_id

@@ -14,9 +14,9 @@ from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import NotMigrated
 from tabellion.pipelines.documents import columns, outputs, tables
+from tabellion.pipelines.documents.export_formats import Format, Target, sheet
 from tabellion.pipelines.documents.locks import OPEN, WAITING, standing
 from tabellion.pipelines.documents.lookup import STATUSES, field_told, problem
-from tabellion.pipelines.documents.sheets import Format, Target, sheet
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.storage import files
 

@@ -19,7 +19,6 @@ from tabellion.errors import ConfigurationError, LeaseLost, Permanent, RateLimit
 from tabellion.models.base import Ask, Model
 from tabellion.models.extract import extract
 from tabellion.pipelines.documents import finish, superseded
-from tabellion.pipelines.documents.doubts import corrected, doubts, reread, review, verdict
 from tabellion.pipelines.documents.failure import Failed, Postponed
 from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import brief
@@ -29,6 +28,7 @@ from tabellion.pipelines.documents.page_words import Gathered
 from tabellion.pipelines.documents.priority import urgency
 from tabellion.pipelines.documents.progress import Progress, Watch
 from tabellion.pipelines.documents.review.finishing import reopening
+from tabellion.pipelines.documents.review_reasons import corrected, doubts, reread, review, verdict
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.pages import default_sandbox
@@ -81,11 +81,11 @@ class Extraction:
         """Says in the document why it waits: the engine, for which waiting is no error, would not."""
         waiting = Postponed(code, error, job, self.settings.retry_base, least)
         said = storable(str(waiting))
-        if job.desk is not None and (said != job["error"] or job.cost):
+        if job.context is not None and (said != job["error"] or job.cost):
             # What a model was paid is not paid again, so that the next try would not know of it.
             cost = None if job["cost"] is None and job.cost is None else (job["cost"] or 0.0) + (job.cost or 0.0)
             with contextlib.suppress(StoreError):
-                await job.desk.fetch(
+                await job.context.fetch(
                     """UPDATE tabellion_documents SET error = $2, cost = $3
 WHERE id = $1 AND worker = $4 AND status = 'processing'""",
                     job.text_key, said, cost, job.worker,
@@ -99,19 +99,19 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             threads.shutdown(wait=False)
 
     async def _extracted(self, job: Job, tried: list[str]) -> dict[str, Any]:
-        desk = job.desk
-        assert desk is not None  # noqa: S101 - every worker gives its jobs one
-        desk.users.add(self)
+        context = job.context
+        assert context is not None  # noqa: S101 - every worker gives its jobs one
+        context.users.add(self)
         if not self._outage.admits(job):
             # Not as fast as rows can be claimed and handed back.
             await asyncio.sleep(min(PAUSE, self._outage.base))
             if self._outage.error is not None:
                 raise LakeError(str(self._outage.error))
         again = job["version"] > 1 or job["result"] is not None
-        locks = await locks_of(desk, job.text_key) if again else NONE
+        locks = await locks_of(context, job.text_key) if again else NONE
         if job["told"] is not None:
             # It failed before, and that was told: failing once more is news.
-            await desk.fetch("UPDATE tabellion_documents SET told = NULL WHERE id = $1", job.text_key)
+            await context.fetch("UPDATE tabellion_documents SET told = NULL WHERE id = $1", job.text_key)
         if job["type"] is not None:
             self._paced(job, self.settings.types.get(job["type"]))
         reading = await self._read(job, tried)
@@ -128,7 +128,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             )  # fmt: skip
         own, keep = reading, doctype.idempotency.preserve_locked
         if keep and doctype is not UNKNOWN:
-            locks = await with_decisions(desk, locks, job, doctype)
+            locks = await with_decisions(context, locks, job, doctype)
         reading = corrected(own, locks, doctype) if keep else own
         doubted = doubts(reading, doctype, asked=job["type"] is not None)
         reasons = review(doubted, doctype, job.text_key)
@@ -140,7 +140,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             one["locked"] = keep and name in locks.fields
         found = _found(told, own, reading)
         others = finish.departed(told["fields"], locks)
-        back = reopening(desk.dialect, job.text_key, SYSTEM, f"read anew: {', '.join(others)}") if others else []
+        back = reopening(context.dialect, job.text_key, SYSTEM, f"read anew: {', '.join(others)}") if others else []
         reasons = [*reread(others), *reasons]
         row = self._row(job, reading, doctype, told, reasons or doubted) | {"model": chosen}
         # A review that was finished stays so; one that waits is taken back where nobody need look.
@@ -157,13 +157,13 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             sla = doctype.processing.sla or self.settings.sla
             item = finish.Review(reasons, urgency(reading, doctype), created_at, time.time(), sla)
         finish.attach(
-            job, desk.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks, type_=doctype.name,
-            first=back[:1],
+            job, context.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks,
+            type_=doctype.name, first=back[:1],
         )  # fmt: skip
         if self.settings.outbox is not None:
             text, values = self.settings.outbox("document.completed", _document(job, row, told), job["webhook"])
             job.also(text, **values)
-        finish.tell(job, desk.dialect, _entry(job, told, found, chosen), opened=item is not None, last=back[1:])
+        finish.tell(job, context.dialect, _entry(job, told, found, chosen), opened=item is not None, last=back[1:])
         return row
 
     def _paced(self, job: Job, doctype: DocumentType) -> None:
@@ -178,9 +178,9 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         if job["type"] is not None or doctype is UNKNOWN:
             return str(job["model"])
         attempts = doctype.processing.retries + 1
-        if attempts != job["max_attempts"] and job.desk is not None:
+        if attempts != job["max_attempts"] and job.context is not None:
             job.values = {**job.values, "max_attempts": attempts}
-            await job.desk.fetch(
+            await job.context.fetch(
                 "UPDATE tabellion_documents SET max_attempts = $2 WHERE id = $1", job.text_key, attempts
             )
         named = None if job["asked_model"] else doctype.processing.model

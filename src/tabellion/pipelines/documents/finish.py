@@ -11,10 +11,10 @@ from tabellion.accounts.audit import Entry, statement
 from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
-from tabellion.pipelines.documents.doubts import Doubt
 from tabellion.pipelines.documents.locks import NONE, OPEN, PERSON, Locks
 from tabellion.pipelines.documents.priority import Urgency
 from tabellion.pipelines.documents.review.people import opening
+from tabellion.pipelines.documents.review_reasons import Doubt
 from tabellion.pipelines.documents.submit import new_id
 
 Statement = tuple[str, dict[str, Any]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.context import Desk
+from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED
 from tabellion.reading.field import Field
@@ -48,11 +48,11 @@ def standing(status: str | None) -> str | None:
     return WAITING if status in OPEN else status
 
 
-async def locks_of(desk: Desk, document: str) -> Locks:
+async def locks_of(context: JobContext, document: str) -> Locks:
     """What people have said so far."""
-    rows = await desk.fetch(
+    rows = await context.fetch(
         f"""SELECT f.name, f.value, f.page, f.box, f.quote, f.state, f.locked, r.status AS review,
-  {sql.epoch("f.corrected_at", desk.dialect)} AS corrected_at
+  {sql.epoch("f.corrected_at", context.dialect)} AS corrected_at
 FROM tabellion_documents AS d LEFT JOIN tabellion_review_items AS r ON r.document_id = d.id
 LEFT JOIN tabellion_extracted_fields AS f ON f.document_id = d.id WHERE d.id = $1""",
         document,
@@ -68,11 +68,12 @@ LEFT JOIN tabellion_extracted_fields AS f ON f.document_id = d.id WHERE d.id = $
     )  # fmt: skip
 
 
-async def with_decisions(desk: Desk, locks: Locks, job: Job, doctype: DocumentType) -> Locks:
+async def with_decisions(context: JobContext, locks: Locks, job: Job, doctype: DocumentType) -> Locks:
     """The locks with what people said of these bytes as this type, wherever they said it: it is lost neither to another
     model, nor to another version of the type that still has the field. What was said of this document itself wins."""
-    rows = await desk.fetch(
-        f"""SELECT name, value, page, box, quote, state, locked, {sql.epoch("decided_at", desk.dialect)} AS decided_at
+    rows = await context.fetch(
+        f"""SELECT name, value, page, box, quote, state, locked,
+  {sql.epoch("decided_at", context.dialect)} AS decided_at
 FROM tabellion_field_decisions WHERE sha256 = $1 AND type = $2""",
         job["sha256"], doctype.name,
     )  # fmt: skip

@@ -15,11 +15,11 @@ from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
 from tabellion.pipelines.documents import tables
-from tabellion.pipelines.documents.doubts import GRAVE
 from tabellion.pipelines.documents.failure import WAITING
 from tabellion.pipelines.documents.locks import REVIEWED, locked, standing
 from tabellion.pipelines.documents.review.fields import DECIDED, Types, is_settled, shown_type
 from tabellion.pipelines.documents.review.fields import issues as judge
+from tabellion.pipelines.documents.review_reasons import GRAVE
 from tabellion.pipelines.documents.submit import is_id
 from tabellion.reading.types.doctype import DocumentType
 

@@ -157,7 +157,7 @@ class Documents(Pipeline):
 
     async def _sweep(self, run: Background) -> None:
         from tabellion.pipelines.documents import configured
-        from tabellion.pipelines.documents.sweeping import sweep
+        from tabellion.pipelines.documents.cleanup import sweep
 
         settings, began = configured.settings_of(run.config, run.environment), time.time()
         while not run.stopping.is_set():

@@ -8,7 +8,7 @@ import json
 import threading
 import time
 
-from tabellion.engine.context import Desk
+from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.errors import TabellionError
 
@@ -60,13 +60,13 @@ class Progress:
             if not seen:
                 return
             self._written_at = time.monotonic()
-            by_desk: dict[Desk, list[tuple[Job, int, int]]] = {}
+            by_context: dict[JobContext, list[tuple[Job, int, int]]] = {}
             for job, done, pages in seen.values():
-                if job.desk is not None and not job.lost:
-                    by_desk.setdefault(job.desk, []).append((job, done, pages))
-            for desk, reports in by_desk.items():
+                if job.context is not None and not job.lost:
+                    by_context.setdefault(job.context, []).append((job, done, pages))
+            for context, reports in by_context.items():
                 with contextlib.suppress(TabellionError):
-                    await desk.fetch(*_statement(desk, reports))
+                    await context.fetch(*_statement(context, reports))
 
 
 class Watch:
@@ -93,9 +93,9 @@ class Watch:
         self._progress.forget(self._job)
 
 
-def _statement(desk: Desk, reports: list[tuple[Job, int, int]]) -> tuple[str, str]:
+def _statement(context: JobContext, reports: list[tuple[Job, int, int]]) -> tuple[str, str]:
     told = json.dumps([{"id": job.text_key, "w": job.worker, "d": done, "p": pages} for job, done, pages in reports])
-    if desk.dialect == "postgresql":
+    if context.dialect == "postgresql":
         return (
             """UPDATE tabellion_documents AS t SET pages = r.p, done_pages = r.d
 FROM json_to_recordset(CAST($1 AS json)) AS r (id text, w text, d integer, p integer)

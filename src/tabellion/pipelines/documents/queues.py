@@ -10,7 +10,7 @@ from typing import Any
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.pipelines.documents.extraction import Extraction
-from tabellion.pipelines.documents.fate import Following, Telling
+from tabellion.pipelines.documents.followups import Following, Telling
 from tabellion.pipelines.documents.rewriting import Rewriting
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 from tabellion.pipelines.documents.superseded import Removing, superseded_queue

@@ -10,13 +10,13 @@ from typing import Any
 from tabellion.engine.job import Job
 from tabellion.errors import LeaseLost
 from tabellion.pipelines.documents import finish, superseded
-from tabellion.pipelines.documents.doubts import GRAVE, judged
 from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import Postponed
 from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, standing
 from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
 from tabellion.pipelines.documents.review.fields import DECIDED
+from tabellion.pipelines.documents.review_reasons import GRAVE, judged
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.reading.issue import Issue
 from tabellion.reading.types.doctype import DocumentType
@@ -48,15 +48,15 @@ class Rewriting:
         They lie where they lay before. A kill leaves files that the next try writes again: they depend on nothing but
         what people have said, and whoever says more makes this claim void and the document due once more.
         """
-        desk = job.desk
-        assert desk is not None  # noqa: S101 - every worker gives its jobs one
-        fields = await desk.fetch(
+        context = job.context
+        assert context is not None  # noqa: S101 - every worker gives its jobs one
+        fields = await context.fetch(
             """SELECT name, value, confidence, page, box, quote, source, reasons, locked, state
 FROM tabellion_extracted_fields
 WHERE document_id = $1 ORDER BY place, name""",
             job.text_key,
         )
-        items = await desk.fetch(
+        items = await context.fetch(
             "SELECT id, status, reviewer, reason FROM tabellion_review_items WHERE document_id = $1", job.text_key
         )
         name = job["found_type"]

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 from tabellion.pipelines.documents import bills
-from tabellion.pipelines.documents.paper import Paper
+from tabellion.pipelines.documents.pdf_writer import Paper
 
 if TYPE_CHECKING:
     from PIL import Image

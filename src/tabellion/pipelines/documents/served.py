@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents.routes.page_images import Pictures
-from tabellion.pipelines.documents.routes.review_changes import Pulse
+from tabellion.pipelines.documents.routes.review_changes import ReviewChanges
 from tabellion.pipelines.documents.routes.updates import Updates
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage import files
@@ -36,11 +36,11 @@ class ServedDocuments:
     pictures: Pictures
     upload_bytes: int  #: that one file may have
     updates: Updates = field(init=False)
-    review_changes: Pulse = field(init=False)
+    review_changes: ReviewChanges = field(init=False)
     _look: LakeLook = field(init=False)
 
     def __post_init__(self) -> None:
-        self.updates, self.review_changes = Updates(self.store), Pulse(self.store)
+        self.updates, self.review_changes = Updates(self.store), ReviewChanges(self.store)
         self._look = LakeLook(self.settings.lake)
 
     @property

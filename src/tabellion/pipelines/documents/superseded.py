@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tabellion.engine.context import Desk
+from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.errors import Permanent, RateLimited
 from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.failure import Postponed
-from tabellion.pipelines.documents.pointing import pointing
+from tabellion.pipelines.documents.output_pointers import pointing
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.storage import files
@@ -61,10 +61,10 @@ class Removing:
     async def remove(self, job: Job) -> dict[str, Any]:
         """Removes the file, if it still is what the document had, and its row from files of days that the document is
         not written to any more. The note goes with the end."""
-        desk = job.desk
-        assert desk is not None  # noqa: S101 - every worker gives its jobs one
+        context = job.context
+        assert context is not None  # noqa: S101 - every worker gives its jobs one
         try:
-            await self._removed(desk, job)
+            await self._removed(context, job)
         except (LakeError, files.Unwritable) as error:
             raise Postponed("outputs_failed", error, job, self._settings.retry_base) from error
         except ValueError as error:
@@ -72,8 +72,8 @@ class Removing:
         job.also("DELETE FROM tabellion_superseded_outputs WHERE id = :id", id=job.text_key)
         return {}
 
-    async def _removed(self, desk: Desk, job: Job) -> None:
-        rows = await desk.fetch(
+    async def _removed(self, context: JobContext, job: Job) -> None:
+        rows = await context.fetch(
             "SELECT status, chore, json_path, parquet_path FROM tabellion_documents WHERE id = $1", job["document_id"]
         )
         if job["sha256"] is None and any(row["status"] in ("queued", "processing") for row in rows):
@@ -97,7 +97,7 @@ class Removing:
             and not any(there is not None and _below(there, one.root) for there in current)
         ]
         if left:
-            await forget(lake, job["created_at"], [job["document_id"]], left, pointing(desk.fetch, desk.dialect))
+            await forget(lake, job["created_at"], [job["document_id"]], left, pointing(context.fetch, context.dialect))
 
 
 def _below(path: str, root: str) -> bool:

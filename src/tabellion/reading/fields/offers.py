@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from tabellion.reading.alternative import MOST, Alternative, distinct
 from tabellion.reading.fields.answer import Answer
 from tabellion.reading.fields.bill import Bill
 from tabellion.reading.fields.candidates import Candidate
@@ -17,7 +18,6 @@ from tabellion.reading.fields.layout import Line
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.sums import money_parser
 from tabellion.reading.fields.values import Day, amounts, days, digits, money
-from tabellion.reading.offer import MOST, Offer, distinct
 from tabellion.reading.types.doctype import FieldSpec
 
 NAMES = ("vendor", "customer")  #: fields whose names the letterhead offers
@@ -30,7 +30,7 @@ class Offering:
     def __init__(self, sheet: Sheet, bill: Bill) -> None:
         self._sheet, self._bill = sheet, bill
 
-    def offers(self, spec: FieldSpec, answer: Answer | None) -> list[Offer]:
+    def offers(self, spec: FieldSpec, answer: Answer | None) -> list[Alternative]:
         """The other values for a field, the likeliest first."""
         if spec.kind in ("list", "bool"):
             return []
@@ -48,7 +48,7 @@ class Offering:
             "number": lambda: self._numbers, "percent": lambda: self._percents,
         }  # fmt: skip
 
-    def _pooled(self, spec: FieldSpec, pool: Callable[[], Iterable[Candidate]]) -> Iterator[Offer]:
+    def _pooled(self, spec: FieldSpec, pool: Callable[[], Iterable[Candidate]]) -> Iterator[Alternative]:
         # A generator: where enough was weighed, nothing is looked for.
         for one in pool():
             yield _offer(spec, one)
@@ -107,8 +107,8 @@ def _named(line: Line, name: str) -> Candidate:
     return Candidate("", name, line, start, min(start + len(name), len(line.text)), 0.0)
 
 
-def _offer(spec: FieldSpec, one: Candidate) -> Offer:
-    return Offer(_shown(spec, one.value), one.line.page, one.box, one.quote)
+def _offer(spec: FieldSpec, one: Candidate) -> Alternative:
+    return Alternative(_shown(spec, one.value), one.line.page, one.box, one.quote)
 
 
 def _shown(spec: FieldSpec, value: Any) -> Any:
@@ -120,9 +120,9 @@ def _shown(spec: FieldSpec, value: Any) -> Any:
     return value
 
 
-def _swapped(answer: Answer | None) -> Iterator[Offer]:
+def _swapped(answer: Answer | None) -> Iterator[Alternative]:
     """A date whose day and month could change places, with these changed."""
     day = answer.found if answer is not None else None
     if answer is not None and isinstance(day, Day) and not day.sure and day.value.day <= 12:
         other = day.value.replace(month=day.value.day, day=day.value.month)
-        yield Offer(other.isoformat(), answer.page, answer.box, answer.quote)
+        yield Alternative(other.isoformat(), answer.page, answer.box, answer.quote)

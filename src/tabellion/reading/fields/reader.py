@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tabellion.reading.alternative import Offers
 from tabellion.reading.field import Field
 from tabellion.reading.fields import deed, plain
 from tabellion.reading.fields.answer import Answer
@@ -13,7 +14,6 @@ from tabellion.reading.fields.labels import Lexicon
 from tabellion.reading.fields.offers import Offering
 from tabellion.reading.fields.roles import lexicon_phrases
 from tabellion.reading.fields.sheet import Sheet, sheet_of
-from tabellion.reading.offer import Offers
 from tabellion.reading.page import Page
 from tabellion.reading.types.doctype import DocumentType, FieldSpec
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.pipelines.documents.doubts import REASONS
 from tabellion.pipelines.documents.review import queue
 from tabellion.pipelines.documents.review.finishing import REJECTIONS
+from tabellion.pipelines.documents.review_reasons import REASONS
 from tabellion.pipelines.documents.routes import review_page as review
 from tabellion.web.pages import static, words
 from tests.pipelines.documents.review.items import TEXT, put

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
     from tabellion.engine.store import Store
     from tabellion.pipelines.documents.daily import Template
-    from tabellion.pipelines.documents.pointing import Point
+    from tabellion.pipelines.documents.output_pointers import Point
 
 
 def compact(
@@ -112,7 +112,7 @@ async def _compacted(
 async def _point(place: Environment, store: Store) -> Point | None:
     """What points the documents of an environment elsewhere; None where it has none."""
     from tabellion.pipelines.documents import tables
-    from tabellion.pipelines.documents.pointing import pointing
+    from tabellion.pipelines.documents.output_pointers import pointing
 
     if place.missing_file() is not None:
         return None

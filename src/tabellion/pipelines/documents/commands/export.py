@@ -61,8 +61,8 @@ def export(
     from tabellion.cli import output
     from tabellion.cli.load import config_of, environment_named
     from tabellion.pipelines.documents import export as exporting
+    from tabellion.pipelines.documents.export_formats import ToFile, ToStream
     from tabellion.pipelines.documents.pipeline import PIPELINE
-    from tabellion.pipelines.documents.sheets import ToFile, ToStream
 
     config = config_of(context)
     chosen = _format(format, out)
@@ -108,7 +108,7 @@ def export(
 
 
 def _format(given: str | None, out: Path | None) -> str:
-    from tabellion.pipelines.documents.sheets import FORMATS as KNOWN
+    from tabellion.pipelines.documents.export_formats import FORMATS as KNOWN
 
     if given is None:
         return FORMATS.get(out.suffix.lower(), "csv") if out is not None else "csv"

@@ -12,7 +12,8 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from starlette.responses import Response
 
-from tabellion.pipelines.documents import again, lookup
+from tabellion.pipelines.documents import lookup
+from tabellion.pipelines.documents import reprocess as again
 from tabellion.pipelines.documents.routes import shapes
 from tabellion.pipelines.documents.routes.uploads import UPLOAD, Upload, fetched, received
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents

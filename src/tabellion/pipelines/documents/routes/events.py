@@ -13,7 +13,7 @@ from tabellion.accounts.roles import Role
 from tabellion.engine.values import json_text
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents.routes.documents import found
-from tabellion.pipelines.documents.routes.updates import News, Watch
+from tabellion.pipelines.documents.routes.updates import News, UpdateSubscription
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM
 from tabellion.web.problems import Problem
@@ -62,7 +62,9 @@ def _stream(request: Request, served: ServedDocuments, id: str | None, since: fl
     return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
 
 
-async def _events(request: Request, served: ServedDocuments, watch: Watch, last: str) -> AsyncIterator[str]:
+async def _events(
+    request: Request, served: ServedDocuments, watch: UpdateSubscription, last: str
+) -> AsyncIterator[str]:
     yield "retry: 2000\n\n"
     spoke = time.monotonic()
     while not request.app.state.closing.is_set():
@@ -80,6 +82,6 @@ async def _events(request: Request, served: ServedDocuments, watch: Watch, last:
             spoke = time.monotonic()
 
 
-def _event(news: News, watch: Watch) -> str:
+def _event(news: News, watch: UpdateSubscription) -> str:
     mark = news.mark if watch.id else f"{news.at:.6f}"
     return f"id: {mark}\nevent: document\ndata: {json_text(news.told())}\n\n"

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tabellion.pipelines.documents.doubts import REASONS
+from tabellion.pipelines.documents.review_reasons import REASONS
 from tabellion.pipelines.documents.routes.titles import field_titles, type_titles
 from tabellion.web.pages.page import Page, page
 

@@ -16,7 +16,13 @@ from tabellion.pipelines.documents.review.items import Filters
 from tabellion.pipelines.documents.routes import review_shapes as shapes_review
 from tabellion.pipelines.documents.routes.documents import REPLAYED, found
 from tabellion.pipelines.documents.routes.review_bodies import Given, Later, Name, Next, Take, Why
-from tabellion.pipelines.documents.routes.review_request import Desk, desk_of, explained, item_desk, tag
+from tabellion.pipelines.documents.routes.review_request import (
+    ReviewContext,
+    explained,
+    item_context,
+    review_context,
+    tag,
+)
 from tabellion.web import cursors, idempotency
 from tabellion.web.answers import answer
 from tabellion.web.openapi import body_of
@@ -28,10 +34,10 @@ NOBODY, ME = "none", "me"
 EMPTY: dict[int | str, dict[str, Any]] = {204: {"description": "Nothing waits."}}
 
 
-async def shown(desk: Desk, id: str, headers: Mapping[str, str] | None = None) -> Response:  # noqa: A002
+async def shown(context: ReviewContext, id: str, headers: Mapping[str, str] | None = None) -> Response:  # noqa: A002
     """An item with everything, and its version."""
     with explained():
-        told = await whole.get(desk.store, desk.types, id, desk.person)
+        told = await whole.get(context.store, context.types, id, context.person)
     return answer(told, headers={**tag(told["version"]), **(headers or {})})
 
 
@@ -51,20 +57,20 @@ async def listing(
     limit: Annotated[Whole, Query(ge=1, le=items.MOST, description="Items on one page.")] = 50,
 ) -> Response:
     """What waits and what is held, the most urgent first; or what was finished, the latest first."""
-    desk = await desk_of(request)
-    await claims.sweep(desk.store)
-    await priority.refresh(desk.store)
-    named = {NOBODY: "", ME: desk.person.name}.get(assigned or "", assigned)
+    context = await review_context(request)
+    await claims.sweep(context.store)
+    await priority.refresh(context.store)
+    named = {NOBODY: "", ME: context.person.name}.get(assigned or "", assigned)
     filters = Filters(status, named if assigned else None, type, reason, q, overdue, escalated)
     question = {
         "review": status, "assigned": named, "type": type, "reason": reason, "q": q, "overdue": overdue or None,
         "escalated": escalated or None,
     }  # fmt: skip
     key = request.app.state.cursor_key
-    start = cursors.place(key, desk.served.name, question, cursor) if cursor is not None else None
-    rows, following = await items.listing(desk.store, filters, start, limit)
-    onward = cursors.made(key, desk.served.name, question, following) if following else None
-    counts = await items.counts(desk.store, desk.person)
+    start = cursors.place(key, context.served.name, question, cursor) if cursor is not None else None
+    rows, following = await items.listing(context.store, filters, start, limit)
+    onward = cursors.made(key, context.served.name, question, following) if following else None
+    counts = await items.counts(context.store, context.person)
     return answer({"items": [items.told(row) for row in rows], "next": onward, "counts": counts})
 
 
@@ -77,23 +83,23 @@ async def claim_next(request: Request) -> Response:
 
     Whoever may have to ask again sends an Idempotency-Key: the item that was claimed under it is shown once more.
     """
-    desk = await desk_of(request)
+    context = await review_context(request)
     key = idempotency.key_of(request.headers.get(idempotency.HEADER))
     wanted = await parsed(request, Next, request.app.state.limits, empty=True)
     print_ = idempotency.fingerprint(["POST /api/review/claim", wanted.type, wanted.after])
-    async with idempotency.reserved(desk.store, request.state.holder.id, key, print_) as reservation:
+    async with idempotency.reserved(context.store, request.state.holder.id, key, print_) as reservation:
         if reservation.answer is not None:
-            return await shown(desk, reservation.answer["id"], headers={REPLAYED: "true"})
+            return await shown(context, reservation.answer["id"], headers={REPLAYED: "true"})
         with explained():
-            id = await claims.claim_next(desk.store, desk.person, wanted.type, wanted.after)  # noqa: A001
+            id = await claims.claim_next(context.store, context.person, wanted.type, wanted.after)  # noqa: A001
         reservation.given = None if id is None else {"id": id}
-    return Response(status_code=204) if id is None else await shown(desk, id)
+    return Response(status_code=204) if id is None else await shown(context, id)
 
 
 @router.get("/api/review/items/{id}", response_model=shapes_review.WholeItem, summary="Look at a review item")
 async def show(request: Request, id: str) -> Response:  # noqa: A002
     """An item with its document, fields, what is wrong, and who has it. Looking is not claiming."""
-    return await shown(await item_desk(request, id), id)
+    return await shown(await item_context(request, id), id)
 
 
 @router.post(
@@ -102,28 +108,28 @@ async def show(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def claim(request: Request, id: str) -> Response:  # noqa: A002
     """Claims this item; a claim holds for five minutes after it was last renewed or used."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     wanted = await parsed(request, Take, request.app.state.limits, empty=True)
     with explained():
-        await claims.claim(desk.store, id, desk.person, takeover=wanted.takeover)
-    return await shown(desk, id)
+        await claims.claim(context.store, id, context.person, takeover=wanted.takeover)
+    return await shown(context, id)
 
 
 @router.post("/api/review/items/{id}/renew", response_model=shapes_review.Renewed, summary="Keep a claim")
 async def renew(request: Request, id: str) -> Response:  # noqa: A002
     """Says that you are still there."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     with explained():
-        until = await claims.renew(desk.store, id, desk.person)
+        until = await claims.renew(context.store, id, context.person)
     return answer({"until": iso(until)})
 
 
 @router.post("/api/review/items/{id}/release", status_code=204, summary="Release a review item")
 async def release(request: Request, id: str) -> Response:  # noqa: A002
     """Gives the item back; what was saved stays."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     with explained():
-        await claims.release(desk.store, id, desk.person)
+        await claims.release(context.store, id, context.person)
     return Response(status_code=204)
 
 
@@ -132,10 +138,10 @@ async def release(request: Request, id: str) -> Response:  # noqa: A002
 )
 async def postpone(request: Request, id: str) -> Response:  # noqa: A002
     """Gives the item back for later: nobody is offered it before."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     wanted = await parsed(request, Later, request.app.state.limits)
     with explained():
-        await claims.postpone(desk.store, id, desk.person, wanted.seconds, wanted.reason)
+        await claims.postpone(context.store, id, context.person, wanted.seconds, wanted.reason)
     return Response(status_code=204)
 
 
@@ -144,10 +150,10 @@ async def postpone(request: Request, id: str) -> Response:  # noqa: A002
 )
 async def escalate(request: Request, id: str) -> Response:  # noqa: A002
     """Hands the item to the operators."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     wanted = await parsed(request, Why, request.app.state.limits)
     with explained():
-        await claims.escalate(desk.store, id, desk.person, wanted.reason)
+        await claims.escalate(context.store, id, context.person, wanted.reason)
     return Response(status_code=204)
 
 
@@ -156,10 +162,10 @@ async def escalate(request: Request, id: str) -> Response:  # noqa: A002
 )
 async def assign(request: Request, id: str) -> Response:  # noqa: A002
     """Gives the item to somebody else. For operators, and for whoever it is assigned to or held by."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     wanted = await parsed(request, Given, request.app.state.limits)
     with explained():
-        await claims.assign(desk.store, id, desk.person, wanted.to, wanted.reason)
+        await claims.assign(context.store, id, context.person, wanted.to, wanted.reason)
     return Response(status_code=204)
 
 
@@ -168,15 +174,15 @@ async def assign(request: Request, id: str) -> Response:  # noqa: A002
 )
 async def item_history(request: Request, id: str) -> Response:  # noqa: A002
     """Every action on the item, by whom and when, with the values before and after."""
-    desk = await item_desk(request, id)
-    return answer({"entries": await audit.history(desk.store, item=id)})
+    context = await item_context(request, id)
+    return answer({"entries": await audit.history(context.store, item=id)})
 
 
 @router.get("/api/documents/{id}/history", response_model=shapes_review.History, summary="What happened to a document")
 async def document_history(request: Request, id: str) -> Response:  # noqa: A002
     """Every action on the document and its review, by whom and when, with the values before and after."""
-    desk = await desk_of(request)
-    entries = await audit.history(desk.store, document=id)
+    context = await review_context(request)
+    entries = await audit.history(context.store, document=id)
     if not entries:  # of a document that was deleted there are
-        await found(desk.served, id)
+        await found(context.served, id)
     return answer({"entries": entries})

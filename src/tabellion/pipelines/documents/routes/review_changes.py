@@ -14,7 +14,7 @@ logger = logging.getLogger("tabellion.web")
 EVERY = 0.5  #: seconds between two looks
 
 
-class Pulse:
+class ReviewChanges:
     """How long the trail of one database is; looked at while somebody watches."""
 
     def __init__(self, store: Store, every: float = EVERY) -> None:
@@ -26,7 +26,7 @@ class Pulse:
         self._task: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
-    async def watch(self) -> AsyncIterator[Pulse]:
+    async def watch(self) -> AsyncIterator[ReviewChanges]:
         """Keeps looking for the length of a block."""
         self._watchers += 1
         if self._task is None or self._task.done():

@@ -15,7 +15,7 @@ from tabellion.pipelines.documents.routes import shapes
 from tabellion.pipelines.documents.routes.documents import restarted
 from tabellion.pipelines.documents.routes.review import shown
 from tabellion.pipelines.documents.routes.review_bodies import Approval, Draft, Edits, Spent, Trial, Turned, Typed, Why
-from tabellion.pipelines.documents.routes.review_request import Desk, explained, item_desk, tag, version_of
+from tabellion.pipelines.documents.routes.review_request import ReviewContext, explained, item_context, tag, version_of
 from tabellion.web.answers import answer
 from tabellion.web.openapi import body_of
 from tabellion.web.routing import Guarded
@@ -31,13 +31,13 @@ router = APIRouter(route_class=Guarded, tags=["review"])
 async def edit(request: Request, id: str) -> Response:  # noqa: A002
     """Corrects, confirms, marks as absent or unlocks fields: all of it, or nothing. You must hold the item, and say
     which version you saw. A correction is locked: reading the document again does not overwrite it."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     version = version_of(request)
     wanted = await parsed(request, Edits, request.app.state.limits)
     changes = {name: Change(one.action, one.value, one.page, one.box, one.quote) for name, one in wanted.fields.items()}
     with explained():
-        await editing.edit(desk.store, desk.types, id, desk.person, version, changes)
-    return await shown(desk, id)
+        await editing.edit(context.store, context.types, id, context.person, version, changes)
+    return await shown(context, id)
 
 
 @router.post(
@@ -46,10 +46,10 @@ async def edit(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def check(request: Request, id: str) -> Response:  # noqa: A002
     """What would be wrong if these values were given. Writes nothing; null stands for a field that is absent."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     wanted = await parsed(request, Trial, request.app.state.limits)
     with explained():
-        return answer(await whole.check(desk.store, desk.types, id, wanted.fields))
+        return answer(await whole.check(context.store, context.types, id, wanted.fields))
 
 
 @router.put(
@@ -57,10 +57,10 @@ async def check(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def draft(request: Request, id: str) -> Response:  # noqa: A002
     """Keeps what you have typed and not saved; only you get it back."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     wanted = await parsed(request, Draft, request.app.state.limits)
     with explained():
-        await editing.draft(desk.store, id, desk.person, wanted.model_dump())
+        await editing.draft(context.store, id, context.person, wanted.model_dump())
     return Response(status_code=204)
 
 
@@ -73,15 +73,15 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
     neither there nor marked as absent, nor while a rule fails whose fields nobody has confirmed or corrected, nor
     for a document without a type. Where the reading is
     not sure of fields that nobody has looked at, it asks once (409 `fields_unseen`): `unseen` answers it."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     version = version_of(request)
     spent = await parsed(request, Approval, request.app.state.limits, empty=True)
     with explained():
         await finishing.approve(
-            desk.store, desk.types, id, desk.person, version, seconds=spent.seconds, keystrokes=spent.keystrokes,
-            unseen=spent.unseen,
+            context.store, context.types, id, context.person, version, seconds=spent.seconds,
+            keystrokes=spent.keystrokes, unseen=spent.unseen,
         )  # fmt: skip
-    return await _ended(desk, id, spent)
+    return await _ended(context, id, spent)
 
 
 @router.post(
@@ -90,12 +90,12 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
     """Has the document of an item that you hold read again as this type; the item stays yours."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     wanted = await parsed(request, Typed, request.app.state.limits)
     with explained():
-        await claims.mine(desk.store, id, desk.person)
-        item = await items.row(desk.store, id)
-    return await restarted(desk.served, item["document_id"], desk.person.name, type=wanted.type)
+        await claims.mine(context.store, id, context.person)
+        item = await items.row(context.store, id)
+    return await restarted(context.served, item["document_id"], context.person.name, type=wanted.type)
 
 
 @router.post(
@@ -104,25 +104,25 @@ async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def reject(request: Request, id: str) -> Response:  # noqa: A002
     """Turns the document down, for one of the reasons that the item lists."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     wanted = await parsed(request, Turned, request.app.state.limits)
     with explained():
         await finishing.reject(
-            desk.store, id, desk.person, wanted.code, wanted.reason, seconds=wanted.seconds,
+            context.store, id, context.person, wanted.code, wanted.reason, seconds=wanted.seconds,
             keystrokes=wanted.keystrokes,
         )  # fmt: skip
-    return await _ended(desk, id, wanted)
+    return await _ended(context, id, wanted)
 
 
-async def _ended(desk: Desk, id: str, spent: Spent) -> Response:  # noqa: A002
+async def _ended(context: ReviewContext, id: str, spent: Spent) -> Response:  # noqa: A002
     with explained():
-        item = items.told(await items.row(desk.store, id))
+        item = items.told(await items.row(context.store, id))
         following = None
         if spent.next:
             # The item is finished, whatever speaks against another one.
             with contextlib.suppress(errors.Paused, errors.TooMany):
-                following = await claims.claim_next(desk.store, desk.person)
-        told = await whole.get(desk.store, desk.types, following, desk.person) if following else None
+                following = await claims.claim_next(context.store, context.person)
+        told = await whole.get(context.store, context.types, following, context.person) if following else None
     return answer({"item": item, "next": told}, headers=tag(item["version"]))
 
 
@@ -132,8 +132,8 @@ async def _ended(desk: Desk, id: str, spent: Spent) -> Response:  # noqa: A002
 )  # fmt: skip
 async def reopen(request: Request, id: str) -> Response:  # noqa: A002
     """Puts a finished item back in the queue; what was corrected stays corrected."""
-    desk = await item_desk(request, id)
+    context = await item_context(request, id)
     wanted = await parsed(request, Why, request.app.state.limits)
     with explained():
-        await finishing.reopen(desk.store, id, desk.person, wanted.reason)
-    return await shown(desk, id)
+        await finishing.reopen(context.store, id, context.person, wanted.reason)
+    return await shown(context, id)

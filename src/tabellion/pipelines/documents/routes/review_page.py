@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from tabellion.pipelines.documents.review import queue
-from tabellion.pipelines.documents.routes.review_request import item_desk
+from tabellion.pipelines.documents.routes.review_request import item_context
 from tabellion.pipelines.documents.routes.titles import type_titles
 from tabellion.web.pages.page import Page, page
 
@@ -27,6 +27,6 @@ def modules() -> tuple[str, ...]:
 @router.get("/review/{id}", response_class=Response)
 async def review(request: Request, id: str) -> Response:  # noqa: A002
     """The screen; its script fetches the item, so that opening one looks the same as going on to the next."""
-    await item_desk(request, id)
+    await item_context(request, id)
     told = {"item": id, "kept": queue.HOLD, "types": type_titles(request)}
     return page(request, "review.html", also=("span",), spoken=True, modules=modules(), data=told)

@@ -25,7 +25,7 @@ _VERSION = re.compile(r'(?:W/)?"([0-9]{1,9})"')
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ReviewContext:
     """Who works where."""
 
     served: ServedDocuments
@@ -42,22 +42,22 @@ class Desk:
         return self.served.settings.types.get
 
 
-async def desk_of(request: Request) -> Desk:
-    """The asker's desk, the tables being there."""
+async def review_context(request: Request) -> ReviewContext:
+    """The asker's context, the tables being there."""
     served = served_documents(request)
     await tables.SCHEMA.prepare(served.store)
     holder: Holder = request.state.holder
-    return Desk(served, Person(holder.actor, int(holder.role)))
+    return ReviewContext(served, Person(holder.actor, int(holder.role)))
 
 
-async def item_desk(request: Request, id: str) -> Desk:  # noqa: A002
-    """The asker's desk, if there is such an item: before the body is looked at, and whatever it says."""
-    desk = await desk_of(request)
+async def item_context(request: Request, id: str) -> ReviewContext:  # noqa: A002
+    """The asker's context, if there is such an item: before the body is looked at, and whatever it says."""
+    context = await review_context(request)
     with explained():
         if not is_id(id):
             raise errors.Missing
-        await items.row(desk.store, id)
-    return desk
+        await items.row(context.store, id)
+    return context
 
 
 def tag(version: int) -> dict[str, str]:

@@ -15,7 +15,7 @@ from tabellion.pipelines.documents.review import items
 from tabellion.pipelines.documents.review import statistics as numbers
 from tabellion.pipelines.documents.routes import review_shapes as shapes_review
 from tabellion.pipelines.documents.routes.documents import Moment
-from tabellion.pipelines.documents.routes.review_request import Desk, desk_of
+from tabellion.pipelines.documents.routes.review_request import ReviewContext, review_context
 from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM, answer
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
@@ -50,39 +50,39 @@ async def sheet(
 
 
 async def _numbers(request: Request, since: Moment | None, until: Moment | None) -> dict[str, Any]:
-    desk = await desk_of(request)
-    end = until.timestamp() if until is not None else await desk.store.now()
+    context = await review_context(request)
+    end = until.timestamp() if until is not None else await context.store.now()
     begin = since.timestamp() if since is not None else end - USUAL
     if begin >= end:
         raise Problem(422, "value_invalid", "the time ends before it begins", field="since",
                       expected="a time before `until`", fix="give them the other way round")  # fmt: skip
-    return await numbers.numbers(desk.store, begin, end)
+    return await numbers.numbers(context.store, begin, end)
 
 
 @router.get("/api/review/events", responses=STREAM, response_class=Response, summary="Watch the review queue")
 async def watch(request: Request) -> Response:
     """An event `review` with how many items there are, at once and whenever something happened."""
-    desk = await desk_of(request)
+    context = await review_context(request)
     streams = request.app.state.streams
     streams.check(request.state.holder.id)
 
     async def told() -> AsyncIterator[str]:
         with streams.counted(request.state.holder.id):
-            async for text in while_let_in(request, Role.VIEWER, _events(request, desk)):
+            async for text in while_let_in(request, Role.VIEWER, _events(request, context)):
                 yield text
 
     return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
 
 
-async def _events(request: Request, desk: Desk) -> AsyncIterator[str]:
+async def _events(request: Request, context: ReviewContext) -> AsyncIterator[str]:
     yield "retry: 2000\n\n"
     seen, spoke = -1, time.monotonic()
-    async with desk.served.review_changes.watch() as pulse:
+    async with context.served.review_changes.watch() as pulse:
         while not request.app.state.closing.is_set():
             n = await pulse.after(seen, LOOK)
             if n != seen:
                 seen, spoke = n, time.monotonic()
-                counts = await items.counts(desk.store, desk.person)
+                counts = await items.counts(context.store, context.person)
                 yield f"id: {n}\nevent: review\ndata: {json_text({'counts': counts})}\n\n"
             elif time.monotonic() - spoke > HEARTBEAT:
                 spoke = time.monotonic()

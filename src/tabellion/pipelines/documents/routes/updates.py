@@ -52,7 +52,7 @@ class News:
         }  # fmt: skip
 
 
-class Watch:
+class UpdateSubscription:
     """One watcher: of one document, or of all."""
 
     def __init__(self, id: str | None, since: float) -> None:  # noqa: A002
@@ -88,14 +88,14 @@ class Updates:
     def __init__(self, store: Store, every: float = EVERY) -> None:
         self._store = store
         self._every = every
-        self._watches: set[Watch] = set()
+        self._watches: set[UpdateSubscription] = set()
         self._task: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
-    async def watch(self, id: str | None = None, since: float | None = None) -> AsyncIterator[Watch]:  # noqa: A002
+    async def watch(self, id: str | None = None, since: float | None = None) -> AsyncIterator[UpdateSubscription]:  # noqa: A002
         """A watch on one document, which begins with where it stands, or on all from a time on."""
         began = await self._store.now() if since is None and id is None else since or 0.0
-        one = Watch(id, began)
+        one = UpdateSubscription(id, began)
         self._watches.add(one)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._look_on())
@@ -120,7 +120,7 @@ class Updates:
                 logger.warning("watching documents: %s", type(error).__name__)
             await asyncio.sleep(self._every)
 
-    async def _look(self, watches: Sequence[Watch]) -> None:
+    async def _look(self, watches: Sequence[UpdateSubscription]) -> None:
         ids = sorted({watch.id for watch in watches if watch.id is not None})
         rows: list[News] = []
         for start in range(0, len(ids), BATCH):

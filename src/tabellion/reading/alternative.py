@@ -16,7 +16,7 @@ _WORDS = {"text": "words", "ocr": "words", "computed": "words"}
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class Alternative:
     """A value that a field does not have, and might."""
 
     value: Any  #: in the form that the field's values have
@@ -31,7 +31,7 @@ class Offer:
         return {"value": self.value, "page": self.page, "box": box, "quote": self.quote, "from": self.source}
 
     @classmethod
-    def heard(cls, told: Mapping[str, Any]) -> Offer:
+    def heard(cls, told: Mapping[str, Any]) -> Alternative:
         """Made from what `told` gave."""
         box, page, quote = told["box"], told["page"], told["quote"]
         return cls(
@@ -41,10 +41,10 @@ class Offer:
         )  # fmt: skip
 
 
-Offers = Mapping[str, Sequence[Offer]]  #: by field; also of fields that have no value
+Offers = Mapping[str, Sequence[Alternative]]  #: by field; also of fields that have no value
 
 
-def distinct(value: Any, offers: Iterable[Offer], most: int = MOST) -> list[Offer]:
+def distinct(value: Any, offers: Iterable[Alternative], most: int = MOST) -> list[Alternative]:
     """The first few offers, each value once and none of them the one that the field has."""
     seen, found = {_key(value), _key(None), _key("")}, []
     for one in offers:
@@ -56,9 +56,9 @@ def distinct(value: Any, offers: Iterable[Offer], most: int = MOST) -> list[Offe
     return found
 
 
-def beside(offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, Field]) -> dict[str, list[Offer]]:
+def beside(offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, Field]) -> dict[str, list[Alternative]]:
     """The offers of fields that were chosen of several readings: what the others say comes first."""
-    said: dict[str, list[Offer]] = {}
+    said: dict[str, list[Alternative]] = {}
     for reading in readings:
         for name, field in reading.items():
             said.setdefault(name, []).append(_said(field))
@@ -69,8 +69,8 @@ def beside(offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, 
     return {name: some for name, some in found.items() if some}
 
 
-def _said(field: Field) -> Offer:
-    return Offer(field.value, field.page, field.box, field.quote, _WORDS.get(field.source, field.source))
+def _said(field: Field) -> Alternative:
+    return Alternative(field.value, field.page, field.box, field.quote, _WORDS.get(field.source, field.source))
 
 
 def _key(value: Any) -> str:

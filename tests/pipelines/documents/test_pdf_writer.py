@@ -10,7 +10,7 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from tabellion.pipelines.documents.paper import Paper, text_width
+from tabellion.pipelines.documents.pdf_writer import Paper, text_width
 
 
 def read(content: bytes, look: Callable[[Any], Any], password: str | None = None) -> Any:

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tabellion import Store
-from tabellion.pipelines.documents.again import delete, reprocess
 from tabellion.pipelines.documents.compact import Compacted, compact, templates_of
-from tabellion.pipelines.documents.pointing import Moved, pointing
+from tabellion.pipelines.documents.output_pointers import Moved, pointing
+from tabellion.pipelines.documents.reprocess import delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.lake import LakeError
 from tests.pipelines.documents.papers import document, processed, rows, submitted

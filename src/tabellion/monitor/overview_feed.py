@@ -19,7 +19,7 @@ KNOWN = 60.0  #: seconds for which an old picture is better than none
 RESTLESS = ("at",)  #: what changes without anything having happened
 
 
-class Watch:
+class Subscription:
     """One watcher: it is told the newest, and whatever lay between does not wait for it."""
 
     def __init__(self) -> None:
@@ -45,13 +45,13 @@ class Watch:
         return newest
 
 
-class Lookout:
+class OverviewFeed:
     """Whoever watches one environment."""
 
     def __init__(self, overview: Overview, every: float = EVERY) -> None:
         self.overview = overview
         self._every = every
-        self._watches: set[Watch] = set()
+        self._watches: set[Subscription] = set()
         self._task: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
         self._last: tuple[float, dict[str, Any]] | None = None  #: the last picture, and until when it is good
@@ -81,9 +81,9 @@ class Lookout:
         self.overview.forget(queue)
 
     @contextlib.asynccontextmanager
-    async def watch(self) -> AsyncIterator[Watch]:
+    async def watch(self) -> AsyncIterator[Subscription]:
         """A watch, which begins with how things stand."""
-        one = Watch()
+        one = Subscription()
         self._watches.add(one)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._look_on())

@@ -12,8 +12,8 @@ from tabellion import Store
 from tabellion.delivery import endpoints
 from tabellion.delivery import outbox as webhooks
 from tabellion.engine.controls import cancel, restart
-from tabellion.pipelines.documents.again import delete, reprocess
 from tabellion.pipelines.documents.queues import documents_queue
+from tabellion.pipelines.documents.reprocess import delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tests.models.bills import bill
 from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted, write_type

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tabellion.pipelines.documents.doubts import REASONS, corrected, doubts, review, verdict
 from tabellion.pipelines.documents.locks import PERSON, Locks
+from tabellion.pipelines.documents.review_reasons import REASONS, corrected, doubts, review, verdict
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue

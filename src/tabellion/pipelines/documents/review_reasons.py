@@ -10,8 +10,8 @@ from typing import Any
 
 from tabellion.pipelines.documents.locks import PERSON, Locks
 from tabellion.pipelines.documents.review.fields import is_settled, stands
+from tabellion.reading.alternative import beside
 from tabellion.reading.issue import Issue
-from tabellion.reading.offer import beside
 from tabellion.reading.reader import Reading
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType

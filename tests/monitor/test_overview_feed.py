@@ -9,8 +9,8 @@ from typing import Any
 from tabellion import Store
 from tabellion.engine import controls
 from tabellion.errors import Unreachable
-from tabellion.monitor.lookout import Lookout
 from tabellion.monitor.overview import Overview
+from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView
 from tests.engine.tables import asynchronous, tasks
 from tests.monitor.settled import settle
@@ -42,7 +42,7 @@ async def test_many_watchers_are_told_by_one_look(store: Store) -> None:
     """Each begins with how things stand, is told what changed, and nothing while nothing does."""
     queue = await tasks(store, 3)
     overview = Counted("prod", store, [QueueView(queue)])
-    lookout = Lookout(overview, every=0.01)
+    lookout = OverviewFeed(overview, every=0.01)
     async with lookout.watch() as one, lookout.watch() as other:
         for watch in (one, other):
             first = await watch.next(10)
@@ -73,7 +73,7 @@ async def test_a_question_within_a_moment_is_answered_from_the_last_look(store: 
     """Many who ask at once cost one look; whoever changed something sees it."""
     queue = await tasks(store, 3)
     overview = Counted("prod", store, [QueueView(queue)])
-    lookout = Lookout(overview, every=1000.0)
+    lookout = OverviewFeed(overview, every=1000.0)
     pictures = await asyncio.gather(*(lookout.picture() for _ in range(20)))
     assert overview.looks == 1
     assert all(picture is pictures[0] for picture in pictures)
@@ -89,7 +89,7 @@ async def test_a_change_during_a_look_is_not_hidden_by_it(store: Store) -> None:
     """A look that began before the change does not answer for after it."""
     queue = await tasks(store, 3)
     overview = Counted("prod", store, [QueueView(queue)])
-    lookout = Lookout(overview, every=1000.0)
+    lookout = OverviewFeed(overview, every=1000.0)
     looking = asyncio.create_task(lookout.picture())
     await asyncio.sleep(0)
     lookout.forget(queue.name)
@@ -103,7 +103,7 @@ async def test_watchers_hear_when_the_database_is_away_and_back(store: Store) ->
     """Trouble is news, and so is its end."""
     queue = await tasks(store, 3)
     overview = Counted("prod", store, [QueueView(queue)])
-    lookout = Lookout(overview, every=0.01)
+    lookout = OverviewFeed(overview, every=0.01)
     async with lookout.watch() as watch:
         assert "queues" in (await watch.next(10) or {})
         overview.down = True

@@ -7,17 +7,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tabellion.engine.context import Desk
+from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
 from tabellion.pipelines.documents import superseded
-from tabellion.pipelines.documents.again import FORMER
 from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import written
 from tabellion.pipelines.documents.finish import overtaken
 from tabellion.pipelines.documents.lookup import TIMES, brief, problem
 from tabellion.pipelines.documents.outputs import possible_paths
+from tabellion.pipelines.documents.reprocess import FORMER
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage import files
 from tabellion.storage.lake import LakeError
@@ -33,13 +33,13 @@ class Following:
 
     async def follow(self, job: Job) -> dict[str, Any]:
         """Gives the duplicate its original's fate; one whose original is gone is read itself."""
-        desk = _desk(job)
-        rows = await desk.fetch(
+        context = _context(job)
+        rows = await context.fetch(
             "SELECT id, status, type, model, asked_model, error, attempts, former FROM tabellion_documents "
             "WHERE id = $1", job["duplicate_of"]
         )  # fmt: skip
         if not rows or (rows[0]["status"] == "completed" and not _alike(rows[0], job.values)):
-            return await _orphaned(desk, job)
+            return await _orphaned(context, job)
         original = rows[0]
         if original["status"] == "completed":
             _tell(self._settings, job, "document.duplicate", status="duplicate", error=None)
@@ -61,7 +61,7 @@ class Telling:
 
     async def tell(self, job: Job) -> dict[str, Any]:
         """Writes the deliveries; a document that had a result before goes back to it, and says what went wrong."""
-        back = await _restored(_desk(job), job) if job["former"] is not None else {}
+        back = await _restored(_context(job), job) if job["former"] is not None else {}
         # Some attempt, not always the last one, may have died after it had written.
         superseded.note_left(job, possible_paths(await files.in_thread(self._settings.types.all), job.values))
         if back.get("status") == "completed" and not await self._are_there(job):
@@ -106,7 +106,7 @@ def _followed(original: str, why: Mapping[str, Any]) -> str:
     return written(why["code"], message, why.get("attempts", 0), ["followed its original"])
 
 
-async def _restored(desk: Desk, job: Job) -> dict[str, Any]:
+async def _restored(context: JobContext, job: Job) -> dict[str, Any]:
     """The columns of a document that was read once more without success, as they were before; its error stays.
 
     None of a duplicate whose original is not any more what it was a duplicate of.
@@ -117,7 +117,7 @@ async def _restored(desk: Desk, job: Job) -> dict[str, Any]:
     back |= {"status": former["status"], "former": None, "error": json.dumps(why | {"note": KEPT}, ensure_ascii=False)}
     if former["status"] == "duplicate":
         original = former["duplicate_of"]
-        rows = await desk.fetch(
+        rows = await context.fetch(
             "SELECT status, type, model, asked_model, former FROM tabellion_documents WHERE id = $1", original
         )
         unsettled = bool(rows) and rows[0]["former"] is not None  # read once more itself, or about to go back too
@@ -160,15 +160,15 @@ ON CONFLICT (key) DO NOTHING""",
     return back | {"done_pages": job["pages"]}
 
 
-async def _orphaned(desk: Desk, job: Job) -> dict[str, Any]:
+async def _orphaned(context: JobContext, job: Job) -> dict[str, Any]:
     """Its original was deleted: it takes the key and is read, or follows whoever was quicker."""
-    await desk.fetch(
+    await context.fetch(
         f"""INSERT INTO tabellion_processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
 ON CONFLICT (key) DO UPDATE SET document_id = excluded.document_id
 WHERE NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document_id)""",
         job["key"], job.text_key,
     )  # fmt: skip
-    [holder] = await desk.fetch("SELECT document_id FROM tabellion_processed_documents WHERE key = $1", job["key"])
+    [holder] = await context.fetch("SELECT document_id FROM tabellion_processed_documents WHERE key = $1", job["key"])
     waiting = {"status": "queued", "completed_at": None}
     if holder["document_id"] != job.text_key:
         return waiting | {"chore": "follow", "duplicate_of": holder["document_id"]}
@@ -187,6 +187,6 @@ def _tell(settings: Settings, job: Job, event: str, **changes: Any) -> None:
     job.also(text, **given)
 
 
-def _desk(job: Job) -> Desk:
-    assert job.desk is not None  # noqa: S101 - every worker gives its jobs one
-    return job.desk
+def _context(job: Job) -> JobContext:
+    assert job.context is not None  # noqa: S101 - every worker gives its jobs one
+    return job.context

@@ -19,11 +19,11 @@ from tabellion.delivery import endpoints
 from tabellion.delivery import outbox as webhooks
 from tabellion.engine.controls import cancel
 from tabellion.pipelines.documents import intake, tables
-from tabellion.pipelines.documents.again import Missing, Underway, delete, reprocess
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.intake import take_in
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queue
+from tabellion.pipelines.documents.reprocess import Missing, Underway, delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import new_id, submit
 from tabellion.storage.blobs import Blobs

@@ -15,8 +15,8 @@ from tabellion.errors import TabellionError
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.daily import root_of
+from tabellion.pipelines.documents.output_pointers import Point, pointing
 from tabellion.pipelines.documents.outputs import possible_paths
-from tabellion.pipelines.documents.pointing import Point, pointing
 from tabellion.pipelines.documents.review import decisions
 from tabellion.pipelines.documents.review.finishing import reopening
 from tabellion.pipelines.documents.settings import Settings

@@ -7,9 +7,9 @@ import time
 
 from tabellion import Store
 from tabellion.delivery import endpoints
+from tabellion.pipelines.documents.cleanup import DELIVERED, GRACE, sweep
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.sweeping import DELIVERED, GRACE, sweep
 from tests.pipelines.documents.papers import document, processed, put, rows, submitted, write_type
 from tests.working import ask
 

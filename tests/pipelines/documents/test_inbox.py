@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.pipelines.documents import moving
-from tabellion.pipelines.documents.moving import Inbox
+from tabellion.pipelines.documents import inbox as moving
+from tabellion.pipelines.documents.inbox import Inbox
 from tabellion.storage.files import Unwritable
 
 

@@ -6,7 +6,7 @@ import time
 
 from tabellion.engine import sql
 from tabellion.engine.store import Store
-from tabellion.pipelines.documents.again import has_documents
+from tabellion.pipelines.documents.reprocess import has_documents
 from tabellion.pipelines.documents.settings import Settings
 
 STRANDED = 600.0  #: seconds after its lease in which a queue that somebody works has ended a claim
