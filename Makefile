@@ -86,8 +86,8 @@ screenshots: $(READY) browser ## Take the pictures of every page in docs/images 
 	@$(BIN)/python -m tests.screenshots
 
 eval: $(READY) ## Measure how well documents are read: make eval DATA=folder-of-labelled-sets
-	@test -n "$(DATA)" || { echo "which documents? make eval DATA=folder-of-labelled-sets (docs/accuracy.md says what is in it)"; exit 2; }
-	@$(BIN)/python -m bench.accuracy $(DATA) $(if $(WRITE),--write docs/accuracy.md)
+	@test -n "$(DATA)" || { echo "which documents? make eval DATA=folder-of-labelled-sets (docs/explanation/accuracy.md says what is in it)"; exit 2; }
+	@$(BIN)/python -m bench.accuracy $(DATA) $(if $(WRITE),--write docs/explanation/accuracy.md)
 
 extras: $(READY) ## Install each set of extras from a built wheel and run every command: make extras IN=folder
 	@$(BIN)/python -m tests.extras $(or $(IN),/tmp/tabellion-extras)

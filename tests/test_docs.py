@@ -15,7 +15,7 @@ from tabellion.engine.events import NAMES
 from tabellion.engine.settlement import STATE_OF
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("[A-Z]*.md"))]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("[A-Z]*.md"))]
 
 
 def page(name: str) -> str:
@@ -24,49 +24,52 @@ def page(name: str) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_documented(command: str) -> None:
-    """docs/cli.md names each command."""
-    assert f"`tabellion {command}" in page("cli.md")
+    """docs/reference/cli.md names each command."""
+    assert f"`tabellion {command}" in page("reference/cli.md")
 
 
 def test_every_event_is_documented_with_its_meaning() -> None:
-    """docs/events.md lists exactly the events there are."""
-    listed = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page("events.md"), re.MULTILINE))
+    """docs/reference/events.md lists exactly the events there are."""
+    listed = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page("reference/events.md"), re.MULTILINE))
     assert set(listed) == set(NAMES)
     for name, meaning in NAMES.items():
         assert listed[name].startswith(meaning)
 
 
 def test_every_key_and_variable_is_documented() -> None:
-    """docs/configuration.md lists exactly the keys there are, and every variable."""
-    text = page("configuration.md")
+    """docs/reference/configuration.md lists exactly the keys there are, and every variable."""
+    text = page("reference/configuration.md")
     assert set(re.findall(r"^\| `([\w.]+)` \|", text, re.MULTILINE)) == set(KEYS)
     for variable in VARIABLES:
         assert variable in text
 
 
 def test_every_argument_is_documented() -> None:
-    """docs/queue.md and docs/worker.md name each argument of Queue and Worker."""
-    for function, text in ((Queue.__init__, page("queue.md")), (Worker.__init__, page("worker.md"))):
+    """docs/reference/queue.md and docs/reference/worker.md name each argument of Queue and Worker."""
+    for function, text in (
+        (Queue.__init__, page("reference/queue.md")),
+        (Worker.__init__, page("reference/worker.md")),
+    ):
         for name in inspect.signature(function).parameters:
             if name not in ("self", "environments", "queues"):
                 assert f"`{name}`" in text, name
 
 
 def test_every_outcome_is_documented() -> None:
-    """docs/register.md names each outcome."""
+    """docs/reference/register.md names each outcome."""
     for outcome in [*STATE_OF, "superseded"]:
-        assert f"`{outcome}`" in page("register.md")
+        assert f"`{outcome}`" in page("reference/register.md")
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
     """Every relative link points to a file that is there."""
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
         if "://" not in target:
-            assert (path.parent / target).exists(), f"{path.name}: {target}"
+            assert (path.parent / target).exists(), f"{path.relative_to(ROOT)}: {target}"
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_python_examples_parse(path: Path) -> None:
     """Every Python example is Python."""
     for code in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL):

@@ -7,7 +7,7 @@ import re
 from tabellion.pipelines.documents import doubts, failure, lookup
 from tests.working import ROOT
 
-PAGE = (ROOT / "docs" / "documents.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "documents.md").read_text()
 
 
 def test_every_code_is_documented_with_its_meaning() -> None:
