@@ -13,9 +13,12 @@ from tabellion.cli.app import COMMANDS
 from tabellion.config_keys import KEYS, VARIABLES
 from tabellion.engine.events import NAMES
 from tabellion.engine.settlement import STATE_OF
+from tests.docs_navigation import problems
 
 ROOT = Path(__file__).parent.parent
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("[A-Z]*.md"))]
+SITE = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [*SITE, *sorted(ROOT.glob("[A-Z]*.md"))]
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def page(name: str) -> str:
@@ -61,12 +64,35 @@ def test_every_outcome_is_documented() -> None:
         assert f"`{outcome}`" in page("reference/register.md")
 
 
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as the site and GitHub name them."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
-    """Every relative link points to a file that is there."""
-    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+    """Every relative link points to a file that is there, and to a heading that the file has."""
+    for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", FENCED.sub("", path.read_text())):
         if "://" not in target:
-            assert (path.parent / target).exists(), f"{path.relative_to(ROOT)}: {target}"
+            there = path.parent / target if target else path
+            assert there.exists(), f"{path.relative_to(ROOT)}: {target}"
+            assert not anchor or anchor in anchors(there), f"{path.relative_to(ROOT)}: {target}#{anchor}"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """The site's navigation lists every page once and nothing else, and every picture exists."""
+    assert problems() == []
+
+
+@pytest.mark.parametrize("path", SITE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_says_what_it_is_for(path: Path) -> None:
+    """A page begins with a title and, before anything else, a sentence that says what it is for."""
+    title, space, first = path.read_text().split("\n")[:3]
+    assert re.fullmatch(r"# \S.*", title)
+    assert space == ""
+    assert re.match(r"[A-Z`*]", first), first
+    assert re.search(r"\w[`*)]*\.( |$)", first), f"its first line ends no sentence: {first}"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
