@@ -39,6 +39,14 @@ check: $(READY) ## Format, lint, types, import layers, docs
 browser: $(READY) ## Find or install the Chromium that the browser tests need, or say why they will be skipped
 	@$(BIN)/python -m tests.browser.chromium
 
+docs: .venv-docs/.ready ## Build the documentation site into build/docs; a broken link or a page missing from the navigation fails
+	@.venv-docs/bin/python -m tests.docs_navigation
+	@.venv-docs/bin/zensical build --strict --clean
+
+DOCS_PORT ?= 8000
+docs-serve: .venv-docs/.ready ## Show the documentation site while you write: make docs-serve DOCS_PORT=8000
+	@.venv-docs/bin/zensical serve --dev-addr 127.0.0.1:$(DOCS_PORT)
+
 format: $(READY) ## Format the code
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
@@ -86,8 +94,8 @@ screenshots: $(READY) browser ## Take the pictures of every page in docs/images 
 	@$(BIN)/python -m tests.screenshots
 
 eval: $(READY) ## Measure how well documents are read: make eval DATA=folder-of-labelled-sets
-	@test -n "$(DATA)" || { echo "which documents? make eval DATA=folder-of-labelled-sets (docs/accuracy.md says what is in it)"; exit 2; }
-	@$(BIN)/python -m bench.accuracy $(DATA) $(if $(WRITE),--write docs/accuracy.md)
+	@test -n "$(DATA)" || { echo "which documents? make eval DATA=folder-of-labelled-sets (docs/explanation/accuracy.md says what is in it)"; exit 2; }
+	@$(BIN)/python -m bench.accuracy $(DATA) $(if $(WRITE),--write docs/explanation/accuracy.md)
 
 extras: $(READY) ## Install each set of extras from a built wheel and run every command: make extras IN=folder
 	@$(BIN)/python -m tests.extras $(or $(IN),/tmp/tabellion-extras)
@@ -103,13 +111,19 @@ calibrate: $(READY) ## Fit the confidence of fields to labelled documents: make 
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+.venv-docs/.ready: docs/requirements.lock
+	@test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
+	@touch $@
+
 lock: $(READY) ## Resolve the dependencies anew
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@$(BIN)/uv lock --quiet --upgrade
 	@$(BIN)/uv export --quiet --no-header --no-emit-project --all-extras --group dev --format requirements.txt -o requirements.lock
 	@$(BIN)/uv export --quiet --no-header --no-emit-project --only-group bench --format requirements.txt -o bench/requirements.lock
+	@$(BIN)/uv export --quiet --no-header --no-emit-project --only-group docs --format requirements.txt -o docs/requirements.lock
 
 clean: ## Remove what was made
-	@rm -rf $(VENV) .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
+	@rm -rf $(VENV) .venv-bench .venv-docs .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test check browser format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean
+.PHONY: help setup run first-run test check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean

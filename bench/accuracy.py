@@ -1,4 +1,4 @@
-"""How well documents are read: python -m bench.accuracy DATA [--write docs/accuracy.md]
+"""How well documents are read: python -m bench.accuracy DATA [--write docs/explanation/accuracy.md]
 
 DATA is a folder of labelled sets with their own scorers. Everything goes the way of `tabellion read`: pages from a
 child, fields from a child; only the OCR's output is kept between two questions about the same pages.

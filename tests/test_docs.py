@@ -13,9 +13,12 @@ from tabellion.cli.app import commands
 from tabellion.config import known_keys, known_variables
 from tabellion.engine.events import NAMES
 from tabellion.engine.settlement import STATE_OF
+from tests.docs_navigation import problems
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("[A-Z]*.md"))]
+SITE = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [*SITE, *sorted(ROOT.glob("[A-Z]*.md"))]
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def page(name: str) -> str:
@@ -24,49 +27,75 @@ def page(name: str) -> str:
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_is_documented(command: str) -> None:
-    """docs/cli.md names each command."""
-    assert f"`tabellion {command}" in page("cli.md")
+    """docs/reference/cli.md names each command."""
+    assert f"`tabellion {command}" in page("reference/cli.md")
 
 
 def test_every_event_is_documented_with_its_meaning() -> None:
-    """docs/events.md lists exactly the events there are."""
-    listed = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page("events.md"), re.MULTILINE))
+    """docs/reference/events.md lists exactly the events there are."""
+    listed = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page("reference/events.md"), re.MULTILINE))
     assert set(listed) == set(NAMES)
     for name, meaning in NAMES.items():
         assert listed[name].startswith(meaning)
 
 
 def test_every_key_and_variable_is_documented() -> None:
-    """docs/configuration.md lists exactly the keys there are, and every variable."""
-    text = page("configuration.md")
+    """docs/reference/configuration.md lists exactly the keys there are, and every variable."""
+    text = page("reference/configuration.md")
     assert set(re.findall(r"^\| `([\w.]+)` \|", text, re.MULTILINE)) == set(known_keys())
     for variable in known_variables():
         assert variable in text
 
 
 def test_every_argument_is_documented() -> None:
-    """docs/queue.md and docs/worker.md name each argument of Queue and Worker."""
-    for function, text in ((Queue.__init__, page("queue.md")), (Worker.__init__, page("worker.md"))):
+    """docs/reference/queue.md and docs/reference/worker.md name each argument of Queue and Worker."""
+    for function, text in (
+        (Queue.__init__, page("reference/queue.md")),
+        (Worker.__init__, page("reference/worker.md")),
+    ):
         for name in inspect.signature(function).parameters:
             if name not in ("self", "environments", "queues"):
                 assert f"`{name}`" in text, name
 
 
 def test_every_outcome_is_documented() -> None:
-    """docs/register.md names each outcome."""
+    """docs/reference/register.md names each outcome."""
     for outcome in [*STATE_OF, "superseded"]:
-        assert f"`{outcome}`" in page("register.md")
+        assert f"`{outcome}`" in page("reference/register.md")
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as the site and GitHub name them."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
-    """Every relative link points to a file that is there."""
-    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+    """Every relative link points to a file that is there, and to a heading that the file has."""
+    for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", FENCED.sub("", path.read_text())):
         if "://" not in target:
-            assert (path.parent / target).exists(), f"{path.name}: {target}"
+            there = path.parent / target if target else path
+            assert there.exists(), f"{path.relative_to(ROOT)}: {target}"
+            assert not anchor or anchor in anchors(there), f"{path.relative_to(ROOT)}: {target}#{anchor}"
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_page_is_in_the_navigation() -> None:
+    """The site's navigation lists every page once and nothing else, and every picture exists."""
+    assert problems() == []
+
+
+@pytest.mark.parametrize("path", SITE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_says_what_it_is_for(path: Path) -> None:
+    """A page begins with a title and, before anything else, a sentence that says what it is for."""
+    title, space, first = path.read_text().split("\n")[:3]
+    assert re.fullmatch(r"# \S.*", title)
+    assert space == ""
+    assert re.match(r"[A-Z`*]", first), first
+    assert re.search(r"\w[`*)]*\.( |$)", first), f"its first line ends no sentence: {first}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_python_examples_parse(path: Path) -> None:
     """Every Python example is Python."""
     for code in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL):

@@ -105,7 +105,7 @@ def test_every_test_states_its_behaviour() -> None:
 
 def test_the_lock_names_no_address() -> None:
     """The locked requirements carry hashes and no URL, and uv.lock is not committed."""
-    for lock in (ROOT / "requirements.lock", ROOT / "bench" / "requirements.lock"):
+    for lock in (ROOT / folder / "requirements.lock" for folder in (".", "bench", "docs")):
         text = lock.read_text()
         assert "--hash=sha256:" in text
         assert "://" not in text

@@ -1,4 +1,4 @@
-"""Tables as people have them, and what `adopt` says of each; docs/tables.md shows this list, test_tables.py runs it."""
+"""Tables as people have them, and what `adopt` says: docs/how-to/adopt-a-table.md shows it, test_tables.py runs it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Kind:
         return path.read_text("utf-8") if path.exists() else ""
 
     def page_row(self) -> str:
-        """Its line of docs/tables.md."""
+        """Its line of docs/how-to/adopt-a-table.md."""
         todo = [self._recipe() if self.recipe else "", self.advice]
         told = " ".join(["adopt", self.table, *self.options])
         todo.append(f"`{told}`" if self.options or self.first else "")
@@ -92,7 +92,7 @@ class Kind:
 
 
 def page_table() -> str:
-    """The table of docs/tables.md."""
+    """The table of docs/how-to/adopt-a-table.md."""
     head = (
         f"| table | `adopt` says | you do | it becomes | {' | '.join(DATABASES.values())} |\n|---|---|---|---|---|---|"
     )

@@ -45,7 +45,7 @@ max_rate = 200
 """
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/up.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/run-the-service.md"])
 def test_the_curl_session_of_the_docs(page: str, tmp_path: Path) -> None:
     """Upload, status, result, export: the commands as they are printed do what they say."""
     blocks = re.findall(r"```sh\n(# a session\n.*?)```", (ROOT / page).read_text(), re.DOTALL)

@@ -233,7 +233,7 @@ def test_a_row_that_may_not_fail_is_parked_and_back_with_retry(adopted: Adopted)
 
 
 def test_the_page_shows_this_list() -> None:
-    """docs/tables.md says of each table what was run here."""
-    page = (Path(__file__).parents[2] / "docs" / "tables.md").read_text("utf-8")
+    """docs/how-to/adopt-a-table.md says of each table what was run here."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "adopt-a-table.md").read_text("utf-8")
     shown = "\n".join(line for line in page.splitlines() if line.startswith("|"))
-    assert shown == page_table(), f"docs/tables.md should have:\n{page_table()}"
+    assert shown == page_table(), f"docs/how-to/adopt-a-table.md should have:\n{page_table()}"

@@ -116,8 +116,8 @@ def test_what_is_no_model_is_refused(target: str) -> None:
 
 
 def test_the_example_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`a new model is one file`: the file in docs/model.md is one."""
-    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
+    """`a new model is one file`: the file in docs/reference/model.md is one."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "model.md").read_text()
     [code] = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "class Shouting" in block]
     (tmp_path / "shouting.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
@@ -129,8 +129,8 @@ def test_the_example_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_every_variable_is_documented() -> None:
-    """docs/model.md names each setting's variables, ours included."""
-    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
+    """docs/reference/model.md names each setting's variables, ours included."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "model.md").read_text()
     for name, entry in MODELS.items():
         for key, others in entry.variables.items():
             for found in (variable(name, key), *others):
@@ -138,8 +138,8 @@ def test_every_variable_is_documented() -> None:
 
 
 def test_every_error_and_fault_is_documented() -> None:
-    """docs/model.md names each class and each fault."""
-    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
+    """docs/reference/model.md names each class and each fault."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "model.md").read_text()
     for word in ("Rejected", "KeyRefused", "Throttled", "Unavailable", "BadOutput", *get_args(Fault)):
         assert f"`{word}`" in text, word
 

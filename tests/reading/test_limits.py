@@ -62,7 +62,7 @@ def test_a_limit_of_nothing_is_a_mistake() -> None:
 
 
 def test_every_code_and_limit_is_documented() -> None:
-    """docs/reading.md names each error code and each limit."""
-    text = (Path(__file__).parent.parent.parent / "docs" / "reading.md").read_text()
+    """docs/reference/reading.md names each error code and each limit."""
+    text = (Path(__file__).parent.parent.parent / "docs" / "reference" / "reading.md").read_text()
     for name in [*CODES, *(one.name for one in fields(Limits))]:
         assert f"`{name}`" in text, name

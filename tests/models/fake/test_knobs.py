@@ -95,6 +95,6 @@ def test_chances_are_met_as_often_as_they_say() -> None:
 
 
 def test_every_knob_is_documented() -> None:
-    """docs/fake-model.md lists exactly the knobs there are."""
-    text = (Path(__file__).parents[3] / "docs" / "fake-model.md").read_text()
+    """docs/reference/fake-model.md lists exactly the knobs there are."""
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "fake-model.md").read_text()
     assert set(re.findall(r"^\| `([\w]+)(?:=[^`]*)?` \|", text, re.MULTILINE)) == set(KNOBS)

@@ -43,7 +43,7 @@ asyncio.run(compact(Lake(sys.argv[1]), date(2024, 2, 28), remove=True, grace=flo
 
 def views() -> list[str]:
     """The queries of the docs."""
-    return re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "outputs.md").read_text(), re.DOTALL)
+    return re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "how-to" / "outputs.md").read_text(), re.DOTALL)
 
 
 def asked(folder: Path, query: str = "SELECT id, version, rent, type FROM documents ORDER BY id") -> list[Any]:

@@ -8,7 +8,7 @@ from tabellion.pipelines.documents import failure, lookup
 from tabellion.pipelines.documents import review_reasons as doubts
 from tests.working import ROOT
 
-PAGE = (ROOT / "docs" / "documents.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "documents.md").read_text()
 
 
 def test_every_code_is_documented_with_its_meaning() -> None:

@@ -10,7 +10,7 @@ from tabellion.reading.types.rules import CODES
 from tabellion.reading.types.sections import FIELD_KEYS, PLACEHOLDERS
 from tabellion.reading.types.typefile import SECTIONS, compiled, load
 
-PAGE = (Path(__file__).parent.parent.parent.parent / "docs" / "types.md").read_text()
+PAGE = (Path(__file__).parent.parent.parent.parent / "docs" / "reference" / "types.md").read_text()
 
 
 def test_the_page_names_everything_there_is() -> None:

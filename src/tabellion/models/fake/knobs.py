@@ -14,7 +14,7 @@ from tabellion.models.fake.quota import BUCKET, Window, window_of
 
 Form = Literal["full", "text", "header", "bare"]
 
-#: Every knob and what it does; the table in docs/fake-model.md is checked against it.
+#: Every knob and what it does; the table in docs/reference/fake-model.md is checked against it.
 KNOBS: dict[str, str] = {
     "rate": "429 above this many requests a second",
     "window": "how `rate` is counted: `bucket:1`, `fixed:60` or `sliding:60`, the length in seconds",

@@ -1,8 +1,8 @@
 """Makes one Parquet file a day of the many small ones, so that no reader sees a row twice or misses one.
 
 Files of days are never written again: a query that has learned where the rows lie in one would read nonsense. A newer
-one has a higher number, and readers take the newest row of an id, whichever files it is in: docs/outputs.md has the
-query. What is superseded goes later, when nobody can have listed the folder without the file that supersedes it.
+one has a higher number, and readers take the newest row of an id, whichever files it is in: docs/how-to/outputs.md has
+the query. What is superseded goes later, when nobody can have listed the folder without the file that supersedes it.
 """
 
 from __future__ import annotations

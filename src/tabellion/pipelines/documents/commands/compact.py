@@ -39,9 +39,9 @@ def compact(
 ) -> None:
     """Put the Parquet files of each day together, one file for each type; safe to stop, and to run again.
 
-    Small files stay unless --remove is said, and readers that take the newest row of each id (docs/outputs.md has the
-    query) never see one twice or miss one. Documents point at the file of their day before their own goes. Exit code 6
-    when some files are none of ours, or a day could not be done.
+    Small files stay unless --remove is said, and readers that take the newest row of each id (docs/how-to/outputs.md
+    has the query) never see one twice or miss one. Documents point at the file of their day before their own goes. Exit
+    code 6 when some files are none of ours, or a day could not be done.
 
     Examples:
 
