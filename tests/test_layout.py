@@ -61,6 +61,24 @@ def test_imports_go_downward(path: Path) -> None:
             assert LAYERS.index(BESIDE[parts[1]]) <= layer_of(path), f"{path.name} imports {target}"
 
 
+@pytest.mark.parametrize("path", sorted((SOURCE / "pipelines").rglob("*.py")), ids=str)
+def test_no_pipeline_imports_another(path: Path) -> None:
+    """What two of them need stands below both."""
+    own = path.relative_to(SOURCE / "pipelines").parts[0]
+    for target in imports(ast.parse(path.read_text())):
+        parts = target.split(".")
+        assert parts[1] != "pipelines" or parts[2] == own, f"{path.name} imports {target}"
+
+
+def test_no_module_of_the_engine_speaks_http() -> None:
+    """What talks to the outside is in `net`."""
+    for path in (SOURCE / "engine").rglob("*.py"):
+        found = re.findall(
+            r"^\s*(?:import|from) (httpx2?|urllib\.request|http\.client|aiohttp)", path.read_text(), re.M
+        )
+        assert not found, path
+
+
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_module_says_its_job_and_fits_in_a_head(path: Path) -> None:
     """A module opens with one line saying its job and stays under the size limit."""

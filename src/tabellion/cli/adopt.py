@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from tabellion.cli import output
+from tabellion.cli.load import config_of, environment_named
+from tabellion.engine.log import printable
+from tabellion.monitor import adoption
 
 
 def adopt(
@@ -38,13 +45,6 @@ def adopt(
 
         tabellion adopt extraction_queue --status status_id --ready 1 --running 2 --done 3 --failed 4 --write queues.py
     """
-    import asyncio
-    from dataclasses import asdict
-
-    from tabellion.cli import output
-    from tabellion.cli.load import config_of, environment_named
-    from tabellion.engine.log import printable
-    from tabellion.monitor import adoption
 
     config = config_of(context)
     given = {"ready": ready, "running": running, "done": done, "failed": failed}

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tabellion.accounts import audit as trail
+from tabellion.cli import INPUT, PARTIAL, output
+from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.service import service_store
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -43,8 +48,6 @@ def verify(
 
         tabellion audit verify --known 7d1a…
     """
-    from tabellion.accounts import audit as trail
-    from tabellion.cli import PARTIAL, output
 
     found = _do(context, environment, lambda store: trail.verify(store, known=known))
     if json:
@@ -74,8 +77,6 @@ def show(
 
         tabellion audit show 01hzx3t9q4 --json | jq '.[] | select(.action == "corrected")'
     """
-    from tabellion.accounts import audit as trail
-    from tabellion.cli import INPUT, output
 
     entries = _do(context, environment, lambda store: trail.history(store, document=document))
     if json:
@@ -102,9 +103,6 @@ def _short(entry: dict[str, Any], name: str) -> str:
 
 
 def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> Any:
-    from tabellion.cli.load import config_of, environment_named
-    from tabellion.cli.service import service_store
-
     place = environment_named(config_of(context), name)
 
     async def run() -> Any:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import getpass
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import typer
+
+from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+from tabellion.engine import controls
 
 QueueName = Annotated[str, typer.Argument(help="The queue's name.", metavar="QUEUE")]
 Place = Annotated[
@@ -36,7 +41,6 @@ def retry(
     """
     if sum((bool(keys), error is not None, all_failed)) != 1:
         raise typer.BadParameter("say which: keys, --error TEXT, or --all (one of them)")
-    from tabellion.engine import controls
 
     count = _do(context, queue, environment, lambda store, chosen: controls.restart(store, chosen, keys or None, error))
     _tell(json, {"queue": queue, "retried": count}, f"{count} {'row' if count == 1 else 'rows'} of {queue} ready again")
@@ -59,10 +63,6 @@ def cancel(
 
         tabellion cancel ocr 4711 --reason "wrong file"
     """
-    import contextlib
-    import getpass
-
-    from tabellion.engine import controls
 
     who = ""
     with contextlib.suppress(Exception):  # a container may have no name for its user
@@ -87,7 +87,6 @@ def pause(
 
         tabellion pause ocr --reason "new model on Monday"
     """
-    from tabellion.engine import controls
 
     _do(context, queue, environment, lambda store, chosen: controls.pause(store, chosen, reason))
     _tell(json, {"queue": queue, "paused": True}, f"{queue} is paused; `tabellion resume {queue}` ends it")
@@ -100,7 +99,6 @@ def resume(context: typer.Context, queue: QueueName, environment: Place = None, 
 
         tabellion resume ocr
     """
-    from tabellion.engine import controls
 
     _do(context, queue, environment, controls.resume)
     _tell(json, {"queue": queue, "paused": False}, f"{queue} goes on")
@@ -123,7 +121,6 @@ def limit(
 
         tabellion limit ocr
     """
-    from tabellion.engine import controls
 
     _do(context, queue, environment, lambda store, chosen: controls.limit(store, chosen, running))
     said = (
@@ -135,8 +132,6 @@ def limit(
 
 
 def _do(context: typer.Context, name: str, environment: str | None, move: Callable[..., Awaitable[Any]]) -> Any:
-    from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
-
     config = config_of(context)
     queue = queue_named(queues_of(context, config), name)
 

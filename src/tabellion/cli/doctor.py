@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.text import Text
+
+from tabellion.cli import output
+from tabellion.cli.load import config_of, environment_named, queues_of
+from tabellion.engine.log import printable
+from tabellion.engine.queue import Queue, check_together
+from tabellion.errors import DeclarationError
+from tabellion.monitor import doctor as examination
+from tabellion.monitor.doctor import Finding
 
 MARKS = {"ok": ("ok", "green"), "note": ("note", "cyan"), "warning": ("warning", "yellow"), "error": ("error", "red")}
 
@@ -26,15 +38,6 @@ def doctor(
 
         tabellion doctor --json | jq '.[] | select(.level == "error")'
     """
-    import asyncio
-    from dataclasses import asdict
-
-    from tabellion.cli import output
-    from tabellion.cli.load import config_of, environment_named, queues_of
-    from tabellion.engine.queue import Queue, check_together
-    from tabellion.errors import DeclarationError
-    from tabellion.monitor import doctor as examination
-    from tabellion.monitor.doctor import Finding
 
     config = config_of(context)
     findings: list[Finding] = []
@@ -60,10 +63,6 @@ def doctor(
 
 
 def _show(findings: list) -> None:  # type: ignore[type-arg]
-    from rich.console import Console
-    from rich.text import Text
-
-    from tabellion.engine.log import printable
 
     console = Console(highlight=False)
     for finding in findings:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
+
+from tabellion.cli import output
+from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+from tabellion.engine.explanation import Explanation
+from tabellion.engine.log import printable
 
 
 def explain(
@@ -22,13 +29,6 @@ def explain(
 
         tabellion explain ocr 4711
     """
-    import asyncio
-    from dataclasses import asdict
-
-    from tabellion.cli import output
-    from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
-    from tabellion.engine.explanation import Explanation
-    from tabellion.engine.log import printable
 
     config = config_of(context)
     chosen = queue_named(queues_of(context, config), queue)

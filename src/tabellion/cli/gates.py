@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 import typer
+
+from tabellion.cli import output
+from tabellion.cli.load import config_of, present
+from tabellion.engine.gates import row as gate_row
+from tabellion.engine.gates.state import GateSettings, GateState
+from tabellion.errors import ConfigurationError, NotMigrated
+from tabellion.monitor.gates import picture
 
 
 def gates(
@@ -30,10 +38,6 @@ def gates(
 
         tabellion gates gemini --reset
     """
-    import asyncio
-
-    from tabellion.cli import output
-    from tabellion.cli.load import config_of
 
     given = {"rate": rate, "min_rate": min_rate, "max_rate": max_rate, "budget": budget, "profile": profile}
     changes = {key: value for key, value in given.items() if value is not None}
@@ -70,12 +74,6 @@ def _money(one: dict[str, Any]) -> str:
 
 
 async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bool) -> list[dict[str, Any]]:
-    from tabellion.cli.load import present
-    from tabellion.engine.gates import row as gate_row
-    from tabellion.engine.gates.state import GateSettings
-    from tabellion.errors import ConfigurationError
-    from tabellion.monitor.gates import picture
-
     store = present(config.gates_at).store(read_only=not (changes or reset))
     try:
         known = await _known(store, config.gates)
@@ -93,9 +91,6 @@ async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bo
 
 async def _known(store: Any, settings: Any) -> dict[str, Any]:
     """Every gate with its state; where nothing has called a model yet, the configured ones as they will begin."""
-    from tabellion.engine.gates import row as gate_row
-    from tabellion.engine.gates.state import GateState
-    from tabellion.errors import NotMigrated
 
     try:
         return await gate_row.gates(store, settings)

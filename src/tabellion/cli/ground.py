@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from tabellion.cli import output
+from tabellion.errors import Permanent
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.grounding.ground import UNGROUNDED, ground_all
+from tabellion.reading.pages import open_document
 
 LEAF = {"value", "page", "box", "quote", "match"}  #: what a value has that was looked for; a field may be called so
 
@@ -28,11 +35,6 @@ def ground(
 
         tabellion ground invoice.pdf invoice.json
     """
-    from tabellion.cli import output
-    from tabellion.errors import Permanent
-    from tabellion.reading.errors import Unreadable
-    from tabellion.reading.grounding.ground import UNGROUNDED, ground_all
-    from tabellion.reading.pages import open_document
 
     values = _values(data)
     try:
@@ -55,10 +57,6 @@ def ground(
 
 
 def _values(path: Path) -> Any:
-    from json import JSONDecodeError, loads
-
-    from tabellion.errors import Permanent
-
     try:
         text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text("utf-8")
         values = loads(text)

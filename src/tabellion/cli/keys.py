@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
+
+from tabellion.accounts import keys as kept
+from tabellion.cli import output
+from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.service import service_store
 
 keys = typer.Typer(
     help="API keys: make one, list them, end one. Each has --json.",
@@ -38,8 +44,6 @@ def create(
 
         curl -H "Authorization: Bearer $(tabellion keys create --role viewer)" localhost:8080/api/documents
     """
-    from tabellion.accounts import keys as kept
-    from tabellion.cli import output
 
     async def work(store: Any, place: str) -> tuple[str, str]:
         return await kept.create(store, place, role, name, seconds=None if days is None else days * DAY)
@@ -60,10 +64,6 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
 
         tabellion keys list
     """
-    from datetime import UTC, datetime
-
-    from tabellion.accounts import keys as kept
-    from tabellion.cli import output
 
     _, rows = _do(context, environment, kept.listing)
     for row in rows:
@@ -96,8 +96,6 @@ def revoke(
 
         tabellion keys revoke 3f9c0a71b2de
     """
-    from tabellion.accounts import keys as kept
-    from tabellion.cli import output
 
     async def work(store: Any, place: str) -> bool:
         return await kept.revoke(store, place, id)
@@ -113,9 +111,6 @@ def revoke(
 
 
 def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> tuple[str, Any]:
-    from tabellion.cli.load import config_of, environment_named
-    from tabellion.cli.service import service_store
-
     place = environment_named(config_of(context), name)
 
     async def run() -> Any:

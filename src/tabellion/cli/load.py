@@ -11,9 +11,11 @@ import typer
 from tabellion import config as configuration
 from tabellion.cli.queue_module import declared_queues
 from tabellion.config import Config
+from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.environment import Environment
 from tabellion.engine.queue import Queue, check_together
 from tabellion.errors import ConfigurationError
+from tabellion.net.guard import Rules
 from tabellion.pipeline import Pipeline, defaults, named
 
 WHICH = (
@@ -51,8 +53,6 @@ def queues_of(context: typer.Context, config: Config, *, together: bool = True) 
         raise ConfigurationError(WHICH)
     if name is None and not named_pipelines(context, config) and (missing := config.environments[0].missing_file()):
         raise ConfigurationError(f"{WHICH}, and there is none at {_shown(missing)}: name its data folder with --data")
-    from tabellion.delivery.outbox import webhooks_queue
-    from tabellion.net.guard import Rules
 
     found = declared_queues(name) if name is not None else []
     for pipeline in pipelines:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tabellion.cli import output, service
+from tabellion.cli.load import config_of, environment_named, module_of, named_pipelines
+from tabellion.cli.queue_module import declared_queues
+from tabellion.engine import register
+from tabellion.engine.store import Store
+from tabellion.errors import Unreachable
+from tabellion.monitor.rights import register_grants, table_grants
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -39,11 +48,6 @@ def migrate(
 
         tabellion migrate --queues shop.queues --sql --grant app | psql "$ADMIN_DATABASE_URL"
     """
-    import asyncio
-
-    from tabellion.cli import output
-    from tabellion.cli.load import config_of, environment_named, named_pipelines
-    from tabellion.engine import register
 
     config = config_of(context)
     chosen = [environment_named(config, environment, new=True)] if environment else list(config.environments)
@@ -70,8 +74,6 @@ def migrate(
 
 
 async def _migrate(place: Environment, pipelines: list[Pipeline]) -> dict[str, int]:
-    from tabellion.cli import service
-
     store = place.store()
     try:
         await store.database.open()
@@ -88,10 +90,6 @@ async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, s
 
     A file that is not there is not made, and a server that is away need not be asked.
     """
-    from tabellion.cli import service
-    from tabellion.engine import register
-    from tabellion.engine.store import Store
-    from tabellion.errors import Unreachable
 
     store = Store("sqlite:///:memory:") if place.missing_file() else place.store(read_only=True)
     try:
@@ -111,11 +109,6 @@ async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, s
 
 
 def _grants(context: typer.Context, config: Config, role: str, schema: str) -> list[str]:
-    from tabellion.cli import service
-    from tabellion.cli.load import module_of, named_pipelines
-    from tabellion.cli.queue_module import declared_queues
-    from tabellion.monitor.rights import register_grants, table_grants
-
     module = module_of(context, config)
     lines = [*register_grants(role, schema), *service.grants(role, named_pipelines(context, config))]
     return [*lines, *table_grants(role, declared_queues(module) if module is not None else [])]

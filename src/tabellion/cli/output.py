@@ -8,6 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from tabellion.engine.log import printable
 
@@ -22,9 +26,6 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], wh
 
     Columns in `whole` are never broken over lines: people copy what stands in them.
     """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
 
     shown = Table(
         title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False,
@@ -41,7 +42,6 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], wh
 
 def show(*parts: Any) -> None:
     """Prints tables and texts."""
-    from rich.console import Console
 
     console = Console(file=sys.stdout, highlight=False)
     for part in parts:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tabellion.document import read as read_one
+from tabellion.engine.log import printable
+from tabellion.errors import Permanent
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.limits import Limits
+from tabellion.reading.reader import Reading
+from tabellion.reading.sandbox import ReaderLost, Sandbox
+from tabellion.reading.sniff import opened
 
 if TYPE_CHECKING:
     from tabellion.reading.reader import Reading
@@ -57,7 +70,6 @@ def read(
 
         tabellion read contract.pdf --words --model gemini
     """
-    from tabellion.reading.sandbox import Sandbox
 
     if ocr not in ("auto", "never", "always"):
         raise typer.BadParameter(f"--ocr {ocr}: say auto, never or always")
@@ -91,7 +103,6 @@ def read(
 
 def _made(option: str, folder: Path | None) -> None:
     """Makes the folder before anything is read, so that nothing is read in vain."""
-    from tabellion.errors import Permanent
 
     if folder is not None:
         try:
@@ -117,9 +128,6 @@ def _documents(files: Sequence[Path]) -> tuple[list[Path], int]:
 
 def _readable(path: Path) -> bool:
     """Whether a file with another ending, or none, is a document by its content."""
-    from tabellion.reading.errors import Unreadable
-    from tabellion.reading.limits import Limits
-    from tabellion.reading.sniff import opened
 
     try:
         with opened(path, Limits()):
@@ -129,10 +137,6 @@ def _readable(path: Path) -> bool:
 
 
 def _standard_input() -> bytes:
-    import sys
-
-    from tabellion.reading.limits import Limits
-
     return sys.stdin.buffer.read(Limits().bytes + 1)  # one more, and it is refused as too large
 
 
@@ -140,12 +144,6 @@ def _readings(
     sandbox: Sandbox, progress: _Progress, sources: Iterable[tuple[Path, Path | bytes]], options: dict[str, Any]
 ) -> Iterator[Reading]:
     """Each document in the order it was given, several being read at a time."""
-    from collections import deque
-    from concurrent.futures import Future, ThreadPoolExecutor
-
-    from tabellion.document import read as read_one
-    from tabellion.reading.reader import Reading
-    from tabellion.reading.sandbox import ReaderLost
 
     def read(path: Path, source: Path | bytes) -> Reading:
         try:
@@ -173,8 +171,6 @@ class _Progress:
     """A bar on standard error where a person watches; nothing elsewhere."""
 
     def __init__(self, count: int) -> None:
-        import sys
-
         self._count = count
         self._bar: Any = None
         if sys.stderr.isatty():
@@ -198,7 +194,6 @@ class _Progress:
         """Told of each page of this document."""
         if self._bar is None:
             return None
-        from tabellion.engine.log import printable
 
         name = printable(path.name)[:40]
 
@@ -230,8 +225,6 @@ class _Names:
 
 
 def _say(told: dict[str, Any], target: Path | None, *, alone: bool) -> None:
-    import json
-
     text = json.dumps(told, ensure_ascii=False, indent=2 if alone or target is not None else None)
     if target is None:
         typer.echo(text)

@@ -7,6 +7,10 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tabellion.accounts import tables
+from tabellion.delivery import endpoints
+from tabellion.engine import sql
+from tabellion.engine.schema import in_order
 from tabellion.errors import Busy, NotMigrated, Unreachable
 from tabellion.pipeline import Pipeline, installed
 
@@ -19,9 +23,6 @@ if TYPE_CHECKING:
 
 def schemas_of(pipelines: Iterable[Pipeline]) -> list[Schema]:
     """Everything that serving these pipelines needs, needed ones first."""
-    from tabellion.accounts import tables
-    from tabellion.delivery import endpoints
-    from tabellion.engine.schema import in_order
 
     own = [schema for one in pipelines for schema in one.schemas()]
     return in_order([tables.SCHEMA, endpoints.SCHEMA, *own]) if own else []
@@ -53,7 +54,6 @@ def full_script(dialect: Dialect, pipelines: Sequence[Pipeline]) -> str:
 
 def grants(role: str, pipelines: Sequence[Pipeline]) -> list[str]:
     """What lets a role use them."""
-    from tabellion.engine import sql
 
     names = [name for schema in schemas_of(pipelines) for name in (schema.version_table, *schema.tables)]
     return [f"GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(names)} TO {sql.column(role)};"] if names else []

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from dataclasses import asdict
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from tabellion.cli import output
+from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+from tabellion.monitor import snapshot
 
 if TYPE_CHECKING:
     from tabellion.monitor.snapshot import Snapshot
@@ -29,9 +40,6 @@ def status(
 
         tabellion status ocr --json | jq '.[0].errors'
     """
-    import asyncio
-
-    from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
 
     config = config_of(context)
     queues = queues_of(context, config)
@@ -47,14 +55,6 @@ def status(
 
 
 async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors: bool) -> int:
-    import asyncio
-    import contextlib
-    from dataclasses import asdict
-    from json import dumps
-
-    from tabellion.cli import output
-    from tabellion.monitor import snapshot
-
     stores = [(place, place.store(read_only=True)) for place in places]
     try:
         pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
@@ -88,13 +88,6 @@ async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors
 
 
 async def _keep_up(stores: Any, queues: Any, pictures: Any) -> None:
-    import asyncio
-
-    from rich.console import Console
-    from rich.live import Live
-
-    from tabellion.monitor import snapshot
-
     with Live(picture_of(pictures), console=Console(), screen=True, auto_refresh=False) as live:
         while True:
             await asyncio.sleep(REFRESH)
@@ -104,7 +97,6 @@ async def _keep_up(stores: Any, queues: Any, pictures: Any) -> None:
 
 def picture_of(pictures: list[Snapshot]) -> Any:
     """The whole picture as one thing to print."""
-    from rich.console import Group
 
     parts: list[Any] = []
     for picture in pictures:
@@ -113,10 +105,6 @@ def picture_of(pictures: list[Snapshot]) -> Any:
 
 
 def _environment(picture: Snapshot) -> list[Any]:
-    from rich.text import Text
-
-    from tabellion.cli import output
-
     if not picture.up:
         return [
             Text(f"{picture.environment}  {picture.address}"),

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tabellion.cli import output
+from tabellion.cli.load import config_of
+from tabellion.engine.log import printable
+from tabellion.errors import ConfigurationError
+from tabellion.models.strict import strict
+from tabellion.reading.types import typefile
+from tabellion.reading.types.yamlnode import TypeFileError
 
 if TYPE_CHECKING:
     from tabellion.reading.types.doctype import DocumentType, FieldSpec
@@ -37,9 +46,6 @@ def check(
 
         tabellion types check --json | jq '.[].mistakes[]'
     """
-    from tabellion.cli import output
-    from tabellion.cli.load import config_of
-    from tabellion.reading.types import typefile
 
     folders = config_of(context).types
     paths = files or [path for path in typefile.available(folders).values() if path.parent != typefile.SHIPPED]
@@ -58,12 +64,6 @@ def check(
 
 
 def _checked(path: Path) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from tabellion.errors import ConfigurationError
-    from tabellion.reading.types import typefile
-    from tabellion.reading.types.yamlnode import TypeFileError
-
     made: dict[str, Any] = {"file": str(path), "ok": False, "mistakes": [], "error": None}
     try:
         doctype = typefile.read(path)
@@ -75,8 +75,6 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 def _tell(result: dict[str, Any]) -> None:
-    from tabellion.engine.log import printable
-
     if result["error"]:
         typer.echo(f"error: {printable(result['error'])}", err=True)
     elif result["ok"]:
@@ -99,9 +97,6 @@ def list_(context: typer.Context, json: Annotated[bool, typer.Option("--json", h
 
         tabellion types list
     """
-    from tabellion.cli import output
-    from tabellion.cli.load import config_of
-    from tabellion.reading.types import typefile
 
     found = []
     for name, path in typefile.available(config_of(context).types).items():
@@ -135,9 +130,6 @@ def show(
 
         tabellion types show invoice --schema gemini
     """
-    from tabellion.cli import output
-    from tabellion.cli.load import config_of
-    from tabellion.reading.types import typefile
 
     if schema is not None and schema not in SCHEMAS:
         raise typer.BadParameter(f"--schema is one of {', '.join(SCHEMAS)}")
@@ -153,10 +145,6 @@ def show(
 
 
 def _compiled(doctype: DocumentType, schema: str) -> Any:
-    from dataclasses import asdict
-
-    from tabellion.models.strict import strict
-
     if schema == "form":
         return doctype.form()
     if schema == "prompt":
@@ -175,8 +163,6 @@ def _summary(doctype: DocumentType) -> dict[str, Any]:
 
 
 def _whole(doctype: DocumentType) -> dict[str, Any]:
-    from dataclasses import asdict
-
     rules = [
         {"name": rule.name, "rule": rule.text, "tolerance": rule.tolerance, "severity": rule.severity,
          "message": rule.message, "fields": list(rule.fields)}
@@ -198,8 +184,6 @@ def _limits(one: FieldSpec) -> str:
 
 
 def _show(doctype: DocumentType) -> None:
-    from tabellion.cli import output
-
     rows: list[tuple[Any, ...]] = []
     for one in doctype.fields:
         rows.append((one.name, one.kind, "yes" if one.required else "", one.threshold, _limits(one)))

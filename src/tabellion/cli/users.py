@@ -5,9 +5,17 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tabellion.accounts import links, passwords, sessions
+from tabellion.accounts import users as kept
+from tabellion.cli import output
+from tabellion.cli.datafolder import address_in
+from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.service import service_store
 
 if TYPE_CHECKING:
     from tabellion.accounts.users import User
@@ -44,9 +52,6 @@ def add(
 
         tabellion users add anna --role reviewer
     """
-    from tabellion.accounts import links
-    from tabellion.accounts import users as kept
-    from tabellion.cli import output
 
     async def work(store: Store, place: str) -> tuple[User, Any]:
         user = await kept.add(store, name, role)
@@ -69,10 +74,6 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
 
         tabellion users list
     """
-    from datetime import UTC, datetime
-
-    from tabellion.accounts import users as kept
-    from tabellion.cli import output
 
     async def work(store: Store, _: str) -> list[User]:
         return await kept.listing(store)
@@ -106,9 +107,6 @@ def password(context: typer.Context, name: Name, environment: Place = None, json
 
         pass show tabellion/anna | tabellion users password anna
     """
-    from tabellion.accounts import passwords, sessions
-    from tabellion.accounts import users as kept
-    from tabellion.cli import output
 
     if sys.stdin.isatty():
         text = typer.prompt("New password", hide_input=True, confirmation_prompt="Once more")
@@ -144,8 +142,6 @@ def disable(
 
         tabellion users disable anna --undo
     """
-    from tabellion.accounts import users as kept
-    from tabellion.cli import output
 
     async def work(store: Store, _: str) -> None:
         await kept.change(store, (await kept.named(store, name)).id, disabled=not undo)
@@ -167,9 +163,6 @@ def link(
 
         tabellion users link anna
     """
-    from tabellion.accounts import links
-    from tabellion.accounts import users as kept
-    from tabellion.cli import output
 
     async def work(store: Store, place: str) -> tuple[User, Any]:
         user = await kept.named(store, name)
@@ -187,18 +180,12 @@ def link(
 
 
 def _base(context: typer.Context, url: str | None) -> str:
-    from tabellion.cli.datafolder import address_in
-    from tabellion.cli.load import config_of
-
     config = config_of(context)
     running = address_in(config.data)
     return (url or config.public_url or running or f"http://{config.host}:{config.port}").rstrip("/")
 
 
 def _do(context: typer.Context, name: str | None, work: Callable[[Store, str], Awaitable[Any]]) -> tuple[str, Any]:
-    from tabellion.cli.load import config_of, environment_named
-    from tabellion.cli.service import service_store
-
     place = environment_named(config_of(context), name)
 
     async def run() -> Any:

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tabellion.cli import output
+from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.service import service_store
+from tabellion.delivery import endpoints
+from tabellion.net import guard
+from tabellion.pipeline import known_events
+
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
 
@@ -45,12 +52,8 @@ def add(
 
         tabellion webhooks add https://erp.example.com/hook --event document.failed
     """
-    from tabellion.cli.load import config_of
-    from tabellion.delivery import endpoints
-    from tabellion.net import guard
 
     rules = guard.Rules.of(config_of(context).allow)
-    from tabellion.pipeline import known_events
 
     events = tuple(event) if event else (endpoints.EVERYTHING,)
 
@@ -71,8 +74,6 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
 
         tabellion webhooks list
     """
-    from tabellion.cli import output
-    from tabellion.delivery import endpoints
 
     found = _do(context, environment, endpoints.listing)
     if json:
@@ -97,7 +98,6 @@ def rotate(context: typer.Context, id: Id, environment: Place = None, json: Json
 
         tabellion webhooks rotate we_12ab
     """
-    from tabellion.delivery import endpoints
 
     secret = _do(context, environment, lambda store: endpoints.rotate(store, id))
     _tell(json, {"id": id, "secret": secret}, f"the new secret of {id}, shown this once: {secret}")
@@ -117,7 +117,6 @@ def disable(
 
         tabellion webhooks disable we_12ab --reason "moves on Monday"
     """
-    from tabellion.delivery import endpoints
 
     _do(context, environment, lambda store: endpoints.disable(store, id, reason))
     _tell(json, {"id": id, "disabled": reason}, f"{id} is told nothing; `tabellion webhooks enable {id}` ends it")
@@ -131,7 +130,6 @@ def enable(context: typer.Context, id: Id, environment: Place = None, json: Json
 
         tabellion webhooks enable we_12ab && tabellion retry webhooks --error "is disabled" --with documents
     """
-    from tabellion.delivery import endpoints
 
     _do(context, environment, lambda store: endpoints.enable(store, id))
     _tell(
@@ -149,16 +147,12 @@ def remove(context: typer.Context, id: Id, environment: Place = None, json: Json
 
         tabellion webhooks remove we_12ab
     """
-    from tabellion.delivery import endpoints
 
     _do(context, environment, lambda store: endpoints.remove(store, id))
     _tell(json, {"id": id, "removed": True}, f"{id} is forgotten")
 
 
 def _do(context: typer.Context, environment: str | None, move: Callable[[Store], Awaitable[Any]]) -> Any:
-    from tabellion.cli.load import config_of, environment_named
-    from tabellion.cli.service import service_store
-
     async def run() -> Any:
         async with service_store(environment_named(config_of(context), environment)) as store:
             return await move(store)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tabellion.cli import service, supervisor
+from tabellion.cli.load import config_of, environment_named, pipelines_of, present, queue_named, queues_of
+from tabellion.engine.log import Log, log_to_stderr
+from tabellion.errors import Busy, ConfigurationError, Forbidden, Unreachable
+from tabellion.monitor.rights import MissingRight, missing_rights
 
 if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
@@ -39,10 +47,6 @@ def worker(
 
         tabellion worker --with documents
     """
-    from tabellion.cli import service, supervisor
-    from tabellion.cli.load import config_of, environment_named, pipelines_of, present, queue_named, queues_of
-    from tabellion.engine.log import Log, log_to_stderr
-    from tabellion.errors import ConfigurationError
 
     config = config_of(context)
     queues, pipelines = queues_of(context, config), pipelines_of(context, config)
@@ -93,11 +97,6 @@ def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> Non
 
     One that can work somewhere is skipped elsewhere by the worker itself; a database that is away may be such a place.
     """
-    import asyncio
-    import contextlib
-
-    from tabellion.errors import Busy, Forbidden, Unreachable
-    from tabellion.monitor.rights import MissingRight, missing_rights
 
     async def ask(place: Environment) -> list[MissingRight]:
         store = place.store(read_only=True)

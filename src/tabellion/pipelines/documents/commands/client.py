@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
+from tabellion.cli import service
+from tabellion.engine.worker import heartbeat as roster
 from tabellion.errors import ConfigurationError
+from tabellion.pipelines.documents.configured import settings_of
+from tabellion.pipelines.documents.intake import NotTaken, take_in
+from tabellion.pipelines.documents.lookup import problem
+from tabellion.pipelines.documents.pipeline import PIPELINE
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -42,16 +48,11 @@ class Direct:
     """Straight into the database and the data folder."""
 
     def __init__(self, config: Config) -> None:
-        from tabellion.pipelines.documents.configured import settings_of
-
         self._config = config
         self._settings = settings_of(config)
         self._store = config.environments[0].store()
 
     async def __aenter__(self) -> Direct:
-        from tabellion.cli import service
-        from tabellion.pipelines.documents.pipeline import PIPELINE
-
         place = self._config.environments[0]
         if not self._config.has_own_database:
             await PIPELINE.require(place)
@@ -65,7 +66,6 @@ class Direct:
 
     async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
         """Copies the file and writes its row."""
-        from tabellion.pipelines.documents.intake import NotTaken, take_in
 
         try:
             one = await take_in(
@@ -77,7 +77,6 @@ class Direct:
 
     async def states(self, ids: list[str]) -> dict[str, dict[str, Any]]:
         """Asks the database, a few hundred at a time."""
-        from tabellion.pipelines.documents.lookup import problem
 
         told: dict[str, dict[str, Any]] = {}
         for start in range(0, len(ids), 500):
@@ -94,7 +93,6 @@ class Direct:
 
     async def warning(self) -> str:
         """A queue that nobody works is waited for in vain."""
-        from tabellion.engine.worker import heartbeat as roster
 
         workers = [one for one in await roster.members(self._store) if "documents" in one["queues"].split(",")]
         return "" if workers else "no worker is running: start `tabellion up`, or `tabellion worker --with documents`"

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import asdict
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tabellion.cli import output
+from tabellion.cli.load import config_of, environment_named
+from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.pipelines.documents import compact as compacting
+from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents.compact import templates_of
+from tabellion.pipelines.documents.configured import settings_of
+from tabellion.pipelines.documents.output_pointers import pointing
+from tabellion.reading.types import typefile
+from tabellion.storage.lake import Lake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,10 +63,6 @@ def compact(
 
         tabellion compact 2024-02-29 --remove
     """
-    import asyncio
-
-    from tabellion.cli import output
-    from tabellion.cli.load import config_of, environment_named
 
     config = config_of(context)
     wanted = [_day(text) for text in days or []]
@@ -79,12 +89,6 @@ async def _compacted(
     grace: float,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """What became of each day of each environment; one that cannot be done is told, and the others are done."""
-    from dataclasses import asdict
-
-    from tabellion.errors import TabellionError
-    from tabellion.pipelines.documents import compact as compacting
-    from tabellion.pipelines.documents.configured import settings_of
-    from tabellion.storage.lake import Lake
 
     templates = _templates(config)
     done: list[dict[str, Any]] = []
@@ -111,8 +115,6 @@ async def _compacted(
 
 async def _point(place: Environment, store: Store) -> Point | None:
     """What points the documents of an environment elsewhere; None where it has none."""
-    from tabellion.pipelines.documents import tables
-    from tabellion.pipelines.documents.output_pointers import pointing
 
     if place.missing_file() is not None:
         return None
@@ -123,8 +125,6 @@ async def _point(place: Environment, store: Store) -> Point | None:
 
 
 def _show(done: Sequence[dict[str, Any]], remove: bool, *, named: bool) -> None:
-    from tabellion.cli import output
-
     headings = ["day", "documents", "small files", "files written", *(["removed", "kept for now"] if remove else [])]
     rows = [
         [
@@ -137,14 +137,10 @@ def _show(done: Sequence[dict[str, Any]], remove: bool, *, named: bool) -> None:
 
 
 def _today() -> date:
-    from datetime import UTC, datetime
-
     return datetime.now(UTC).date()
 
 
 def _day(text: str) -> date:
-    from datetime import date
-
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -153,9 +149,6 @@ def _day(text: str) -> date:
 
 def _templates(config: Config) -> list[Template]:
     """Where the types there are write their files; a type that is broken has written none that way."""
-    from tabellion.errors import ConfigurationError
-    from tabellion.pipelines.documents.compact import templates_of
-    from tabellion.reading.types import typefile
 
     texts = []
     for name in typefile.available(config.types):

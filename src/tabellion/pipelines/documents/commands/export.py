@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tabellion.cli import output
+from tabellion.cli.load import config_of, environment_named
+from tabellion.errors import ConfigurationError
+from tabellion.pipelines.documents import export as exporting
+from tabellion.pipelines.documents.export import Range, moment_of
+from tabellion.pipelines.documents.export_formats import FORMATS as KNOWN
+from tabellion.pipelines.documents.export_formats import ToFile, ToStream
+from tabellion.pipelines.documents.pipeline import PIPELINE
+from tabellion.reading.types import typefile
+from tabellion.reading.types.doctype import DocumentType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,13 +69,6 @@ def export(
 
         tabellion export --format jsonl | jq .fields.total.value
     """
-    import asyncio
-
-    from tabellion.cli import output
-    from tabellion.cli.load import config_of, environment_named
-    from tabellion.pipelines.documents import export as exporting
-    from tabellion.pipelines.documents.export_formats import ToFile, ToStream
-    from tabellion.pipelines.documents.pipeline import PIPELINE
 
     config = config_of(context)
     chosen = _format(format, out)
@@ -108,8 +114,6 @@ def export(
 
 
 def _format(given: str | None, out: Path | None) -> str:
-    from tabellion.pipelines.documents.export_formats import FORMATS as KNOWN
-
     if given is None:
         return FORMATS.get(out.suffix.lower(), "csv") if out is not None else "csv"
     if given not in KNOWN:
@@ -120,8 +124,6 @@ def _format(given: str | None, out: Path | None) -> str:
 def _range(
     since: str | None, until: str | None, types: Sequence[str], statuses: Sequence[str], reviews: Sequence[str]
 ) -> Range:
-    from tabellion.pipelines.documents.export import Range, moment_of
-
     try:
         wanted = Range(
             None if since is None else moment_of(since), None if until is None else moment_of(until, end=True),
@@ -136,9 +138,6 @@ def _range(
 
 def _types(folders: Sequence[Path]) -> Types:
     """The type of a name; a type that is gone, or broken, costs its columns their kinds and nothing else."""
-    from tabellion.errors import ConfigurationError
-    from tabellion.reading.types import typefile
-    from tabellion.reading.types.doctype import DocumentType
 
     def find(name: str) -> DocumentType | None:
         try:
@@ -152,6 +151,5 @@ def _types(folders: Sequence[Path]) -> Types:
 
 def _mute() -> None:
     """Keeps Python from complaining, as it ends, that nobody reads any more."""
-    import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tabellion.cli.adminkey import path_in
+from tabellion.cli.up import configured
+from tabellion.engine.log import printable
+from tabellion.errors import ConfigurationError
+from tabellion.pipelines.documents.commands.client import Direct, Remote
+from tabellion.pipelines.documents.intake import SUFFIXES
+
 if TYPE_CHECKING:
     from tabellion.config import Config
     from tabellion.pipelines.documents.commands.client import Client
@@ -50,8 +57,6 @@ def submit(
 
         tabellion submit *.pdf --url http://127.0.0.1:8080
     """
-    from tabellion.cli.up import configured
-    from tabellion.errors import ConfigurationError
 
     files = list(_documents(paths))
     if not files:
@@ -73,7 +78,6 @@ def submit(
 
 def _documents(paths: Iterable[str]) -> Iterator[Path]:
     """The files themselves, the documents of folders, and what patterns match; each once."""
-    from tabellion.pipelines.documents.intake import SUFFIXES
 
     seen: set[Path] = set()
     for text in paths:
@@ -91,8 +95,6 @@ def _documents(paths: Iterable[str]) -> Iterator[Path]:
 
 
 def _kept_key(config: Config) -> str:
-    from tabellion.cli.adminkey import path_in
-
     try:
         return path_in(config.data).read_text().strip()
     except OSError:
@@ -103,7 +105,6 @@ async def _submitted(
     config: Config, files: Sequence[Path], type: str | None, model: str | None, url: str | None, key: str | None,  # noqa: A002
     wait: bool, *, quiet: bool,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    from tabellion.pipelines.documents.commands.client import Direct, Remote
 
     client: Client = Direct(config) if url is None else Remote(url, key or "")
     results: list[dict[str, Any]] = []
@@ -146,8 +147,6 @@ async def _waited(client: Client, results: list[dict[str, Any]], *, quiet: bool)
 
 
 def _say(result: dict[str, Any]) -> None:
-    from tabellion.engine.log import printable
-
     error = result.get("error") or {}
     why = f"{error.get('code', '')}: {error.get('message', '')}" if error else ""
     copy = f"of {result['duplicate_of']}" if result.get("duplicate_of") else ""
