@@ -16,8 +16,9 @@ from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.failure import WAITING
+from tabellion.pipelines.documents.judging import is_settled, read_issues
 from tabellion.pipelines.documents.locks import REVIEWED, locked, standing
-from tabellion.pipelines.documents.review.fields import DECIDED, Types, is_settled, shown_type
+from tabellion.pipelines.documents.review.fields import DECIDED, Types, shown_type
 from tabellion.pipelines.documents.review.fields import issues as judge
 from tabellion.pipelines.documents.review_reasons import GRAVE
 from tabellion.pipelines.documents.submit import is_id
@@ -112,7 +113,7 @@ def _judged(
     """What is wrong with the fields as they are now."""
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows}
     absent = [row["name"] for row in rows if row["state"] == "absent"]
-    return judge(doctype, values, absent, result.get("read_issues", result.get("issues", [])), said)
+    return judge(doctype, values, absent, read_issues(result), said)
 
 
 def _verdict(issues: Sequence[Mapping[str, Any]], reasons: Sequence[Mapping[str, Any]]) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from tabellion.pipelines.documents.judging import judged
 from tabellion.pipelines.documents.locks import PERSON, Locks
-from tabellion.pipelines.documents.review.fields import is_settled, stands
 from tabellion.reading.alternative import beside
-from tabellion.reading.issue import Issue
 from tabellion.reading.reader import Reading
-from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
 
 POOR = 0.5  #: quality of a page below which its words are not to be relied on
@@ -86,23 +84,6 @@ def corrected(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
         reading, fields=fields, issues=judged(reading.issues, values, doctype, held.keys(), locks.absent),
         offers=beside(reading.offers, fields, reading.fields),
     )  # fmt: skip
-
-
-def judged(
-    issues: Iterable[Issue], values: Mapping[str, Any], doctype: DocumentType, settled: Collection[str],
-    absent: Collection[str] = (),
-) -> tuple[Issue, ...]:  # fmt: skip
-    """The issues of a reading, judged anew with these values: the rules speak again, and what was said of fields that
-    people have settled is over. One of which they say that the document does not have it is not missing, and what is
-    wrong although they have settled all of it is a fault of the document, not of its reading: a warning."""
-    named = {"", *(rule.name for rule in doctype.rules)}
-    kept = [
-        issue
-        for issue in issues
-        if (issue.code not in rules.CODES or issue.rule not in named) and not is_settled(issue.fields, settled)
-    ]
-    found = (one for one in rules.check(doctype, values) if one.code != "missing" or not {*one.fields} <= {*absent})
-    return (*kept, *(replace(one, severity="warning") if stands(one, values, settled) else one for one in found))
 
 
 def _type(reading: Reading, asked: bool) -> Iterator[Doubt]:

@@ -12,13 +12,13 @@ from tabellion.errors import LeaseLost
 from tabellion.pipelines.documents import finish, superseded
 from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import Postponed
+from tabellion.pipelines.documents.judging import issue_of, judged, read_issues
 from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, standing
 from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
 from tabellion.pipelines.documents.review.fields import DECIDED
-from tabellion.pipelines.documents.review_reasons import GRAVE, judged
+from tabellion.pipelines.documents.review_reasons import GRAVE
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.reading.issue import Issue
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.rules import verdict
 from tabellion.reading.types.yamlnode import TypeFileError
@@ -81,17 +81,17 @@ def _judged(
     result: dict[str, Any], rows: Sequence[Mapping[str, Any]], doctype: DocumentType
 ) -> dict[str, Any]:  # fmt: skip
     """The result with the fields as they are now, and with what is wrong with them now."""
-    read: Sequence[Mapping[str, Any]] = result.get("read_issues", result.get("issues") or [])
+    read = read_issues(result)
     fields = {row["name"]: field_told(row) for row in rows}
     settled = {row["name"] for row in rows if row["locked"] or row["state"] in DECIDED}
     absent = {row["name"] for row in rows if row["state"] == "absent"}
     values = {name: one["value"] for name, one in fields.items() if name in doctype}
-    issues = judged((_issue(told) for told in read), values, doctype, settled, absent)
+    issues = judged(map(issue_of, read), values, doctype, settled, absent)
     held = {row["name"] for row in rows if row["locked"]}
     before = {name: one for name, one in result["fields"].items() if name in held and one["source"] != PERSON}
     return result | {
         "fields": fields, "issues": finish.cleaned([issue.told() for issue in issues]), "verdict": verdict(issues),
-        "read_issues": list(read), "read_fields": before | (result.get("read_fields") or {}),
+        "read_issues": read, "read_fields": before | (result.get("read_fields") or {}),
     }  # fmt: skip
 
 
@@ -102,10 +102,6 @@ def _verdict(judged: str, review: Mapping[str, Any] | None, reasons: Sequence[Ma
         return "reject"
     grave = status not in REVIEWED and any(doubt["code"] in GRAVE for doubt in reasons)
     return "warn" if grave and judged == "accept" else judged
-
-
-def _issue(told: Mapping[str, Any]) -> Issue:
-    return Issue(told["code"], told["severity"], told["message"], tuple(told["fields"]), told["rule"] or "")
 
 
 def _document(job: Job, row: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
+from tabellion.pipelines.documents.judging import read_issues
 from tabellion.pipelines.documents.review import decisions, fields, items
 from tabellion.pipelines.documents.review.claims import mine, not_held
 from tabellion.pipelines.documents.review.errors import Refused, Stale, Underway
@@ -290,7 +291,7 @@ def check(
         if value is None:
             absent.add(name)
     said = fields.decided(found) | given.keys()
-    return fields.issues(doctype, merged, absent, read.get("issues", []), said), answers
+    return fields.issues(doctype, merged, absent, read_issues(read), said), answers
 
 
 def _json(value: Any) -> str:

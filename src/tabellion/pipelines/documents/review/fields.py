@@ -11,9 +11,8 @@ from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
+from tabellion.pipelines.documents.judging import field_of, issue_of, judged
 from tabellion.pipelines.documents.review.errors import TypeBroken
-from tabellion.reading.issue import Issue
-from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import THRESHOLD, DocumentType, FieldSpec
 from tabellion.reading.types.yamlnode import TypeFileError
 
@@ -23,8 +22,6 @@ Types = Callable[[str], DocumentType]  #: gives the document type of a name, or 
 NO_TYPE = DocumentType(name="unknown", version="1", fields=())
 PERSON = "person"  #: the source of a field that somebody has corrected
 DECIDED = ("confirmed", "corrected", "absent")  #: states that are a person's word
-#: What may be wrong with a document itself: it stands when people say of every field of it that the document has it so.
-PRINTED = ("rule", "range", "pattern")
 #: Why a person's word is so sure.
 CORRECTED, ABSENT = ("corrected by a person",), ("not on the document, a person says",)
 STATES = ("auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent")
@@ -100,42 +97,13 @@ def decided(found: Mapping[str, Row]) -> set[str]:
     return {name for name, row in found.items() if row["state"] in DECIDED}
 
 
-def stands(issue: Issue, values: Mapping[str, Any], said: Collection[str]) -> bool:
-    """Whether people have looked at everything that an issue is about and say that the document has it so."""
-    about = {base for path in issue.fields if values.get(base := _base(path)) not in (None, "", [])}
-    return issue.code in PRINTED and bool(about) and about <= {*said}
-
-
 def issues(
-    doctype: DocumentType, values: Mapping[str, Any], absent: Iterable[str], read: Sequence[Mapping[str, Any]] = (),
+    doctype: DocumentType, values: Mapping[str, Any], absent: Collection[str], read: Sequence[Mapping[str, Any]] = (),
     said: Collection[str] = (),
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Everything that is wrong with these values, judged now; and what the reading found that no rule of the type did.
-
-    A field that somebody said the document does not have is not missing, and what `said` fields do not make right is a
-    fault of the document: a warning.
-    """
+    """Everything that is wrong with these values now, as JSON tells it; `read` is what the reading found."""
     known = {name: value for name, value in values.items() if name in doctype}
-    gone = set(absent)
-    judged = [
-        issue.told() | ({"severity": "warning"} if stands(issue, known, said) else {})
-        for issue in rules.check(doctype, known)
-        if not (issue.code == "missing" and gone.issuperset(issue.fields))
-    ]
-    own = {"", *(rule.name for rule in doctype.rules)}
-    kept = [
-        dict(issue)
-        for issue in read
-        if (issue["code"] not in rules.CODES or issue.get("rule", "") not in own)
-        and not is_settled(issue["fields"], said)
-    ]
-    return [*judged, *kept]
-
-
-def is_settled(paths: Iterable[str], said: Collection[str]) -> bool:
-    """Whether people have had their word on every field that something is about: what a reading said of it is over."""
-    about = {_base(path) for path in paths}
-    return bool(about) and about <= {*said}
+    return [one.told() for one in judged(map(issue_of, read), known, doctype, said, absent)]
 
 
 def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[dict[str, Any]]]:
@@ -143,9 +111,9 @@ def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], li
     nobody has said that the document has it so."""
     absent = [name for name, row in found.items() if row["state"] == "absent"]
     wrong = issues(doctype, values_of(found), absent, said=decided(found))
-    judged = [one for one in wrong if one["severity"] == "error"]
-    missing = [name for one in judged if one["code"] == "missing" for name in one["fields"]]
-    return missing, [one for one in judged if one["code"] != "missing"]
+    errors = [one for one in wrong if one["severity"] == "error"]
+    missing = [name for one in errors if one["code"] == "missing" for name in one["fields"]]
+    return missing, [one for one in errors if one["code"] != "missing"]
 
 
 def unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[dict[str, Any]]:
@@ -166,13 +134,16 @@ def _unsure(spec: FieldSpec, row: Row) -> bool:
 
 
 def told(
-    doctype: DocumentType, found: Mapping[str, Row], judged: Sequence[Mapping[str, Any]],
+    doctype: DocumentType, found: Mapping[str, Row], wrong: Sequence[Mapping[str, Any]],
     offered: Mapping[str, list[Any]] | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The fields as JSON tells them, in the type's order; those that were not found too, with what is `offered`."""
     # A field that is missing is told as that; one with a cell that is missing fails.
     failed = {
-        _base(name) for issue in judged for name in issue["fields"] if issue["code"] != "missing" or name != _base(name)
+        field_of(name)
+        for issue in wrong
+        for name in issue["fields"]
+        if issue["code"] != "missing" or name != field_of(name)
     }
     declared = [
         _field(spec, found.get(spec.name), spec.name in failed, (offered or {}).get(spec.name))
@@ -247,8 +218,3 @@ def unknown(doctype: DocumentType, name: str, found: Iterable[str]) -> str:
 
 def _guessed(value: Any) -> str:
     return "list" if isinstance(value, list) else "bool" if isinstance(value, bool) else "text"
-
-
-def _base(path: str) -> str:
-    """The field of a path such as lines[2].amount."""
-    return path.partition("[")[0]

@@ -9,6 +9,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
+from tabellion.pipelines.documents.judging import read_issues
 from tabellion.pipelines.documents.review import editing, fields, items
 from tabellion.pipelines.documents.review.claims import sweep
 from tabellion.pipelines.documents.review.fields import Types
@@ -27,7 +28,7 @@ async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, 
     found = await fields.rows(store, item["document_id"])
     doctype = fields.shown_type(types, item["type"])
     absent = [name for name, row in found.items() if row["state"] == "absent"]
-    judged = fields.issues(doctype, fields.values_of(found), absent, read.get("issues", []), fields.decided(found))
+    judged = fields.issues(doctype, fields.values_of(found), absent, read_issues(read), fields.decided(found))
     return items.told(item) | {
         "document": _document(item, read), "issues": judged,
         "fields": fields.told(doctype, found, judged, read.get("candidates")),

@@ -1,0 +1,59 @@
+"""One judgement of what is wrong, whoever asks."""
+
+from __future__ import annotations
+
+from tabellion.pipelines.documents.judging import field_of, issue_of, judged, read_issues
+from tabellion.pipelines.documents.review import fields
+from tabellion.reading.issue import Issue
+from tabellion.reading.types import typefile
+
+TYPE = typefile.compiled(
+    """name: bill
+version: "1"
+fields:
+  net: {type: money, required: true}
+  tax: {type: money}
+  total: {type: money, required: true}
+validation:
+  - {name: sums, rule: "net + tax == total", message: "net and tax are not the total"}
+"""
+)
+DIFFERS = Issue("xml_differs", "warning", "the invoice inside says 12.00", ("total",), "the same invoice twice")
+WRONG = {"net": "10.00", "tax": "1.00", "total": "12.00"}
+
+
+def codes(*settled: str, values: dict[str, str] = WRONG, absent: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    """What is wrong, with how much it matters."""
+    return [(one.code, one.severity) for one in judged([DIFFERS], values, TYPE, settled, absent)]
+
+
+def test_what_the_reading_found_stays_until_people_settle_it() -> None:
+    """A difference between XML and paper is over when somebody has said what the total is."""
+    assert codes() == [("rule", "error"), ("xml_differs", "warning")]
+    assert codes("total") == [("rule", "error")]
+
+
+def test_a_rule_that_fails_on_settled_fields_is_a_fault_of_the_document() -> None:
+    """A warning then; before, an error."""
+    assert codes("net", "tax", "total") == [("rule", "warning")]
+
+
+def test_what_a_document_does_not_have_is_not_missing() -> None:
+    """Where a person says so."""
+    assert ("missing", "error") in codes(values={"net": "10.00"})
+    assert ("missing", "error") not in codes(values={"net": "10.00"}, absent=("total",))
+
+
+def test_review_and_outputs_say_the_same() -> None:
+    """Also after somebody gave a field back: what was read is not forgotten with what was said."""
+    result = {"issues": [], "read_issues": [DIFFERS.told()]}
+    read = read_issues(result)
+    for said in ((), ("total",), ("net", "tax", "total")):
+        told = fields.issues(TYPE, WRONG, (), read, said)
+        assert told == [one.told() for one in judged(map(issue_of, read), WRONG, TYPE, said)]
+    assert read_issues({"issues": [DIFFERS.told()]}) == [DIFFERS.told()]
+
+
+def test_a_path_belongs_to_its_field() -> None:
+    """A cell of a table to the table."""
+    assert (field_of("lines[2].amount"), field_of("total")) == ("lines", "total")
