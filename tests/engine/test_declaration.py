@@ -109,7 +109,7 @@ async def test_a_value_its_column_cannot_hold(store: Store, column: str, states:
 )
 @asynchronous
 async def test_a_state_that_binds_can_be_claimed(store: Store, column: str, ready: Any, running: Any) -> None:
-    """What the check lets through works: a value the database cannot compare is refused, or understood."""
+    """SQLite compares such values and works with them; PostgreSQL cannot, and the declaration is refused."""
     await run(
         store,
         f"CREATE TABLE t (id integer PRIMARY KEY, status text, busy {column})",
@@ -122,12 +122,14 @@ async def test_a_state_that_binds_can_be_claimed(store: Store, column: str, read
         done={"status": "done", "busy": ready},
         failed={"status": "failed", "busy": ready},
     )
-    try:
-        await store.bind(queue)
-    except DeclarationError:
+    if store.dialect == "postgresql":
+        with pytest.raises(DeclarationError):
+            await store.bind(queue)
         return
+    await store.bind(queue)
     [job] = await store.claim(queue, 1, "w")
     await store.finish(job)
+    assert (await store.counts(queue))["done"] == 1
 
 
 def _sql(store: Store, column: str, value: Any) -> str:
@@ -156,7 +158,7 @@ async def test_a_mirror_must_fit_its_column(store: Store, options: dict[str, Any
 
 @asynchronous
 async def test_a_mirror_that_binds_can_be_written(store: Store) -> None:
-    """Every type the check allows for the counter works through claim, release and retry."""
+    """Every type of number works through claim, release and retry; a text cannot hold the counter and is refused."""
     for number, column in enumerate(("integer", "smallint", "numeric(5)", "real", "text", "varchar(5)")):
         await run(
             store,
@@ -164,10 +166,11 @@ async def test_a_mirror_that_binds_can_be_written(store: Store) -> None:
             f"INSERT INTO t{number} VALUES (1, 'new', NULL)",
         )
         queue = Queue(f"t{number}", **STATES, attempts="tries")
-        try:
-            await store.bind(queue)
-        except DeclarationError:
+        if column.startswith(("text", "varchar")):
+            with pytest.raises(DeclarationError):
+                await store.bind(queue)
             continue
+        await store.bind(queue)
         [job] = await store.claim(queue, 1, "w")
         await store.release(job)
         [found] = await store.database.fetch(f"SELECT tries FROM t{number}")
