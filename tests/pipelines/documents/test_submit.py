@@ -53,7 +53,7 @@ def test_ids_sort_by_time_and_look_like_ids() -> None:
     ids = [new_id() for _ in range(1000)]
     assert len(set(ids)) == 1000
     assert all(map(is_id, ids))
-    assert sorted(one[:10] for one in ids) == [one[:10] for one in ids]
+    assert sorted(ids) == ids
     assert not any(map(is_id, ("", "x", "i" * 26, "0" * 27, "../" + "0" * 23)))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import random
 import secrets
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from tabellion.reading.types.yamlnode import TypeFileError
 TRIES = 8  # of a transaction that met another one
 LONGEST_NAME = 255
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: ids are read aloud and typed
+_counting = threading.Lock()
+_newest = 0  #: the last number that became an id
 
 
 class Content(Protocol):
@@ -71,8 +74,13 @@ class FileGone(TabellionError):  # noqa: N818 - what happened
 
 
 def new_id() -> str:
-    """An id that sorts by time: 10 characters of milliseconds, 16 of chance."""
-    number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
+    """An id that sorts by time: 10 characters of milliseconds, 16 of chance; of one process, later ones sort later."""
+    global _newest
+    with _counting:
+        number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
+        if number >> 80 <= _newest >> 80:
+            number = _newest + 1 + secrets.randbits(40)
+        _newest = number
     return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
 
 

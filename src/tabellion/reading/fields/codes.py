@@ -15,6 +15,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 #: A code as one word; with a prefix of its own; in groups of three digits; with a stroke between spaces.
+_DIGIT = re.compile(r"\d")
 _CODE = re.compile(
     r"\d{1,3}(?: \d{3}){1,4}(?![\w/.,-])|(?:[A-Z]{1,4} )?\d[A-Za-z0-9/_.+-]* / [A-Z0-9]{2,}\b|"
     r"[A-Z]{1,4} \d[A-Za-z0-9/_.+-]*[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9/_.+-]*[A-Za-z0-9]|\d"
@@ -103,6 +104,8 @@ def _of_form(sheet: Sheet, name: str, pattern: re.Pattern[str]) -> Iterator[Cand
 
 
 def _after_marks(text: str) -> Iterator[Code]:
+    if not _DIGIT.search(text):
+        return  # as is most often so, and found out at once
     for match in _CODE.finditer(text):
         value = match.group().strip("./")
         if any(letter.isdigit() for letter in value):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 
 from tabellion.reading.arrange import level
 from tabellion.reading.page import Box, Page, Word, around
@@ -39,26 +41,32 @@ class Line:
         """The mean score of its words."""
         return sum(word.score for word in self.words) / len(self.words)
 
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each word begins in the text."""
+        return [0, *accumulate(len(word.text) + 1 for word in self.words[:-1])]
+
+    def _around(self, start: int, end: int) -> Iterator[tuple[int, Word]]:
+        """The words that reach into a span of the text, with where they begin."""
+        for place in range(max(bisect_right(self._starts, start) - 1, 0), bisect_left(self._starts, end)):
+            at, word = self._starts[place], self.words[place]
+            if start < at + len(word.text):
+                yield at, word
+
     def words_at(self, start: int, end: int) -> tuple[Word, ...]:
         """The words that stand in a span of the text."""
-        found, at = [], 0
-        for word in self.words:
-            if at < end and start < at + len(word.text):
-                found.append(word)
-            at += len(word.text) + 1
-        return tuple(found)
+        return tuple(word for _, word in self._around(start, end))
 
     def box_at(self, start: int, end: int) -> Box:
         """Around a span of the text, cut out of a word where it is only a part of one."""
-        boxes, at = [], 0
-        for word in self.words:
+        boxes = []
+        for at, word in self._around(start, end):
             size = len(word.text)
             first, last = max(start - at, 0), min(end - at, size)
             if first < last:
                 x0, y0, x1, y1 = word.box
                 wide = (x1 - x0) / size
                 boxes.append((x0 + wide * first, y0, x0 + wide * last, y1))
-            at += size + 1
         return around(boxes) if boxes else self.box
 
 
