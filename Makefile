@@ -30,6 +30,15 @@ test: $(READY) browser ## Check and test everything, on real databases and in a 
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile
 
+QUICK := tests/test_layout.py tests/test_pipeline.py tests/test_config.py tests/net tests/storage tests/delivery tests/accounts tests/monitor \
+	tests/engine/sqlite tests/engine/test_store.py tests/engine/test_moves.py tests/engine/test_queue.py tests/engine/test_declaration.py \
+	tests/reading/types tests/reading/fields tests/reading/einvoice tests/pipelines/documents/test_judging.py
+quick: $(READY) ## Lint, types and the quick tests on SQLite: under a minute
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m pytest -n $(PARALLEL) -k "not postgresql and not pooled and not s3" $(QUICK)
+
 check: $(READY) ## Format, lint, types, import layers, docs
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/ruff check --quiet .
@@ -126,4 +135,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench .venv-docs .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean
+.PHONY: help setup run first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean
