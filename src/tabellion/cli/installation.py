@@ -26,7 +26,7 @@ from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.environment import Environment
 from tabellion.engine.log import log_to_stderr
 from tabellion.engine.store import Store
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.worker import Worker
 from tabellion.errors import Busy, TabellionError, Unreachable
 from tabellion.monitor.view import QueueView
@@ -315,18 +315,6 @@ def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> Non
 
 async def _bury(store: Store) -> None:
     """Ends the leases of workers of this machine that were killed, so that their documents need not wait for it."""
-    for one in await roster.members(store, alive=False):
-        if one["ending"] is None and one["host"] == socket.gethostname() and _is_gone(one["pid"]):
-            await roster.leave(store, one["id"], "was killed", crashed=True)
-
-
-def _is_gone(pid: int) -> bool:
-    if pid == os.getpid():
-        return True  # in a container the next process often has the last one's number
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
+    for one in await heartbeat.members(store, alive=False):
+        if one["ending"] is None and one["host"] == socket.gethostname() and heartbeat.is_gone(one["pid"]):
+            await heartbeat.leave(store, one["id"], "was killed", crashed=True)

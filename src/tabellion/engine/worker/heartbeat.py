@@ -51,7 +51,7 @@ AND {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} < {ALIVE}""",
         member.boot,
     )
     here = rows and rows[0]["host"] == member.host and rows[0]["boot"] not in _boots
-    if rows and not (here and _is_gone(rows[0]["pid"])):
+    if rows and not (here and is_gone(rows[0]["pid"])):
         raise ConfigurationError(
             f"worker id {member.id!r} is in use by process {rows[0]['pid']} on {rows[0]['host']}: "
             "give each worker an id of its own"
@@ -83,7 +83,7 @@ ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, boot = 
     )
 
 
-def _is_gone(pid: int) -> bool:
+def is_gone(pid: int) -> bool:
     """Whether no process of this machine has this number: a worker that was killed may start again under its name."""
     if pid == os.getpid():
         return True  # in a container the next worker often has the last one's number
