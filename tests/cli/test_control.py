@@ -25,7 +25,7 @@ def test_retry_says_which_keys_were_not_failed(lite: Project) -> None:
     lite.insert("x")
     result = lite.run("retry", "invoices", "1", "99")
     assert result.exit_code == 6
-    assert "2 of the 2 keys are not failed rows" in result.output
+    assert "2 of 2 keys are not failed rows" in result.output
 
 
 def test_retry_wants_to_know_which(lite: Project) -> None:

@@ -191,7 +191,7 @@ def test_a_reader_that_was_killed_costs_one_document(monkeypatch: pytest.MonkeyP
     def read(source: bytes, **options: Any) -> None:
         raise ReaderLost("killed")
 
-    monkeypatch.setattr("tabellion.document.read", read)
+    monkeypatch.setattr("tabellion.cli.read.read_one", read)
     with Sandbox(size=1) as sandbox, _Progress(1) as progress:
         (reading,) = _readings(sandbox, progress, [(Path("a.pdf"), b"")], {})
     assert reading.error == {"code": "reader_crashed", "message": "killed"}

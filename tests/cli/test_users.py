@@ -41,7 +41,7 @@ def test_a_user_is_added_listed_and_shut_out(project: Project) -> None:
     refused = project.run("users", "link", "anna")
     assert refused.exit_code == 5
     assert "--undo" in refused.output
-    assert "may sign in again" in project.run("users", "disable", "anna", "--undo").output
+    assert "is enabled" in project.run("users", "disable", "anna", "--undo").output
     project.json("users", "add", "root", "--role", "admin")
     assert project.run("users", "disable", "root").exit_code == 5
     assert project.run("users", "disable", "nobody").exit_code == 5

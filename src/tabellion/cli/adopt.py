@@ -30,13 +30,13 @@ def adopt(
     write: Annotated[Path | None, typer.Option(help="Write the declaration to this new file.")] = None,
     notify: Annotated[bool, typer.Option(help="Also print a trigger that wakes workers at once (PostgreSQL).")] = False,
     environment: Annotated[
-        str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+        str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write the declaration for a table you have, and print the index it should get. Changes nothing.
+    """Write the declaration for an existing table, and print the index it needs. Changes nothing.
 
-    What it guesses is marked with the reason. Every change of state is tried on one row in a transaction that is rolled
+    Each guess is marked with its reason. Every change of state is tried on one row in a transaction that is rolled
     back; exits with 3 when the table refuses one.
 
     Examples:

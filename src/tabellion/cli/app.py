@@ -114,7 +114,7 @@ def options(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="The data folder; also behind the command. [default: ./tabellion-data]"),
+        typer.Option("--data", help="The data folder; may also follow the command. [default: ./tabellion-data]"),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")

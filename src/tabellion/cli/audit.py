@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 audit = typer.Typer(
-    help="The trail of review: check that it is whole, show what happened to a document. Each has --json.",
+    help="Verify the audit log and show the history of a document. Each command has --json.",
     epilog="Examples: `tabellion audit verify` · `tabellion audit show 01hz…`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
 Place = Annotated[
-    str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+    str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -32,12 +32,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def verify(
     context: typer.Context,
     known: Annotated[
-        str | None, typer.Option("--known", help="A hash that an earlier check printed: it must still be there.")
+        str | None, typer.Option("--known", help="A hash printed by an earlier check; it must still be in the log.")
     ] = None,
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Go through every entry and check that it is as it was written. Exit code 6 when one is not.
+    """Check every entry of the audit log. Exit code 6 if one was changed.
 
     Note the hash it prints somewhere else, and give it back with --known: then not even somebody who may change
     everything in the database can make another past.
@@ -55,9 +55,9 @@ def verify(
             {"whole": found.whole, "entries": found.n, "head": found.head, "broken": found.broken, "why": found.why}
         )
     elif found.whole:
-        typer.echo(f"{found.n:,} entries, all as they were written; the last one's hash is {found.head}")
+        typer.echo(f"{found.n:,} entries, all unchanged; the hash of the last one is {found.head}")
     else:
-        typer.echo(f"entry {found.broken:,} is not as it was written: {found.why}", err=True)
+        typer.echo(f"entry {found.broken:,} was changed: {found.why}", err=True)
     if not found.whole:
         raise typer.Exit(PARTIAL)
 
@@ -69,7 +69,7 @@ def show(
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Show what happened to a document, the oldest first.
+    """Show the history of a document, oldest first.
 
     Examples:
 
@@ -90,7 +90,7 @@ def show(
         ]  # fmt: skip
         output.show(output.table("", headings, rows))
     if not entries:
-        typer.echo(f"nothing is known of a document {document}", err=True)
+        typer.echo(f"there is no history of a document {document}", err=True)
         raise typer.Exit(INPUT)
 
 

@@ -15,7 +15,7 @@ from tabellion.engine import controls
 
 QueueName = Annotated[str, typer.Argument(help="The queue's name.", metavar="QUEUE")]
 Place = Annotated[
-    str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+    str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -29,7 +29,7 @@ def retry(
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Put failed and parked rows back to ready, with all counters reset.
+    """Put failed and parked rows back to ready and reset their counters.
 
     Examples:
 
@@ -45,7 +45,7 @@ def retry(
     count = _do(context, queue, environment, lambda store, chosen: controls.restart(store, chosen, keys or None, error))
     _tell(json, {"queue": queue, "retried": count}, f"{count} {'row' if count == 1 else 'rows'} of {queue} ready again")
     if keys and count < len(keys):
-        typer.echo(f"{len(keys) - count} of the {len(keys)} keys are not failed rows", err=True)
+        typer.echo(f"{len(keys) - count} of {len(keys)} keys are not failed rows", err=True)
         raise typer.Exit(6)
 
 
@@ -53,7 +53,7 @@ def cancel(
     context: typer.Context,
     queue: QueueName,
     key: Annotated[str, typer.Argument(help="The row's key.")],
-    reason: Annotated[str, typer.Option(help="Kept as the row's error.")] = "cancelled",
+    reason: Annotated[str, typer.Option(help="Stored as the row's error.")] = "cancelled",
     environment: Place = None,
     json: Json = False,
 ) -> None:
@@ -77,11 +77,11 @@ def cancel(
 def pause(
     context: typer.Context,
     queue: QueueName,
-    reason: Annotated[str, typer.Option(help="Shown to whoever wonders.")] = "",
+    reason: Annotated[str, typer.Option(help="Reason, shown in status and on the dashboard.")] = "",
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Stop claims from a queue in all workers; jobs that run go on.
+    """Stop claiming from a queue in all workers; running jobs continue.
 
     Example:
 
@@ -93,7 +93,7 @@ def pause(
 
 
 def resume(context: typer.Context, queue: QueueName, environment: Place = None, json: Json = False) -> None:
-    """Let a paused queue be claimed from again.
+    """Resume a paused queue.
 
     Example:
 
@@ -108,12 +108,13 @@ def limit(
     context: typer.Context,
     queue: QueueName,
     running: Annotated[
-        int | None, typer.Argument(min=0, help="Jobs at once in all workers; nothing: as declared.")
+        int | None,
+        typer.Argument(min=0, help="Running jobs across all workers; omit for the declared limit."),
     ] = None,
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Change how many jobs of a queue may run at once in all workers together.
+    """Change how many jobs of a queue may run at once across all workers.
 
     Examples:
 

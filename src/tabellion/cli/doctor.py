@@ -26,7 +26,7 @@ def doctor(
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check declarations, tables, states, indexes and databases; print what is wrong and what mends it.
+    """Check declarations, tables, states, indexes and databases; print problems and how to fix them.
 
     Every change of state is tried on one row in a transaction that is rolled back.
 

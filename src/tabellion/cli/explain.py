@@ -19,11 +19,11 @@ def explain(
     queue: Annotated[str, typer.Argument(help="The queue's name.")],
     key: Annotated[str, typer.Argument(help="The row's key.")],
     environment: Annotated[
-        str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+        str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say in sentences why a row is not running, with its history.
+    """Explain why a row is not running, with its history.
 
     Example:
 

@@ -14,18 +14,18 @@ PORT = 8178
 
 
 def fake_model(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 picks a free port.")] = PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.")] = PORT,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    rate: Annotated[float | None, typer.Option(help="Requests a second; above that, 429.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Requests per second; above that, answer 429.")] = None,
     latency: Annotated[
-        str | None, typer.Option(help="Seconds before an answer: 3, or 0.5-2, or exp:1.5 (exponential).")
+        str | None, typer.Option(help="Delay before each answer in seconds: 3, 0.5-2, or exp:1.5 (exponential).")
     ] = None,
-    knobs: Annotated[str, typer.Option(help="What goes wrong for every request, e.g. 503=0.1,truncate=5%.")] = "",
-    seed: Annotated[int, typer.Option(help="Other dice for chances and delays.")] = 0,
+    knobs: Annotated[str, typer.Option(help="Faults injected into every request, e.g. 503=0.1,truncate=5%.")] = "",
+    seed: Annotated[int, typer.Option(help="Seed for random failures and delays.")] = 0,
     log: Annotated[Path | None, typer.Option(help="A file that gets one JSON line per request.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
 ) -> None:
-    """Run a server that speaks the Gemini and the OpenAI protocols and answers from what it is sent.
+    """Run a fake model server that speaks the Gemini and OpenAI protocols.
 
     It prints one line that a shell can take, and serves until Ctrl-C. A model's name, the header x-fake or
     --knobs make it misbehave: gemini-2.5-flash@429, gpt-4o-mini@latency=0.5,truncate.

@@ -18,12 +18,12 @@ from tabellion.monitor.gates import picture
 def gates(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(help="The gate to show or to change.", metavar="[GATE]")] = None,
-    rate: Annotated[float | None, typer.Option(help="Calls per second from now on; it learns from there.")] = None,
-    min_rate: Annotated[float | None, typer.Option(help="Never slower than this.")] = None,
-    max_rate: Annotated[float | None, typer.Option(help="Never faster than this.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Set the rate in calls per second; it adapts from there.")] = None,
+    min_rate: Annotated[float | None, typer.Option(help="Minimum rate.")] = None,
+    max_rate: Annotated[float | None, typer.Option(help="Maximum rate.")] = None,
     budget: Annotated[float | None, typer.Option(help="Dollars per day (UTC).")] = None,
     profile: Annotated[str | None, typer.Option(help="adaptive or classic.")] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="Close its circuit breaker: all is well again.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Close the circuit breaker.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show every gate, or change one in all workers at once.

@@ -29,7 +29,7 @@ def ground(
         bool, typer.Option("--json", help="Print the data with page, box, quote and match of each value.")
     ] = False,
 ) -> None:
-    """Locate the values of a JSON file in the words of a document; exit code 6 when some are nowhere.
+    """Locate the values of a JSON file in a document; exit code 6 if some are not found.
 
     Example:
 

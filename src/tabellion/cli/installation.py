@@ -202,10 +202,10 @@ class Installation:
         lines = [f"tabellion is up: {address}   (the API: {address}/docs)", f"data: {data}   database: {database}"]
         if link is not None:
             words["sign_in"] = links.address(self.config.public_url or address, link)
-            lines.append(f"open this once, within 15 minutes: {words['sign_in']}")
+            lines.append(f"sign in (once, within 15 minutes): {words['sign_in']}")
         if key is not None:
             words["key"] = key
-            lines.append(f"admin key, shown this once: {key}")
+            lines.append(f"admin key (shown once): {key}")
         lines.append(f"admin key file: {key_file}   Ctrl-C stops it")
         self._say("started", "\n".join(lines), **words)
 

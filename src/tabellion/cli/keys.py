@@ -15,13 +15,13 @@ from tabellion.cli.load import config_of, environment_named
 from tabellion.cli.service import service_store
 
 keys = typer.Typer(
-    help="API keys: make one, list them, end one. Each has --json.",
+    help="Create, list and revoke API keys. Each command has --json.",
     epilog="Examples: `tabellion keys create --role operator` · `tabellion keys list --json`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
 Place = Annotated[
-    str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+    str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DAY = 86_400.0
@@ -31,12 +31,12 @@ DAY = 86_400.0
 def create(
     context: typer.Context,
     role: Annotated[str, typer.Option(help="viewer, reviewer, operator or admin; each may what those before it may.")],
-    name: Annotated[str, typer.Option(help="Whose it is, for whoever reads the list.")] = "",
-    days: Annotated[float | None, typer.Option(min=0.001, help="How long it works. [default: until revoked]")] = None,
+    name: Annotated[str, typer.Option(help="A name for the key, shown in the list.")] = "",
+    days: Annotated[float | None, typer.Option(min=0.001, help="Time until it expires. [default: never]")] = None,
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Make a key and show it, this once.
+    """Create a key and print it once.
 
     Examples:
 
@@ -53,12 +53,12 @@ def create(
         output.as_json({"id": id_, "key": text, "environment": place, "role": role, "name": name})
         return
     typer.echo(text)
-    typer.echo(f"key {id_} of environment {place}, {role}: it is not shown again", err=True)
+    typer.echo(f"key {id_} of environment {place}, {role} (not shown again)", err=True)
 
 
 @keys.command("list")
 def listing(context: typer.Context, environment: Place = None, json: Json = False) -> None:
-    """Show every key without its secret.
+    """List keys, without their secrets.
 
     Example:
 
@@ -90,7 +90,7 @@ def revoke(
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """End a key at once and for good.
+    """Revoke a key immediately.
 
     Example:
 
@@ -106,7 +106,7 @@ def revoke(
     elif done:
         typer.echo(f"key {id} is revoked")
     if not done:
-        typer.echo(f"there is no working key {id} here", err=True)
+        typer.echo(f"there is no active key {id}", err=True)
         raise typer.Exit(5)
 
 

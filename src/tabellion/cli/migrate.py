@@ -96,7 +96,7 @@ async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, s
         try:
             await store.database.open()
         except Unreachable as error:
-            typer.echo(f"{place.name} could not be asked, this is for a database without any of it: {error}", err=True)
+            typer.echo(f"{place.name} could not be reached, so this SQL is for an empty database: {error}", err=True)
             return 0, register.script(store.dialect, 0) + service.full_script(store.dialect, pipelines), "public"
         before = await store.version()
         script = register.script(store.dialect, before) if before < register.CURRENT else ""

@@ -34,15 +34,13 @@ def read(
     context: typer.Context,
     files: Annotated[
         list[Path],
-        typer.Argument(
-            help="Documents, folders of them with all that is in them, or - for standard input.", metavar="FILE…"
-        ),
+        typer.Argument(help="Files, folders (recursively), or - for standard input.", metavar="FILE…"),
     ],
     type: Annotated[  # noqa: A002 - the option's name
         str | None,
-        typer.Option("--type", "-t", help="invoice, receipt, deed, a type of yours or its file. [default: found out]"),
+        typer.Option("--type", "-t", help="A type's name (invoice, receipt, deed, …) or its file. [default: detected]"),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Ask this model too, e.g. gemini.")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Also ask this model, e.g. gemini.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write one JSON file per document here.")] = None,
     words: Annotated[bool, typer.Option("--words", help="Add the text and every word with its box.")] = False,
     draw: Annotated[
@@ -77,7 +75,7 @@ def read(
         _made(option, folder)
     paths, skipped = _documents(files)
     if skipped:
-        typer.echo(f"skipped {skipped} files that are no documents", err=True)
+        typer.echo(f"skipped {skipped} files that are not documents", err=True)
     if not paths:
         raise typer.BadParameter("no documents: the folders hold no PDF and no image")
     held = _standard_input() if STANDARD_INPUT in paths else b""

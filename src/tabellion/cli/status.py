@@ -26,7 +26,7 @@ REFRESH = 1.0
 def status(
     context: typer.Context,
     queue: Annotated[str | None, typer.Argument(help="Only this queue, with its most frequent errors.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep the picture up to date until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -36,7 +36,7 @@ def check(
     files: Annotated[list[Path] | None, typer.Argument(help="Type files. [default: all in your folders]")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say every mistake of a type file, by line and column, with what to write instead.
+    """List every mistake in a type file, by line and column, with the fix.
 
     Exits with 3 when there is one, with 5 when a file cannot be read.
 
@@ -91,7 +91,7 @@ def _tell(result: dict[str, Any]) -> None:
 
 @types.command("list")
 def list_(context: typer.Context, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show the document types there are: yours first, then those that ship.
+    """List the document types: your own first, then the built-in ones.
 
     Examples:
 

@@ -20,21 +20,22 @@ def up(
     ] = None,
     host: Annotated[str | None, typer.Option("--host", help="The API's address. [default: 127.0.0.1]")] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", "-d", help="The folder of everything it keeps. [default: ./tabellion-data]")
+        Path | None, typer.Option("--data", "-d", help="The data folder. [default: ./tabellion-data]")
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Submit samples and show what becomes of them.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Submit sample documents and show the results.")] = False,
     until_done: Annotated[
-        bool, typer.Option("--until-done", help="Stop once every document has ended; for scripts and CI.")
+        bool, typer.Option("--until-done", help="Exit when every document has been processed; for scripts and CI.")
     ] = False,
     consume: Annotated[
-        Path | None, typer.Option("--consume", help="Take documents from this folder.", file_okay=False)
+        Path | None,
+        typer.Option("--consume", help="Watch this folder and submit the documents put there.", file_okay=False),
     ] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="With --consume: from the folders below it too.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="With --consume: include subfolders.")] = False,
     model: Annotated[
-        str | None, typer.Option("--model", help="Read with this model what names none, nor does its type.")
+        str | None, typer.Option("--model", help="Default model for documents whose upload and type name none.")
     ] = None,
     workers: Annotated[
-        int, typer.Option("--workers", "-w", min=0, help="0: only the API; 1: in this process; more: processes.")
+        int, typer.Option("--workers", "-w", min=0, help="0: API only; 1: in this process; more: that many processes.")
     ] = 1,
     environment: Annotated[
         str | None, typer.Option("--environment", "-e", help="Which environment. [default: the first]")
@@ -43,8 +44,8 @@ def up(
 ) -> None:
     """Run the document service: its API and its worker, on SQLite unless a database is configured.
 
-    The first start makes the data folder and an admin key, which is shown once and kept in its `admin.key`. Ctrl-C
-    ends it in order: requests are answered, documents are finished or handed back. A second Ctrl-C does not wait.
+    The first start creates the data folder and an admin key, which is printed once and stored in `admin.key`. Ctrl-C
+    shuts down gracefully: requests are answered, documents finished or put back. A second Ctrl-C does not wait.
 
     Examples:
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from tabellion.engine.store import Store
 
 users = typer.Typer(
-    help="People who sign in: add one, list them, make a link, set a password, shut one out. Each has --json.",
+    help="Manage the users of the web pages: add, list, link, password, disable. Each command has --json.",
     epilog="Examples: `tabellion users add anna --role reviewer` · `tabellion users link anna`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
 Place = Annotated[
-    str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+    str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(help="The user's name, as `tabellion users list` shows it.")]
@@ -46,7 +46,7 @@ def add(
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Add a user, and make a link that lets them in this once; in the pages they set a password.
+    """Add a user and print a one-time sign-in link; they set a password in the pages.
 
     Example:
 
@@ -68,7 +68,7 @@ def add(
 
 @users.command("list")
 def listing(context: typer.Context, environment: Place = None, json: Json = False) -> None:
-    """Show everybody.
+    """List users.
 
     Example:
 
@@ -99,7 +99,7 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
 
 @users.command("password")
 def password(context: typer.Context, name: Name, environment: Place = None, json: Json = False) -> None:
-    """Set a user's password, asked for twice or read from standard input; it ends their sessions.
+    """Set a user's password (prompted twice, or read from standard input); ends their sessions.
 
     Examples:
 
@@ -130,11 +130,11 @@ def password(context: typer.Context, name: Name, environment: Place = None, json
 def disable(
     context: typer.Context,
     name: Name,
-    undo: Annotated[bool, typer.Option("--undo", help="Let them in again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Enable the user again.")] = False,
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Shut a user out at once, open sessions included; nothing they did is lost.
+    """Disable a user immediately and end their sessions; nothing they did is lost.
 
     Examples:
 
@@ -150,14 +150,14 @@ def disable(
     if json:
         output.as_json({"name": name.lower(), "disabled": not undo})
     else:
-        typer.echo(f"{name.lower()} {'may sign in again' if undo else 'is shut out'}")
+        typer.echo(f"{name.lower()} {'is enabled' if undo else 'is disabled'}")
 
 
 @users.command("link")
 def link(
     context: typer.Context, name: Name, url: Url = None, environment: Place = None, json: Json = False
 ) -> None:  # fmt: skip
-    """Make a link that signs a user in, once and within 15 minutes.
+    """Print a sign-in link for a user, valid once and for 15 minutes.
 
     Example:
 

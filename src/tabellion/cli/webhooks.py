@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tabellion.engine.store import Store
 
 webhooks = typer.Typer(
-    help="Add, list and change the endpoints that are told when a document has ended. Each has --json.",
+    help="Add, list and change webhook endpoints. Each command has --json.",
     epilog="Examples: `tabellion webhooks add https://erp.example.com/hook` · `tabellion webhooks list --json` · "
     "`tabellion webhooks rotate we_12ab`",
     no_args_is_help=True,
@@ -28,7 +28,7 @@ webhooks = typer.Typer(
 
 Id = Annotated[str, typer.Argument(help="The endpoint's id.", metavar="ID")]
 Place = Annotated[
-    str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+    str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -39,12 +39,14 @@ def add(
     url: Annotated[str, typer.Argument(help="Where to POST to.", metavar="URL")],
     event: Annotated[
         list[str] | None,
-        typer.Option(help="Only this event; may be repeated. `none`: only documents that name it. [default: all]"),
+        typer.Option(
+            help="Only this event; may be repeated. `none`: only documents that name this endpoint. [default: all]"
+        ),
     ] = None,
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Add an endpoint and print its secret, this once.
+    """Add an endpoint and print its secret once.
 
     Examples:
 
@@ -63,12 +65,12 @@ def add(
 
     made = _do(context, environment, added)
     told = {"id": made.id, "url": made.url, "events": list(made.events), "secret": made.secret}
-    _tell(json, told, f"{made.id} is told at {made.url}\nits secret, shown this once: {made.secret}")
+    _tell(json, told, f"added {made.id}: {made.url}\nsecret (shown once): {made.secret}")
 
 
 @webhooks.command("list")
 def show(context: typer.Context, environment: Place = None, json: Json = False) -> None:
-    """Show the endpoints and how their deliveries stand.
+    """List endpoints with the state of their deliveries.
 
     Example:
 
@@ -79,7 +81,7 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
     if json:
         output.as_json(found)
     elif not found:
-        typer.echo("nobody is told yet: tabellion webhooks add URL")
+        typer.echo("no endpoints yet: add one with `tabellion webhooks add URL`")
     else:
         headings = ("endpoint", "url", "events", "pending", "delivered", "failed", "disabled")
         rows = [
@@ -92,7 +94,7 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
 
 @webhooks.command("rotate")
 def rotate(context: typer.Context, id: Id, environment: Place = None, json: Json = False) -> None:  # noqa: A002
-    """Replace an endpoint's secret; the old one signs beside it for a day.
+    """Replace an endpoint's secret; the old one also signs for one more day.
 
     Example:
 
@@ -100,18 +102,18 @@ def rotate(context: typer.Context, id: Id, environment: Place = None, json: Json
     """
 
     secret = _do(context, environment, lambda store: endpoints.rotate(store, id))
-    _tell(json, {"id": id, "secret": secret}, f"the new secret of {id}, shown this once: {secret}")
+    _tell(json, {"id": id, "secret": secret}, f"new secret of {id} (shown once): {secret}")
 
 
 @webhooks.command("disable")
 def disable(
     context: typer.Context,
     id: Id,  # noqa: A002
-    reason: Annotated[str, typer.Option(help="Shown to whoever wonders.")] = "disabled by hand",
+    reason: Annotated[str, typer.Option(help="Reason, shown in status and on the dashboard.")] = "disabled by hand",
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Send nothing to an endpoint any more.
+    """Stop sending to an endpoint.
 
     Example:
 
@@ -119,12 +121,12 @@ def disable(
     """
 
     _do(context, environment, lambda store: endpoints.disable(store, id, reason))
-    _tell(json, {"id": id, "disabled": reason}, f"{id} is told nothing; `tabellion webhooks enable {id}` ends it")
+    _tell(json, {"id": id, "disabled": reason}, f"{id} is disabled; `tabellion webhooks enable {id}` enables it again")
 
 
 @webhooks.command("enable")
 def enable(context: typer.Context, id: Id, environment: Place = None, json: Json = False) -> None:  # noqa: A002
-    """Send to a disabled endpoint again.
+    """Enable a disabled endpoint.
 
     Example:
 
@@ -135,13 +137,13 @@ def enable(context: typer.Context, id: Id, environment: Place = None, json: Json
     _tell(
         json,
         {"id": id, "disabled": None},
-        f"{id} is told again; `tabellion retry webhooks --all --with documents` sends what was parked",
+        f"{id} is enabled; `tabellion retry webhooks --all --with documents` sends its failed deliveries again",
     )
 
 
 @webhooks.command("remove")
 def remove(context: typer.Context, id: Id, environment: Place = None, json: Json = False) -> None:  # noqa: A002
-    """Forget an endpoint and what was to be sent to it.
+    """Delete an endpoint and its pending deliveries.
 
     Example:
 

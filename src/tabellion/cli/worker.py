@@ -32,12 +32,12 @@ def worker(
     ] = None,
     id: Annotated[str | None, typer.Option(help="This worker's name. [default: worker-HOST-PID-UUID]")] = None,  # noqa: A002
     grace: Annotated[float | None, typer.Option(min=0, help="Seconds for handlers to finish on SIGTERM.")] = None,
-    until_idle: Annotated[bool, typer.Option(help="Stop once every queue is drained.")] = False,
+    until_idle: Annotated[bool, typer.Option(help="Exit when every queue is empty.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Log as JSON lines.")] = False,
 ) -> None:
     """Work the declared queues until Ctrl-C or SIGTERM.
 
-    A process that dies is started again; its jobs go back to ready at once, with the evidence kept.
+    A process that dies is restarted; its jobs go back to ready at once, and the evidence is kept.
 
     Examples:
 

@@ -75,7 +75,7 @@ def test_another_lake_may_be_named(lite: Project, tmp_path: Path) -> None:
     """One without files has nothing to put together."""
     result = lite.run("compact", "--lake", str(tmp_path / "empty"))
     assert (result.exit_code, result.stdout) == (
-        0, "there is nothing to put together: no day before today has Parquet files\n",
+        0, "nothing to compact: no day before today has Parquet files\n",
     )  # fmt: skip
 
 

@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 def compact(
     context: typer.Context,
     days: Annotated[
-        list[str] | None, typer.Argument(metavar="[DAY…]", help="Days such as 2024-02-29. [default: all before today]")
+        list[str] | None,
+        typer.Argument(metavar="[DAY…]", help="Days, e.g. 2024-02-29. [default: every day before today]"),
     ] = None,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Remove small files that the files of their days have had for a while.")
+        bool,
+        typer.Option("--remove", help="Remove the small files once their day's file has contained them for a while."),
     ] = False,
     grace: Annotated[
-        float, typer.Option("--grace", min=0, help="How long, in seconds; longer than any query lists files.")
+        float, typer.Option("--grace", min=0, help="Seconds to keep them; longer than any query takes to list files.")
     ] = 600.0,
     lake: Annotated[
         str | None, typer.Option("--lake", help="The folder, or s3://bucket/prefix. [default: as configured]")
@@ -51,7 +53,7 @@ def compact(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Put the Parquet files of each day together, one file for each type; safe to stop, and to run again.
+    """Merge each day's Parquet files into one file per type; safe to interrupt and repeat.
 
     Small files stay unless --remove is said, and readers that take the newest row of each id (docs/how-to/outputs.md
     has the query) never see one twice or miss one. Documents point at the file of their day before their own goes. Exit
@@ -77,7 +79,7 @@ def compact(
     if json:
         output.as_json(done)
     elif not done:
-        typer.echo("there is nothing to put together: no day before today has Parquet files")
+        typer.echo("nothing to compact: no day before today has Parquet files")
     else:
         _show(done, remove, named=len(places) > 1)
     if any(one["strange"] for one in done):

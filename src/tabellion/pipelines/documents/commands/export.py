@@ -31,30 +31,28 @@ FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "pa
 
 def export(
     context: typer.Context,
-    since: Annotated[str | None, typer.Option(help="From this day or time on (UTC), e.g. 2024-02-01.")] = None,
-    until: Annotated[
-        str | None, typer.Option(help="To this day, which is included, or this time, which is not (UTC).")
-    ] = None,
+    since: Annotated[str | None, typer.Option(help="From this day or time (UTC), e.g. 2024-02-01.")] = None,
+    until: Annotated[str | None, typer.Option(help="Until this day (inclusive) or time (exclusive), in UTC.")] = None,
     type: Annotated[  # noqa: A002 - the option's name
-        list[str] | None, typer.Option("--type", "-t", help="Only documents of this type; may be said again.")
+        list[str] | None, typer.Option("--type", "-t", help="Only documents of this type; may be repeated.")
     ] = None,
     status: Annotated[
-        list[str] | None, typer.Option("--status", help="Only this status; may be said again. [default: completed]")
+        list[str] | None, typer.Option("--status", help="Only this status; may be repeated. [default: completed]")
     ] = None,
     review: Annotated[
         list[str] | None,
-        typer.Option(help="Only with this review: none, pending, approved, corrected, rejected; may be said again."),
+        typer.Option(help="Only this review state: none, pending, approved, corrected, rejected; may be repeated."),
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
         str | None, typer.Option("--format", "-f", help="csv, jsonl or parquet. [default: as FILE ends, else csv]")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to FILE, whole or not at all.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to FILE (atomically).")] = None,
     environment: Annotated[
-        str | None, typer.Option("--environment", "-e", help="Where; needed when there are several environments.")
+        str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="With --out: print what was written as JSON.")] = False,
 ) -> None:
-    """Write the documents of a range as CSV, JSON Lines or Parquet, with what people have corrected.
+    """Export documents as CSV, JSON Lines or Parquet, corrections included.
 
     CSV has one row a document and is safe to open in a spreadsheet: no cell is a formula. Exit code 6 when some rows
     could not be told.
@@ -143,7 +141,7 @@ def _types(folders: Sequence[Path]) -> Types:
         try:
             return typefile.load(name, folders) if "/" not in name else None
         except ConfigurationError as error:
-            typer.echo(f"warning: {str(error).splitlines()[0]}; its fields are written as texts", err=True)
+            typer.echo(f"warning: {str(error).splitlines()[0]}; its fields are written as text", err=True)
             return None
 
     return find

@@ -29,23 +29,29 @@ ENDED = ("completed", "failed", "duplicate")
 
 def submit(
     context: typer.Context,
-    paths: Annotated[list[str], typer.Argument(help="Files, folders of documents, or patterns.", metavar="PATH…")],
+    paths: Annotated[list[str], typer.Argument(help="Files, folders or patterns.", metavar="PATH…")],
     type: Annotated[  # noqa: A002 - the option's name
-        str | None, typer.Option("--type", "-t", help="The document type. [default: found out]")
+        str | None, typer.Option("--type", "-t", help="The document type. [default: detected]")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="The model that helps. [default: local]")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="The model to read with. [default: local]")] = None,
     url: Annotated[
         str | None,
-        typer.Option("--url", "-u", envvar="TABELLION_URL", help="A running server. [default: the database itself]"),
+        typer.Option(
+            "--url",
+            "-u",
+            envvar="TABELLION_URL",
+            help="Submit to a running server at this URL. [default: straight to the database]",
+        ),
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--key", envvar="TABELLION_KEY", help="Its API key. [default: the data folder's]")
+        str | None,
+        typer.Option("--key", envvar="TABELLION_KEY", help="API key for --url. [default: the one in the data folder]"),
     ] = None,
     data: Annotated[Path | None, typer.Option("--data", help="The data folder. [default: ./tabellion-data]")] = None,
-    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until every document has ended.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until every document has been processed.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Submit documents: files, every document of a folder, or a pattern in quotes.
+    """Submit documents: files, folders, or a quoted pattern.
 
     Exit code 0 when all were taken in (with --wait: and read), 6 when some were not, 5 when none was.
 
