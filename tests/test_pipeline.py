@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,10 +18,14 @@ import httpx2
 import pytest
 
 from tabellion import Pipeline
+from tabellion.accounts.tables import SCHEMA
+from tabellion.cli import service
+from tabellion.engine.schema import Schema
 from tabellion.errors import ConfigurationError
 from tabellion.pipeline import installed, named
 from tabellion.web.app import merged
 from tests.waiting import eventually
+from tests.working import ask
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "checksums"
@@ -45,7 +51,7 @@ def tabellion(packages: Mapping[str, str], folder: Path, *arguments: str) -> sub
 
 
 @pytest.fixture
-def service(packages: Mapping[str, str], tmp_path: Path) -> Iterator[tuple[str, str]]:
+def running(packages: Mapping[str, str], tmp_path: Path) -> Iterator[tuple[str, str]]:
     """`tabellion up` with the example and documents together: its address and its admin key."""
     command = [
         sys.executable, "-m", "tabellion", "up", "--with", "checksums", "--with", "documents", "--port", "0", "--json",
@@ -62,10 +68,10 @@ def service(packages: Mapping[str, str], tmp_path: Path) -> Iterator[tuple[str, 
 
 
 def test_what_another_package_adds_works_like_our_own(
-    service: tuple[str, str], packages: Mapping[str, str], tmp_path: Path
+    running: tuple[str, str], packages: Mapping[str, str], tmp_path: Path
 ) -> None:
     """Routes with roles, a worker for its queue, a page, a place in the header, a command, OpenAPI, readiness."""
-    url, key = service
+    url, key = running
     with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, trust_env=False) as client:
         assert client.post("/api/checksums", json={"content": "one"}).status_code == 202
         assert tabellion(packages, tmp_path, "checksum", "two").returncode == 0
@@ -108,10 +114,50 @@ def test_a_pipeline_adds_nothing_by_itself() -> None:
     """Whoever writes one overrides only what it has."""
     plain = Pipeline()
     assert (list(plain.schemas()), list(plain.queues(None)), plain.blueprint()) == ([], [], None)  # type: ignore[arg-type]
-    assert plain.full_script("sqlite") == ""
+    assert plain.all_schemas() == []
 
 
 def test_one_route_belongs_to_one_pipeline() -> None:
     """Two of the same address would have two roles."""
     with pytest.raises(ConfigurationError, match="two pipelines have the route GET /x"):
         merged({("GET", "/x"): None}, {("GET", "/x"): None})
+
+
+def test_naming_a_pipeline_twice_is_naming_it_once() -> None:
+    """In the configuration as well as on the command line."""
+    assert [one.name for one in named(["documents", "documents"])] == ["documents"]
+
+
+def test_a_pipeline_without_tables_of_its_own_is_served(packages: Mapping[str, str], tmp_path: Path) -> None:
+    """Over tables that somebody has already: accounts and webhooks are there all the same."""
+    folder = Path(packages["PYTHONPATH"].split(os.pathsep)[1])
+    (folder / "plain.py").write_text(
+        "from tabellion import Pipeline\nclass Plain(Pipeline):\n    name = 'plain'\nPIPELINE = Plain()\n"
+    )
+    points = folder / "tabellion_checksums-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[tabellion.pipelines]\nplain = plain:PIPELINE\n")
+    done = tabellion(packages, tmp_path, "up", "--with", "plain", "--port", "0", "--until-done")
+    assert done.returncode == 0, done.stderr
+    assert tabellion(packages, tmp_path, "keys", "list").returncode == 0
+    refused = tabellion(packages, tmp_path, "up", "--with", "plain", "--port", "0", "--demo")
+    assert (refused.returncode, "none of the selected pipelines has a demo" in refused.stderr) == (3, True)
+    points.write_text("[tabellion.pipelines]\nplain = nowhere:PIPELINE\n")
+    broken = tabellion(packages, tmp_path, "keys", "list")
+    assert broken.returncode == 3
+    assert "the pipeline 'plain' of the package tabellion-checksums cannot be loaded" in broken.stderr
+
+
+def test_what_two_pipelines_need_is_printed_once(sqlite_url: str) -> None:
+    """The SQL for both of them can be run as it is."""
+
+    class Needy(Pipeline):
+        name = "needy"
+
+        def schemas(self) -> tuple[Schema, ...]:
+            return (Schema("needy", (("CREATE TABLE tabellion_needy (at TIME)",),), ("tabellion_needy",), (SCHEMA,)),)
+
+    pipelines = [installed()["documents"], Needy()]
+    text = ask(sqlite_url, lambda store: service.script(store, pipelines))
+    assert text == service.full_script("sqlite", pipelines)
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(text)

@@ -129,7 +129,7 @@ def _sections(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         value = settings[key]
         if value not in choices.get(key, (value,)):
             raise ConfigurationError(f"{key}: {value!r} is not one of {', '.join(choices[key])}")
-        if isinstance(value, int | float) and not value > 0:
+        if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
             raise ConfigurationError(f"{key}: {value} must be more than 0")
         section, _, name = key.partition(".")
         said.setdefault(section, {})[name] = value

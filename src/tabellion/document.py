@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion import extras
 from tabellion.errors import RateLimited, StoreError
+from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.issue import Issue
-from tabellion.reading.pages import default_sandbox, plain
+from tabellion.reading.pages import plain
 from tabellion.reading.reader import Progress, Reading, read_local
 
 if TYPE_CHECKING:

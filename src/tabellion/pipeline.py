@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from tabellion.errors import ConfigurationError, NotMigrated
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tabellion.engine.gates.state import GateSettings
     from tabellion.engine.queue import Queue
     from tabellion.engine.schema import Schema
-    from tabellion.engine.sql import Dialect
     from tabellion.engine.store import Store
     from tabellion.monitor.view import QueueView
     from tabellion.web.blueprint import Blueprint, Served
@@ -32,7 +31,7 @@ Key = tuple[type | tuple[type, ...], str]  #: of the configuration: its type, an
 class Pipeline:
     """What a pipeline adds. Only `name` must be given; whatever is not overridden adds nothing.
 
-    Methods import what they need, so that a worker loads no web framework and `--help` loads no pipeline's code.
+    Methods import what they need, so that neither a worker nor `--help` loads a web framework.
 
     >>> class Greetings(Pipeline):
     ...     name = "greetings"
@@ -92,9 +91,16 @@ class Pipeline:
         """Shows it at work on samples: the text for people, the facts for programs."""
         raise ConfigurationError(f"the pipeline {self.name} has no demo")
 
-    async def is_idle(self, store: Store) -> bool:
-        """Whether nothing is left to do."""
+    async def is_idle(self, run: Background) -> bool:
+        """Whether nothing is left to do: none of its rows is ready or running."""
+        for queue in self.queues(run.config, run.environment):
+            counts = await run.store.counts(queue)
+            if counts["ready"] or counts["running"]:
+                return False
         return True
+
+    def close(self) -> None:
+        """Ends at once what is still under way in this process; called last."""
 
     # Its tables in a database.
 
@@ -116,23 +122,19 @@ class Pipeline:
                 f"`tabellion migrate --with {self.name}` make them"
             )
 
+    async def before_migration(self, store: Store) -> None:
+        """What comes before the schemas of all pipelines, as renaming tables of an earlier version."""
+
+    async def before_migration_script(self, store: Store) -> str:
+        """The same as SQL; where there is any, the schemas are printed only when it has been run."""
+        return ""
+
     async def prepare(self, store: Store) -> None:
         """Makes its tables or brings them up to date."""
         await store.open()
+        await self.before_migration(store)
         for schema in self.all_schemas():
             await schema.prepare(store)
-
-    async def script(self, store: Store) -> str:
-        """The SQL that does so, for someone who may run it; empty where nothing is to be done."""
-        made = ""
-        for schema in self.all_schemas():
-            version = await schema.version(store.database)
-            made += schema.script(store.dialect, version) if version < schema.current else ""
-        return made
-
-    def full_script(self, dialect: Dialect) -> str:
-        """The SQL for a database that has none of its tables."""
-        return "".join(schema.script(dialect, 0) for schema in self.all_schemas())
 
     def all_schemas(self) -> list[Schema]:
         """Its schemas and those they need, needed ones first."""
@@ -165,6 +167,7 @@ def installed() -> dict[str, Pipeline]:
 def named(names: Sequence[str]) -> list[Pipeline]:
     """The pipelines of these names; raises a ConfigurationError that says which there are."""
     found = installed()
+    names = list(dict.fromkeys(names))
     for name in names:
         if name not in found:
             raise ConfigurationError(f"there is no pipeline {name!r}; there is {', '.join(map(repr, found))}")
@@ -189,8 +192,19 @@ def _installed() -> dict[str, Pipeline]:
         for one in pkgutil.iter_modules(importlib.import_module(GROUP).__path__):
             _add(importlib.import_module(f"{GROUP}.{one.name}.pipeline").PIPELINE)
         for point in entry_points(group=GROUP):
-            _add(point.load())
+            _add(_loaded(point))
     return _cache
+
+
+def _loaded(point: EntryPoint) -> Pipeline:
+    try:
+        return point.load()  # type: ignore[no-any-return]
+    except Exception as error:
+        package = point.dist.name if point.dist is not None else point.value
+        raise ConfigurationError(
+            f"the pipeline {point.name!r} of the package {package} cannot be loaded "
+            f"({type(error).__name__}: {error}): mend the package, or uninstall it"
+        ) from error
 
 
 def _add(pipeline: Pipeline) -> None:

@@ -305,12 +305,13 @@ def test_a_task_is_stopped_from_elsewhere(pool: Sandbox) -> None:
 def test_a_fork_does_not_wait_for_what_its_parent_holds() -> None:
     """Locks that other threads held, places they took and children they use stay behind."""
     script = (
-        "import os, signal; from tabellion.reading import pages; from tabellion.reading.sandbox import Sandbox\n"
+        "import os, signal; from tabellion.reading import default_sandbox\n"
+        "from tabellion.reading.sandbox import Sandbox\n"
         f"pool = Sandbox(size=1, allowed={ALLOWED!r}); items = pool.run({HERE + 'count'!r}, {{'to': 3}})\n"
-        "assert next(items) == {'number': 0}; pool._lock.acquire(); pages._making.acquire()\n"
+        "assert next(items) == {'number': 0}; pool._lock.acquire(); default_sandbox._making.acquire()\n"
         "if os.fork() == 0:\n"
         f"    signal.alarm(30); assert len(list(pool.run({HERE + 'count'!r}, {{'to': 3}}))) == 3\n"
-        "    items.close(); pages.default_sandbox(); pool.close(); os._exit(0)\n"
+        "    items.close(); default_sandbox.default_sandbox(); pool.close(); os._exit(0)\n"
         "assert os.wait()[1] == 0; pool._lock.release(); assert len(list(items)) == 2; pool.close()"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -165,20 +165,25 @@ def _later(dialect: Dialect) -> tuple[str, ...]:
     return (*_LATER, *_LATER_AUDIT[dialect])
 
 
+TABLES = (
+    "tabellion_users", "tabellion_audit_log", "tabellion_audit_head", "tabellion_api_keys",
+    "tabellion_idempotency_keys", "tabellion_sessions", "tabellion_sign_in_links", "tabellion_sign_in_tries",
+)  # fmt: skip
+
+
 async def _adopted(database: Database) -> int:
     """The first two versions once came with other tables: the end of the chain shows which."""
     head = await database.table("tabellion_audit_head")
     if head is None:
         return 0
-    return 2 if "at" in head.columns else 1
+    if "at" not in head.columns:
+        return 1
+    return 3 if all([await database.table(name) is not None for name in TABLES]) else 2
 
 
 SCHEMA = Schema(
     "accounts",
     versions=(_people, _later, _STATEMENTS),
-    tables=(
-        "tabellion_users", "tabellion_audit_log", "tabellion_audit_head", "tabellion_api_keys",
-        "tabellion_idempotency_keys", "tabellion_sessions", "tabellion_sign_in_links", "tabellion_sign_in_tries",
-    ),
+    tables=TABLES,
     adopted=_adopted,
 )  # fmt: skip

@@ -44,7 +44,9 @@ COMMANDS = {
 
 def commands() -> dict[str, str]:
     """Every command and the module that has it."""
-    return COMMANDS | {name: module for one in installed().values() for name, module in one.commands.items()}
+    first = {"up": COMMANDS["up"]}
+    added = {name: module for one in installed().values() for name, module in one.commands.items()}
+    return first | {name: module for name, module in added.items() if name not in COMMANDS} | COMMANDS
 
 
 GLOBAL = ("--config", "--data", "--queues", "--with")  #: options that may also follow the command
@@ -63,7 +65,8 @@ class Commands(TyperGroup):
         return None if module is None else typer.core.TyperCommand(name, help=_summary(module, name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command itself."""
+        """The command itself; one that there is not is told with those that are like it."""
+        self.commands.update(dict.fromkeys(commands()))  # type: ignore[arg-type]
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else _loaded(commands()[name], name), rest
 

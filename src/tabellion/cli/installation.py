@@ -28,7 +28,7 @@ from tabellion.engine.log import log_to_stderr
 from tabellion.engine.store import Store
 from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.worker import Worker
-from tabellion.errors import Busy, TabellionError, Unreachable
+from tabellion.errors import Busy, ConfigurationError, TabellionError, Unreachable
 from tabellion.monitor.view import QueueView
 from tabellion.net.guard import Rules
 from tabellion.pipeline import Background, Pipeline
@@ -69,6 +69,8 @@ class Installation:
         for pipeline in self.pipelines:
             pipeline.check(self.config)
         own = self.own_queues()
+        if self.demo:
+            self._with_demo()
         listening(self.host, self.port).close()  # a port in use is said before anything is made
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -84,6 +86,8 @@ class Installation:
                 if not self._asked:
                     await self._together(environment, key_file, key, await adminkey.link(store, self.place.name))
             finally:
+                for pipeline in self.pipelines:
+                    pipeline.close()
                 await store.close()
         self._say("stopped", "stopped" if self._asked < 2 else "stopped at once; documents in work were handed back")
         return FORCED if self._asked > 1 else 0
@@ -103,6 +107,13 @@ class Installation:
         if server is not None:
             server.stop()
             server.force_exit = self._asked > 1
+
+    def _with_demo(self) -> Pipeline:
+        """The first pipeline that has a demo."""
+        for one in self.pipelines:
+            if type(one).demo is not Pipeline.demo:
+                return one
+        raise ConfigurationError("none of the selected pipelines has a demo: leave --demo out")
 
     def own_queues(self) -> list[QueueView]:
         """Those of the user's own module, which can be looked at here."""
@@ -135,7 +146,7 @@ class Installation:
             serve(self._app, self.host, self.port, started=hear, signals=False),
             self._crew.run(),
             *(one.background(runs[one.name]) for one in self.pipelines),
-            self._shown(environment.store, runs, started),
+            self._shown(runs, started),
         ]
         tasks = [asyncio.create_task(work) for work in works]
         for task in tasks:
@@ -179,17 +190,18 @@ class Installation:
             logging.getLogger("tabellion.worker").setLevel(logging.WARNING)
             logging.getLogger("tabellion.queue").setLevel(logging.CRITICAL)  # some samples fail on purpose
 
-    async def _shown(self, store: Store, runs: Mapping[str, Background], started: asyncio.Event) -> None:
+    async def _shown(self, runs: Mapping[str, Background], started: asyncio.Event) -> None:
         """The demo, where it is asked for; the end, where it is to come by itself."""
         await started.wait()
         if self.demo:
             live = not self._json and sys.stdout.isatty()
-            text, facts = await self.pipelines[0].demo(runs[self.pipelines[0].name], live=live)
+            shown = self._with_demo()
+            text, facts = await shown.demo(runs[shown.name], live=live)
             self._say("demo", text, **facts)
         while self.until_done and not self._stopping.is_set():
             # A database that does not answer for a moment says nothing about what is left to do: it is asked again.
             with contextlib.suppress(Unreachable, Busy):
-                if all([await one.is_idle(store) for one in self.pipelines]):
+                if all([await one.is_idle(runs[one.name]) for one in self.pipelines]):
                     self.stop()
                     return
             await asyncio.sleep(LOOK)

@@ -21,29 +21,30 @@ if TYPE_CHECKING:
     from tabellion.engine.store import Store
 
 
-def schemas_of(pipelines: Iterable[Pipeline]) -> list[Schema]:
-    """Everything that serving these pipelines needs, needed ones first."""
-
+def schemas_of(pipelines: Sequence[Pipeline]) -> list[Schema]:
+    """Everything that serving these pipelines needs, needed ones first: accounts and webhooks with any of them."""
     own = [schema for one in pipelines for schema in one.schemas()]
-    return in_order([tables.SCHEMA, endpoints.SCHEMA, *own]) if own else []
+    return in_order([tables.SCHEMA, endpoints.SCHEMA, *own]) if pipelines else []
 
 
 async def prepare(store: Store, pipelines: Sequence[Pipeline]) -> None:
     """Makes or updates every table of these pipelines."""
+    await store.open()
     for one in pipelines:
-        await one.prepare(store)
+        await one.before_migration(store)
     for schema in schemas_of(pipelines):
         await schema.prepare(store)
 
 
 async def script(store: Store, pipelines: Sequence[Pipeline]) -> str:
     """The SQL that does so, for someone who may run it; empty where they are up to date."""
-    made = "".join([await one.script(store) for one in pipelines])
-    done = [schema for one in pipelines for schema in one.all_schemas()]
+    first = "".join([await one.before_migration_script(store) for one in pipelines])
+    if first:
+        return first
+    made = ""
     for schema in schemas_of(pipelines):
         version = await schema.version(store.database)
-        if schema not in done and version < schema.current:
-            made += schema.script(store.dialect, version)
+        made += schema.script(store.dialect, version) if version < schema.current else ""
     return made
 
 
@@ -65,6 +66,8 @@ async def service_store(environment: Environment) -> AsyncIterator[Store]:
     pipelines = await _present(environment)
     async with environment.store() as store:
         await prepare(store, pipelines)
+        for schema in (tables.SCHEMA, endpoints.SCHEMA):  # also where no pipeline has tables of its own
+            await schema.prepare(store)
         yield store
 
 
@@ -79,9 +82,18 @@ async def _present(environment: Environment) -> list[Pipeline]:
             found.append(one)
         except NotMigrated as error:
             missing.append(error)
-    if not found and missing:
+    if not found and missing and not await _has_accounts(environment):
         raise missing[0]
     return found
+
+
+async def _has_accounts(environment: Environment) -> bool:
+    store = environment.store(read_only=True)
+    try:
+        await store.database.open()
+        return await tables.SCHEMA.version(store.database) > 0
+    finally:
+        await store.close()
 
 
 def require_all(environments: Iterable[Environment], pipelines: Sequence[Pipeline]) -> None:

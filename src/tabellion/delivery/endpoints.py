@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tabellion.engine import sql
+from tabellion.engine.database import Database
 from tabellion.engine.schema import Schema
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
@@ -92,7 +93,11 @@ def _tables(dialect: Dialect) -> list[str]:
     return [*made, *_INDEXES]
 
 
-SCHEMA = Schema("delivery", versions=(_tables,), tables=tuple(_COLUMNS))
+async def _adopted(database: Database) -> int:
+    return 1 if all([await database.table(name) is not None for name in _COLUMNS]) else 0
+
+
+SCHEMA = Schema("delivery", versions=(_tables,), tables=tuple(_COLUMNS), adopted=_adopted)
 
 
 def make_secret() -> str:

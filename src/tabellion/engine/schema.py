@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.errors import Forbidden, NotMigrated, StoreError, Unreachable
 
+_TYPE = re.compile(r"\b(?:TIME|FLAG|NUMBER)\b(?! ZONE)")
 Version = tuple[str, ...] | Callable[[Dialect], Iterable[str]]
 
 #: What stands in statements for the types that databases name differently.
@@ -39,7 +41,7 @@ class Schema:
     tables: tuple[str, ...]
     needs: tuple[Schema, ...] = ()
     adopted: Callable[[Database], Awaitable[int]] = _none
-    fix: str = "tabellion migrate --with PIPELINE --sql"
+    fix: str = "tabellion migrate --sql --with …"
     _prepared: weakref.WeakSet[Store] = field(default_factory=weakref.WeakSet, init=False, repr=False)
 
     @property
@@ -86,10 +88,12 @@ class Schema:
         first = [*lock, self._version_table(dialect), asking]
         try:
             # Two transactions: the version must be read after the lock is ours, in a snapshot of its own.
-            found = (await database.transact([(text, ()) for text in first]))[-1][0]["version"]
-            found = found or await self.adopted(database)
-            if found < self.current:
-                await database.transact([(text, ()) for text in [*lock, *self.statements(dialect, found)]])
+            noted = (await database.transact([(text, ()) for text in first]))[-1][0]["version"]
+            found = noted or await self.adopted(database)
+            adopting = [self._note(found, dialect)] if found and not noted else []
+            if found < self.current or adopting:
+                steps = [*lock, *adopting, *self.statements(dialect, found)]
+                await database.transact([(text, ()) for text in steps])
         except Forbidden as error:
             raise NotMigrated(
                 f"the {self.name} tables are not in this database and this role may not create them ({error}): "
@@ -109,8 +113,12 @@ class Schema:
             await one.prepare(store)
         await store.open()
         found = await self.version(store.database)
-        if found < self.current:
-            found = await self.migrate(store.database)
+        if found < self.current or await store.table(self.version_table) is None:
+            try:
+                found = await self.migrate(store.database)
+            except NotMigrated:
+                if found < self.current:
+                    raise  # else they are all there, and only the note of it is not
         if found > self.current:
             raise NotMigrated(
                 f"the {self.name} tables are of version {found}, this tabellion knows {self.current}: upgrade tabellion"
@@ -129,9 +137,7 @@ class Schema:
 
 def typed(text: str, dialect: Dialect) -> str:
     """A statement with what this database calls TIME, FLAG and NUMBER."""
-    for word, meant in TYPES[dialect].items():
-        text = text.replace(f" {word}", f" {meant}")
-    return text
+    return _TYPE.sub(lambda match: TYPES[dialect][match[0]], text)
 
 
 def private(tables: Iterable[str]) -> str:

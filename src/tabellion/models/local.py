@@ -72,8 +72,9 @@ class Local:
         return json.dumps(found, ensure_ascii=False), found
 
     def _pages(self, parts: Sequence[Part], ask: Ask) -> tuple[list[Page], list[Header]]:
+        from tabellion.reading.default_sandbox import default_sandbox
         from tabellion.reading.errors import Unreadable
-        from tabellion.reading.pages import default_sandbox, open_document
+        from tabellion.reading.pages import open_document
 
         files = [part for part in parts if isinstance(part, Blob)]
         if not files:
@@ -91,7 +92,7 @@ class Local:
         return pages, headers
 
     def _fields(self, form: Form, pages: Sequence[Page], headers: Sequence[Header]) -> dict[str, Field]:
-        from tabellion.reading.pages import default_sandbox
+        from tabellion.reading.default_sandbox import default_sandbox
         from tabellion.reading.reader import understand
 
         embedded = next((header for header in headers if header.attachments), None)

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tabellion.reading.child import contents
+from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Box
-from tabellion.reading.pages import Source, default_sandbox, plain
+from tabellion.reading.pages import Source, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.sniff import Kind, opened, sniff
 

@@ -7,7 +7,6 @@ with open_document("scan.pdf") as document:      # or bytes
 
 from __future__ import annotations
 
-import atexit
 import base64
 import hashlib
 import os
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from tabellion import extras
 from tabellion.reading.arrange import arrange
 from tabellion.reading.child import FRAME, contents
+from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import INVALID, Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page, Word
@@ -371,25 +371,3 @@ def open_document(
 def plain(source: Source) -> str | os.PathLike[str] | bytes:
     """A path as it is, and content as bytes that nobody changes meanwhile."""
     return bytes(source) if isinstance(source, bytearray | memoryview) else source
-
-
-_default: list[Sandbox] = []
-_making = threading.Lock()
-
-
-def default_sandbox() -> Sandbox:
-    """The pool that is used where none is given; one for the process, closed at its end."""
-    with _making:
-        if not _default:
-            _default.append(Sandbox())
-            atexit.register(_default[0].close)
-        return _default[0]
-
-
-def _after_fork() -> None:
-    # Another thread of the parent may have held it.
-    global _making
-    _making = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -19,12 +19,13 @@ from typing import Any
 from tabellion.errors import ConfigurationError
 from tabellion.reading.alternative import Alternative, Offers
 from tabellion.reading.child import FRAME
+from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import INVALID, Unreadable
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page, page_told
-from tabellion.reading.pages import OCR, Document, Header, Source, default_sandbox, failed, open_document, plain
+from tabellion.reading.pages import OCR, Document, Header, Source, failed, open_document, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
 from tabellion.reading.types.doctype import DocumentType

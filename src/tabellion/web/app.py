@@ -41,7 +41,7 @@ from tabellion.web.validation import refused
 
 #: Routes of every installation; those of pipelines come before them, as a fixed address before one with a name in it.
 MODULES = (health, reference, webhooks, overview, queues, users, static, door, people, dashboard)
-DESCRIPTION = "Documents in, checked data out. Errors are problems (RFC 9457) with a stable `code`."
+DESCRIPTION = "Queues and pipelines over HTTP. Errors are problems (RFC 9457) with a stable `code`."
 
 
 def serve_environment(

@@ -72,11 +72,15 @@ async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> 
     except (StoreError, TimeoutError):
         return told | {"database": "unreachable"}, "the database does not answer"
     worked = [{name.strip() for name in one["queues"].split(",")} for one in members]
-    workers = [one for one, names in zip(members, worked, strict=True) if wanted.keys() & names]
+    workers = [
+        one
+        for one, names in zip(members, worked, strict=True)
+        if not wanted or any(_is_for(queue, names) for queue in wanted)
+    ]
     busy = any(one["busy"] for one in workers)
     told |= {"workers": len(workers), "state": "working" if busy else "idle" if workers else "no_worker"}
     for queue, pipeline in wanted.items():
-        if not any(queue in names for names in worked):
+        if not any(_is_for(queue, names) for names in worked):
             told["state"] = "no_worker"
             fix = f"run `tabellion up`, or `tabellion worker --with {pipeline}`"
             return told, f"no worker for {pipeline} was seen: {fix}"
@@ -84,6 +88,11 @@ async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> 
             told["state"] = "paused"
             return told, f"the queue {queue} is paused: run `tabellion resume {queue} --with {pipeline}`"
     return told, ""
+
+
+def _is_for(queue: str, names: set[str]) -> bool:
+    """Whether a worker works this queue, or one that was split off it, as that of a model."""
+    return any(name == queue or name.startswith(f"{queue}_") for name in names)
 
 
 async def _paused(environment: ServedEnvironment) -> set[str]:

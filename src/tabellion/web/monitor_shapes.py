@@ -267,5 +267,5 @@ class OverviewPicture(BaseModel):
     workers: list[WorkerPicture]
     gates: list[GatePicture]
     spend: Spend
-    sla: Sla | None
+    sla: Sla | None = None
     series: Lines

@@ -34,9 +34,9 @@ class Station(BaseModel):
     database: Literal["ok", "unreachable", "not_migrated"]
     workers: int | None
     state: Literal["idle", "working", "paused", "no_worker", "unreachable"]
-    blobs: Literal["ok", "unwritable"] = Field(description="Whether uploads can be kept.")
-    lake: Literal["ok", "unwritable"] = Field(description="Whether outputs can be written.")
-    disk: Literal["ok", "full"] = Field(description="Whether there is room for one more upload.")
+    blobs: Literal["ok", "unwritable"] | None = Field(default=None, description="Whether uploads can be kept.")
+    lake: Literal["ok", "unwritable"] | None = Field(default=None, description="Whether outputs can be written.")
+    disk: Literal["ok", "full"] | None = Field(default=None, description="Whether there is room for one more upload.")
 
 
 class Readiness(BaseModel):

@@ -30,8 +30,8 @@ from tabellion.pipelines.documents.progress import Progress, Watch
 from tabellion.pipelines.documents.review.finishing import reopening
 from tabellion.pipelines.documents.review_reasons import corrected, doubts, reread, review, verdict
 from tabellion.pipelines.documents.settings import LOCAL, Settings
+from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import Unreadable
-from tabellion.reading.pages import default_sandbox
 from tabellion.reading.reader import Reading, read_local
 from tabellion.reading.types.doctype import DocumentType, Processing
 from tabellion.reading.types.yamlnode import TypeFileError

@@ -174,9 +174,9 @@ class Documents(Pipeline):
         summary = await demo.run(run.store, configured.settings_of(run.config, run.environment), live=live)
         return summary.text(), summary.counts()
 
-    async def is_idle(self, store: Store) -> bool:
+    async def is_idle(self, run: Background) -> bool:
         """Whether every document has ended, and the watched folder is empty."""
-        rows = await store.database.fetch(
+        rows = await run.store.database.fetch(
             "SELECT count(*) AS n FROM tabellion_documents WHERE status IN ('queued', 'processing')"
         )
         return not rows[0]["n"] and (self._consumer is None or self._consumer.quiet)
@@ -201,22 +201,26 @@ class Documents(Pipeline):
                 ) from None
             raise
 
-    async def prepare(self, store: Store) -> None:
-        """Tables that an earlier version made are renamed first."""
+    def close(self) -> None:
+        """Ends the reading that is under way: nobody waits for it any more."""
+        from tabellion.reading.default_sandbox import close_default_sandbox
+
+        close_default_sandbox()
+
+    async def before_migration(self, store: Store) -> None:
+        """Tables that an earlier version made are renamed."""
         from tabellion.pipelines.documents.former_tables import rename_former_tables
 
-        await store.open()
         await rename_former_tables(store)
-        await super().prepare(store)
 
-    async def script(self, store: Store) -> str:
+    async def before_migration_script(self, store: Store) -> str:
         """The renaming alone, where there is any: the rest depends on it."""
         from tabellion.pipelines.documents.former_tables import has_former_tables, renaming
 
         if await has_former_tables(store):
             steps = "".join(f"{text};\n" for text in await renaming(store))
             return f"BEGIN;\n{steps}COMMIT;\n-- Run this, then ask again: the rest depends on it.\n"
-        return await super().script(store)
+        return ""
 
 
 PIPELINE = Documents()

@@ -213,8 +213,8 @@ const next = aged((seconds) => (seconds === null ? "–" : short(Math.max(0, -se
 byId("sla-next").append(next);
 
 function promised(sla) {
-  byId("sla-card").hidden = sla === null;
-  if (sla === null) return;
+  byId("sla-card").hidden = !sla;
+  if (!sla) return;
   circle.update(sla.compliance);
   put(byId("sla-sentence"), sla.due ? t("dashboard.sla_sentence", { n: sla.due, kept: number(sla.kept), due: number(sla.due) }) : t("dashboard.sla_none"));
   for (const name of ["open", "in_review", "soon", "overdue"]) put(byId(`sla-${name}`), number(sla[name]));

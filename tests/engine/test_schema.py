@@ -1,0 +1,47 @@
+"""Our own tables in numbered versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion import Store
+from tabellion.engine.schema import Schema, in_order, typed
+from tests.working import ask
+
+FIRST = Schema("first", (("CREATE TABLE tabellion_first (id text PRIMARY KEY, at TIME)",),), ("tabellion_first",))
+SECOND = Schema(
+    "second",
+    (("CREATE TABLE tabellion_second (id text)",), ("ALTER TABLE tabellion_second ADD COLUMN seen FLAG",)),
+    ("tabellion_second",),
+    needs=(FIRST,),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlite"),
+    [
+        ("a TIME NOT NULL, b FLAG, c NUMBER)", "a REAL NOT NULL, b boolean, c REAL)"),
+        ("a TIMESTAMP, b text", "a TIMESTAMP, b text"),
+        ("now() AT TIME ZONE 'UTC'", "now() AT TIME ZONE 'UTC'"),
+    ],
+)
+def test_types_have_each_databases_own_name(text: str, sqlite: str) -> None:
+    """Words that only begin so are left alone."""
+    assert typed(text, "sqlite") == sqlite
+
+
+def test_needed_schemas_come_first_and_once() -> None:
+    """However often they are needed."""
+    assert in_order([SECOND, FIRST, SECOND]) == [FIRST, SECOND]
+
+
+def test_tables_are_made_and_brought_up_to_date(url: str) -> None:
+    """From nothing, and from an earlier version; what they need is made with them."""
+
+    async def go(store: Store) -> list[int]:
+        await SECOND.prepare(store)
+        return [await one.version(store.database) for one in (FIRST, SECOND)]
+
+    assert ask(url, go) == [1, 2]
+    third = Schema("second", (*SECOND.versions, ("ALTER TABLE tabellion_second ADD COLUMN n NUMBER",)), SECOND.tables)
+    assert ask(url, lambda store: third.migrate(store.database)) == 3
