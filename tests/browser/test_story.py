@@ -115,9 +115,10 @@ def test_a_reading_that_changes_its_mind_is_shown_beside_the_person(chromium: Br
         page.locator("#field-code").fill("C-300")
         page.keyboard.press("Control+Enter")
         expect(page.locator("#nothing")).to_be_visible()
-        site.ended(document)  # its outputs are written again, because somebody approved it
         (types / "letter.yaml").write_text(letter.format(2, "Your sign"))
-        site.api("POST", f"/api/documents/{document}/reprocess", {})
+        again, said = f"/api/documents/{document}/reprocess", {"Content-Type": "application/json"}
+        # Its outputs are written again, because somebody approved it; it can be read again when that is done.
+        until(page, lambda: site.service.ask("POST", again, b"{}", **said)[0] == 202)
         site.ended(document)
 
         site.api("POST", f"/api/review/items/{item['id']}/reopen", {"reason": "it is read otherwise now"})

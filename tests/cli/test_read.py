@@ -66,7 +66,7 @@ def test_several_files_are_json_lines_in_their_order(folder: Path) -> None:
 def test_folders_are_read_and_results_written(folder: Path, tmp_path: Path) -> None:
     """A folder stands for its documents; --out writes a file for each."""
     done = run(str(folder), "--out", str(tmp_path / "out"), folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (6, "", "skipped 1 files that are no documents\n")
+    assert (done.returncode, done.stdout, done.stderr) == (6, "", "skipped 1 files that are not documents\n")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.json", "b.json", "bad.json"]
     assert json.loads((tmp_path / "out" / "b.json").read_text())["fields"]["total"]["value"] == "99.00"
 
@@ -117,7 +117,7 @@ def test_folders_within_folders_are_read_by_their_content(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "pipe")
     done = run(".", folder=tmp_path)
     assert [json.loads(line)["file"] for line in done.stdout.splitlines()] == ["b", "sub/a.pdf"]
-    assert (done.returncode, done.stderr) == (0, "skipped 2 files that are no documents\n")
+    assert (done.returncode, done.stderr) == (0, "skipped 2 files that are not documents\n")
 
 
 def test_a_document_comes_from_standard_input(folder: Path, tmp_path: Path) -> None:
