@@ -132,12 +132,14 @@ def test_a_pipeline_without_tables_of_its_own_is_served(packages: Mapping[str, s
     """Over tables that somebody has already: accounts and webhooks are there all the same."""
     folder = Path(packages["PYTHONPATH"].split(os.pathsep)[1])
     (folder / "plain.py").write_text(
-        "from tabellion import Pipeline\nclass Plain(Pipeline):\n    name = 'plain'\nPIPELINE = Plain()\n"
+        "from tabellion import Pipeline\nclass Plain(Pipeline):\n    name = 'plain'\n"
+        "    def close(self):\n        open('closed', 'w').close()\nPIPELINE = Plain()\n"
     )
     points = folder / "tabellion_checksums-1.0.dist-info" / "entry_points.txt"
     points.write_text("[tabellion.pipelines]\nplain = plain:PIPELINE\n")
     done = tabellion(packages, tmp_path, "up", "--with", "plain", "--port", "0", "--until-done")
     assert done.returncode == 0, done.stderr
+    assert (tmp_path / "closed").exists()
     assert tabellion(packages, tmp_path, "keys", "list").returncode == 0
     refused = tabellion(packages, tmp_path, "up", "--with", "plain", "--port", "0", "--demo")
     assert (refused.returncode, "none of the selected pipelines has a demo" in refused.stderr) == (3, True)

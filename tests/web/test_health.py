@@ -47,6 +47,7 @@ def test_ready_needs_a_worker_for_documents(web_any: Live) -> None:
         return web_any.get("/readyz", key=None)
 
     assert seen(member("other")).status_code == 503
+    assert seen(member("documents_gemini")).status_code == 200
     answer = seen(member())
     assert (answer.status_code, answer.json()["status"], answer.json()["reasons"]) == (200, "ready", [])
     assert answer.json()["environments"] == [

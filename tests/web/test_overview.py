@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,10 @@ from tabellion.engine.gates.state import GateSettings, News
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.monitor.view import QueueView
 from tabellion.pipelines.documents.pipeline import PIPELINE
+from tabellion.web import health
 from tabellion.web.app import make_app, serve_environment
+from tabellion.web.monitor_shapes import OverviewPicture
+from tabellion.web.shapes import Station
 from tests.models.bills import bill
 from tests.monitor.test_workers import member
 from tests.web.live import Live, live, problem
@@ -78,6 +82,22 @@ def test_other_queues_can_be_named(tmp_path: Path) -> None:
         seen = {queue.name for queue in environment.monitor.overview.queues}
         assert ("mine" in seen) == bool(own)
         assert ({"documents", "review"} <= seen) == bool(pipelines)
+
+
+def test_what_no_pipeline_adds_is_left_out(tmp_path: Path) -> None:
+    """Without documents there is neither an SLA nor a lake, and answers still fit what OpenAPI says of them."""
+    config = Config(environments=(Environment("prod", f"sqlite:///{tmp_path}/p.db"),), data=tmp_path / "data")
+
+    async def go() -> tuple[dict[str, Any], dict[str, Any]]:
+        async with Store(config.environments[0].url) as store:
+            environment = serve_environment(config, [], "prod", store)
+            make_app(config, [environment], [])
+            return await environment.monitor.picture(), (await health.station(environment, []))[0]
+
+    picture, station = asyncio.run(go())
+    OverviewPicture.model_validate(picture)
+    Station.model_validate(station)
+    assert "sla" not in picture
 
 
 def test_environments_are_watched_apart(tmp_path_factory: pytest.TempPathFactory) -> None:
