@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion import extras
 from tabellion.errors import RateLimited, StoreError
+from tabellion.messages import Message
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.issue import Issue
 from tabellion.reading.pages import plain
@@ -208,6 +209,6 @@ async def _persistently(helped: Callable[..., Awaitable[Reading]], model: Model,
         except (ModelError, RateLimited, StoreError) as error:
             failure, spent = error, spent + (getattr(error, "cost", None) or 0.0)
             break
-    message = f"{model.name} was of no help ({type(failure).__name__}): {failure}"
+    message = Message("note.model_failed", model=model.name, error=type(failure).__name__, detail=failure)
     issue = Issue("model_failed", "warning", message, (), model.name)
     return replace(reading, issues=(*reading.issues, issue), model=model.model, cost=spent)

@@ -22,6 +22,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from tabellion.messages import Message, quoted
+
 
 class TabellionError(Exception):
     """Something of ours went wrong."""
@@ -69,7 +71,7 @@ class RateLimited(TabellionError):  # noqa: N818 - handlers raise it as a verdic
 
     def __init__(self, after: float = 30.0, message: str = "") -> None:
         self.after = float(after)
-        super().__init__(message or f"rate limited, again in {self.after:g} s")
+        super().__init__(message or Message("attempt.rate_limited", n=self.after))
 
 
 class GateClosed(RateLimited):
@@ -77,7 +79,7 @@ class GateClosed(RateLimited):
 
     def __init__(self, gate: str, why: str, after: float = 30.0) -> None:
         self.gate = gate
-        super().__init__(after, f"gate {gate!r} is closed: {why}")
+        super().__init__(after, Message("gate.closed", value=quoted(gate), detail=why))
 
 
 Rule = Literal["check", "unique", "reference", "null", "trigger", ""]

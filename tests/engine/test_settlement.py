@@ -14,6 +14,7 @@ import pytest
 
 from tabellion import Queue, Store
 from tabellion.engine.settlement import CONTINUING, SHOWN, STATE_OF, Outcome, Settlement, Verdict
+from tabellion.messages import Message
 from tests.engine.tables import STATES, asynchronous, claim_one, row, run, tasks
 
 
@@ -262,3 +263,29 @@ async def test_forbidden_extra_statements_fail_their_own_job(pg_store: Store) ->
         await store.close()
     assert {verdict.job.key: verdict.outcome for verdict in verdicts} == {1: "failed", 2: "done"}
     assert "permission denied" in (await row(pg_store, 1))["error"]
+
+
+@asynchronous
+async def test_the_register_keeps_the_code_of_an_error(store: Store) -> None:
+    """And its parameters; what has none keeps its text alone, beside it in the same batch."""
+    queue = await tasks(store, 3)
+    first, second, third = await store.claim(queue, 3, "w")
+    message = Message("attempt.timed_out", n=5.0)
+    endings = [Settlement(first, "failed", error=message), Settlement(second, "failed", error="plain")]
+    await store.settle([*endings, Settlement(third, "failed", error="own", form={"code": "too_large", "params": {}})])
+    found = await store.database.fetch("SELECT error, error_code, error_params FROM tabellion_attempts ORDER BY key")
+    assert [(row["error"], row["error_code"], json.loads(row["error_params"] or "null")) for row in found] == [
+        ("timed out after 5 s", "attempt.timed_out", {"n": 5.0}), ("plain", None, None), ("own", "too_large", None),
+    ]  # fmt: skip
+
+
+@asynchronous
+async def test_a_queue_may_write_errors_its_own_way(store: Store) -> None:
+    """Once, however often the settlement is tried; the code stays."""
+    queue = await tasks(store, 1)
+    queue.describe_error = lambda job, error: f"<{job.attempt}: {error}>"
+    ending = Settlement(await claim_one(store, queue), "failed", error=Message("attempt.timed_out", n=5))
+    ending.write_error(1000)
+    await store.settle([ending])
+    [found] = await store.database.fetch("SELECT error, error_code FROM tabellion_attempts")
+    assert (found["error"], found["error_code"]) == ("<1: timed out after 5 s>", "attempt.timed_out")

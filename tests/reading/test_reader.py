@@ -45,7 +45,9 @@ def test_the_json_has_what_people_script_against(sandbox: Sandbox, tmp_path: Pat
     told = read_local(path, "invoice", sandbox=sandbox, types=()).told()
     assert told["file"] == str(path)
     assert told["pages"][0] == {"number": 1, "source": "text", "quality": 1.0, "size": [595.28, 841.89], "rotation": 0}
-    assert set(told["fields"]["total"]) == {"value", "confidence", "page", "box", "quote", "source", "reasons"}
+    assert set(told["fields"]["total"]) == {
+        "value", "confidence", "page", "box", "quote", "source", "reasons", "translatable",
+    }  # fmt: skip
     assert len(told["fields"]["total"]["box"]) == 4
     assert "error" not in told
     assert told["verdict"] in ("accept", "warn")

@@ -1,1 +1,5 @@
 """A pipeline of your own: texts in, their SHA-256 out."""
+
+from tabellion import messages
+
+messages.add(__name__)

@@ -1,8 +1,6 @@
-"""The routes, the page and the texts of the pipeline of checksums."""
+"""The routes and the page of the pipeline of checksums."""
 
 from __future__ import annotations
-
-import sys
 
 from fastapi import APIRouter, Request, Response
 
@@ -15,7 +13,6 @@ from tabellion.web.validation import Strict, parsed
 
 from .pipeline import add, newest
 
-WORDS = {"en": {"checksums.nav": "Checksums"}, "fr": {"checksums.nav": "Empreintes"}}
 api = APIRouter(route_class=Guarded, tags=["checksums"])
 pages = APIRouter(route_class=Page)
 
@@ -48,6 +45,5 @@ BLUEPRINT = Blueprint(
     policy={("POST", "/api/checksums"): Role.OPERATOR, ("GET", "/api/checksums"): Role.VIEWER},
     pages={("GET", "/checksums"): Role.VIEWER},
     places=(Place("/checksums", "checksums.nav", "numbers", order=60),),
-    words=(sys.modules[__name__],),
     main_queue="checksums",
 )

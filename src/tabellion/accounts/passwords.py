@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from tabellion.errors import TabellionError
+from tabellion.messages import Message
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -35,11 +36,11 @@ class WeakPassword(TabellionError):  # noqa: N818 - what it is
 def check_new(password: str, name: str) -> None:
     """Refuses what would be guessed; length is what counts."""
     if not SHORTEST <= len(password) <= LONGEST:
-        raise WeakPassword(f"a password has {SHORTEST} to {LONGEST:,} characters")
+        raise WeakPassword(Message("problem.password_length", n=SHORTEST, limit=LONGEST))
     rest = password.lower().replace(name.lower(), "") if len(name) > 2 else password.lower()
     rest = _without_runs(_EXPECTED.sub("", rest))
     if len(set(password)) < 5 or len(rest) < OWN:
-        raise WeakPassword("this password is too easy to guess: use a few words that nobody would expect together")
+        raise WeakPassword(Message("problem.password_guessable"))
 
 
 def _without_runs(password: str) -> str:

@@ -15,6 +15,7 @@ from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.messages import Message
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}")
 #: Names that mean something else, in the trail or where items are asked for.
@@ -56,9 +57,7 @@ def plain_name(given: str) -> str:
     """The name as it is kept; raises where it cannot be one."""
     name = given.strip().lower()
     if not NAME.fullmatch(name):
-        raise ConfigurationError(
-            "a user's name is 1 to 64 letters a-z, digits and . _ @ + -, and begins with a letter or a digit"
-        )
+        raise ConfigurationError(Message("problem.user_name"))
     if RESERVED.fullmatch(name):
         raise ConfigurationError(f"nobody can be called {name}: the name means something else here; choose another one")
     return name
@@ -83,7 +82,7 @@ ON CONFLICT (name) DO NOTHING RETURNING id""",
     entry = Entry("user_added", by, after={"role": kept, "disabled": False}, more={"user": name})
     rows = (await store.database.transact([insert, _noted(store, entry, id_)]))[0]
     if not rows:
-        raise NameTaken(f"there is a user {name} already")
+        raise NameTaken(Message("problem.user_exists", name=name))
     made = await by_name(store, name)
     assert made is not None  # noqa: S101 - inserted a line before
     return made

@@ -12,6 +12,7 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import native_key
 from tabellion.engine.settlement import Settlement, charged
 from tabellion.engine.sql import NOW
+from tabellion.messages import Message
 
 BATCH = 500
 CRASHES_ALLOWED = 2  # in a row, where the queue says nothing else
@@ -41,23 +42,29 @@ def _settlement(bound: Bound, row: Mapping[str, Any]) -> Settlement:
     job = bound.job(row)
     evidence, seconds = _evidence(row), row["now"] - row["claimed_at"]
     if row["crashes"] + 1 >= (queue.max_crashes or CRASHES_ALLOWED):
-        error = f"quarantined after {row['crashes'] + 1} crashes in a row; the last: {evidence}"
+        error = Message("attempt.quarantined", n=row["crashes"] + 1, detail=evidence)
         return Settlement(job, "quarantined", error=error, expired_only=True, seconds=seconds)
     if row["attempt"] >= limit and "crashed" in charged(queue):
         return Settlement(
             job,
             "failed",
-            error=f"crashed on its last attempt ({row['attempt']}): {evidence}",
+            error=Message("attempt.crashed_last", n=row["attempt"], detail=evidence),
             expired_only=True,
             seconds=seconds,
         )
     return Settlement(job, "crashed", error=evidence, expired_only=True, seconds=seconds)
 
 
-def _evidence(row: Mapping[str, Any]) -> str:
+def _evidence(row: Mapping[str, Any]) -> Message:
     """What is known of a claim whose lease ran out."""
-    where = f" on {row['host']} (pid {row['pid']})" if row["host"] else ""
-    how = row["ending"] or "stopped renewing its lease: killed, frozen or cut off"
-    note = f"; its last note: {row['note']}" if row["note"] else ""
+    worker: str = row["worker"]
+    if row["host"]:
+        worker = Message("attempt.worker_on", worker=worker, host=row["host"], pid=str(row["pid"]))
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["claimed_at"]))
-    return f"worker {row['worker']}{where} {how}; claimed {since} UTC{note}"
+    how = row["ending"] or Message("attempt.lease_not_renewed")
+    evidence = {"worker": worker, "how": how, "since": since}
+    return (
+        Message("attempt.lease_lost_note", **evidence, note=row["note"])
+        if row["note"]
+        else Message("attempt.lease_lost", **evidence)
+    )

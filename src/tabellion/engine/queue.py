@@ -7,10 +7,13 @@ import inspect
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tabellion.engine.sql import Scalar, State
 from tabellion.errors import DeclarationError, Problem
+
+if TYPE_CHECKING:
+    from tabellion.engine.job import Job
 
 StateName = Literal["ready", "running", "done", "failed"]
 STATES: tuple[StateName, ...] = ("ready", "running", "done", "failed")
@@ -100,6 +103,8 @@ class Queue:
         self.stale_after = stale_after
         self.uses = uses  #: the gate before the model that its handler calls: while it is closed, nothing is claimed
         self.try_states = try_states  #: whether every change of state is tried, and taken back, before work begins
+        #: How an error is written into the row and the register, if not as it is: `describe(job, error)`.
+        self.describe_error: Callable[[Job, str], str] | None = None
         self.function: HandlerFunction | None = None
         self.is_async = False  #: whether the handler runs on the event loop; otherwise it gets a thread of its own
 

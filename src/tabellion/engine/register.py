@@ -228,6 +228,12 @@ WHERE settled_at > (julianday('now') - 2440587.5) * 86400.0 - 30 * 86400.0 GROUP
             "DROP INDEX IF EXISTS tabellion_attempts_settled",
         ),
     },
+    {
+        dialect: tuple(
+            f"ALTER TABLE tabellion_attempts ADD COLUMN {name} text" for name in ("error_code", "error_params")
+        )
+        for dialect in ("postgresql", "sqlite")
+    },
 )
 
 CURRENT = len(VERSIONS)

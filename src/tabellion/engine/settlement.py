@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tabellion.engine.job import Job
+from tabellion.engine.job import Job, storable
 from tabellion.engine.queue import Queue, StateName
+from tabellion.messages import Message
 
 Outcome = Literal[
     "done",  # the handler returned
@@ -51,13 +53,31 @@ class Settlement:
     job: Job
     outcome: Outcome
     values: Mapping[str, Any] = field(default_factory=dict)  #: columns to write with the new state
-    error: str | None = None
+    error: str | None = None  #: a message keeps its code
     after: float | None = None  #: seconds until the next try is due
     expired_only: bool = False  #: a sweep: only if the lease has still run out
     also: Sequence[tuple[str, Mapping[str, Any]]] = ()  #: statements that commit with it, whatever the outcome
     guard: tuple[str, Mapping[str, Any]] | None = None  #: a question that must give a row, or nothing is written
     seconds: float | None = None  #: how long the handler ran, for those who listen
     traceback: str | None = None  #: where the handler raised, for those who listen
+    form: Mapping[str, Any] | None = None  #: the code and parameters of the error, where it has them
+    written: bool = False  #: whether the error is as the database keeps it
+
+    def write_error(self, longest: int) -> None:
+        """Turns the error into what the database keeps, once: its text, and its code and parameters beside it."""
+        if self.error is None or self.written:
+            return
+        self.form = self.error.form if isinstance(self.error, Message) else self.form
+        describe = self.job.queue.describe_error
+        self.error = storable(self.error if describe is None else describe(self.job, self.error))[:longest]
+        self.written = True
+
+    def coded(self) -> tuple[str | None, str | None]:
+        """The code of the error and its parameters as JSON."""
+        if self.form is None:
+            return None, None
+        params = self.form.get("params")
+        return self.form["code"], storable(json.dumps(params, ensure_ascii=False, default=str)) if params else None
 
     @property
     def stands_alone(self) -> bool:

@@ -341,8 +341,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
     async def _settle_batch(self, batch: Sequence[Settlement]) -> list[Verdict]:
         bound = await self.bind(batch[0].job.queue)
         for one in batch:
-            if one.error is not None:
-                one.error = storable(one.error)[:LONGEST_ERROR]
+            one.write_error(LONGEST_ERROR)
         unknown = [column for column in batch[0].values if column not in bound.table.columns]
         if unknown:
             raise ValueRefused(_no_column(unknown[0], bound))

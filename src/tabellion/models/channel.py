@@ -11,6 +11,7 @@ from contextvars import ContextVar
 
 import httpx2
 
+from tabellion.messages import Message
 from tabellion.models.errors import BadOutput, ModelError, Rejected, Unavailable
 from tabellion.models.refusal import clean
 
@@ -144,7 +145,7 @@ class Counted(httpx2.AsyncByteStream):
 
 def too_large(limit: int) -> BadOutput:
     """The error for an answer beyond the limit."""
-    return BadOutput(f"the answer is larger than {limit:,} bytes", "too_large")
+    return BadOutput(Message("model.too_large", n=limit), "too_large")
 
 
 @asynccontextmanager
@@ -154,7 +155,7 @@ async def deadline(name: str, seconds: float) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise Unavailable(f"{name}: no complete answer within {seconds:g} s") from None
+        raise Unavailable(Message("model.incomplete_in_time", model=name, n=seconds)) from None
 
 
 @contextmanager
@@ -179,13 +180,13 @@ def _named(name: str, error: BaseException, secret: str) -> Exception:
             return found
     for found in chain:
         if isinstance(found, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
-            return Unavailable(f"{name} cannot be reached: {clean(str(found), secret)[:200]}")
+            return Unavailable(Message("model.unreachable", model=name, text=clean(str(found), secret)[:200]))
         if isinstance(found, httpx2.TimeoutException | TimeoutError):
-            return Unavailable(f"{name} did not answer in time")
+            return Unavailable(Message("model.no_answer_in_time", model=name))
         if isinstance(found, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol | httpx2.InvalidURL):
             return Rejected(f"{name} was asked in a way that HTTP does not know ({type(found).__name__})")
         if isinstance(found, httpx2.TransportError | httpx2.StreamError | OSError):
-            return Unavailable(f"{name} broke off the connection ({type(found).__name__})")
+            return Unavailable(Message("model.connection_broken", model=name, error=type(found).__name__))
     if isinstance(error, ValueError | TypeError | KeyError | RecursionError):
         return Rejected(f"{name}: the request could not be made ({type(error).__name__})")
     return Unavailable(f"{name}: {type(error).__name__}")

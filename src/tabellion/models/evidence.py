@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tabellion.messages import Message
 from tabellion.models.normalise import AMBIGUOUS, normalised, well_formed
 from tabellion.reading.field import Field
 from tabellion.reading.fields.values import currency
@@ -55,14 +56,18 @@ def _one(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Fi
         return None
     place = located(spec, value, told.get("quote"), told.get("page"), index)
     if place is None:
-        field = Field(value, UNGROUNDED, source="model", reasons=("model", "ungrounded"))
+        field = Field(
+            value, UNGROUNDED, source="model", reasons=(Message("source.model"), Message("reason.ungrounded"))
+        )
     else:
         field = Field(
             value, GROUNDED * place.score, place.where.page, place.where.box, place.quote, "model",
-            ("model", f"grounded: {place.where.how}"),
+            (Message("source.model"), Message("reason.grounded_as", detail=Message(f"match.{place.where.how}"))),
         )  # fmt: skip
     if not well_formed(spec, value):
-        field = replace(field, confidence=MALFORMED, reasons=(*field.reasons, f"not {rules.form(spec)}"))
+        field = replace(
+            field, confidence=MALFORMED, reasons=(*field.reasons, Message("reason.not", detail=rules.form(spec)))
+        )
     return field
 
 
@@ -110,12 +115,13 @@ def _rows(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> F
         return None
     places = [place for row, made in rows if (place := _row(spec, row, made, index))]
     share = len(places) / len(rows)
+    grounded = Message("reason.rows_grounded", n=len(places), total=len(rows))
     field = Field(
         [made for _, made in rows], UNGROUNDED + (ROWS - UNGROUNDED) * share, source="model",
-        reasons=("model", f"{len(places)} of {len(rows)} rows grounded" if places else "ungrounded"),
+        reasons=(Message("source.model"), grounded if places else Message("reason.ungrounded")),
     )  # fmt: skip
     if not well_formed(spec, field.value):
-        field = replace(field, confidence=MALFORMED, reasons=(*field.reasons, "not all cells are of their kind"))
+        field = replace(field, confidence=MALFORMED, reasons=(*field.reasons, Message("reason.cells_of_other_kinds")))
     if not places:
         return field
     page = places[0].page

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tabellion.messages import Message, has_code
 from tabellion.models.base import Ask, Model, Reply, takes
 from tabellion.models.evidence import evidence
 from tabellion.models.media import MOST_PAGES, Source, parts_of, renderer
@@ -81,7 +82,7 @@ def _differing(reading: Reading, heard: Mapping[str, Field], issues: Sequence[Is
     known = any(issue.code == "xml_differs" for issue in issues)
     if known or exact is None or seen is None or exact.source != "xml" or exact.page is not None or seen.box is None:
         return []
-    message = f"the paper says {rules.shown(seen.value)}, the embedded XML says {rules.shown(exact.value)}"
+    message = Message("issue.xml_differs", value=rules.shown(seen.value), xml=rules.shown(exact.value))
     return [Issue("xml_differs", "warning", message, ("total",), "the same invoice twice")]
 
 
@@ -90,7 +91,7 @@ def _ungrounded(fields: Mapping[str, Field], doctype: DocumentType) -> list[Issu
     found = []
     for spec in doctype.fields:
         field = fields.get(spec.name)
-        if field is not None and spec.required and "ungrounded" in field.reasons:
-            message = f"{spec.name}: the model says {rules.shown(field.value)}, and no words on the pages do"
+        if field is not None and spec.required and has_code(field.reasons, "reason.ungrounded"):
+            message = Message("issue.ungrounded", field=spec.name, value=rules.shown(field.value))
             found.append(Issue("ungrounded", "warning", message, (spec.name,), "grounding"))
     return found

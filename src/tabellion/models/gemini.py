@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from tabellion.messages import Message
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema, Usage
 from tabellion.models.errors import BadOutput, ModelError, Rejected, Unavailable
 from tabellion.models.output import envelope, judge, next_temperature
@@ -135,13 +136,13 @@ class Gemini(Remote["genai.Client"]):
         text = _text(data)
         blocked = pick(data, "promptFeedback", "blockReason") or (finish if finish in BLOCKED else None)
         if blocked:
-            error = Rejected(f"gemini will not answer this: blocked as {str(blocked)[:60]}")
+            error = Rejected(Message("model.blocked", model="gemini", text=str(blocked)[:60]))
             error.usage, error.cost = usage, cost
             raise error
         if finish not in ("STOP", "MAX_TOKENS", "") and not text:
             raise BadOutput(
-                f"gemini stopped without an answer ({finish[:60]})", "empty", raw=str(data), usage=usage, cost=cost,
-                hint={"temperature": next_temperature(ask.temperature)},
+                Message("model.stopped", model="gemini", text=finish[:60]), "empty", raw=str(data), usage=usage,
+                cost=cost, hint={"temperature": next_temperature(ask.temperature)},
             )  # fmt: skip
         found = judge(text, schema, ask, finish=finish, usage=usage, cost=cost)
         return Reply(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tabellion.messages import Message
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import Rejected
 
@@ -68,7 +69,7 @@ class Local:
                 return "\n\n".join(page.text for page in pages), None
             found = form.filled(self._fields(form, pages, headers))
         except Unreadable as error:
-            raise Rejected(f"the local model cannot read this ({error.code}): {error}") from None
+            raise Rejected(Message("model.local_unreadable", code=error.code, detail=error)) from None
         return json.dumps(found, ensure_ascii=False), found
 
     def _pages(self, parts: Sequence[Part], ask: Ask) -> tuple[list[Page], list[Header]]:
@@ -88,7 +89,7 @@ class Local:
                 headers.append(document.header)
                 pages += [replace(page, number=len(pages) + number) for number, page in enumerate(document, 1)]
         if all(page.source == "failed" for page in pages):
-            raise Unreadable("reader_crashed", pages[0].error or "no page could be read")
+            raise Unreadable("reader_crashed", pages[0].error or Message("unreadable.no_page"))
         return pages, headers
 
     def _fields(self, form: Form, pages: Sequence[Page], headers: Sequence[Header]) -> dict[str, Field]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tabellion.messages import Message
 from tabellion.models.base import Blob, Part
 from tabellion.models.errors import Rejected
 from tabellion.reading.child import contents
@@ -44,7 +45,7 @@ def parts_of(
     notes: list[str] = []
     numbers = chosen(len(reading.pages), most)
     if len(numbers) < len(reading.pages):
-        notes.append(f"{len(numbers)} of {len(reading.pages)} pages were sent to the model")
+        notes.append(Message("note.pages_sent", n=len(numbers), total=len(reading.pages)))
     if _whole(reading, taken, most, password):
         parts.append(Blob(_contents(source, limits), TYPES[Kind(reading.kind or "pdf")], Path(reading.file).name))
     elif {PNG, JPEG} <= taken:
@@ -52,7 +53,7 @@ def parts_of(
     if text or (text is None and not parts):
         parts += [_words(page, notes) for page in reading.pages if page.number in numbers and page.words]
     if not parts:
-        raise Rejected("there is nothing to send: no page could be drawn, and there are no words")
+        raise Rejected(Message("model.nothing_to_send"))
     return parts, notes
 
 
@@ -79,7 +80,7 @@ def _pictures(pages: Sequence[Page], render: Render, notes: list[str]) -> list[P
         try:
             drawn = render(page)
         except Unreadable as error:
-            notes.append(f"page {page.number} could not be drawn for the model: {error}")
+            notes.append(Message("note.page_not_drawn", n=page.number, detail=error))
             continue
         parts += [f"Page {page.number}:", drawn]
     return parts
@@ -89,7 +90,7 @@ def _words(page: Page, notes: list[str]) -> str:
     # A document that writes our marker would end its own page and speak as somebody else.
     text = page.text.replace("<<<", "‹‹‹").replace(">>>", "›››")
     if len(text) > LONGEST_TEXT:
-        notes.append(f"of page {page.number} the first {LONGEST_TEXT} characters were sent to the model")
+        notes.append(Message("note.page_cut", n=page.number, characters=LONGEST_TEXT))
     return f"<<<PAGE {page.number}\n{text[:LONGEST_TEXT]}\nPAGE>>>"
 
 

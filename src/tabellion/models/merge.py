@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from itertools import product
 from typing import Any
 
+from tabellion.messages import Message
 from tabellion.models.normalise import same, well_formed
 from tabellion.reading.field import Field
 from tabellion.reading.fields.values import fold
@@ -51,11 +52,11 @@ def _settled(spec: FieldSpec, words: Field | None, model: Field | None) -> Field
     if words.source == "xml":
         return words if same(spec, words.value, model.value) else _told(words, model)
     if same(spec, words.value, model.value):
-        return _agreed(words, model, both(words.confidence, model.confidence), "model and words agree")
+        return _agreed(words, model, both(words.confidence, model.confidence), Message("reason.model_agrees"))
     if _alike(spec, words.value, model.value):
         surest = max(words.confidence, model.confidence)
         return replace(
-            _agreed(words, model, surest, "model and words nearly agree"),
+            _agreed(words, model, surest, Message("reason.model_nearly_agrees")),
             value=_likelier(words, model)[0].value,
         )
     return _contested(*_likelier(words, model))
@@ -86,8 +87,9 @@ def _contested(winner: Field, loser: Field) -> Field:
 
 
 def _told(winner: Field, loser: Field) -> Field:
-    who = "model says" if loser.source == "model" else "words say"
-    return replace(winner, reasons=(*winner.reasons, f"{who} {rules.shown(loser.value).strip(chr(39))}"))
+    code = "reason.model_says" if loser.source == "model" else "reason.words_say"
+    shown = rules.shown(loser.value)
+    return replace(winner, reasons=(*winner.reasons, Message(code, text=shown.params.get("text", shown))))
 
 
 def _likelier(words: Field, model: Field) -> tuple[Field, Field]:
@@ -115,7 +117,10 @@ def _sums(words: Fields, model: Fields, found: Fields, doctype: DocumentType) ->
             return {}
         best = max(closing, key=lambda picks: picks[0][1] * picks[1][1] * picks[2][1])
         chosen = [field for field, _ in best]
-    return {name: _proven(field, CLOSES, "arithmetic closes") for name, field in zip(SUMS, chosen, strict=True)}
+    return {
+        name: _proven(field, CLOSES, Message("reason.arithmetic_closes"))
+        for name, field in zip(SUMS, chosen, strict=True)
+    }
 
 
 def _options(spec: FieldSpec, words: Field | None, model: Field | None) -> Iterator[tuple[Field, float]]:
@@ -159,7 +164,7 @@ def _table(spec: FieldSpec, words: Field | None, model: Field | None, found: Fie
         taken, other = (words, model) if _adds_up(words, sums) and not _adds_up(model, sums) else (model, words)
         settled = _told(taken, other) if _adds_up(taken, sums) else _contested(taken, other)
     if settled is not None and sums and _adds_up(settled, sums):
-        return _proven(settled, ADD_UP, "items add up")
+        return _proven(settled, ADD_UP, Message("reason.items_add_up"))
     return settled
 
 

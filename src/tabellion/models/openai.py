@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from tabellion.messages import Message
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema, Usage
 from tabellion.models.errors import ModelError, Rejected
 from tabellion.models.output import envelope, judge
@@ -164,7 +165,7 @@ class OpenAI(Remote["AsyncOpenAI"]):
         if isinstance(said, list):  # some servers answer in parts
             said = "".join(text for part in said if isinstance(text := pick(part, "text"), str))
         if finish == "content_filter" or pick(choice, "message", "refusal"):
-            error = Rejected(f"{self.name} will not answer this: its content filter says no")
+            error = Rejected(Message("model.content_filter", model=self.name))
             error.usage, error.cost = usage, cost
             raise error
         return said if isinstance(said, str) else "", finish

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from tabellion import extras
+from tabellion.messages import Message
 from tabellion.models.base import Ask, Schema, Usage
 from tabellion.models.errors import BadOutput, Fault, Rejected
 
@@ -36,40 +37,40 @@ def judge(
     warmer = {"temperature": next_temperature(ask.temperature)}
     cut = finish in CUT_SHORT
     if loops(text, cut):
-        raise bad("repetition", "the answer repeats itself without end", warmer)
+        raise bad("repetition", Message("model.repeats_itself"), warmer)
     if cut and not text.strip():
-        raise bad("empty", f"nothing was answered within {ask.max_tokens} tokens", more_room(schema, ask))
+        raise bad("empty", Message("model.nothing_answered", n=ask.max_tokens), more_room(schema, ask))
     if cut:
-        raise bad("truncated", f"the answer was cut off at {ask.max_tokens} tokens", more_room(schema, ask))
+        raise bad("truncated", Message("model.cut_off", n=ask.max_tokens), more_room(schema, ask))
     if not text.strip():
-        raise bad("empty", "the answer is empty", warmer)
+        raise bad("empty", Message("model.empty"), warmer)
     if schema is None:
         return None
     if _HTML.match(text):
-        raise bad("html", "the answer is a web page, not JSON", warmer)
+        raise bad("html", Message("model.web_page"), warmer)
     try:
         found = parse(text)
     except _Unfinished:
-        raise bad("truncated", "the answer stops in the middle of its JSON", more_room(schema, ask)) from None
+        raise bad("truncated", Message("model.json_cut_off"), more_room(schema, ask)) from None
     except ValueError as error:
-        raise bad("json", f"the answer is not JSON: {error}", warmer) from None
+        raise bad("json", Message("model.not_json", text=error), warmer) from None
     found = without_nulls(found, schema)
     if complaint := complaint_of(found, schema):
-        raise bad("schema", f"the answer does not fit the schema: {complaint}", warmer)
+        raise bad("schema", Message("model.wrong_schema", text=complaint), warmer)
     return found
 
 
 def envelope(name: str, body: str) -> dict[str, Any]:
     """What a server sent with 200, as an object."""
     if _HTML.match(body):
-        message = f"{name} answered with a web page instead of JSON: is the base URL right, is a proxy in the way?"
+        message = Message("model.web_page_instead", model=name)
         raise BadOutput(message, "html", raw=body)
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        raise BadOutput(f"{name} answered with something that is not JSON", "json", raw=body) from None
+        raise BadOutput(Message("model.not_json_instead", model=name), "json", raw=body) from None
     if not isinstance(found, dict):
-        raise BadOutput(f"{name} answered with JSON that is not an object", "json", raw=body)
+        raise BadOutput(Message("model.not_an_object", model=name), "json", raw=body)
     return found
 
 

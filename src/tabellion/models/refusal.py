@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from tabellion.messages import Message
 from tabellion.models.errors import KeyRefused, ModelError, Rejected, Throttled, Unavailable
 
 LONGEST_MESSAGE = 500
 LONGEST_READ = 4000  # characters of a message in which a hint is looked for
 
 MEANINGS = {
-    400: "bad request", 401: "the key is not accepted", 402: "payment required", 403: "the key may not do this",
-    404: "not found", 408: "the server waited too long", 409: "conflict", 410: "gone", 413: "the request is too large",
-    422: "the request does not fit", 429: "too many requests", 500: "internal error", 502: "bad gateway",
-    503: "unavailable", 504: "the server waited too long",
+    400: "bad_request", 401: "key_refused", 402: "payment_required", 403: "key_forbidden", 404: "not_found",
+    408: "timed_out", 409: "conflict", 410: "gone", 413: "too_large", 422: "unfit", 429: "too_many_requests",
+    500: "internal_error", 502: "bad_gateway", 503: "unavailable", 504: "timed_out",
 }  # fmt: skip
 TOO_MANY = {429, 498}  # 498 is Groq's word for "no capacity left"
 PASSING = {408, 409, 425}
@@ -49,13 +49,14 @@ def refused(
     said = "a web page" if _PAGE.match(message) else clean(message, secret)
     hints = (_retry_info(body), _in_words(message[:LONGEST_READ]), _in_headers(headers))
     hint = next((seconds for seconds in hints if seconds is not None), None)
-    text = f"{name} said {status}: {_meaning(status)}"
-    if quota := _quota(body):
-        text += f" ({clean(quota, secret)})"
+    quota = _quota(body)
+    meaning = Message("model.quota", detail=_meaning(status), text=clean(quota, secret)) if quota else _meaning(status)
+    params: dict[str, Any] = {"model": name, "n": status, "detail": meaning}
     if said and (hint is None or status not in TOO_MANY):
-        text += f": {said}"
+        params["text"] = said
     if hint is not None:
-        text += f"; retry in {hint:.3g} s"
+        params["after"] = f"{hint:.3g}"
+    text = Message("model.status" + "".join(f"_{part}" for part in ("text", "after") if part in params), **params)
     error = _verdict(status, set(_codes(body)), said, text, hint)
     error.status = status
     error.request_id = request_id(headers)
@@ -115,8 +116,8 @@ def _verdict(status: int, codes: set[str], said: str, text: str, hint: float | N
 
 def _meaning(status: int) -> str:
     if 300 <= status < 400:
-        return "look elsewhere"
-    return MEANINGS.get(status, "refused" if status < 500 else "server trouble")
+        return Message("status.elsewhere")
+    return Message(f"status.{MEANINGS.get(status) or ('refused' if status < 500 else 'server_trouble')}")
 
 
 def _inner(body: object) -> object:

@@ -14,7 +14,7 @@ from tabellion.engine.paths import hide_folders
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
 from tabellion.engine.values import json_text
-from tabellion.monitor.fingerprint import fingerprint, message, shape
+from tabellion.monitor.fingerprint import fingerprint, form, message, shape
 from tabellion.monitor.rows import called
 
 PAGE = 2000  #: attempts asked for in one statement
@@ -28,6 +28,8 @@ class Failure:
 
     key: str
     error: str
+    code: str | None
+    params: str | None
     at: float | None
     name: str | None  #: what people call the row
 
@@ -44,6 +46,7 @@ async def groups(store: Store, queue: Queue) -> dict[str, Any]:
                 made[mark] = group = {
                     "fingerprint": mark, "shape": shape(one.error), "count": 0, "first_at": one.at, "last_at": one.at,
                     "key": one.key, "name": one.name, "message": hide_folders(message(one.error)[:SHOWN]),
+                    "translatable": {"message": said} if (said := form(one.error, one.code, one.params)) else None,
                 }  # fmt: skip
             group["count"] += 1
             if one.at is not None:
@@ -85,16 +88,18 @@ WHERE {sql.holds(queue.states["failed"], store.dialect)} {beyond} ORDER BY t.{ke
         )
         known = await _endings(store, queue, [row["key"] for row in rows])
         yield [
-            Failure(row["key"], error or row["error"] or "", at, row["row_name"])
+            Failure(row["key"], error or row["error"] or "", code, params, at, row["row_name"])
             for row in rows
-            for error, at in [known.get(row["key"], (None, None))]
+            for error, code, params, at in [known.get(row["key"], (None, None, None, None))]
         ]
         if len(rows) < PAGE:
             return
         beyond, values = f"AND t.{key} < {native_key(bound, '$1')}", [rows[-1]["key"]]
 
 
-async def _endings(store: Store, queue: Queue, keys: Sequence[str]) -> dict[str, tuple[str | None, float]]:
+async def _endings(
+    store: Store, queue: Queue, keys: Sequence[str]
+) -> dict[str, tuple[str | None, str | None, str | None, float]]:
     """What the last attempt of each of these rows said, and when."""
     d = store.dialect
     listed = {
@@ -102,10 +107,11 @@ async def _endings(store: Store, queue: Queue, keys: Sequence[str]) -> dict[str,
         "sqlite": "(SELECT value FROM json_each($2))",
     }[d]
     rows = await store.database.fetch(
-        f"""SELECT a.key, a.error, {sql.epoch("a.settled_at", d)} AS at FROM tabellion_attempts AS a
+        f"""SELECT a.key, a.error, a.error_code, a.error_params, {sql.epoch("a.settled_at", d)} AS at
+FROM tabellion_attempts AS a
 WHERE a.queue = $1 AND a.key {"=" if d == "postgresql" else "IN"} {listed} AND a.settled_at IS NOT NULL
   AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = a.key)""",
         queue.name,
         json_text(list(keys)),
     )
-    return {row["key"]: (row["error"], float(row["at"])) for row in rows}
+    return {row["key"]: (row["error"], row["error_code"], row["error_params"], float(row["at"])) for row in rows}

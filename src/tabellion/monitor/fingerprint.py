@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 from functools import lru_cache
+from typing import Any
 
 LONGEST = 400  #: characters of an error that count: what comes later is often a stack or an answer's body
 DIGITS = 16  #: of a fingerprint
@@ -54,6 +56,20 @@ def message(error: str | None) -> str:
             code = found.get("code")
             return f"{code}: {found['message']}" if isinstance(code, str) and code else str(found["message"])
     return text
+
+
+def form(error: str | None, code: str | None = None, params: str | None = None) -> dict[str, Any]:
+    """What `translatable` says of an error as it is shown: from the error itself if it is JSON, else from its code."""
+    found: Any = None
+    with contextlib.suppress(ValueError):
+        if error is not None and error.startswith("{"):
+            found = json.loads(error)
+        elif code is not None:
+            return {"code": code, "params": json.loads(params or "{}")}
+    if not isinstance(found, dict) or not isinstance(found.get("translatable"), dict):
+        return {}
+    inner = found["translatable"].get("message")
+    return {"code": "error.with_code", "params": {"code": found.get("code"), "detail": inner}} if inner else {}
 
 
 @lru_cache(KNOWN)

@@ -9,6 +9,7 @@ from tabellion.engine import sql
 from tabellion.engine.gates.state import GateSettings, GateState
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.messages import translatable
 
 
 async def gates(store: Store, settings: Mapping[str, GateSettings]) -> list[dict[str, Any]]:
@@ -34,6 +35,7 @@ def picture(name: str, state: GateState, now: float) -> dict[str, Any]:
         "gate": name,
         "state": "closed" if closed else "open",
         "reason": closed,
+        **translatable(reason=closed),
         "reopens_in": max(0.0, reopens - now) if closed else None,
         "rate": state.limiter.speed,
         "limit": getattr(state.limiter, "limit", None),

@@ -13,7 +13,7 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.errors import TabellionError
-from tabellion.monitor.fingerprint import fingerprint, message
+from tabellion.monitor.fingerprint import fingerprint, form, message
 from tabellion.monitor.view import QueueView
 
 #: The four states of a queue, and of the ready rows those that are not due yet.
@@ -152,7 +152,8 @@ async def last_attempts(store: Store, queue: Queue, keys: Sequence[str]) -> dict
     times = ", ".join(f"{sql.epoch(f'a.{name}', d)} AS {name}" for name in _ATTEMPT_TIMES)
     marks = ", ".join(f"${place}" for place in range(2, len(keys) + 2))
     found = await store.database.fetch(
-        f"""SELECT a.key, a.n, a.attempt, a.worker, a.outcome, a.error, a.note, a.cost, {times}
+        f"""SELECT a.key, a.n, a.attempt, a.worker, a.outcome, a.error, a.error_code, a.error_params, a.note, a.cost,
+  {times}
 FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key IN ({marks})
   AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = a.key)""",
         queue.name,
@@ -165,11 +166,23 @@ def _told(row: dict[str, Any], attempt: dict[str, Any] | None, bound: Bound) -> 
     mirrors = {mirror: row[mirror] for mirror in bound.queue.mirrors}
     error = (attempt or {}).get("error") or mirrors.get("error")
     said = str(error) if error is not None else None
+    if attempt is not None:
+        own = form(attempt["error"], attempt["error_code"], attempt.pop("error_params"))
+        attempt |= {
+            "error": hide_folders(message(attempt["error"])) or None,
+            "translatable": {"error": own} if own else None,
+        }
     return {
         "key": row["key"],
         "name": row["row_name"],
         "mirrors": mirrors,
-        "attempt": None if attempt is None else attempt | {"error": hide_folders(message(attempt["error"])) or None},
+        "attempt": attempt,
         "error": hide_folders(message(said)) or None,
+        "translatable": attempt["translatable"] if attempt is not None and attempt["error"] else _of_mirror(said),
         "fingerprint": fingerprint(said) if said else None,
     }
+
+
+def _of_mirror(error: str | None) -> dict[str, Any] | None:
+    found = form(error)
+    return {"error": found} if found else None

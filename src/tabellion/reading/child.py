@@ -20,8 +20,9 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from tabellion.messages import Message, translatable
 from tabellion.reading import capabilities, landlock, seccomp
-from tabellion.reading.errors import CODES, Unreadable
+from tabellion.reading.errors import Unreadable
 
 #: The most one frame may hold, in both directions.
 FRAME = 16 << 20
@@ -82,14 +83,14 @@ def _serve(control: socket.socket, request: dict[str, Any], file: int | None) ->
         send(control, {"done": True})
         return True
     except Unreadable as error:
-        send(control, {"error": error.code, "message": str(error)})
+        send(control, {"error": error.code, "message": str(error), **translatable(message=str(error))})
         return True
     except (BrokenPipeError, ConnectionResetError):
         return False
     except BaseException as error:
         code = "resource_limit" if _starved(error) else "reader_crashed"
-        said = f"{CODES[code]} ({type(error).__name__}: {_last_line(error)})"
-        send(control, {"error": code, "message": said[:500], "spent": True})
+        said = Message(f"unreadable.{code}_because", text=f"{type(error).__name__}: {_last_line(error)}"[:400])
+        send(control, {"error": code, "message": said, **translatable(message=said), "spent": True})
         return False
 
 
@@ -173,7 +174,7 @@ def send(control: socket.socket, message: dict[str, Any], file: int | None = Non
     """Send one frame, with an open file if one is given."""
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     if len(body) > FRAME:
-        raise Unreadable("resource_limit", f"a message of {len(body):,} bytes; the limit is {FRAME:,}")
+        raise Unreadable("resource_limit", Message("unreadable.message_over_limit", n=len(body), limit=FRAME))
     head = struct.pack("!I", len(body))
     if file is None:
         control.sendall(head + body)

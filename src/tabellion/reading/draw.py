@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from tabellion.messages import Message
 from tabellion.reading.child import contents
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import Unreadable
@@ -132,7 +133,7 @@ def page_image(
 
 def _there(number: int, count: int) -> None:
     if not 1 <= number <= count:
-        raise Unreadable("page_missing", f"there is no page {number}: the document has {count}")
+        raise Unreadable("page_missing", Message("unreadable.no_such_page", n=number, total=count))
 
 
 def mark(image: Image, boxes: Mapping[str, Any]) -> None:

@@ -5,27 +5,23 @@ Unreadable (Permanent)     its `code` is one of CODES
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tabellion.errors import Permanent
+from tabellion.messages import Message, restored
 
 #: Every code and what it means. Codes are stable: people script against them.
 CODES = {
-    "empty_file": "the file has no bytes",
-    "file_missing": "there is no such file, or it may not be read",
-    "type_unsupported": "not one of PDF, PNG, JPEG, WebP, GIF, TIFF, BMP",
-    "too_large": "more bytes than the limit",
-    "too_many_pages": "more pages than the limit",
-    "image_too_large": "more pixels than the limit",
-    "ratio_exceeded": "unpacks to far more than its size: a decompression bomb",
-    "timed_out": "took longer than the limit",
-    "resource_limit": "needed more memory or processor time than the limit",
-    "reader_crashed": "the process that read it died",
-    "pdf_encrypted": "needs a password",
-    "pdf_damaged": "the PDF cannot be opened",
-    "pdf_empty": "the PDF has no pages",
-    "image_damaged": "the image cannot be decoded",
-    "page_missing": "the document has no page of that number",
-}
-INVALID = "the reader returned an invalid result"
+    code: Message(f"unreadable.{code}")
+    for code in (
+        "empty_file", "file_missing", "type_unsupported", "too_large", "too_many_pages", "image_too_large",
+        "ratio_exceeded", "timed_out", "resource_limit", "reader_crashed", "pdf_encrypted", "pdf_damaged",
+        "pdf_empty", "image_damaged", "page_missing",
+    )
+}  # fmt: skip
+LONGEST = 1000  # characters of what a child says
+INVALID = Message("unreadable.invalid_result")
 
 
 class Unreadable(Permanent):
@@ -34,3 +30,9 @@ class Unreadable(Permanent):
     def __init__(self, code: str, message: str = "") -> None:
         self.code = code
         super().__init__(message or CODES[code])
+
+
+def received(sent: Mapping[str, Any]) -> str:
+    """The message of an error that a reading child sent; a child that was taken over may send anything."""
+    text = str(sent.get("message", ""))[:LONGEST]
+    return str(restored({"message": text, "translatable": sent.get("translatable")}, "message"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tabellion.messages import Message, translatable
 from tabellion.reading.page import Box
 
 
@@ -18,7 +20,7 @@ class Field:
     box: Box | None = None
     quote: str | None = None  #: the words of the page that say so
     source: str = "text"  #: xml, text, ocr, model, or computed from other fields
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  #: messages: compare their codes
 
     def told(self) -> dict[str, Any]:
         """As JSON tells it."""
@@ -26,4 +28,20 @@ class Field:
         return {
             "value": self.value, "confidence": round(self.confidence, 3), "page": self.page, "box": box,
             "quote": self.quote, "source": self.source, "reasons": list(self.reasons),
+            **translatable(reasons=self.reasons),
         }  # fmt: skip
+
+
+def stored_reasons(reasons: Iterable[str]) -> list[Any]:
+    """Reasons as a column keeps them: each a text, with its code and parameters where it has them."""
+    return [{"text": one, **one.form} if isinstance(one, Message) else one for one in reasons]
+
+
+def restored_reasons(stored: Iterable[Any] | None) -> list[str]:
+    """Reasons from what a column keeps."""
+    return [Message.stored(one["text"], one) if isinstance(one, Mapping) else _former(one) for one in stored or ()]
+
+
+def _former(text: str) -> str:
+    """A reason that was kept without its code; one of them decides whether somebody has to look."""
+    return Message("reason.ungrounded") if text == "ungrounded" else text

@@ -14,13 +14,14 @@ from contextlib import contextmanager
 import numpy as np
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
+from tabellion.messages import Message
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.sniff import Kind
 
 #: Formats whose further frames are pages. A second frame of PNG or WebP is animation.
 PAGED = (Kind.TIFF, Kind.GIF)
-CUT_OFF = "the image is cut off or damaged: what could be decoded was read"
+CUT_OFF = Message("note.image_cut_off")
 #: What a JPEG shows where its data has run out, without a word of its decoder: middle grey, the other one where it is
 #: in inks; and the size of what it decodes at a time.
 NOTHING, BLOCK = (128, 127), 8
@@ -83,15 +84,16 @@ class Picture:
                 yield
             except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
                 found = re.search(r"(\d+) pixels", str(error))
-                said = f"the image has {int(found[1]):,} pixels" if found else "the image has too many pixels"
-                raise Unreadable("image_too_large", f"{said}; the limit is {self._limits.pixels:,}") from None
+                known, limit = {"n": int(found[1])} if found else {}, self._limits.pixels
+                code = "unreadable.pixels_over_limit" if found else "unreadable.too_many_pixels"
+                raise Unreadable("image_too_large", Message(code, **known, limit=limit)) from None
             except UnidentifiedImageError:
                 raise Unreadable(
-                    "image_damaged", f"the image cannot be decoded: it only begins like {self._kind.name}"
+                    "image_damaged", Message("unreadable.image_only_begins", kind=self._kind.name)
                 ) from None
             except BROKEN as error:
                 said = (str(error).splitlines() or [""])[0][:200]
-                raise Unreadable("image_damaged", f"the image cannot be decoded: {said}") from None
+                raise Unreadable("image_damaged", Message("unreadable.image_cannot_decode", text=said)) from None
 
     def frame(self, index: int) -> Image.Image:
         """One frame upright and as plain grey or colour on white; what can be decoded, if it is cut off."""

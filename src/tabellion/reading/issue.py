@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tabellion.messages import translatable
+
 Severity = Literal["error", "warning"]
 
 
@@ -22,5 +24,5 @@ class Issue:
         """As JSON tells it."""
         return {
             "code": self.code, "severity": self.severity, "message": self.message,
-            "fields": list(self.fields), "rule": self.rule,
+            "fields": list(self.fields), "rule": self.rule, **translatable(message=self.message),
         }  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from tabellion.messages import Message
 from tabellion.reading.errors import Unreadable
 
 MEGA = 1_000_000
@@ -46,20 +47,20 @@ class Limits:
     def check_bytes(self, count: int) -> None:
         """Refuse a file that is too large."""
         if count > self.bytes:
-            raise Unreadable("too_large", f"the file has {count:,} bytes; the limit is {self.bytes:,}")
+            raise Unreadable("too_large", Message("unreadable.bytes_over_limit", n=count, limit=self.bytes))
 
     def check_pages(self, count: int) -> None:
         """Refuse a document with too many pages."""
         if count > self.pages:
-            raise Unreadable("too_many_pages", f"the document has {count:,} pages; the limit is {self.pages:,}")
+            raise Unreadable("too_many_pages", Message("unreadable.pages_over_limit", n=count, limit=self.pages))
 
     def check_image(self, width: int, height: int, stored: int | None = None) -> None:
         """Refuse an image by the size its header says, and by what it unpacks to per byte that is stored."""
         pixels = width * height
         if pixels > self.pixels:
-            found = f"the image has {width:,} x {height:,} = {pixels:,} pixels; the limit is {self.pixels:,}"
+            found = Message("unreadable.size_over_limit", n=width, height=height, pixels=pixels, limit=self.pixels)
             raise Unreadable("image_too_large", found)
         # A small image costs little however well it is packed.
         if stored is not None and pixels > self.pixels // 4 and pixels > self.ratio * max(stored, 1):
-            found = f"the image unpacks {stored:,} bytes to {pixels:,} pixels; the limit is {self.ratio:,} per byte"
+            found = Message("unreadable.ratio_over_limit", n=stored, pixels=pixels, limit=self.ratio)
             raise Unreadable("ratio_exceeded", found)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tabellion.messages import restored, translatable
 from tabellion.reading.errors import CODES
 
 Box = tuple[float, float, float, float]
@@ -55,7 +56,9 @@ class Page:
             "number": self.number, "source": self.source, "quality": round(self.quality, 3),
             "size": [round(self.width, 2), round(self.height, 2)], "rotation": self.rotation,
         }  # fmt: skip
-        return {**told, "error": self.error, "error_code": self.error_code} if self.error else told
+        if not self.error:
+            return told
+        return {**told, "error": self.error, "error_code": self.error_code, **translatable(error=self.error)}
 
 
 def around(boxes: Iterable[Box]) -> Box:
@@ -71,6 +74,7 @@ def page_told(page: Page) -> dict[str, Any]:
         "number": page.number, "width": page.width, "height": page.height, "source": page.source,
         "quality": round(page.quality, 4), "rotation": page.rotation, "error": page.error,
         "error_code": page.error_code, "slope": round(page.slope, 6), "damage": page.damage, "words": rows,
+        **translatable(error=page.error, damage=page.damage),
     }  # fmt: skip
 
 
@@ -83,9 +87,9 @@ def page_heard(told: Mapping[str, Any]) -> Page:
     source = told["source"]
     if source not in ("text", "ocr", "failed"):
         raise ValueError(f"no such source: {source!r}")
-    error, code, damage = told["error"], told.get("error_code"), told.get("damage")
+    error, code = told["error"], told.get("error_code")
     return Page(
         int(told["number"]), float(told["width"]), float(told["height"]), source, float(told["quality"]), words,
-        int(told["rotation"]), None if error is None else str(error), code if code in CODES else None,
-        float(told.get("slope", 0.0)), None if damage is None else str(damage),
+        int(told["rotation"]), None if error is None else str(restored(told, "error")), code if code in CODES else None,
+        float(told.get("slope", 0.0)), None if told.get("damage") is None else str(restored(told, "damage")),
     )  # fmt: skip

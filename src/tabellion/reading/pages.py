@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tabellion import extras
+from tabellion.messages import Message, restored, translatable
 from tabellion.reading.arrange import arrange
 from tabellion.reading.child import FRAME, contents
 from tabellion.reading.default_sandbox import default_sandbox
@@ -44,7 +45,7 @@ TASK = "tabellion.reading.pages:read"
 RUBBISH = 0.5
 #: A page with fewer characters than this and a picture over half of it is a scan with a stamp on it.
 STAMP = 100
-DAMAGED_PAGE = "nothing can be made of the page: its contents are damaged"
+DAMAGED_PAGE = Message("unreadable.page_damaged")
 #: Sharp enough for small print, and no larger than OCR looks at.
 DPI = 200.0
 #: After so many pages that killed their child the rest of the document is given up.
@@ -73,17 +74,18 @@ class Header:
         return {
             "kind": self.kind.value, "count": self.count, "bytes": self.size, "notes": list(self.notes),
             "claims": self.claims, "attachments": embedded, "damage": self.damage,
+            **translatable(notes=self.notes, damage=self.damage),
         }  # fmt: skip
 
     @classmethod
     def heard(cls, told: Mapping[str, Any]) -> Header:
         """Made from what `told` gave."""
-        claims, damage = told["claims"], told.get("damage")
+        claims = told["claims"]
         return cls(
-            Kind(told["kind"]), int(told["count"]), int(told["bytes"]), tuple(str(note) for note in told["notes"]),
+            Kind(told["kind"]), int(told["count"]), int(told["bytes"]), tuple(map(str, restored(told, "notes"))),
             {str(key): {str(k): str(v) for k, v in value.items()} for key, value in claims.items()} if claims else None,
             tuple((str(name), base64.b64decode(content)) for name, content in told["attachments"]),
-            None if damage is None else str(damage),
+            None if told.get("damage") is None else str(restored(told, "damage")),
         )  # fmt: skip
 
 
@@ -134,9 +136,9 @@ def document(
         damage = None if pdf.whole else REBUILT
         notes += (damage,) if damage else ()
         if acts := pdf.actions():
-            notes += (f"the PDF has actions ({', '.join(acts)}): they were ignored",)
+            notes += (Message("note.actions_ignored", text=", ".join(acts)),)
         if left_out := left_out + pdf.left_out:
-            notes += (f"embedded files that were left out, being too large or too many: {left_out}",)
+            notes += (Message("note.attachments_left_out", n=left_out),)
         header = replace(header, count=len(pdf), claims=pdf.claims(), attachments=embedded, notes=notes, damage=damage)
         return header, _pdf_pages(pdf, ocr, first, skip or {})
     from tabellion.reading.image import Picture

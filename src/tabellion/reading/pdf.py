@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pypdfium2
 import pypdfium2.raw as raw
 
+from tabellion.messages import Message
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Box, Word
@@ -30,7 +31,7 @@ CHARACTERS = 200_000
 OBJECTS = 2000
 #: Forms within forms deeper than this PDFium leaves out; and how many are followed on each level to see whether it did.
 FORMS, FORMS_WIDE = 40, 20
-TOO_DEEP = f"forms lie within forms more than {FORMS} deep: what is below that was not read"
+TOO_DEEP = Message("note.forms_too_deep", n=FORMS)
 #: Objects are packed by the hundred; so many bytes of them are unpacked to look for actions.
 UNPACKED = 16 << 20
 #: The longest side of a drawing, in pixels, however thin the page is.
@@ -41,8 +42,8 @@ STEP = 0.45
 SAMPLE, STRAIGHT = 1000, 20
 #: PDFium's mark for a hyphen at the end of a line.
 HYPHENS = {"\x02": "-", "\ufffe": "-"}
-LOCKED = "the PDF needs a password to be opened: send a copy without one, or use `tabellion read --password`"
-DAMAGED = "the PDF cannot be opened: it is cut off or damaged"
+LOCKED = Message("unreadable.password_needed")
+DAMAGED = Message("unreadable.pdf_cut_off")
 #: Metadata says it as an element or as an attribute, with a prefix of its own choice.
 VALUE = rb"(?:\s*=\s*[\"']|>)\s*([^<\"']{1,100})"
 PROFILE = re.compile(rb"\b(\w{1,20}):ConformanceLevel" + VALUE)
@@ -54,7 +55,7 @@ NO_CONTENTS = re.compile(rb"/(?:(?:Sub|Function)?[Tt]ype|N|Length1|Width)\b")
 #: As much of a stream as is unpacked to see whether it can be.
 TRIED = 64 << 10
 OBJECT = re.compile(rb"\b\d+ \d+ obj\b")
-REBUILT = "the PDF is damaged or cut off: it was pieced together from what is there, and parts may be missing"
+REBUILT = Message("note.pdf_pieced_together")
 STREAM = re.compile(rb"<<((?:[^<>]|<<[^<>]*>>|<[^<>]*>){0,2000}?)>>\s*stream\r?\n")
 
 
@@ -108,7 +109,7 @@ class Pdf:
         try:
             page = self._document[index]
         except pypdfium2.PdfiumError:
-            raise ValueError("the page cannot be loaded") from None
+            raise ValueError(Message("unreadable.page_cannot_load")) from None
         try:
             page = self._flat(page, index)
             yield PdfPage(page, self._limits, self._formed)
@@ -206,7 +207,7 @@ class PdfPage:
         self.width = float(raw.FPDF_GetPageWidthF(page))
         self.height = float(raw.FPDF_GetPageHeightF(page))
         if not (0 < self.width < math.inf and 0 < self.height < math.inf):
-            raise ValueError("the page has no size")
+            raise ValueError(Message("unreadable.page_without_size"))
 
     def words(self) -> list[Word]:
         """The words of the text layer, in the order of the file, with boxes as seen."""
@@ -300,9 +301,9 @@ class PdfPage:
 def _why(content: bytes, code: int | None, given: bool) -> Unreadable:
     # PDFium keeps the code of an earlier document when it fails in a way that has none: the bytes must agree.
     if code == raw.FPDF_ERR_PASSWORD and b"/Encrypt" in content:
-        return Unreadable("pdf_encrypted", "the password is not right" if given else LOCKED)
+        return Unreadable("pdf_encrypted", Message("unreadable.password_wrong") if given else LOCKED)
     if code == raw.FPDF_ERR_SECURITY and b"/Encrypt" in content:
-        return Unreadable("pdf_encrypted", "the PDF is encrypted in a way that is not known here")
+        return Unreadable("pdf_encrypted", Message("unreadable.encryption_unknown"))
     if NO_PAGES.search(content) and not A_PAGE.search(content):
         return Unreadable("pdf_empty")
     return Unreadable("pdf_damaged", DAMAGED)

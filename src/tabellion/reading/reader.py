@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.errors import ConfigurationError
+from tabellion.messages import Message, restored, translatable
 from tabellion.reading.alternative import Alternative, Offers
 from tabellion.reading.child import FRAME
 from tabellion.reading.default_sandbox import default_sandbox
@@ -37,7 +38,7 @@ HEAD, TAIL = 30, 5
 #: What a word takes in a message beside its letters, at most; and what a message holds beside pages and embedded files.
 WORD_BYTES, REST = 64, 256 << 10
 DAMAGED = "damaged"  #: the code of an issue: it was read, and something of it may be missing
-TRIMMED = "more words than can be looked at for fields: those of some pages were left out"
+TRIMMED = Message("note.too_many_words")
 
 Progress = Callable[[int, int], None]  #: pages read, pages there are
 Seen = Callable[[Page], None]  #: a page with all its words, as soon as it is read
@@ -88,6 +89,7 @@ class Reading:
             "pages": [page.summary() for page in self.pages],
             "fields": {name: one.told() for name, one in self.fields.items()},
             "issues": [issue.told() for issue in self.issues], "notes": list(self.notes),
+            **translatable(notes=self.notes),
         }  # fmt: skip
         if self.model:
             told |= {"model": self.model, "cost": self.cost}
@@ -145,13 +147,13 @@ def read_local(
         if used is None and said.type is not None:
             raise Unreadable("reader_crashed", INVALID)
     except Unreadable as error:
-        failure = {"code": error.code, "message": str(error)}
+        failure = {"code": error.code, "message": str(error), **translatable(message=str(error))}
         return replace(made, kind=None, error=failure, seconds=_since(began))
     notes = [*header.notes, *notes, *said.notes]
     if not any(page.words for page in pages):
-        notes.append("no text was found")
+        notes.append(Message("note.no_text"))
     if used is None:
-        notes.append("it is none of the types there are")
+        notes.append(Message("note.no_type"))
     else:
         doctype = _compiled(used)
         made = replace(made, type_version=doctype.version, type_key=doctype.key)
@@ -167,11 +169,11 @@ def _lost(header: Header, pages: Sequence[Page]) -> list[Issue]:
     issues = [Issue(DAMAGED, "warning", header.damage)] if header.damage else []
     for page in pages:
         if page.source == "failed":
-            why = page.error or "no reason told"
-            issues.append(Issue("page_failed", "warning", f"page {page.number} could not be read: {why}"))
+            why = page.error or Message("unreadable.no_reason")
+            issues.append(Issue("page_failed", "warning", Message("note.page_failed", n=page.number, detail=why)))
         elif page.damage:
-            where = f"page {page.number}: " if len(pages) > 1 else ""
-            issues.append(Issue(DAMAGED, "warning", where + page.damage))
+            where = Message("note.on_page", n=page.number, detail=page.damage) if len(pages) > 1 else page.damage
+            issues.append(Issue(DAMAGED, "warning", where))
     return issues
 
 
@@ -233,7 +235,8 @@ def type_files(kind: str | os.PathLike[str] | None, folders: Sequence[str | Path
 
 def usable(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
     """The files that hold a type, and a note for each that does not: one with a mistake must not stop all reading."""
-    kept, notes = [], []
+    kept: list[Path] = []
+    notes: list[str] = []
     for path in files:
         try:
             if path.parent != typefile.SHIPPED:
@@ -241,7 +244,7 @@ def usable(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
             kept.append(path)
         except ConfigurationError as error:
             what = str(error).splitlines()
-            notes.append(f"the type {path.stem} was left out: {what[1] if len(what) > 1 else what[0]}")
+            notes.append(Message("note.type_left_out", type=path.stem, detail=what[1] if len(what) > 1 else what[0]))
     return kept, notes
 
 
@@ -299,7 +302,7 @@ def _field(told: Mapping[str, Any]) -> Field:
     return Field(
         value=told["value"], confidence=float(told["confidence"]), page=told["page"],
         box=None if box is None else (float(box[0]), float(box[1]), float(box[2]), float(box[3])), quote=told["quote"],
-        source=str(told["source"]), reasons=tuple(str(reason) for reason in told["reasons"]),
+        source=str(told["source"]), reasons=tuple(map(str, restored(told, "reasons"))),
     )  # fmt: skip
 
 
@@ -308,5 +311,9 @@ def _issue(told: Mapping[str, Any]) -> Issue:
     if severity not in ("error", "warning"):
         raise ValueError(severity)
     return Issue(
-        str(told["code"]), severity, str(told["message"]), tuple(map(str, told["fields"])), str(told["rule"] or "")
+        str(told["code"]),
+        severity,
+        str(restored(told, "message")),
+        tuple(map(str, told["fields"])),
+        str(told["rule"] or ""),
     )

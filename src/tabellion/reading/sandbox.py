@@ -27,8 +27,9 @@ from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from tabellion.errors import TabellionError
+from tabellion.messages import Message
 from tabellion.reading.child import FRAME, send
-from tabellion.reading.errors import CODES, INVALID, Unreadable
+from tabellion.reading.errors import CODES, Unreadable, received
 from tabellion.reading.limits import MEBI, Limits
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ class _Child:
                 return
             elif (code := message.get("error")) in CODES:
                 self.fit = not message.get("spent")
-                raise Unreadable(code, str(message.get("message", ""))[:1000])
+                raise Unreadable(code, received(message))
             else:
                 raise self._wrecked("it sent what was not agreed")
 
@@ -306,8 +307,9 @@ class _Child:
             left = deadline - time.monotonic()
             if left <= 0:
                 self.kill()
-                raise Unreadable("timed_out", f"no answer within the limit of {limits.page_seconds:g} s a page"
-                                              f" and {limits.seconds:g} s a document")  # fmt: skip
+                raise Unreadable("timed_out", Message(
+                    "unreadable.time_over_limit", n=limits.page_seconds, total=limits.seconds,
+                ))  # fmt: skip
             if poll.poll(min(left, LOOK) * 1000):
                 try:
                     chunk = self._control.recv(min(count - len(received), 1 << 20))
@@ -318,7 +320,7 @@ class _Child:
                 received += chunk
             elif (resident := self.resident()) > limits.memory:
                 self.kill()
-                found = f"{resident // MEBI:,} MB in memory; the limit is {limits.memory // MEBI:,}"
+                found = Message("unreadable.memory_over_limit", n=resident // MEBI, limit=limits.memory // MEBI)
                 raise Unreadable("resource_limit", found)
         return bytes(received)
 
@@ -348,21 +350,20 @@ class _Child:
         status, said = self._process.returncode, self._said()
         self.kill()
         if status is None:
-            return Unreadable("reader_crashed", "the process that read it stopped answering")
+            return Unreadable("reader_crashed", Message("unreadable.reader_silent"))
         name = signal.Signals(-status).name if status < 0 else f"exit code {status}"
         # Libraries that get no memory abort.
         starved = name in ("SIGXCPU", "SIGXFSZ") or any(mark in said for mark in STARVED)
         starved = starved or (name == "SIGKILL" and _hard_limit())
         self.silent = not (self._spoke or starved)
         if name == "SIGKILL" and not starved:
-            return ReaderLost("the process that read it was killed from outside (SIGKILL): by a person, or by a system "
-                              "that is short of memory")  # fmt: skip
+            return ReaderLost(Message("unreadable.reader_killed"))  # fmt: skip
         code = "resource_limit" if starved else "reader_crashed"
-        return Unreadable(code, f"{CODES[code]} ({name}{': ' + said if said else ''})")
+        return Unreadable(code, Message(f"unreadable.{code}_because", text=f"{name}: {said}" if said else name))
 
     def _wrecked(self, why: str) -> Unreadable:
         self.kill()
-        return Unreadable("reader_crashed", f"{INVALID}: {why}")
+        return Unreadable("reader_crashed", Message("unreadable.invalid_result_because", text=why))
 
     def _said(self) -> str:
         """The last thing it wrote to its standard error."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
+from tabellion.messages import Message, quoted
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 
@@ -20,7 +21,7 @@ PDF_WITHIN = 1024
 #: So many bytes from the end are looked at for a second format: the last record of a ZIP lies within them.
 TAIL = 22 + 65_535
 #: What a file may have behind its end without being anything else.
-NOISE = ("text", "no format that is known here")
+NOISE = ("text", "unknown")
 
 
 class Kind(StrEnum):
@@ -45,26 +46,26 @@ STARTS = (
 )  # fmt: skip
 #: What is refused by its name. Zip and the ISO media family are looked into below.
 OTHERS = (
-    (b"\x7fELF", "an executable"), (b"MZ", "an executable"), (b"\xcf\xfa\xed\xfe", "an executable"),
-    (b"\xca\xfe\xba\xbe", "an executable or Java class"), (b"#!", "a script"), (b"\x1f\x8b", "a gzip archive"),
-    (b"BZh", "a bzip2 archive"), (b"\xfd7zXZ\x00", "an xz archive"), (b"7z\xbc\xaf'\x1c", "a 7-Zip archive"),
-    (b"Rar!", "a RAR archive"), (b"(\xb5/\xfd", "a Zstandard archive"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office document (DOC, XLS, PPT) or Outlook message"),
-    (b"{\\rtf", "an RTF document"), (b"%!PS", "a PostScript document"), (b"\xc5\xd0\xd3\xc6", "an EPS document"),
-    (b"8BPS", "a Photoshop image"), (b"\x00\x00\x00\x0cjP  ", "a JPEG 2000 image"),
-    (b"\xffO\xffQ", "a JPEG 2000 image"), (b"\xff\n", "a JPEG XL image"),
-    (b"\x00\x00\x00\x0cJXL ", "a JPEG XL image"), (b"AT&TFORM", "a DjVu document"), (b"\x00\x00\x01\x00", "an icon"),
-    (b"qoif", "a QOI image"), (b"SQLite format 3\x00", "a SQLite database"), (b"ID3", "a sound file"),
-    (b"OggS", "a sound or video file"), (b"fLaC", "a sound file"), (b"\x1aE\xdf\xa3", "a video"),
-    (b"PAR1", "a Parquet file"), (b"\x00asm", "a WebAssembly module"), (b"From ", "an e-mail"),
+    (b"\x7fELF", "executable"), (b"MZ", "executable"), (b"\xcf\xfa\xed\xfe", "executable"),
+    (b"\xca\xfe\xba\xbe", "executable_or_class"), (b"#!", "script"), (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bzip2"), (b"\xfd7zXZ\x00", "xz"), (b"7z\xbc\xaf'\x1c", "7zip"),
+    (b"Rar!", "rar"), (b"(\xb5/\xfd", "zstd"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old_office"),
+    (b"{\\rtf", "rtf"), (b"%!PS", "postscript"), (b"\xc5\xd0\xd3\xc6", "eps"),
+    (b"8BPS", "photoshop"), (b"\x00\x00\x00\x0cjP  ", "jpeg2000"),
+    (b"\xffO\xffQ", "jpeg2000"), (b"\xff\n", "jpegxl"),
+    (b"\x00\x00\x00\x0cJXL ", "jpegxl"), (b"AT&TFORM", "djvu"), (b"\x00\x00\x01\x00", "icon"),
+    (b"qoif", "qoi"), (b"SQLite format 3\x00", "sqlite"), (b"ID3", "sound"),
+    (b"OggS", "sound_or_video"), (b"fLaC", "sound"), (b"\x1aE\xdf\xa3", "video"),
+    (b"PAR1", "parquet"), (b"\x00asm", "wasm"), (b"From ", "email"),
 )  # fmt: skip
 BRANDS = {
-    b"heic": "a HEIC image", b"heix": "a HEIC image", b"mif1": "a HEIF image", b"msf1": "a HEIF image",
-    b"avif": "an AVIF image", b"avis": "an AVIF image",
+    b"heic": "heic", b"heix": "heic", b"mif1": "heif", b"msf1": "heif",
+    b"avif": "avif", b"avis": "avif",
 }  # fmt: skip
 ZIPPED = (
-    (b"word/", "a Word document (DOCX)"), (b"xl/", "an Excel workbook (XLSX)"), (b"ppt/", "a PowerPoint file (PPTX)"),
-    (b"opendocument.", "an OpenDocument file"), (b"epub", "an EPUB book"), (b"META-INF/", "a JAR archive"),
+    (b"word/", "docx"), (b"xl/", "xlsx"), (b"ppt/", "pptx"),
+    (b"opendocument.", "opendocument"), (b"epub", "epub"), (b"META-INF/", "jar"),
 )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def sniff(content: bytes) -> Kind:
         return Kind.BMP
     if b"%PDF-" in head[: PDF_WITHIN + 5]:
         return Kind.PDF
-    raise Unreadable("type_unsupported", f"this is {named(head)}; PDF, PNG, JPEG, WebP, GIF, TIFF and BMP are read")
+    raise Unreadable("type_unsupported", Message("unreadable.is_other_type", detail=named(head)))
 
 
 def _is_bmp(head: bytes) -> bool:
@@ -90,38 +91,48 @@ def _is_bmp(head: bytes) -> bool:
     return head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in (12, 16, 40, 52, 56, 64, 108, 124)
 
 
-def named(head: bytes) -> str:
+def named(head: bytes) -> Message:
     """What a file that is not read seems to be, with its article."""
+    return Message(f"file.{_other(head)}")
+
+
+def _other(head: bytes) -> str:
+    """The name of what a file that is not read seems to be."""
     for start, name in OTHERS:
         if head.startswith(start):
             return name
     if head[:4] == b"PK\3\4" or head[:4] == b"PK\5\6":
-        return next((name for mark, name in ZIPPED if mark in head), "a ZIP archive")
+        return next((name for mark, name in ZIPPED if mark in head), "zip")
     if head[4:8] == b"ftyp":
-        return BRANDS.get(head[8:12], "a video")
+        return BRANDS.get(head[8:12], "video")
     if head[:4] == b"RIFF":
-        return "a sound or video file"
+        return "sound_or_video"
     if head[257:262] == b"ustar":
-        return "a tar archive"
+        return "tar"
     return _text(head)
 
 
-def second(kind: Kind, head: bytes, tail: bytes) -> str | None:
+def second(kind: Kind, head: bytes, tail: bytes) -> Message | None:
     """What else a file is by its first and last bytes, with its article: programs that look there take it for that."""
+    name = _second(kind, head, tail)
+    return None if name is None else Message(f"file.{name}")
+
+
+def _second(kind: Kind, head: bytes, tail: bytes) -> str | None:
     if kind is Kind.PDF and not head.lstrip(b"\xef\xbb\xbf \t\r\n\x00").startswith(b"%PDF-"):
-        first = named(head[: head.find(b"%PDF-")])
+        first = _other(head[: head.find(b"%PDF-")])
         if first not in NOISE:
             return first
     record = tail.rfind(b"PK\5\6")
     if record >= 0 and len(tail) - record - 22 == int.from_bytes(tail[record + 20 : record + 22], "little"):
-        return next((name for mark, name in ZIPPED if mark in tail), "a ZIP archive")
+        return next((name for mark, name in ZIPPED if mark in tail), "zip")
     if kind is not Kind.PDF:
         return None
     end = tail.rfind(b"%%EOF")
     rest = tail[end + 5 :].strip(b" \t\r\n\0") if end >= 0 else b""
     if b"<html" in rest.lower() or tail.rstrip(b" \t\r\n\0").lower().endswith(b"</html>"):
-        return "an HTML page"
-    what = named(rest[:HEAD]) if rest else NOISE[0]
+        return "html"
+    what = _other(rest[:HEAD]) if rest else NOISE[0]
     return None if what in NOISE else what
 
 
@@ -130,18 +141,18 @@ def _text(head: bytes) -> str:
     text = head.decode(encoding, errors="replace")
     strange = sum(c == "\ufffd" or (c < " " and c not in "\t\r\n\f") for c in text)
     if strange > 0.1 * len(text) or not text.strip():
-        return "no format that is known here"
+        return "unknown"
     start = text.lstrip()[:500].lower()
     if "<svg" in start:
-        return "an SVG image"
+        return "svg"
     if start.startswith(("<!doctype html", "<html", "<head", "<body")) or "<html" in start:
-        return "an HTML page"
+        return "html"
     if start.startswith(("<?xml", "<")):
-        return "XML"
+        return "xml"
     if start.startswith(("{", "[")):
-        return "JSON"
+        return "json"
     if start.startswith(("received:", "return-path:", "mime-version:", "message-id:", "delivered-to:")):
-        return "an e-mail"
+        return "email"
     return "text"
 
 
@@ -150,7 +161,7 @@ def contradiction(name: str, kind: Kind) -> str | None:
     ending = Path(name).suffix.lower()
     if not ending or ending in ENDINGS[kind]:
         return None
-    return f"the name ends in {ending!r} but the content is {kind.name}"
+    return Message("note.name_misleads", value=quoted(ending), kind=kind.name)
 
 
 @contextmanager
@@ -165,9 +176,9 @@ def opened(source: str | os.PathLike[str] | bytes, limits: Limits) -> Iterator[t
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
-            raise Unreadable("type_unsupported", "this is a folder")
+            raise Unreadable("type_unsupported", Message("unreadable.is_folder"))
         if not stat.S_ISREG(status.st_mode):
-            raise Unreadable("type_unsupported", "this is not a regular file (a device, pipe or socket)")
+            raise Unreadable("type_unsupported", Message("unreadable.is_device"))
         limits.check_bytes(status.st_size)
         yield descriptor, status.st_size, sniff(os.pread(descriptor, HEAD, 0))
     finally:
@@ -182,7 +193,7 @@ def _open(path: str) -> int:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             raise
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise Unreadable("file_missing", f"the file cannot be opened: {reason}") from None
+        raise Unreadable("file_missing", Message("unreadable.cannot_open", text=reason)) from None
 
 
 def _held(content: bytes) -> int:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tabellion.messages import Message, has_code
 from tabellion.reading.alternative import beside
 from tabellion.reading.boosting.boost import boost
 from tabellion.reading.einvoice.invoice import EInvoice, read_einvoice
@@ -103,14 +104,14 @@ NOT_BESIDE_XML = ("line_items", "taxes", "due_date", "subtotal", "tax", "total",
 def _placed(field: Field, printed: Field | None, index: Index) -> Field:
     """The field with the place where the paper says the same: where its label stands, else anywhere."""
     if printed is not None and printed.value == field.value:
-        reasons = (*field.reasons, "printed on the page")
+        reasons = (*field.reasons, Message("reason.on_page"))
         return replace(field, page=printed.page, box=printed.box, quote=printed.quote, reasons=reasons)
     if not isinstance(field.value, str):
         return field
     where = ground(field.value, index)
     if where is None:
-        return replace(field, reasons=(*field.reasons, "not printed"))
-    return replace(field, page=where.page, box=where.box, reasons=(*field.reasons, "printed on the page"))
+        return replace(field, reasons=(*field.reasons, Message("reason.not_on_page")))
+    return replace(field, page=where.page, box=where.box, reasons=(*field.reasons, Message("reason.on_page")))
 
 
 def _checked(name: str, field: Field) -> Field:
@@ -118,7 +119,7 @@ def _checked(name: str, field: Field) -> Field:
     check = CHECKS.get(name)
     if check is None or not isinstance(field.value, str) or check(field.value) is not False:
         return field
-    reasons = (*field.reasons, "but its check digits are wrong")
+    reasons = (*field.reasons, Message("reason.but", detail=Message("reason.check_digits_wrong")))
     return replace(field, confidence=min(field.confidence, DOUBTED), reasons=reasons)
 
 
@@ -127,9 +128,9 @@ def _contradictions(exact: Mapping[str, Field], printed: Mapping[str, Field]) ->
     xml, paper = exact.get("total"), printed.get("total")
     if xml is None or paper is None or xml.value == paper.value or xml.page is not None:
         return []
-    if "arithmetic closes" not in paper.reasons:
+    if not has_code(paper.reasons, "reason.arithmetic_closes"):
         return []
-    message = f"the paper says {paper.value}, the embedded XML says {xml.value}"
+    message = Message("issue.xml_differs", value=paper.value, xml=xml.value)
     return [Issue("xml_differs", "warning", message, ("total",), "the same invoice twice")]
 
 

@@ -12,6 +12,7 @@ from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import Role
 from tabellion.accounts.sessions import Ticket
 from tabellion.engine.store import Store
+from tabellion.messages import Message
 from tabellion.web import cookies, csrf
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.problems import Problem
@@ -32,10 +33,9 @@ class Authenticator:
         header = request.headers.get("authorization")
         environment, holder = await (self._session(request) if header is None else self._key(header))
         if holder.role < needed:
-            whose = "this key is" if holder.user is None else "you are"
-            what = f"a {holder.role.word}'s" if holder.user is None else f"signed in as {holder.role.word}"
+            code = "problem.role_of_key" if holder.user is None else "problem.role_of_user"
             raise Problem(
-                403, "role_required", f"role_required: {needed.word}; {whose} {what}",
+                403, "role_required", Message(code, needed=needed.word, role=holder.role.word),
                 fix=f"use a key with the role {needed.word}" if holder.user is None else "ask an admin",
                 role=needed.word,
             )  # fmt: skip

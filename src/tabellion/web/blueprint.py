@@ -57,7 +57,6 @@ class Blueprint:
     policy: Policy = field(default_factory=dict)  #: the API: which role a route needs
     pages: Policy = field(default_factory=dict)  #: what browsers show to people
     places: Sequence[Place] = ()
-    words: Sequence[Any] = ()  #: modules whose WORDS are texts of pages, by language and key
     package: str | None = None  #: the package that has folders `templates` and `static`
     shapes: Sequence[type[BaseModel]] = ()  #: answers and bodies, for the OpenAPI document
     repeatable: frozenset[Route] = frozenset()  #: routes that take an Idempotency-Key

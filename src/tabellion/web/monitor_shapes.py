@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from tabellion.engine.queue import StateName
+from tabellion.web.shapes import Translatable
 
 
 class Settled(BaseModel):
@@ -36,6 +37,7 @@ class QueueGate(BaseModel):
     name: str
     state: Literal["open", "closed"]
     reason: str | None
+    translatable: Translatable | None = None
 
 
 class QueuePicture(BaseModel):
@@ -80,7 +82,9 @@ class LastAttempt(BaseModel):
     attempt: int
     worker: str
     outcome: str | None = Field(description="Null: it runs.")
+    error_code: str | None = Field(description="The code of the error, where it has one.")
     error: str | None
+    translatable: Translatable | None = None
     note: str | None
     cost: float | None
     claimed_at: str
@@ -98,6 +102,7 @@ class QueueRow(BaseModel):
     mirrors: dict[str, Any] = Field(description="The columns that the queue keeps filled in: worker, error, …")
     attempt: LastAttempt | None
     error: str | None
+    translatable: Translatable | None = None
     fingerprint: str | None
 
 
@@ -119,6 +124,7 @@ class ErrorGroup(BaseModel):
     key: str = Field(description="One of the rows.")
     name: str | None = Field(description="What people call that row.")
     message: str = Field(description="What was said of that row.")
+    translatable: Translatable | None = None
 
 
 class ErrorGroups(BaseModel):
@@ -177,6 +183,7 @@ class GatePicture(BaseModel):
     name: str
     state: Literal["open", "closed"]
     reason: str | None
+    translatable: Translatable | None = None
     reopens_at: str | None
     rate: float = Field(description="Calls per second.")
     limit: float | None

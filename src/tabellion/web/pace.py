@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 
+from tabellion.messages import Message
 from tabellion.web.limits import Limits
 from tabellion.web.problems import Problem
 
@@ -29,7 +30,7 @@ class Pace:
         if left < 1:
             seconds = math.ceil((1 - left) / self._rate)
             raise Problem(
-                429, "too_many_requests", f"more than {self._rate:g} requests a second", limit=self._rate,
+                429, "too_many_requests", Message("problem.requests_per_second", n=self._rate), limit=self._rate,
                 fix="ask less often, or wait for the end with ?wait= or events", headers={"Retry-After": str(seconds)},
             )  # fmt: skip
         if len(self._left) >= MOST and holder not in self._left:

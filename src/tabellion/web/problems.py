@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from tabellion.engine.values import json_text
+from tabellion.messages import Message, translatable
 
 MEDIA = "application/problem+json"
 TITLES = {
@@ -16,76 +17,22 @@ TITLES = {
     422: "Unprocessable Content",
 }  #: as RFC 9110 has them; older Pythons have older ones
 #: Every code and what it means; codes are stable, people script against them.
-CODES: dict[str, str] = {
-    "auth_missing": "the request names no API key and comes with no session",
-    "auth_invalid": "the API key is unknown, revoked, expired or of another environment",
-    "session_ended": "the session has ended or was signed out",
-    "csrf_failed": "the request was not sent by a page of this application",
-    "https_needed": "passwords and links are not taken over plain http from elsewhere",
-    "sign_in_failed": "the name or the password is wrong",
-    "too_many_tries": "too many tries to sign in; the next one must wait",
-    "session_needed": "only people who are signed in have this, keys do not",
-    "password_wrong": "this is not the password there is",
-    "password_weak": "the password is too easy to guess",
-    "name_taken": "there is a user of this name already",
-    "last_admin": "nobody else could let people in",
-    "user_disabled": "the user may not sign in",
-    "link_invalid": "the sign-in link was used, has expired, or never was one",
-    "role_required": "the role of the API key or the user is too low",
-    "not_found": "there is nothing of that name here",
-    "method_not_allowed": "this address does not take this method",
-    "not_acceptable": "the answer exists only in another form than those accepted",
-    "request_timeout": "the request stopped arriving",
-    "request_invalid": "this is no HTTP request that can be understood",
-    "headers_too_large": "the headers and the address of the request are larger than allowed",
-    "too_many_connections": "too many clients are connected",
-    "request_incomplete": "the connection ended before the body did",
-    "too_large": "the body, a file or a field is larger than allowed",
-    "too_many_parts": "the form has more parts or files than allowed",
-    "media_unsupported": "a body of this content type is not read here",
-    "json_invalid": "the body is no JSON as RFC 8259 has it, or says a key twice",
-    "json_too_deep": "lists and objects are nested too deep",
-    "text_nul": "a text has a NUL character, which no database keeps",
-    "form_invalid": "the form cannot be taken apart",
-    "value_invalid": "a value does not fit what is expected there",
-    "value_missing": "a value that is needed is not there",
-    "value_unknown": "a field or parameter that does not exist",
-    "value_repeated": "a value that may be given once is given twice",
-    "cursor_invalid": "the cursor is not one of ours, or belongs to another question",
-    "empty_file": "the file has no bytes",
-    "type_unsupported": "the file is of a kind that is not read",
-    "type_mismatch": "the file is something else than its name or content type says",
-    "type_broken": "the document type cannot be used: its file has a mistake",
-    "url_blocked": "the URL leads where documents are not fetched from",
-    "url_failed": "the URL gave no document",
-    "idempotency_mismatch": "the Idempotency-Key was used for another request",
-    "idempotency_pending": "the first request with this Idempotency-Key is still being worked on",
-    "duplicate_rejected": "the same file is there already and its type says to refuse it",
-    "document_running": "the document is being processed",
-    "document_unreadable": "the page cannot be drawn",
-    "page_missing": "the document has no such page",
-    "item_held": "somebody else has claimed the review item",
-    "item_assigned": "the review item is assigned to somebody else",
-    "item_escalated": "the review item waits for an operator",
-    "item_closed": "the review item is finished",
-    "item_open": "the review item is not finished",
-    "queue_paused": "the review queue is paused",
-    "too_many_held": "one person holds as many review items as one can",
-    "not_held": "the review item must be claimed first, and this claim is not there, or over",
-    "version_missing": "the request does not say which version of the review item it was made on",
-    "version_conflict": "the review item was changed meanwhile",
-    "fields_unseen": "nobody has looked at fields that the reading is not sure of",
-    "type_missing": "the document has no type, and so no fields",
-    "review_gated": "the review item cannot be approved as it is",
-    "file_gone": "the document's file is not kept any more",
-    "range_unsatisfiable": "the file has no such bytes",
-    "too_many_requests": "one key or person asks more often than it may",
-    "too_many_streams": "too many event streams are open",
-    "queue_unusable": "the table of a queue is not as the queue is declared",
-    "database_unreachable": "the database does not answer",
-    "no_space": "the disk is full, or refuses to be written to",
-    "server_stopping": "the server is going down",
-    "unexpected": "something went wrong here that should not",
+CODES: dict[str, Message] = {
+    code: Message(f"problem.{code}")
+    for code in (
+        "auth_missing", "auth_invalid", "session_ended", "csrf_failed", "https_needed", "sign_in_failed",
+        "too_many_tries", "session_needed", "password_wrong", "password_weak", "name_taken", "last_admin",
+        "user_disabled", "link_invalid", "role_required", "not_found", "method_not_allowed", "not_acceptable",
+        "request_timeout", "request_invalid", "headers_too_large", "too_many_connections", "request_incomplete",
+        "too_large", "too_many_parts", "media_unsupported", "json_invalid", "json_too_deep", "text_nul",
+        "form_invalid", "value_invalid", "value_missing", "value_unknown", "value_repeated", "cursor_invalid",
+        "empty_file", "type_unsupported", "type_mismatch", "type_broken", "url_blocked", "url_failed",
+        "idempotency_mismatch", "idempotency_pending", "duplicate_rejected", "document_running",
+        "document_unreadable", "page_missing", "item_held", "item_assigned", "item_escalated", "item_closed",
+        "item_open", "queue_paused", "too_many_held", "not_held", "version_missing", "version_conflict",
+        "fields_unseen", "type_missing", "review_gated", "file_gone", "range_unsatisfiable", "too_many_requests",
+        "too_many_streams", "queue_unusable", "database_unreachable", "no_space", "server_stopping", "unexpected",
+    )
 }  # fmt: skip
 
 
@@ -120,7 +67,9 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
             "type": f"/docs#{self.code}", "title": TITLES.get(self.status) or http.HTTPStatus(self.status).phrase,
             "status": self.status, "code": self.code, "detail": self.detail,
         }  # fmt: skip
-        named = {"field": self.field, "fix": self.fix, **self.more}
+        named = {
+            "field": self.field, "fix": self.fix, **translatable(detail=self.detail, fix=self.fix), **self.more,
+        }  # fmt: skip
         return told | {name: value for name, value in named.items() if value is not None} | {"request_id": request_id}
 
     def response(self, request_id: str) -> Response:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from tabellion.engine.values import json_text
+from tabellion.messages import Message
 from tabellion.web.headers import PAGE_POLICY
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
@@ -40,7 +41,7 @@ async def docs() -> Response:
 async def part(file: str) -> Response:
     """Its script and its style."""
     if file not in STATIC:
-        raise Problem(404, "not_found", "there is no such file")
+        raise Problem(404, "not_found", Message("problem.no_such_file"))
     return Response(static(file), headers=FRESH, media_type=f"{STATIC[file]}; charset=utf-8")
 
 

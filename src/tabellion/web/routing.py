@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from tabellion.messages import Message
 from tabellion.web import csrf
 from tabellion.web.problems import Problem
 from tabellion.web.validation import refused
@@ -98,7 +99,9 @@ def of_http_error(request: Request, error: HTTPException) -> Problem:
         allowed = ", ".join(sorted(_methods(request)))
         return Problem(405, "method_not_allowed", fix=f"allowed: {allowed}", headers={"Allow": allowed})
     if error.status_code == 404:
-        return Problem(404, "not_found", "there is no such address", fix="GET /docs lists the addresses there are")
+        return Problem(
+            404, "not_found", Message("problem.no_such_address"), fix="GET /docs lists the addresses there are"
+        )
     return Problem(400, "form_invalid", "the request cannot be understood")
 
 

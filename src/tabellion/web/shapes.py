@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+Translatable = Annotated[
+    dict[str, Any],
+    Field(description="For each text beside it that is a message: its code and parameters, or a list of these."),
+]
 
 
 class Problem(BaseModel):
@@ -16,6 +21,7 @@ class Problem(BaseModel):
     status: int
     code: str = Field(description="Stable; see the list of codes.")
     detail: str
+    translatable: Translatable | None = None
     field: str | None = Field(default=None, description="A JSON pointer into the body, or a parameter's name.")
     fix: str | None = Field(default=None, description="What to do.")
     request_id: str

@@ -14,6 +14,7 @@ from tabellion.accounts import tables
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.messages import Message
 from tabellion.web.problems import Problem
 
 FORGOTTEN = 3600.0  #: seconds without a try after which counting begins anew
@@ -78,7 +79,7 @@ async def admit(store: Store, counted: tuple[tuple[str, Measure], ...]) -> None:
         if not await _counted(store, subject, measure):
             wait = max(1, math.ceil(await _left(store, subject)))
             raise Problem(
-                429, "too_many_tries", f"too many tries: again in {wait} s", fix="wait, or ask for a sign-in link",
+                429, "too_many_tries", Message("problem.tries_wait", n=wait), fix="wait, or ask for a sign-in link",
                 headers={"Retry-After": str(wait)}, wait=wait,
             )  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
+from tabellion.messages import Message
 from tabellion.web import limits as bounds
 from tabellion.web import strict_json
 from tabellion.web.problems import Problem, kind, pointer
@@ -62,12 +63,12 @@ def _told(error: Any) -> dict[str, Any]:
     message = str(error["msg"]).removeprefix("Value error, ")
     expected = message[0].lower() + message[1:]
     if error["type"] == "missing":
-        return {"code": "value_missing", "field": field, "detail": "a value that is needed is not there",
+        return {"code": "value_missing", "field": field, "detail": Message("problem.value_missing"),
                 "expected": "a value", "got": "nothing"}  # fmt: skip
     if error["type"] == "extra_forbidden":
-        return {"code": "value_unknown", "field": field, "detail": "there is no such field",
+        return {"code": "value_unknown", "field": field, "detail": Message("problem.no_such_field"),
                 "expected": "no such field", "got": kind(error.get("input"))}  # fmt: skip
-    return {"code": "value_invalid", "field": field, "detail": f"a value in the {where} does not fit",
+    return {"code": "value_invalid", "field": field, "detail": Message("problem.value_in", text=where),
             "expected": expected, "got": kind(error.get("input"))}  # fmt: skip
 
 

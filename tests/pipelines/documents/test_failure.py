@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+from tabellion import Job, Queue
 from tabellion.errors import ConfigurationError
+from tabellion.messages import Message
 from tabellion.models.errors import BadOutput, KeyRefused, Rejected, Throttled, Unavailable
-from tabellion.pipelines.documents.failure import CODES, LONGEST, Failed, code_of
+from tabellion.pipelines.documents.failure import CODES, LONGEST, Failed, code_of, described
 from tabellion.pipelines.documents.lookup import problem
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.reading import errors
@@ -38,3 +40,23 @@ def test_the_words_are_the_column_s_json() -> None:
     assert found["message"].startswith("a\\x00b\\ud800")
     assert len(found["message"]) == LONGEST
     assert json.loads(str(Failed(ZeroDivisionError(), 1, [])))["message"] == "ZeroDivisionError"
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (Message("attempt.timed_out", n=5), "timed_out"),
+        (Message("attempt.quarantined", n=2, detail="x"), "worker_crashed"),
+        (Message("attempt.lease_lost", worker="w", how="x", since="y"), "worker_crashed"),
+        (Message("waiting.outputs_failed", detail="full"), "outputs_failed"),
+        (Message("attempt.raised", error="ValueError", detail="x", place=""), "try_failed"),
+    ],
+)  # fmt: skip
+def test_what_the_engine_says_has_a_code_by_its_message(message: Message, code: str) -> None:
+    """Not by how its sentence begins; the sentence can be translated."""
+    job = Job(Queue("t", ready=1, running=2, done=3, failed=4), 1, "1", {}, n=1, token="", attempt=3, worker="w")
+    found = problem(described(job, message))
+    assert found is not None
+    assert (found["code"], found["message"], found["attempts"]) == (code, str.__str__(message), 3)
+    assert found["translatable"]["message"] == message.form
+    assert described(job, "plain") == "plain"

@@ -61,13 +61,11 @@ def test_progress_is_told_while_it_is_read(url: str, settings: Settings) -> None
 @pytest.mark.parametrize(
     ("text", "code"),
     [('{"code": "pdf_encrypted", "message": "needs a password", "attempts": 1}', "pdf_encrypted"),
-     ("timed out after 3600 s", "timed_out"),
-     ("quarantined after 2 crashes in a row; the last: worker w", "worker_crashed"),
-     ("crashed on its last attempt (4): worker w", "worker_crashed"), ("Unavailable: 503", "try_failed"),
+     ("Unavailable: 503", "try_failed"),
      ("{not json", "try_failed"), ('{"a": 1}', "try_failed")],
 )  # fmt: skip
 def test_an_error_is_always_a_problem(text: str, code: str) -> None:
-    """Handlers write a code; what the engine wrote gets one."""
+    """Whatever stands in the column."""
     found = lookup.problem(text, 2)
     assert found is not None
     assert found["code"] == code

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tabellion.messages import Message
 from tabellion.pipelines.documents.locks import PERSON, Locks
 from tabellion.pipelines.documents.review_reasons import REASONS, corrected, doubts, review, verdict
 from tabellion.pipelines.documents.submit import new_id
@@ -45,7 +46,7 @@ def test_a_sure_reading_has_no_doubts() -> None:
     [
         ({"fields": {**SURE, "total": Field("120.00", 0.79)}}, "low_confidence"),
         ({"fields": {**SURE, "tax": Field("20.00", 0.5)}}, "low_confidence"),
-        ({"fields": {**SURE, "tax": Field("20.00", 0.9, reasons=("model", "ungrounded"))}}, "ungrounded"),
+        ({"fields": {**SURE, "tax": Field("20.00", 0.9, reasons=(Message("reason.ungrounded"),))}}, "ungrounded"),
         ({"issues": (Issue("missing", "error", "total is missing", ("total",)),)}, "missing"),
         ({"issues": (Issue("rule", "warning", "does not add up", ("total", "tax")),)}, "issue"),
         ({"issues": (Issue("damaged", "warning", "the image is cut off"),)}, "damaged"),

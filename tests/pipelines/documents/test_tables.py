@@ -9,7 +9,9 @@ import pytest
 from tabellion import Store
 from tabellion.errors import NotMigrated, StoreError
 from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents.settings import Settings
 from tests.owner import owning
+from tests.pipelines.documents.papers import document, submitted
 from tests.working import ask
 
 
@@ -76,3 +78,21 @@ def test_the_script_makes_the_same_tables(url: str) -> None:
             owner("SELECT 1")
             owner._loop.run_until_complete(owner._postgres.execute(text))
     assert ask(url, lambda store: tables.SCHEMA.version(store.database)) == tables.SCHEMA.current
+
+
+def test_errors_of_older_versions_get_their_codes(url: str, settings: Settings) -> None:
+    """What the engine had written as a sentence is a problem with a code once the tables are brought up to date."""
+    old = {
+        "timed out after 9 s": "timed_out", "quarantined after 2 crashes in a row; the last: x": "worker_crashed",
+        "Unavailable: it's \"away\"": "try_failed",
+    }  # fmt: skip
+    made = submitted(url, settings, 0, 1, 2)
+    with owning(url, create=False) as owner:
+        for one, text in zip(made, old, strict=True):
+            owner(
+                f"UPDATE tabellion_documents SET error = '{text.replace(chr(39), chr(39) * 2)}' WHERE id = '{one.id}'"
+            )
+        owner(tables.errors_with_codes(Store(url).dialect)[0])
+    for one, (text, code) in zip(made, old.items(), strict=True):
+        error = document(url, one.id)["error"]
+        assert (error["code"], error["message"]) == (code, text)

@@ -165,5 +165,9 @@ def test_messages_are_safe_to_print_and_issues_are_told_as_json() -> None:
     assert "\x1b" not in issue.message
     assert issue.told() == {
         "code": "type", "severity": "error", "message": issue.message, "fields": ["total"], "rule": "",
+        "translatable": {"message": {"code": "issue.not_of_kind", "params": {
+            "field": "total", "value": {"code": "value.quoted", "params": {"text": " [31m7"}},
+            "detail": {"code": "kind.amount", "params": {}},
+        }}},
     }  # fmt: skip
     assert issue.code in CODES

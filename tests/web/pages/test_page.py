@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tabellion import messages
 from tabellion.accounts.roles import ROLES
 from tabellion.errors import Unreachable
 from tabellion.pipelines.documents import lookup
-from tabellion.web.pages import words
+from tabellion.web.pages.page import accepted
 from tabellion.web.policy import OPEN
 from tests.models.bills import bill
 from tests.web.browser import Browser, signed_in
@@ -48,7 +49,7 @@ def facts(text: str, name: str = "facts") -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("language", words.LANGUAGES)
+@pytest.mark.parametrize("language", messages.LANGUAGES)
 @pytest.mark.parametrize("path", HTML)
 def test_a_page_is_ours_alone(place: Live, document: str, admin: Browser, path: str, language: str) -> None:
     """A strict policy, no inline script or style, every file under the address of this release, in each language."""
@@ -168,3 +169,21 @@ def test_what_goes_wrong_inside_is_a_page_without_details(
     assert (answer.headers.get("retry-after") == "5") == (status == 503)
     told = place.get(f"/documents/{'0' * 26}")
     assert (told.status_code, told.headers["content-type"]) == (status, "application/problem+json")
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"), ("fr", "fr"), ("fr-CA,fr;q=0.9,en;q=0.8", "fr"), ("de,en;q=0.5,fr;q=0.9", "fr"), ("de", "en"),
+        ("en;q=0,fr;q=0.1", "fr"), ("*", "en"), ("fr;q=x,en", "en"), (",,;q=", "en"), ("FR", "fr"),
+    ],
+)  # fmt: skip
+def test_a_browser_is_answered_in_its_language(header: str, language: str) -> None:
+    """In the one that it wants most of those there are."""
+    assert accepted(header) == language
+
+
+def test_a_script_gets_the_texts_of_its_page_only() -> None:
+    """And those of the skeleton."""
+    found = messages.chosen("fr", ("base", "people"))
+    assert {code.partition(".")[0] for code in found} == {"base", "people"}

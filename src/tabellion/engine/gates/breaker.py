@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from tabellion.messages import restored, translatable
+
 THRESHOLD = 5
 RECOVERY = 60.0
 LONGEST_RECOVERY = 900.0  # seconds between two probes of an upstream that refuses our key
@@ -41,11 +43,13 @@ class Breaker:
     def load(cls, saved: Mapping[str, Any]) -> Breaker:
         """The breaker as it was saved."""
         known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in saved.items() if name in known})
+        made = cls(**{name: value for name, value in saved.items() if name in known})
+        made.reason = restored({"translatable": None, **saved}, "reason") if "reason" in saved else ""
+        return made
 
     def as_dict(self) -> dict[str, Any]:
         """Its memory."""
-        return asdict(self)
+        return asdict(self) | translatable(reason=self.reason)
 
     @property
     def failures(self) -> int:
@@ -120,5 +124,10 @@ class Breaker:
         self.recovery, self.reason, self.held_at, self.epoch = RECOVERY, "", 0.0, self.epoch + 1
 
     def _open(self, now: float, why: str, recovery: float) -> None:
-        self.state, self.opened_at, self.reason, self.recovery = "open", now, why[:500], recovery
+        self.state, self.opened_at, self.reason, self.recovery = (
+            "open",
+            now,
+            why if len(why) <= 500 else why[:500],
+            recovery,
+        )
         self.row, self.recent, self.asked, self.wary, self.epoch = 0, [], [], True, self.epoch + 1

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from tabellion.engine.gates.row import GateRow, spoken
 from tabellion.engine.gates.state import News, Refusal, Turn
 from tabellion.errors import GateClosed, StoreError
+from tabellion.messages import Message
 
 MOST_AT_ONCE = 64  # slots taken in one turn
 SOON = 0.03  # seconds: a slot so near is as good as there
@@ -226,7 +227,7 @@ class Gate:
             async with asyncio.timeout(PATIENCE):
                 return await future
         except TimeoutError:
-            why = self.trouble or "too many callers wait for it"
+            why = self.trouble or Message("gate.too_many_waiting")
             raise GateClosed(self.name, why, after=LONGEST_PAUSE * 10) from None
         finally:
             with contextlib.suppress(ValueError):
@@ -272,7 +273,7 @@ class Gate:
         return bool(self._closed) and time.monotonic() < self._reopens_at and not probing
 
     def _closure(self) -> GateClosed:
-        why = self._closed or "over budget: this call would cost more than is left today (UTC)"
+        why = self._closed or Message("gate.budget_too_small")
         return GateClosed(self.name, why, after=max(1.0, self._reopens_at - time.monotonic()))
 
     def _schedule(self) -> None:
@@ -344,7 +345,7 @@ class Gate:
             self.trouble = ""
         except Exception as error:
             # Whatever it is, callers wait for this loop to go on: it is told to those who run out of patience.
-            self.trouble = f"the gate's database does not answer: {error}"
+            self.trouble = Message("gate.database_unreachable", text=error)
             self._rests_until = time.monotonic() + AGAIN
             self._unsay(news)
             return

@@ -11,6 +11,7 @@ from tabellion.engine.gates.breaker import RECOVERY, THRESHOLD, Breaker
 from tabellion.engine.gates.limiter import Limiter, Rates
 from tabellion.engine.gates.profiles import DEFAULT_RATES, PROFILES
 from tabellion.errors import ConfigurationError
+from tabellion.messages import Message
 
 DAY = 86_400.0
 KEPT = ("day", "spent", "typical", "needed", "calls", "refusals", "failures")  #: plain numbers of a gate
@@ -204,13 +205,13 @@ class GateState:
         budget = self.settings.budget
         next_call = max(self.typical, self.needed)
         if budget is not None and self.spent + next_call > budget and int(now // DAY) == self.day:
-            said = f"over budget: ${self.spent:.2f} of ${budget:.2f} spent today (UTC)"
-            return f"{said}, the next call may cost ${next_call:.2f}", (self.day + 1) * DAY
+            spent, most, cost = (f"{amount:.2f}" for amount in (self.spent, budget, next_call))
+            return Message("gate.budget_spent", spent=spent, budget=most, cost=cost), (self.day + 1) * DAY
         breaker = self.breaker
         if breaker.state != "closed" and not breaker.allows(now, self.settings.threshold):
             if breaker.state == "probing":
-                return f"one call finds out whether it is back: {breaker.reason}", now + 1.0
-            return f"{breaker.reason}; one call will try again", breaker.opened_at + breaker.recovery
+                return Message("gate.probing", detail=breaker.reason), now + 1.0
+            return Message("gate.will_probe", detail=breaker.reason), breaker.opened_at + breaker.recovery
         return "", 0.0
 
     def spent_today(self, now: float) -> float:

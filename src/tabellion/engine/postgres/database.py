@@ -242,9 +242,9 @@ class PostgreSQL:
         first = batch[0]
         columns = list(first.values)
         jobs = [one.job for one in batch]
-        detailed = not all(one.is_plain for one in batch)
+        detailed, coded = not all(one.is_plain for one in batch), any(one.form for one in batch)
         text = moves.settle(
-            bound, first.outcome, columns, expired_only=first.expired_only, detailed=detailed,
+            bound, first.outcome, columns, expired_only=first.expired_only, detailed=detailed, coded=coded,
             writer=None if first.stands_alone else self._writer,
         )  # fmt: skip
         values: list[Any] = [[job.text_key for job in jobs], [job.token for job in jobs]]
@@ -255,6 +255,8 @@ class PostgreSQL:
                 [job._note for job in jobs],
                 [_text_of(price(job.cost)) for job in jobs],
             ]
+        if coded:
+            values += [list(part) for part in zip(*(one.coded() for one in batch), strict=True)]
         if columns:
             values.append([for_postgres(one.values) for one in batch])
         rows = await (self._settle_alone(first, text, values) if first.stands_alone else self._fetch(text, values))

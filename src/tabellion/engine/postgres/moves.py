@@ -75,9 +75,11 @@ UNION ALL SELECT u.{key}::text, NULL, NULL, NULL, NULL, NULL, NULL, u.* FROM tab
 
 
 def settle(
-    bound: Bound, outcome: Outcome, columns: Sequence[str], *, expired_only: bool, detailed: bool, writer: str | None
-) -> str:
-    """$1 keys, $2 tokens; detailed: $3 errors, $4 delays, $5 notes, $6 costs, $7 values as JSON -> key, outcome.
+    bound: Bound, outcome: Outcome, columns: Sequence[str], *, expired_only: bool, detailed: bool, coded: bool,
+    writer: str | None,
+) -> str:  # fmt: skip
+    """$1 keys, $2 tokens; detailed: $3 errors, $4 delays, $5 notes, $6 costs; coded: codes and parameters of errors;
+    last, the values as JSON -> key, outcome.
 
     The attempt is locked first and re-checked under its lock: an attempt that someone else settled meanwhile is
     not touched, however the row looks. A row that is no longer `running` was changed by its owner: superseded.
@@ -90,11 +92,13 @@ def settle(
         due = sql.later(f"(($4::text[])[{place}])::float8", _PG)
         kept = f"""retry_at = CASE WHEN a.key IN (TABLE tabellion_u) THEN {due} END, error = ($3::text[])[{place}],
   note = coalesce(($5::text[])[{place}], a.note), cost = (($6::text[])[{place}])::float8"""
+        if coded:
+            kept += f", error_code = ($7::text[])[{place}], error_params = ($8::text[])[{place}]"
         error = f"($3::text[])[array_position($1::text[], t.{key}::text)]"
     items = at_settlement(bound, outcome, error=error, columns=columns)
     if columns:
         # The column's own type turns each JSON value back into what it was.
-        given = f"(($7::text[])[array_position($1::text[], t.{key}::text)])::json"
+        given = f"((${9 if coded else 7}::text[])[array_position($1::text[], t.{key}::text)])::json"
         targets = ", ".join(map(sql.column, columns))
         typed = ", ".join(f"{sql.column(name)} {bound.column(name).type}" for name in columns)
         items.append(f"({targets}) = (SELECT {targets} FROM json_to_record({given}) AS v ({typed}))")

@@ -250,7 +250,8 @@ class SQLite:
             for one in batch:
                 job = one.job
                 settled = connection.execute(
-                    attempt, (job.text_key, job.n, job.token, one.error, one.after, job._note, price(job.cost))
+                    attempt,
+                    (job.text_key, job.n, job.token, one.error, one.after, job._note, price(job.cost), *one.coded()),
                 ).rowcount
                 if settled == 0:
                     continue

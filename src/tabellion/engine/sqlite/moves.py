@@ -72,10 +72,14 @@ def started(bound: Bound, row: dict[str, Any], worker: str, attempt: int, starte
 
 
 def settle_attempt(bound: Bound, outcome: Outcome, expired_only: bool) -> str:
-    """$1 key, $2 n, $3 token, $4 error, $5 delay, $6 note, $7 cost: settles the attempt if it is still live."""
+    """Settles the attempt if it is still live.
+
+    $1 key, $2 n, $3 token, $4 error, $5 delay, $6 note, $7 cost, $8 code and $9 parameters of the error
+    """
     expired = f"AND lease_until < {NOW}" if expired_only else ""
     return f"""UPDATE tabellion_attempts SET settled_at = {NOW}, outcome = {sql.literal(outcome, _LITE)},
-  error = $4, retry_at = {sql.later("$5", _LITE)}, note = coalesce($6, note), cost = $7
+  error = $4, retry_at = {sql.later("$5", _LITE)}, note = coalesce($6, note), cost = $7,
+  error_code = $8, error_params = $9
 WHERE {_mine(bound)} {expired}"""
 
 

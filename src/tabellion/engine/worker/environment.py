@@ -22,6 +22,7 @@ from tabellion.engine.worker.runner import Run, Runner, tried
 from tabellion.engine.worker.settling import Settler
 from tabellion.engine.worker.skipped_queues import Skipped
 from tabellion.errors import Busy, ConfigurationError, DeclarationError, NotMigrated, StoreError, Unreachable
+from tabellion.messages import Message
 
 WATCH = 0.1  # seconds between two looks at leases and timeouts
 UNSTARTED = 0.5  # seconds after which a job that waits for a blocked loop is handed back
@@ -236,7 +237,7 @@ class WorkerEnvironment:
         """A handler that runs on while its lease ends: stopped, or, if it would not stop, settled without it."""
         if run.why == "timeout":
             run.job.lost = True
-            ending = tried(run.job, f"timed out after {run.job.queue.timeout:g} s and did not stop")
+            ending = tried(run.job, Message("attempt.timed_out_running", n=run.job.queue.timeout))
             ending.seconds = run.seconds
             self.ledger.put(ending)
         else:

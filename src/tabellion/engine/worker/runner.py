@@ -16,6 +16,7 @@ from tabellion.engine.job import Job, current_job
 from tabellion.engine.queue import disjoint, spoken
 from tabellion.engine.settlement import Settlement
 from tabellion.errors import GateClosed, LeaseLost, Permanent, RateLimited
+from tabellion.messages import Message
 
 BLOCKED = 3  # looks without a turn after which the handlers' loop counts as blocked
 BETWEEN_LOOKS = 0.09  # seconds at least: a process that was off the processor for a second has looked once
@@ -213,7 +214,7 @@ def accepted(job: Job, result: object) -> Settlement:
 def interrupted(run: Run) -> Settlement | None:
     """The ending of a handler that was stopped."""
     if run.why == "timeout":
-        return tried(run.job, f"timed out after {run.job.queue.timeout:g} s")
+        return tried(run.job, Message("attempt.timed_out", n=run.job.queue.timeout))
     if run.why == "gone":
         return None
     return Settlement(run.job, "released")
@@ -230,7 +231,9 @@ def broken(run: Run, error: BaseException) -> Settlement | None:
 def _judged(run: Run, error: BaseException) -> Settlement | None:
     job = run.job
     if isinstance(error, Permanent):
-        return Settlement(job, "failed", error=_said(error))
+        code = getattr(error, "code", None)
+        form = {"code": code, "params": {}} if isinstance(code, str) else None
+        return Settlement(job, "failed", error=_said(error), form=form)
     if isinstance(error, LeaseLost) and job.lost:
         return None
     if isinstance(error, GateClosed) and error.gate == job.queue.uses:
@@ -259,14 +262,12 @@ def deferred(job: Job, limit: RateLimited, ran: float) -> Settlement:
         min(max(limit.after, 0.0), LONGEST_WAIT) if limit.after == limit.after else LONGEST_WAIT
     )  # NaN is not itself
     if job.deferrals >= queue.max_deferrals:
-        return Settlement(
-            job, "failed", error=f"{limit}; deferred {job.deferrals} times already, max_deferrals reached"
-        )
+        return Settlement(job, "failed", error=Message("attempt.max_deferrals", detail=limit, n=job.deferrals))
     if queue.deadline is not None and job.age + ran + after > queue.deadline:
         return Settlement(
             job,
             "failed",
-            error=f"{limit}; the deadline of {queue.deadline:g} s since its first claim would pass",
+            error=Message("attempt.deadline", detail=limit, n=queue.deadline),
         )
     return Settlement(job, "limited", error=str(limit), after=after)
 
@@ -276,7 +277,7 @@ def described(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "/tabellion/engine/" not in frame.filename] or frames
     place = f" ({own[-1].filename.rpartition('/')[2]}:{own[-1].lineno} in {own[-1].name})" if own else ""
-    return f"{type(error).__name__}: {_said(error)}{place}"
+    return Message("attempt.raised", error=type(error).__name__, detail=_said(error), place=place)
 
 
 def traced(error: BaseException) -> str:

@@ -34,6 +34,7 @@ from tabellion.engine.worker.slots import Lane, Slots, lanes
 from tabellion.engine.worker.startup import check_arguments, check_sites, plan_of
 from tabellion.engine.worker.temp_folders import Folders
 from tabellion.errors import ConfigurationError, DeclarationError, StoreError
+from tabellion.messages import Message
 
 CONCURRENCY = 100
 GRACE = 30.0
@@ -280,7 +281,7 @@ class Worker:
             runs.remove(run)
             run.ended_at = time.monotonic()
             self._slots.take(lane, 1)
-            error = f"no attempts left: this would be number {run.job.attempt}"
+            error = Message("attempt.none_left", n=run.job.attempt)
             self._report(run, Settlement(run.job, "failed", error=error, seconds=0.0))
         self._slots.wait(lane, runs)
         self._start_waiting()

@@ -14,12 +14,13 @@ from datetime import datetime
 from typing import Any
 
 from tabellion.accounts.audit import SYSTEM, Entry
-from tabellion.engine.job import Job, storable
+from tabellion.engine.job import Job
 from tabellion.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
+from tabellion.messages import Message, quoted
 from tabellion.models.base import Ask, Model
 from tabellion.models.extract import extract
 from tabellion.pipelines.documents import finish, superseded
-from tabellion.pipelines.documents.failure import Failed, Postponed
+from tabellion.pipelines.documents.failure import Failed, Postponed, described
 from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import brief
 from tabellion.pipelines.documents.outage import Outage
@@ -80,7 +81,7 @@ class Extraction:
     async def _postponed(self, job: Job, code: str, error: Exception, least: float = 0.0) -> Postponed:
         """Says in the document why it waits: the engine, for which waiting is no error, would not."""
         waiting = Postponed(code, error, job, self.settings.retry_base, least)
-        said = storable(str(waiting))
+        said = described(job, str(waiting))
         if job.context is not None and (said != job["error"] or job.cost):
             # What a model was paid is not paid again, so that the next try would not know of it.
             cost = None if job["cost"] is None and job.cost is None else (job["cost"] or 0.0) + (job.cost or 0.0)
@@ -233,7 +234,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
     def _model(self, name: str) -> Model:
         if name not in self._models:
             if self.settings.model is None:
-                raise ConfigurationError(f"there is no model {name!r}: the settings make none")
+                raise ConfigurationError(Message("failure.no_models", value=quoted(name)))
             self._models[name] = self.settings.model(name)
         return self._models[name]
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from tabellion.engine.job import Job, storable
 from tabellion.errors import ConfigurationError, Permanent, RateLimited
+from tabellion.messages import Message, translatable
 from tabellion.models.errors import BadOutput, KeyRefused, ModelError, Rejected, Unavailable
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.reading.errors import Unreadable
@@ -15,26 +16,15 @@ from tabellion.storage.lake import LakeError
 
 LONGEST = 2000  #: characters of a message; the column must hold the whole problem
 LONGEST_WAIT = 600.0  #: seconds that a document waits at most before it is tried again, where it is not to blame
-#: How the errors begin of documents that wait without being to blame, by their codes.
-WAITING = {
-    "configuration": "its document type cannot be used for now",
-    "outputs_failed": "outputs cannot be written for now",
-}
 
 #: Codes beside those of unreadable documents, and what they mean. Stable: people script against them.
 CODES = {
-    "model_rejected": "the model will never answer this: it is blocked, too long, or not what the model takes",
-    "model_bad_output": "the model answered, and no answer could be used",
-    "model_unavailable": "the model, or the way to it, was in trouble each time",
-    "model_refused_key": "the model does not accept the key",
-    "configuration": "a document type or a model is not as it should be",
-    "outputs_failed": "the outputs could not be written",
-    "original_failed": "it is the duplicate of a document that failed",
-    "worker_crashed": "the worker died over it, more than once",
-    "timed_out": "it took longer than it may",
-    "internal": "something went wrong that should not",
-    "try_failed": "the last try failed; another one is due",
-}
+    code: Message(f"failure.{code}")
+    for code in (
+        "model_rejected", "model_bad_output", "model_unavailable", "model_refused_key", "configuration",
+        "outputs_failed", "original_failed", "worker_crashed", "timed_out", "internal", "try_failed",
+    )
+}  # fmt: skip
 _CODE_OF: tuple[tuple[type[BaseException], str], ...] = (
     (Rejected, "model_rejected"), (BadOutput, "model_bad_output"), (Unavailable, "model_unavailable"),
     (KeyRefused, "model_refused_key"), (ModelError, "model_unavailable"), (ConfigurationError, "configuration"),
@@ -48,15 +38,30 @@ class Postponed(RateLimited):
     def __init__(self, code: str, error: BaseException, job: Job, base: float, least: float = 0.0) -> None:
         after = max(min(base * 2.0 ** min(job.deferrals, 20), LONGEST_WAIT), least)
         # Not all at once: what they wait for may be slow to come back.
-        super().__init__(after * random.uniform(1.0, 1.25), f"{WAITING[code]}: {error}")  # noqa: S311 - spreading load
+        super().__init__(after * random.uniform(1.0, 1.25), Message(f"waiting.{code}", detail=error))  # noqa: S311 - spreading load
 
 
 class Failed(Permanent):
-    """A document that ends here; its words are JSON, as the `error` column keeps them."""
+    """A document that ends here; its text is JSON, as the `error` column keeps it."""
 
     def __init__(self, error: BaseException, attempts: int, tried: Sequence[str]) -> None:
         self.code = code_of(error)
         super().__init__(written(self.code, str(error) or type(error).__name__, attempts, tried))
+
+
+#: What the engine says of attempts that no handler ended, and the code that documents have for it.
+_ENDED_BY_ENGINE = {
+    "attempt.timed_out": "timed_out", "attempt.quarantined": "worker_crashed", "attempt.crashed_last": "worker_crashed",
+    "attempt.lease_lost": "worker_crashed", "attempt.lease_lost_note": "worker_crashed",
+    "waiting.configuration": "configuration", "waiting.outputs_failed": "outputs_failed",
+}  # fmt: skip
+
+
+def described(job: Job, error: str) -> str:
+    """What the engine says of an attempt as the `error` column keeps it; those of `Failed` are so already."""
+    if isinstance(error, Message):
+        return written(_ENDED_BY_ENGINE.get(error.code, "try_failed"), error, job.attempt)
+    return error
 
 
 def code_of(error: BaseException) -> str:
@@ -68,5 +73,5 @@ def code_of(error: BaseException) -> str:
 
 def written(code: str, message: str, attempts: int, tried: Sequence[str] = ()) -> str:
     """A problem as the `error` column keeps it."""
-    told = {"code": code, "message": storable(message)[:LONGEST], "attempts": attempts, "tried": list(tried)}
-    return json.dumps(told, ensure_ascii=False)
+    problem = {"code": code, "message": storable(message)[:LONGEST], "attempts": attempts, "tried": list(tried)}
+    return json.dumps(problem | translatable(message=message), ensure_ascii=False)

@@ -11,11 +11,13 @@ from tabellion.accounts.audit import Entry, statement
 from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
+from tabellion.messages import restored
 from tabellion.pipelines.documents.locks import NONE, OPEN, PERSON, Locks
 from tabellion.pipelines.documents.priority import Urgency
 from tabellion.pipelines.documents.review.people import opening
 from tabellion.pipelines.documents.review_reasons import Doubt
 from tabellion.pipelines.documents.submit import new_id
+from tabellion.reading.field import stored_reasons
 
 Statement = tuple[str, dict[str, Any]]
 
@@ -207,7 +209,7 @@ def _fields(job: Job, dialect: Dialect, found: Found, conflict: str) -> Statemen
             "name": name, "place": place, "value": json.dumps(told["value"], ensure_ascii=False),
             "confidence": told["confidence"], "page": told["page"],
             "box": json.dumps(told["box"]) if told["box"] else None, "quote": told["quote"], "source": told["source"],
-            "reasons": json.dumps(told["reasons"], ensure_ascii=False),
+            "reasons": json.dumps(stored_reasons(restored(told, "reasons")), ensure_ascii=False),
             "read_value": json.dumps(found.read.get(name), ensure_ascii=False),
             "candidates": json.dumps(found.offers[name], ensure_ascii=False) if name in found.offers else None,
         }

@@ -10,6 +10,7 @@ from typing import Any
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
+from tabellion.messages import Message, restored
 from tabellion.pipelines.documents import superseded
 from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.extraction import seconds
@@ -22,7 +23,7 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage import files
 from tabellion.storage.lake import LakeError
 
-KEPT = "it was read once more, and this is why that failed; its result and outputs are those of the reading before"
+KEPT = Message("failure.reread_failed")
 
 
 class Following:
@@ -102,7 +103,7 @@ def _asked(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 
 def _followed(original: str, why: Mapping[str, Any]) -> str:
-    message = f"document {original}, of which this is a duplicate, failed: {why['message']}"
+    message = Message("failure.duplicate_of_failed", id=original, detail=restored(why, "message"))
     return written(why["code"], message, why.get("attempts", 0), ["followed its original"])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tabellion.engine.store import Store
 from tabellion.errors import TabellionError
+from tabellion.messages import Message
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, submit
 from tabellion.reading.errors import Unreadable
@@ -81,7 +82,7 @@ async def _media(sink: Sink) -> str:
         raise Unreadable("empty_file")
     kind = sniff(sink.head)
     if (other := second(kind, sink.head, await sink.tail(TAIL))) is not None:
-        raise NotTaken("type_mismatch", f"it is a {kind.name} file that is also {other}")
+        raise NotTaken("type_mismatch", Message("upload.also_other_type", kind=kind.name, detail=other))
     return MEDIA[kind]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from tabellion.messages import restored
 from tabellion.reading.issue import Issue
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
@@ -50,7 +51,9 @@ def read_issues(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def issue_of(told: Mapping[str, Any]) -> Issue:
     """An issue as JSON tells it."""
-    return Issue(told["code"], told["severity"], told["message"], tuple(told["fields"]), told.get("rule") or "")
+    return Issue(
+        told["code"], told["severity"], str(restored(told, "message")), tuple(told["fields"]), told.get("rule") or ""
+    )
 
 
 def field_of(path: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -14,14 +13,15 @@ from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
+from tabellion.messages import translatable
 from tabellion.pipelines.documents import tables
-from tabellion.pipelines.documents.failure import WAITING
 from tabellion.pipelines.documents.judging import is_settled, read_issues
 from tabellion.pipelines.documents.locks import REVIEWED, locked, standing
 from tabellion.pipelines.documents.review.fields import DECIDED, Types, shown_type
 from tabellion.pipelines.documents.review.fields import issues as judge
 from tabellion.pipelines.documents.review_reasons import GRAVE
 from tabellion.pipelines.documents.submit import is_id
+from tabellion.reading.field import restored_reasons
 from tabellion.reading.types.doctype import DocumentType
 
 STATUSES = ("queued", "processing", "completed", "failed", "duplicate")
@@ -53,7 +53,6 @@ _BORROWED = (
     "found_type", "pages", "done_pages", "verdict", "reasons", "json_path", "json_sha256", "parquet_path",
     "parquet_sha256", "result",
 )  # fmt: skip
-_CRASH = re.compile(r"^(quarantined after|crashed on|worker \S+ )")
 
 
 class BadQuery(TabellionError):  # noqa: N818 - what it is
@@ -211,16 +210,17 @@ def field_told(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of `extracted_fields` as JSON tells it, wherever it is told: what a person has locked is theirs."""
     if row["locked"]:
         return locked(row).told() | {"locked": True}
+    reasons = restored_reasons(json.loads(row["reasons"] or "[]"))
     return {
         "value": json.loads(row["value"]) if row["value"] is not None else None,
         "confidence": round(float(row["confidence"]), 3), "page": row["page"],
         "box": json.loads(row["box"]) if row["box"] else None, "quote": row["quote"], "source": row["source"],
-        "reasons": json.loads(row["reasons"] or "[]"), "locked": False,
+        "reasons": reasons, "locked": False, **translatable(reasons=reasons),
     }  # fmt: skip
 
 
 def problem(text: str | None, attempts: int = 0) -> dict[str, Any] | None:
-    """The error column as a problem: what handlers wrote is JSON already; what the engine wrote gets a code."""
+    """The error column as a problem: JSON, but for what an older version or another program wrote there."""
     if text is None:
         return None
     text = hide_folders(text)
@@ -231,9 +231,7 @@ def problem(text: str | None, attempts: int = 0) -> dict[str, Any] | None:
             found = None
         if isinstance(found, dict) and "code" in found:
             return found
-    code = "timed_out" if text.startswith("timed out") else "worker_crashed" if _CRASH.match(text) else "try_failed"
-    code = next((one for one, beginning in WAITING.items() if text.startswith(beginning)), code)
-    return {"code": code, "message": text, "attempts": attempts}
+    return {"code": "try_failed", "message": text, "attempts": attempts}
 
 
 def _progress(row: Mapping[str, Any]) -> dict[str, int] | None:

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from tabellion.messages import Message
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page
@@ -71,7 +72,9 @@ class Words:
         with open_document(blob, sandbox=sandbox, limits=limits, ocr=ocr, first=number) as document:
             page = next(iter(document), None)
             if page is None:
-                raise Unreadable("page_missing", f"there is no page {number}: the document has {document.header.count}")
+                raise Unreadable(
+                    "page_missing", Message("unreadable.no_such_page", n=number, total=document.header.count)
+                )
         if page.source != "failed":  # which may be for want of time
             self.keep(blob, ocr, {**self._all(blob, ocr), number: packed(page)})
         return told(page)

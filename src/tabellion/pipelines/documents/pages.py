@@ -1,24 +1,13 @@
-"""The pages of documents and their review: addresses, places in the header, texts."""
+"""The pages of documents and their review: addresses, places in the header."""
 
 from __future__ import annotations
 
 from tabellion.accounts.roles import Role
 from tabellion.pipelines.documents.routes import document_pages, queue_page, review_page, statistics_page
-from tabellion.pipelines.documents.words import (
-    documents,
-    fields,
-    history,
-    queue,
-    review,
-    review_keys,
-    review_questions,
-    statistics,
-)
 from tabellion.web.blueprint import Place
 from tabellion.web.policy import Policy
 
 ROUTERS = (document_pages.router, queue_page.router, review_page.router, statistics_page.router)
-WORDS = (documents, fields, history, queue, review, review_keys, review_questions, statistics)
 
 POLICY: Policy = {
     ("GET", "/documents"): Role.VIEWER,

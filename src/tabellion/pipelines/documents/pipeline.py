@@ -111,7 +111,7 @@ class Documents(Pipeline):
 
         return Blueprint(
             routers=(*api.ROUTERS, *pages.ROUTERS), policy=api.POLICY, pages=pages.POLICY, places=pages.PLACES,
-            words=pages.WORDS, shapes=api.SHAPES, repeatable=api.REPEATABLE, versioned=api.VERSIONED,
+            shapes=api.SHAPES, repeatable=api.REPEATABLE, versioned=api.VERSIONED,
             clashing=api.CLASHING, resumable=api.RESUMABLE, figures={"sla": figure}, main_queue=self.name,
             package=__package__,
         )  # fmt: skip

@@ -11,6 +11,7 @@ import time
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.errors import TabellionError
+from tabellion.messages import Message
 
 PAUSE = 1.0  # seconds between two writings of one worker
 
@@ -82,7 +83,7 @@ class Watch:
             raise Cancelled
         if pages < 2:
             return  # it will have ended before anybody looks
-        self._job.note(f"page {done} of {pages}")
+        self._job.note(Message("progress.page", n=done, total=pages))
         self._progress.put(self._job, done, pages)
         with contextlib.suppress(RuntimeError):  # the loop has ended, and its worker with it
             self._loop.call_soon_threadsafe(self._progress.ring)

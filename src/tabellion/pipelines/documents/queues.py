@@ -9,6 +9,7 @@ from typing import Any
 
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
+from tabellion.pipelines.documents import failure
 from tabellion.pipelines.documents.extraction import Extraction
 from tabellion.pipelines.documents.followups import Following, Telling
 from tabellion.pipelines.documents.rewriting import Rewriting
@@ -107,18 +108,20 @@ def documents_queue(
     `without`: the types that have a queue of their own.
     """
     others = ", ".join(f"'{name}'" for name in sorted(without))
-    return Queue(
+    queue = Queue(
         "tabellion_documents", name=queue_name(model), order="id",
         ready={"status": "queued", "chore": None, "model": model}, running="processing", done="completed",
         failed="failed", where=f"t.type IS NULL OR t.type NOT IN ({others})" if others else None,
         concurrency=settings.concurrency or (AT_ONCE if model == LOCAL else None), **_reading(settings, gate),
     )  # fmt: skip
+    queue.describe_error = failure.described
+    return queue
 
 
 def _bounded_queue(settings: Settings, model: str, gate: str | None, type_name: str, limit: int) -> Queue:
     """The documents of one type, so many at once in all workers together. Their running state is one of its own: no row
     may be running in two queues."""
-    return Queue(
+    queue = Queue(
         "tabellion_documents", name=type_queue_name(model, type_name), order="id",
         ready={"status": "queued", "chore": None, "model": model, "type": type_name},
         running={"status": "processing", "chore": "bounded"}, done={"status": "completed", "chore": None},
@@ -126,6 +129,8 @@ def _bounded_queue(settings: Settings, model: str, gate: str | None, type_name: 
         concurrency=min(limit, settings.concurrency or (AT_ONCE if model == LOCAL else limit)),
         **_reading(settings, gate),
     )  # fmt: skip
+    queue.describe_error = failure.described
+    return queue
 
 
 def _reading(settings: Settings, gate: str | None) -> dict[str, Any]:

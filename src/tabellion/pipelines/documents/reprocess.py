@@ -103,7 +103,7 @@ WHERE duplicate_of = $1 AND status = 'failed'""",
     told = {"type": wanted, "model": chosen, **({"reopen": True} if reopen else {}), **_named(heir)}
     entries: list[Statement] = [bound(store.dialect, Entry("reprocessed", actor, id, more=told))]
     if reopen:
-        back, trail = reopening(store.dialect, id, actor, "the document is read again")
+        back, trail = reopening(store.dialect, id, actor, "read_again")
         statements.append(numbered(*back))
         entries.append(numbered(*trail))
     if not await store.database.transact([*statements, *entries], guarded=True):

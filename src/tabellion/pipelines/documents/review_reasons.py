@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from tabellion.messages import Message, has_code, translatable
 from tabellion.pipelines.documents.judging import judged
 from tabellion.pipelines.documents.locks import PERSON, Locks
 from tabellion.reading.alternative import beside
@@ -20,18 +21,12 @@ MOST = 100  #: reasons; nobody reads more
 
 #: Every reason and what it means. Codes are stable: people script against them.
 REASONS = {
-    "low_confidence": "a field is less sure than its type demands",
-    "missing": "a required field was not found",
-    "ungrounded": "the model says so, and no words on the pages do",
-    "issue": "something is wrong with the values",
-    "damaged": "the file is cut off or damaged: something may be missing",
-    "page_failed": "a page could not be read",
-    "page_poor": "a page is hard to read",
-    "type_uncertain": "it is not clear which type of document it is",
-    "reread": "a later reading says something else than what was approved",
-    "sampled": "nobody doubts it; it was drawn for a look all the same",
-    "always": "documents of this type are always looked at",
-}
+    code: Message(f"review_reason.{code}")
+    for code in (
+        "low_confidence", "missing", "ungrounded", "issue", "damaged", "page_failed", "page_poor", "type_uncertain",
+        "reread", "sampled", "always",
+    )
+}  # fmt: skip
 
 #: Those about the document itself. The others say how sure we are of values that may well be right.
 GRAVE = ("missing", "ungrounded", "issue", "page_failed", "type_uncertain")
@@ -64,12 +59,14 @@ def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Dou
     if rules_.review == "always":
         return [_doubt("always", REASONS["always"])]
     lot = int.from_bytes(hashlib.sha256(document.encode()).digest()[:4], "big") / 2**32 * 100
-    return [_doubt("sampled", f"drawn as one of {rules_.sampling:g} %")] if lot < rules_.sampling else []
+    return (
+        [_doubt("sampled", Message("review_reason.sampled_share", n=rules_.sampling))] if lot < rules_.sampling else []
+    )
 
 
 def reread(names: Iterable[str]) -> list[Doubt]:
     """The doubts about fields that are not what was approved."""
-    return [_doubt("reread", f"{name}: {REASONS['reread']}", name) for name in names]
+    return [_doubt("reread", Message("review_reason.field_reread", field=name), name) for name in names]
 
 
 def corrected(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
@@ -88,9 +85,10 @@ def corrected(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
 
 def _type(reading: Reading, asked: bool) -> Iterator[Doubt]:
     if reading.type is None:
-        yield _doubt("type_uncertain", "it is none of the types there are", certainty=0.0)
+        yield _doubt("type_uncertain", Message("note.no_type"), certainty=0.0)
     elif not asked and reading.certainty < UNSURE:
-        message = f"taken for {reading.type}, for which {reading.certainty:.0%} of the evidence speaks"
+        share = f"{reading.certainty:.0%}".rstrip("%")
+        message = Message("review_reason.type_guessed", type=reading.type, share=share)
         yield _doubt("type_uncertain", message, certainty=round(reading.certainty, 3))
 
 
@@ -99,11 +97,13 @@ def _fields(reading: Reading, doctype: DocumentType) -> Iterator[Doubt]:
         field = reading.fields.get(one.name)
         if field is None or field.source == PERSON:
             continue
-        if "ungrounded" in field.reasons:
-            yield _doubt("ungrounded", f"{one.name}: {REASONS['ungrounded']}", one.name)
+        if has_code(field.reasons, "reason.ungrounded"):
+            yield _doubt("ungrounded", Message("review_reason.field_ungrounded", field=one.name), one.name)
         if field.confidence < one.threshold:
             confidence = _below(field.confidence, one.threshold)
-            message = f"{one.name}: low confidence, {confidence} (threshold {one.threshold:.3g})"
+            message = Message(
+                "review_reason.field_low_confidence", field=one.name, n=confidence, threshold=f"{one.threshold:.3g}"
+            )
             yield _doubt(
                 "low_confidence", message, one.name, confidence=round(field.confidence, 3), threshold=one.threshold
             )
@@ -120,9 +120,11 @@ def _issues(reading: Reading) -> Iterator[Doubt]:
 def _pages(reading: Reading) -> Iterator[Doubt]:
     for page in reading.pages:
         if page.source == "failed":
-            yield _doubt("page_failed", f"page {page.number}: {page.error or 'could not be read'}", page=page.number)
+            because = page.error or Message("unreadable.page")
+            message = Message("review_reason.page_failed_because", n=page.number, detail=because)
+            yield _doubt("page_failed", message, page=page.number)
         elif page.quality < POOR:
-            message = f"page {page.number} is hard to read: quality {page.quality:.2f}"
+            message = Message("review_reason.page_poor_quality", n=page.number, quality=f"{page.quality:.2f}")
             yield _doubt("page_poor", message, page=page.number)
 
 
@@ -133,4 +135,4 @@ def _below(confidence: float, threshold: float) -> str:
 
 
 def _doubt(code: str, message: str, *fields: str, **facts: Any) -> Doubt:
-    return {"code": code, "message": message, "fields": list(fields), **facts}
+    return {"code": code, "message": message, "fields": list(fields), **facts, **translatable(message=message)}

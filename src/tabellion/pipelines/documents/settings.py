@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.messages import Message, quoted
 from tabellion.models.base import Ask, Model
 from tabellion.models.media import MOST_PAGES
 from tabellion.pipelines.documents.page_words import Words
@@ -36,7 +37,7 @@ class Unknown(TabellionError):  # noqa: N818 - what it is
 
     def __init__(self, field: str, value: str, known: Sequence[str]) -> None:
         self.field, self.value, self.known = field, value, tuple(known)
-        super().__init__(f"there is no {field} {value!r}; there are {', '.join(known) or 'none'}")
+        super().__init__(Message(f"failure.unknown_{field}", value=quoted(value), known=list(known)))
 
 
 class Types:

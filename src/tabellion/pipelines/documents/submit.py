@@ -16,6 +16,7 @@ from tabellion.engine import sql
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.errors import Busy, TabellionError
+from tabellion.messages import Message
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.reading.types.doctype import Idempotency
@@ -66,7 +67,7 @@ class AlreadyThere(TabellionError):  # noqa: N818 - what happened
 
     def __init__(self, original: str) -> None:
         self.original = original
-        super().__init__(f"the same file is there already, as document {original}, and its type takes no second one")
+        super().__init__(Message("upload.duplicate", id=original))
 
 
 class FileGone(TabellionError):  # noqa: N818 - what happened

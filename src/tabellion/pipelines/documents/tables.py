@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from tabellion.accounts import tables as accounts
 from tabellion.engine.schema import Schema
+from tabellion.engine.sql import Dialect
 from tabellion.pipelines.documents.review import tables as review_tables
+
+
+def errors_with_codes(dialect: Dialect) -> list[str]:
+    """Errors were kept as the engine's own sentences once: this is the last place that tells a code by its words."""
+    made = "json_build_object" if dialect == "postgresql" else "json_object"
+    text = "::text" if dialect == "postgresql" else ""
+    return [
+        f"""UPDATE tabellion_documents SET error = {made}('code', CASE
+    WHEN error LIKE 'timed out%' THEN 'timed_out'
+    WHEN error LIKE 'quarantined after%' OR error LIKE 'crashed on%' OR error LIKE 'worker %' THEN 'worker_crashed'
+    ELSE 'try_failed' END, 'message', error, 'attempts', attempts){text}
+WHERE error IS NOT NULL AND error NOT LIKE '{{%'"""
+    ]
+
 
 #: One entry per version, oldest first; a version once released is never edited, and later ones only add.
 #: TIME, FLAG and NUMBER stand for what each database calls them; JSON is kept as text on both.
@@ -123,6 +138,7 @@ _VERSIONS = (
         # The model that an upload named; NULL: whichever its type or the settings say.
         "ALTER TABLE tabellion_documents ADD COLUMN asked_model text",
     ),
+    errors_with_codes,
 )
 SCHEMA = Schema(
     "documents",

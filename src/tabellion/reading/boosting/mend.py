@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from tabellion.messages import Message
 from tabellion.reading.grounding.variants import CONFUSED, decimal_of
 
 #: Digits that OCR takes for each other.
@@ -47,7 +48,7 @@ def mend_amounts(parts: Sequence[str], total: str) -> Mend | None:
     position, after, what = found[0]
     sum_ = " + ".join(after if number == position else text for number, text in enumerate(parts))
     closing = after if position == len(parts) else total
-    return Mend(position, amounts[position], after, f"{what}: {sum_} = {closing}")
+    return Mend(position, amounts[position], after, Message("reason.misread", detail=what, text=f"{sum_} = {closing}"))
 
 
 def _closes(values: Sequence[Decimal | None]) -> bool:
@@ -60,11 +61,12 @@ def _readings(text: str) -> Iterator[tuple[str, str]]:
     mended = text.translate(CONFUSED)
     wrong = [sign for sign in text if sign.translate(CONFUSED) != sign]
     if wrong:
+        meant = "".join(wrong).translate(CONFUSED)
         yield (
             mended,
-            f"{' '.join(dict.fromkeys(wrong))} read for {' '.join(dict.fromkeys(''.join(wrong).translate(CONFUSED)))}",
+            Message("reason.read_for", sign=" ".join(dict.fromkeys(wrong)), other=" ".join(dict.fromkeys(meant))),
         )
         return
     for at, sign in enumerate(text):
         for other in LOOKALIKES.get(sign, ""):
-            yield text[:at] + other + text[at + 1 :], f"{sign} read for {other}"
+            yield text[:at] + other + text[at + 1 :], Message("reason.read_for", sign=sign, other=other)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 
+from tabellion.messages import Message, quoted
 from tabellion.reading.einvoice.codes import CREDITS, PREPAYMENTS, listed
 from tabellion.reading.einvoice.rules import error, warning
 from tabellion.reading.einvoice.terms import Party, Terms, date, number, said
@@ -17,9 +18,9 @@ PROCESSES = listed("B1 S1 M1 B2 S2 M2 B4 S4 M4 S5 S6 B7 S7 B8 S8 M8")
 PAID = frozenset({"B2", "S2", "M2"})
 KINDS = listed("380 389 393 501 386 500 384 471 472 473 261 262 381 396 502 503")
 MENTIONS = {
-    "PMT": "the compensation for recovery costs",
-    "PMD": "the penalties for late payment",
-    "AAB": "the discount for early payment, or that there is none",
+    "PMT": Message("term.recovery_costs"),
+    "PMD": Message("term.late_penalties"),
+    "AAB": Message("term.early_discount"),
 }
 RATES = frozenset(map(Decimal, listed("0 0.9 1.05 1.75 2.1 5.5 7 8.5 9.2 9.6 10 13 19.6 20 20.6")))
 NUMBER = re.compile(r"[A-Za-z0-9+\-_/]+")
@@ -45,47 +46,49 @@ def _document(terms: Terms) -> Iterator[Issue]:
         text = said(node)
         fields = [field] if field else []
         if len(text) > LONGEST_NUMBER:
-            yield error("number_long", "BR-FR-01", f"the number {text!r} is over {LONGEST_NUMBER} characters", *fields)
+            yield error(
+                "number_long", "BR-FR-01", "france.number_too_long", *fields, value=quoted(text), n=LONGEST_NUMBER
+            )
         if text and not NUMBER.fullmatch(text):
-            message = f"the number {text!r} has characters other than letters, digits and - + _ /"
+            message = Message("france.number_characters", value=quoted(text))
             yield error("number_characters", "BR-FR-02", message, *fields)
     kind, process = said(terms.kind), said(terms.process)
     if kind and kind not in KINDS:
-        yield error("type_code", "BR-FR-04", f"France does not take documents of type {kind}")
+        yield error("type_code", "BR-FR-04", "france.document_type", kind=kind)
     if process not in PROCESSES:
-        yield error("process", "BR-FR-08", f"the kind of operation is {process!r}, not one of B1, S1, M1, …")
+        yield error("process", "BR-FR-08", "france.operation", value=quoted(process))
     if kind == "384" and len(terms.preceding) != 1:
-        yield error("missing", "BR-FR-CO-04", "a corrected invoice names the one invoice it corrects")
+        yield error("missing", "BR-FR-CO-04", "france.correction_reference")
     if kind in CREDITS and not any(said(earlier) for earlier, _ in terms.preceding):
-        yield error("missing", "BR-FR-CO-05", "a credit note names the invoice it credits")
+        yield error("missing", "BR-FR-CO-05", "france.credit_reference")
 
 
 def _mentions(terms: Terms) -> Iterator[Issue]:
     subjects = [subject for subject, text in terms.notes if text]
     for subject, what in MENTIONS.items():
         if subject not in subjects:
-            yield error("missing", "BR-FR-05", f"a note must tell {what} ({subject})")
+            yield error("missing", "BR-FR-05", "france.note_missing", detail=what, subject=subject)
     for subject in (*MENTIONS, "TXD"):
         if subjects.count(subject) > 1:
-            yield error("note_twice", "BR-FR-06", f"the note {subject} is there twice")
+            yield error("note_twice", "BR-FR-06", "france.note_twice", subject=subject)
 
 
 def _parties(terms: Terms) -> Iterator[Issue]:
     siren = _siren(terms.seller)
     if not re.fullmatch(r"\d{9}", siren):
-        yield error("siren", "BR-FR-10", f"the seller's SIREN is {siren!r}, not nine digits")
+        yield error("siren", "BR-FR-10", "france.siren", value=quoted(siren))
     for party, who in ((terms.seller, "seller"), (terms.buyer, "buyer")):
         own = _siren(party)
         for node in party.ids:
             if node.attributes.get("schemeID") == SIRET and not _fits(node.text, own):
-                yield error("siret", "BR-FR-09", f"the {who}'s SIRET {node.text} does not fit the SIREN {own!r}")
+                yield error("siret", "BR-FR-09", f"france.{who}_siret", siret=node.text, value=quoted(own))
         if not said(party.endpoint):
             rule = "BR-FR-13" if who == "seller" else "BR-FR-12"
-            yield error("missing", rule, f"the {who}'s electronic address is missing")
+            yield error("missing", rule, f"einvoice.{who}_address_missing")
         vat = "".join(said(party.vat).split())
         if vat.startswith("FR") and own and not vat.endswith(own):
-            message = f"the {who}'s VAT number {vat} is not that of the SIREN {own}"
-            yield warning("vat_number", "", message, *(["vendor_tax_id"] if who == "seller" else []))
+            fields = ["vendor_tax_id"] if who == "seller" else []
+            yield warning("vat_number", "", f"france.{who}_vat", *fields, vat=vat, siren=own)
 
 
 def _siren(party: Party) -> str:
@@ -101,24 +104,24 @@ def _days(terms: Terms) -> Iterator[Issue]:
     issued = date(terms.issued)
     for day, field in [(issued, "invoice_date"), *((date(node), "due_date") for node in terms.due)]:
         if day and not 2000 <= day.year <= 2099:
-            yield error("date_far", "BR-FR-03", f"the year of {day} is not between 2000 and 2099", field)
+            yield error("date_far", "BR-FR-03", "france.year", field, date=day)
     if said(terms.kind) not in PREPAYMENTS and said(terms.process) not in PAID:
         for due in map(date, terms.due):
             if issued and due and due < issued:
-                yield error("due_before_issue", "BR-FR-CO-07", f"due {due}, before the invoice of {issued}", "due_date")
+                yield error(
+                    "due_before_issue", "BR-FR-CO-07", "einvoice.due_before_issue", "due_date", due=due, issued=issued
+                )
 
 
 def _amounts(terms: Terms) -> Iterator[Issue]:
     taxes = [*terms.taxes, *(line.tax for line in terms.lines if line.tax)]
     for rate in sorted({value for tax in taxes if (value := number(tax.rate)) is not None} - RATES):
-        yield error("vat_rate", "BR-FR-16", f"{rate.normalize():f} % is no French VAT rate", "taxes")
+        yield error("vat_rate", "BR-FR-16", "france.vat_rate", "taxes", n=f"{rate.normalize():f}")
     for line in terms.lines:
         for node, most, rule in ((line.quantity, 4, "BR-FR-DEC-02"), (line.price, 6, "BR-FR-DEC-03")):
             if len(said(node).partition(".")[2]) > most:
-                yield error("decimals", rule, f"{said(node)}: more than {most} decimals", "line_items")
+                yield error("decimals", rule, "france.decimals", "line_items", n=said(node), limit=most)
     if said(terms.process) in PAID and (number(terms.sums.get("due")) or not terms.due):
-        yield error(
-            "paid", "BR-FR-CO-09", "already paid, so nothing may be due, and the due date tells when it was paid"
-        )
+        yield error("paid", "BR-FR-CO-09", "france.already_paid")
     if said(terms.currency) not in ("", "EUR") and said(terms.tax_currency) != "EUR":
-        yield error("missing", "BR-FR-CO-12", "in another currency than the euro, and no VAT in euros", "tax")
+        yield error("missing", "BR-FR-CO-12", "france.vat_in_euros", "tax")

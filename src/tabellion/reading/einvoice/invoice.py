@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tabellion.messages import Message, quoted
 from tabellion.reading.einvoice import cii, ubl
 from tabellion.reading.einvoice.codes import NAMES, PROFILES, profile_of, rank_of
 from tabellion.reading.einvoice.french import french
@@ -51,7 +52,7 @@ def read_einvoice(
     if not invoices:
         if not claim:
             return None
-        message = f"the metadata promise an invoice ({wanted or 'XML'}), but none is attached"
+        message = Message("carrier.invoice_not_attached", text=wanted or "XML")
         return EInvoice(issues=(Issue("xml_missing", "error", message, rule="Factur-X"),))
     invoices.sort(key=lambda pair: (not pair[1].syntax, pair[0] != wanted, pair[0] not in NAMES))
     name, read = invoices[0]
@@ -70,12 +71,12 @@ def read_xml(data: bytes) -> EInvoice:
     elif ubl.is_ubl(tree.root):
         terms, issues = ubl.read_ubl(tree.root), []
     else:
-        message = f"the XML is no invoice: its root is {tree.root.name}"
+        message = Message("carrier.no_invoice", name=tree.root.name)
         return EInvoice(issues=(*tree.issues, Issue("xml_root", "error", message, rule="EN 16931")))
     guideline = said(terms.guideline)
     profile = profile_of(guideline)
     if guideline and profile is None:
-        message = f"the specification {guideline!r} is unknown"
+        message = Message("carrier.unknown_specification", value=quoted(guideline))
         issues.append(Issue("profile_unknown", "error", message, rule="BR-01"))
     issues += tree.issues
     if tree.whole:
@@ -99,7 +100,14 @@ def _space(root: Node, syntax: str) -> list[Issue]:
     pattern = cii.SPACE if syntax == "CII" else cii.FIRST_SPACE
     if pattern.fullmatch(root.space):
         return []
-    return [Issue("xml_namespace", "error", f"the namespace {root.space!r} is not that of {syntax}", rule="XML Schema")]
+    return [
+        Issue(
+            "xml_namespace",
+            "error",
+            Message("carrier.wrong_namespace", value=quoted(root.space), text=syntax),
+            rule="XML Schema",
+        )
+    ]
 
 
 def _judge(terms: Terms, profile: str | None) -> list[Issue]:
@@ -117,16 +125,16 @@ def _judge(terms: Terms, profile: str | None) -> list[Issue]:
 def _naming(name: str, claim: dict[str, str], claims: object) -> list[Issue]:
     issues = []
     if name not in NAMES:
-        message = f"the invoice is attached as {name!r}, which is no standard name: readers look for factur-x.xml"
+        message = Message("carrier.file_name", value=quoted(name))
         issues.append(Issue("attachment_name", "error", message, rule="Factur-X"))
     elif claim.get("filename") and claim["filename"] != name:
-        message = f"the metadata name the invoice {claim['filename']!r}, it is attached as {name!r}"
+        message = Message("carrier.file_name_differs", value=quoted(claim["filename"]), name=quoted(name))
         issues.append(Issue("metadata_filename", "error", message, rule="Factur-X"))
     if claims is not None and not claim:
-        message = "the PDF's metadata do not say that it carries an invoice"
+        message = Message("carrier.metadata_missing")
         issues.append(Issue("metadata_missing", "error", message, rule="Factur-X"))
     if claim.get("type", "INVOICE") != "INVOICE":
-        message = f"the metadata say that the XML is of type {claim['type']!r}, not INVOICE"
+        message = Message("carrier.not_an_invoice_type", value=quoted(claim["type"]))
         issues.append(Issue("metadata_type", "error", message, rule="Factur-X"))
     return issues
 
@@ -135,7 +143,7 @@ def _profile(read: EInvoice, claim: dict[str, str]) -> list[Issue]:
     claimed = claim.get("profile")
     if claimed is None or read.profile is None or claimed.replace("_", " ").upper() == read.profile:
         return []
-    message = f"the metadata say profile {claimed!r}, the XML says {read.profile!r}"
+    message = Message("carrier.profile_differs", value=quoted(claimed), xml=quoted(read.profile))
     known = claimed in (*PROFILES, "XRECHNUNG") and read.syntax != "ZUGFeRD 1.0"
     return [Issue("metadata_profile", "error" if known else "warning", message, rule="Factur-X")]
 
@@ -146,10 +154,12 @@ def _others(read: EInvoice, others: Sequence[tuple[str, EInvoice]]) -> list[Issu
     for name, other in others:
         apart = [key for key in ("invoice_number", "total") if _value(read, key) != _value(other, key)]
         if apart:
-            message = f"{name!r} is attached too and says another {' and '.join(apart).replace('_', ' ')}"
+            message = Message(
+                "carrier.second_invoice_differs", value=quoted(name), text=" and ".join(apart).replace("_", " ")
+            )
             issues.append(Issue("two_invoices", "error", message, tuple(apart), "Factur-X"))
         else:
-            message = f"{name!r} is attached too and says the same"
+            message = Message("carrier.second_invoice_same", value=quoted(name))
             issues.append(Issue("two_invoices", "warning", message, rule="Factur-X"))
     return issues
 
@@ -160,7 +170,8 @@ def _value(read: EInvoice, name: str) -> Any:
 
 def _fields(terms: Terms, syntax: str, profile: str | None, tree: Tree) -> dict[str, Field]:
     fine = tree.whole and not tree.issues
-    said_by = f"embedded {syntax} XML" + (f", profile {profile}" if profile else "")
+    code = "reason.embedded_xml_profile" if profile else "reason.embedded_xml"
+    said_by = Message(code, text=syntax, **({"profile": profile} if profile else {}))
     reasons = (said_by,) if fine else (said_by, tree.issues[0].message)
     fields: dict[str, Field] = {}
 

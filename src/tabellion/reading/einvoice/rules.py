@@ -6,7 +6,9 @@ import datetime
 import re
 from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
 
+from tabellion.messages import Message, quoted
 from tabellion.reading.einvoice import codes
 from tabellion.reading.einvoice.terms import STRICT, Line, Terms, date, number, said
 from tabellion.reading.einvoice.xmltree import Node
@@ -23,14 +25,14 @@ DAY = re.compile(r"\d{4}-\d\d-\d\d(Z|[+-]\d\d:\d\d)?")
 Rule = Callable[[Terms, int], Iterator[Issue]]
 
 
-def error(code: str, rule: str, message: str, *fields: str) -> Issue:
-    """What a validator of the standard rejects."""
-    return Issue(code, "error", message, fields, rule)
+def error(code: str, rule: str, message: str, *fields: str, **params: Any) -> Issue:
+    """What a validator of the standard rejects; `message` is the code of one."""
+    return Issue(code, "error", Message(message, **params), fields, rule)
 
 
-def warning(code: str, rule: str, message: str, *fields: str) -> Issue:
-    """What no rule forbids and a person should still see."""
-    return Issue(code, "warning", message, fields, rule)
+def warning(code: str, rule: str, message: str, *fields: str, **params: Any) -> Issue:
+    """What no rule forbids and a person should still see; `message` is the code of one."""
+    return Issue(code, "warning", Message(message, **params), fields, rule)
 
 
 def presence(terms: Terms, rank: int) -> Iterator[Issue]:
@@ -38,48 +40,54 @@ def presence(terms: Terms, rank: int) -> Iterator[Issue]:
     seller, buyer, sums = terms.seller, terms.buyer, terms.sums
     basic_wl, basic = rank >= 1, rank >= 2
     wanted: list[tuple[bool, Node | None, str, str, str]] = [
-        (True, terms.guideline, "BR-01", "the specification it follows", ""),
-        (True, terms.number, "BR-02", "the invoice number", "invoice_number"),
-        (True, terms.issued, "BR-03", "the invoice date", "invoice_date"),
-        (True, terms.kind, "BR-04", "the type of document", ""),
-        (True, terms.currency, "BR-05", "the currency", "currency"),
-        (True, seller.name, "BR-06", "the seller's name", "vendor"),
-        (True, buyer.name, "BR-07", "the buyer's name", "customer"),
-        (True, seller.country, "BR-09", "the seller's country", "vendor_address"),
-        (basic, buyer.country, "BR-11", "the buyer's country", ""),
-        (basic_wl, sums.get("lines"), "BR-12", "the sum of the lines", ""),
-        (True, sums.get("basis"), "BR-13", "the total without tax", "subtotal"),
-        (True, sums.get("total"), "BR-14", "the total with tax", "total"),
-        (True, sums.get("due"), "BR-15", "the amount due", ""),
+        (True, terms.guideline, "BR-01", Message("term.specification"), ""),
+        (True, terms.number, "BR-02", Message("term.number"), "invoice_number"),
+        (True, terms.issued, "BR-03", Message("term.issue_date"), "invoice_date"),
+        (True, terms.kind, "BR-04", Message("term.type"), ""),
+        (True, terms.currency, "BR-05", Message("term.currency"), "currency"),
+        (True, seller.name, "BR-06", Message("term.seller_name"), "vendor"),
+        (True, buyer.name, "BR-07", Message("term.buyer_name"), "customer"),
+        (True, seller.country, "BR-09", Message("term.seller_country"), "vendor_address"),
+        (basic, buyer.country, "BR-11", Message("term.buyer_country"), ""),
+        (basic_wl, sums.get("lines"), "BR-12", Message("term.sum_of_lines"), ""),
+        (True, sums.get("basis"), "BR-13", Message("term.total_without_tax"), "subtotal"),
+        (True, sums.get("total"), "BR-14", Message("term.total_with_tax"), "total"),
+        (True, sums.get("due"), "BR-15", Message("term.amount_due"), ""),
     ]
     for line in terms.lines if basic else ():
-        here = f"of line {said(line.id) or '?'}"
+        here = {"line": said(line.id) or "?"}
         wanted += [
-            (True, line.id, "BR-21", "the identifier of a line", "line_items"),
-            (True, line.quantity, "BR-22", f"the quantity {here}", "line_items"),
-            (True, line.amount, "BR-24", f"the amount {here}", "line_items"),
-            (True, line.name, "BR-25", f"the name of the item {here}", "line_items"),
-            (True, line.price, "BR-26", f"the price {here}", "line_items"),
-            (True, line.tax.category if line.tax else None, "BR-CO-04", f"the VAT category {here}", "line_items"),
+            (True, line.id, "BR-21", Message("term.line_identifier"), "line_items"),
+            (True, line.quantity, "BR-22", Message("term.line_quantity", **here), "line_items"),
+            (True, line.amount, "BR-24", Message("term.line_amount", **here), "line_items"),
+            (True, line.name, "BR-25", Message("term.line_name", **here), "line_items"),
+            (True, line.price, "BR-26", Message("term.line_price", **here), "line_items"),
+            (
+                True,
+                line.tax.category if line.tax else None,
+                "BR-CO-04",
+                Message("term.line_category", **here),
+                "line_items",
+            ),
         ]
     for tax in terms.taxes if basic_wl else ():
         wanted += [
-            (True, tax.basis, "BR-45", "the base of a VAT rate", "taxes"),
-            (True, tax.amount, "BR-46", "the amount of a VAT rate", "taxes"),
-            (True, tax.category, "BR-47", "the category of a VAT rate", "taxes"),
+            (True, tax.basis, "BR-45", Message("term.rate_base"), "taxes"),
+            (True, tax.amount, "BR-46", Message("term.rate_amount"), "taxes"),
+            (True, tax.category, "BR-47", Message("term.rate_category"), "taxes"),
         ]
     for charge in terms.charges:
-        what, rule = ("charge", "BR-36") if charge.is_charge else ("allowance", "BR-31")
-        wanted.append((True, charge.amount, rule, f"the amount of a document level {what}", ""))
+        kind, rule = ("charge", "BR-36") if charge.is_charge else ("allowance", "BR-31")
+        wanted.append((True, charge.amount, rule, Message(f"term.{kind}_amount"), ""))
     for needed, node, rule, what, name in wanted:
         if needed and not said(node):
-            yield error("missing", rule, f"{what} is missing", *([name] if name else []))
+            yield error("missing", rule, "einvoice.missing", *([name] if name else []), detail=what)
     if basic and not terms.lines:
-        yield error("missing", "BR-16", "there is no invoice line", "line_items")
+        yield error("missing", "BR-16", "einvoice.no_line", "line_items")
     if basic_wl and not terms.taxes:
-        yield error("missing", "BR-CO-18", "there is no VAT breakdown", "taxes")
+        yield error("missing", "BR-CO-18", "einvoice.no_vat_breakdown", "taxes")
     if rank >= 1 and not (said(seller.vat) or said(seller.legal) or any(map(said, seller.ids))):
-        yield error("missing", "BR-CO-26", "nothing identifies the seller: no VAT number, registration or identifier")
+        yield error("missing", "BR-CO-26", "einvoice.seller_unidentified")
 
 
 def notation(terms: Terms, rank: int) -> Iterator[Issue]:
@@ -92,23 +100,25 @@ def notation(terms: Terms, rank: int) -> Iterator[Issue]:
             continue
         if NUMERIC.fullmatch(node.name):
             if not STRICT.fullmatch(text):
-                yield error("number_notation", "xs:decimal", f"{node.name} is {text!r}, which is not a decimal number")
+                yield error(
+                    "number_notation", "xs:decimal", "einvoice.not_decimal", element=node.name, value=quoted(text)
+                )
             elif node.name.endswith("Amount") and id(node) not in finer and not TWO_DECIMALS.fullmatch(text):
-                yield error("decimals", "BR-DEC", f"{node.name} is {text}: more than two decimals")
+                yield error("decimals", "BR-DEC", "einvoice.too_many_decimals", element=node.name, n=text)
         if (currency := node.attributes.get("currencyID")) is not None and currency not in codes.CURRENCIES:
-            yield error("currency_code", "BR-CL-03", f"{currency!r} is no currency of ISO 4217", "currency")
+            yield error("currency_code", "BR-CL-03", "einvoice.unknown_currency", "currency", value=quoted(currency))
         if (unit := node.attributes.get("unitCode")) is not None and not codes.UNIT.fullmatch(unit):
-            yield error("unit_code", "BR-CL-23", f"{unit!r} is no unit of UN/ECE Recommendation 20", "line_items")
+            yield error("unit_code", "BR-CL-23", "einvoice.unknown_unit", "line_items", value=quoted(unit))
         if node.name in ("CountryID", "IdentificationCode") and text and text not in codes.COUNTRIES:
-            yield error("country_code", "BR-CL-14", f"{text!r} is no country of ISO 3166-1")
+            yield error("country_code", "BR-CL-14", "einvoice.unknown_country", value=quoted(text))
     for name in map(said, (terms.currency, terms.tax_currency)):
         if name and name not in codes.CURRENCIES:
-            yield error("currency_code", "BR-CL-04", f"{name!r} is no currency of ISO 4217", "currency")
+            yield error("currency_code", "BR-CL-04", "einvoice.unknown_currency", "currency", value=quoted(name))
     if said(terms.kind) and said(terms.kind) not in codes.KINDS:
-        yield error("type_code", "BR-CL-01", f"{said(terms.kind)!r} is no type of invoice of UNTDID 1001")
+        yield error("type_code", "BR-CL-01", "einvoice.unknown_invoice_type", value=quoted(said(terms.kind)))
     for node in terms.means:
         if said(node) not in codes.MEANS:
-            yield error("payment_code", "BR-CL-16", f"{said(node)!r} is no means of payment of UNTDID 4461")
+            yield error("payment_code", "BR-CL-16", "einvoice.unknown_payment_means", value=quoted(said(node)))
 
 
 def days(terms: Terms, rank: int) -> Iterator[Issue]:
@@ -126,22 +136,22 @@ def days(terms: Terms, rank: int) -> Iterator[Issue]:
     for start, end, rule in [(*terms.period, "BR-29"), *((*line.period, "BR-30") for line in terms.lines)]:
         first, last = date(start), date(end)
         if first and last and last < first:
-            yield error("period", rule, f"a period ends ({last}) before it starts ({first})")
+            yield error("period", rule, "einvoice.period_reversed", end=last, start=first)
     issued = date(terms.issued)
     for due in map(date, terms.due):
         if issued and due and due < issued:
-            yield warning("due_before_issue", "", f"due {due}, before the invoice of {issued}", "due_date")
+            yield warning("due_before_issue", "", "einvoice.due_before_issue", "due_date", due=due, issued=issued)
     if issued and issued > datetime.date(2099, 12, 31):
-        yield warning("date_far", "", f"the invoice date {issued} is far in the future", "invoice_date")
+        yield warning("date_far", "", "einvoice.date_in_future", "invoice_date", date=issued)
 
 
 def _bad_day(terms: Terms, node: Node, wanted: str) -> Issue:
     name = "invoice_date" if node is terms.issued else "due_date" if node in terms.due else ""
     rule = "xs:date" if terms.syntax == "UBL" else "CII-DT-097"
     if date(node) is None and re.fullmatch(r"\d{8}|\d{4}-\d\d-\d\d", node.text):
-        return error("date_impossible", rule, f"{node.text} is no day of the calendar", *([name] if name else []))
-    message = f"the date {node.text!r} is not written as {wanted}"
-    return error("date_notation", rule, message, *([name] if name else []))
+        return error("date_impossible", rule, "einvoice.no_such_day", *([name] if name else []), date=node.text)
+    fields = [name] if name else []
+    return error("date_notation", rule, "einvoice.date_format", *fields, value=quoted(node.text), text=wanted)
 
 
 def sums(terms: Terms, rank: int) -> Iterator[Issue]:
@@ -151,36 +161,65 @@ def sums(terms: Terms, rank: int) -> Iterator[Issue]:
     nothing = Decimal(0)
     counted = [line for line in terms.lines if line.counts]
     if lines is not None and counted:
-        yield from _equal("BR-CO-10", "the lines", total_of(line.amount for line in counted), "their total", lines)
+        yield from _equal(
+            "BR-CO-10",
+            Message("term.lines"),
+            total_of(line.amount for line in counted),
+            Message("term.their_total"),
+            lines,
+        )
     for name, put_on, rule in (("allowances", False, "BR-CO-11"), ("charges", True, "BR-CO-12")):
         parts = [charge.amount for charge in terms.charges if charge.is_charge is put_on]
         if parts or values.get(name):
-            yield from _equal(rule, f"the {name}", total_of(parts), "their total", values.get(name) or nothing)
+            yield from _equal(
+                rule, Message(f"term.{name}"), total_of(parts), Message("term.their_total"), values.get(name) or nothing
+            )
     if lines is not None and basis is not None:
         expected = lines - (values.get("allowances") or nothing) + (values.get("charges") or nothing)
         yield from _equal(
-            "BR-CO-13", "lines - allowances + charges", expected, "the total without tax", basis, "subtotal"
+            "BR-CO-13",
+            Message("term.lines_allowances_charges"),
+            expected,
+            Message("term.total_without_tax"),
+            basis,
+            "subtotal",
         )
     if tax is not None and terms.taxes:
         found = total_of(part.amount for part in terms.taxes)
-        yield from _equal("BR-CO-14", "the VAT breakdown", found, "the total tax", tax, "tax")
+        yield from _equal("BR-CO-14", Message("term.vat_breakdown"), found, Message("term.total_tax"), tax, "tax")
     if basis is not None and total is not None:
         expected = basis + (tax or nothing)
         yield from _equal(
-            "BR-CO-15", "total without tax + tax", expected, "the total", total, "subtotal", "tax", "total"
+            "BR-CO-15",
+            Message("term.total_plus_tax"),
+            expected,
+            Message("term.total"),
+            total,
+            "subtotal",
+            "tax",
+            "total",
         )
     if total is not None and due is not None and rank >= 1:  # MINIMUM cannot say what was prepaid
         expected = total - (values.get("prepaid") or nothing) + (values.get("rounding") or nothing)
-        yield from _equal("BR-CO-16", "total - prepaid + rounding", expected, "the amount due", due, "total")
-    if due is not None and due > 0 and rank >= 2 and not terms.due and not any(map(said, terms.terms)):
-        yield error(
-            "missing", "BR-CO-25", "something is due, but neither a due date nor payment terms are given", "due_date"
+        yield from _equal(
+            "BR-CO-16", Message("term.total_prepaid_rounding"), expected, Message("term.amount_due"), due, "total"
         )
+    if due is not None and due > 0 and rank >= 2 and not terms.due and not any(map(said, terms.terms)):
+        yield error("missing", "BR-CO-25", "einvoice.no_due_date", "due_date")
 
 
 def _equal(rule: str, left: str, expected: Decimal, right: str, found: Decimal, *fields: str) -> Iterator[Issue]:
     if abs(expected - found) >= CENT / 2:
-        yield error("sum", rule, f"{left} = {expected:.2f}, but {right} = {found:.2f}", *fields)
+        yield error(
+            "sum",
+            rule,
+            "einvoice.sums_differ",
+            *fields,
+            detail=left,
+            amount=f"{expected:.2f}",
+            right=right,
+            found=f"{found:.2f}",
+        )
 
 
 def lines(terms: Terms, rank: int) -> Iterator[Issue]:
@@ -190,14 +229,14 @@ def lines(terms: Terms, rank: int) -> Iterator[Issue]:
         name = said(line.id)
         for price, rule in ((line.price, "BR-27"), (line.gross, "BR-28")):
             if (value := number(price)) is not None and value < 0:
-                yield error("price_negative", rule, f"the price of line {name} is negative: {value}", "line_items")
+                yield error("price_negative", rule, "einvoice.price_negative", "line_items", line=name, amount=value)
         if name and name in seen:
-            yield warning("line_twice", "", f"two lines have the identifier {name}", "line_items")
+            yield warning("line_twice", "", "einvoice.line_identifier_twice", "line_items", line=name)
         seen.add(name)
         expected = amount_of(line)
         found = number(line.amount)
         if expected is not None and found is not None and abs(expected - found) > SLACK:
-            message = f"line {name}: quantity × price = {expected:.2f}, but its amount is {found:.2f}"
+            message = Message("einvoice.line_amount_differs", line=name, amount=f"{expected:.2f}", found=f"{found:.2f}")
             yield warning("line_amount", "", message, "line_items")
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
+from tabellion.messages import quoted
 from tabellion.reading.einvoice.rules import error, rounded, warning
 from tabellion.reading.einvoice.terms import Tax, Terms, number, said
 from tabellion.reading.issue import Issue
@@ -49,7 +51,7 @@ def vat(terms: Terms, rank: int) -> Iterator[Issue]:
         yield from _numbers(terms, name)
         if terms.taxes and name not in {said(tax.category) for tax in terms.taxes}:
             rule = f"BR-{CATEGORIES[name].letters}-01"
-            yield error("vat_breakdown", rule, f"VAT category {name} is used, but missing in the breakdown", "taxes")
+            yield error("vat_breakdown", rule, "einvoice.category_not_in_breakdown", "taxes", category=name)
     for tax in terms.taxes:
         yield from _breakdown(terms, tax)
 
@@ -59,28 +61,33 @@ def _rate(tax: Tax) -> Iterator[Issue]:
     if not name:
         return
     if name not in CATEGORIES:
-        yield error("vat_category", "BR-CL-17", f"{name!r} is no VAT category of UNTDID 5305", "taxes")
+        yield error("vat_category", "BR-CL-17", "einvoice.unknown_vat_category", "taxes", value=quoted(name))
         return
     category = CATEGORIES[name]
     if name == "S" and rate is not None and rate <= 0:
-        yield error("vat_rate", "BR-S-05", "the standard VAT category needs a rate above zero", "taxes")
+        yield error("vat_rate", "BR-S-05", "einvoice.standard_rate_needed", "taxes")
     if category.zero and rate:
-        yield error("vat_rate", f"BR-{category.letters}-05", f"VAT category {name} has the rate {rate}", "taxes")
+        yield error(
+            "vat_rate",
+            f"BR-{category.letters}-05",
+            "einvoice.category_rate_unexpected",
+            "taxes",
+            category=name,
+            rate=rate,
+        )
     if rate is None and name != "O":
-        yield error("vat_rate", "BR-48", f"VAT category {name} has no rate", "taxes")
+        yield error("vat_rate", "BR-48", "einvoice.category_rate_missing", "taxes", category=name)
 
 
 def _numbers(terms: Terms, name: str) -> Iterator[Issue]:
     category = CATEGORIES[name]
     rule = f"BR-{category.letters}-02"
     if category.seller and not (said(terms.seller.vat) or said(terms.seller.tax_number)):
-        yield error("missing", rule, f"VAT category {name} needs the seller's VAT number", "vendor_tax_id")
+        yield error("missing", rule, "einvoice.category_needs_seller_vat", "vendor_tax_id", category=name)
     if category.buyer and not (said(terms.buyer.vat) or (name == "AE" and said(terms.buyer.legal))):
-        yield error("missing", rule, f"VAT category {name} needs the buyer's VAT number")
+        yield error("missing", rule, "einvoice.category_needs_buyer_vat", category=name)
     if name == "O" and said(terms.seller.vat):
-        yield warning(
-            "vat_category", rule, "outside the scope of VAT, but with the seller's VAT number", "vendor_tax_id"
-        )
+        yield warning("vat_category", rule, "einvoice.outside_scope_with_vat", "vendor_tax_id")
 
 
 def _breakdown(terms: Terms, tax: Tax) -> Iterator[Issue]:
@@ -89,27 +96,36 @@ def _breakdown(terms: Terms, tax: Tax) -> Iterator[Issue]:
     if category is None or basis is None or amount is None:
         return
     if category.reason is True and not said(tax.reason):
-        yield error(
-            "missing", f"BR-{category.letters}-10", f"VAT category {name} needs the reason for exemption", "taxes"
-        )
+        yield error("missing", f"BR-{category.letters}-10", "einvoice.exemption_reason_needed", "taxes", category=name)
     if category.reason is False and said(tax.reason):
         yield error(
-            "vat_reason", f"BR-{category.letters}-10", f"VAT category {name} has a reason for exemption", "taxes"
+            "vat_reason", f"BR-{category.letters}-10", "einvoice.exemption_reason_unexpected", "taxes", category=name
         )
     if category.zero and amount:
-        yield error("vat_amount", f"BR-{category.letters}-09", f"VAT category {name} has the tax {amount:.2f}", "tax")
+        yield error(
+            "vat_amount",
+            f"BR-{category.letters}-09",
+            "einvoice.category_tax_unexpected",
+            "tax",
+            category=name,
+            amount=f"{amount:.2f}",
+        )
     elif rate is not None:
         expected = rounded(basis * rate / 100)
         if (apart := abs(expected - amount)) >= Decimal("0.015"):
-            message = f"{basis:.2f} at {rate.normalize():f} % is {expected:.2f}, but the tax is {amount:.2f}"
             say = error if apart >= SLACK else warning
-            yield say("vat_amount", "BR-CO-17", message, "tax", "taxes")
+            yield say(
+                "vat_amount", "BR-CO-17", "einvoice.tax_differs", "tax", "taxes", amount=f"{basis:.2f}",
+                rate=f"{rate.normalize():f}", expected=f"{expected:.2f}", found=f"{amount:.2f}",
+            )  # fmt: skip
     if terms.lines:
         expected = rounded(_base(terms, name, rate))
         if abs(expected - basis) >= Decimal("0.015"):
-            at = "" if rate is None else f" at {rate.normalize():f} %"
-            message = f"lines and charges of category {name}{at} are {expected:.2f}, but the base is {basis:.2f}"
-            yield error("vat_base", f"BR-{category.letters}-08", message, "taxes")
+            sums: dict[str, Any] = {"category": name, "amount": f"{expected:.2f}", "base": f"{basis:.2f}"}
+            code = "einvoice.base_differs"
+            if rate is not None:
+                code, sums["rate"] = "einvoice.base_differs_at_rate", f"{rate.normalize():f}"
+            yield error("vat_base", f"BR-{category.letters}-08", code, "taxes", **sums)
 
 
 def _base(terms: Terms, name: str, rate: Decimal | None) -> Decimal:

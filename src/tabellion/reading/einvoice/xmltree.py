@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.parsers import expat
 
+from tabellion.messages import Message, quoted
 from tabellion.reading.issue import Issue
 
 LARGEST = 32 * 1024 * 1024  #: bytes
@@ -79,9 +80,9 @@ class Refused(Exception):  # noqa: N818 - it is caught here and never seen
 def parse(data: bytes) -> Tree:
     """The tree of an XML document; what is damaged gives the part before the damage, and an issue."""
     if len(data) > LARGEST:
-        return Tree(None, (_refusal(f"more than {LARGEST // 1024 // 1024} MB"),))
+        return Tree(None, (_refusal(Message("xml.too_large", n=LARGEST // 1024 // 1024)),))
     if not data.strip(b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"):
-        return Tree(None, (Issue("xml_empty", "error", "the XML has no content", rule="XML 1.0"),))
+        return Tree(None, (Issue("xml_empty", "error", Message("xml.empty"), rule="XML 1.0"),))
     text, lie = decode(data)
     issues = [lie] if lie else []
     reader = _Reader()
@@ -92,7 +93,7 @@ def parse(data: bytes) -> Tree:
         issues.append(_refusal(str(error)))
         return Tree(None, tuple(issues))
     except expat.ExpatError as error:
-        message = f"the XML is not well-formed: {expat.ErrorString(error.code)} (line {error.lineno})"
+        message = Message("xml.malformed", text=expat.ErrorString(error.code), n=error.lineno)
         issues.append(Issue("xml_damaged", "error", message, rule="XML 1.0"))
         for node in reader.open:
             node.pieces.clear()  # half a number is a wrong number
@@ -108,19 +109,17 @@ def decode(data: bytes) -> tuple[str, Issue | None]:
     declared = (match[1].strip() if (match := DECLARATION.match(head)) else "") or None
     said = _codec(declared) if declared else seen or "utf-8"
     if said is None:
-        return _best(data, seen), _lie(f"it declares the unknown encoding {declared!r}")
+        return _best(data, seen), _lie(Message("xml.unknown_encoding", value=quoted(declared)))
     if seen and not seen.startswith(said):
-        kind = "byte order mark" if marked else "bytes"
-        return _best(data, seen), _lie(f"it declares {declared}, its {kind} say {seen.upper()}")
+        code = "xml.byte_order_mark_differs" if marked else "xml.bytes_differ"
+        return _best(data, seen), _lie(Message(code, declared=declared, seen=seen.upper()))
     try:
         text = data.decode(seen or said)
     except UnicodeDecodeError as error:
-        where = f"byte {error.start} is not valid in it"
-        return _best(data, None), _lie(
-            f"it {'declares' if declared else 'should be'} {declared or 'UTF-8'}, but {where}"
-        )
+        code = "xml.invalid_byte_declared" if declared else "xml.invalid_byte"
+        return _best(data, None), _lie(Message(code, declared=declared or "UTF-8", n=error.start))
     if SINGLE_BYTE.match(said) and not data.isascii() and _is_utf8(data):
-        return data.decode("utf-8"), _lie(f"it declares {declared}, but its bytes are UTF-8")
+        return data.decode("utf-8"), _lie(Message("xml.bytes_are_utf8", declared=declared))
     return text.lstrip("\ufeff"), None
 
 
@@ -146,11 +145,11 @@ def _best(data: bytes, seen: str | None) -> str:
 
 
 def _lie(message: str) -> Issue:
-    return Issue("xml_encoding", "error", f"the XML is not encoded as it says: {message}", rule="XML 1.0 §4.3.3")
+    return Issue("xml_encoding", "error", Message("xml.wrong_encoding", detail=message), rule="XML 1.0 §4.3.3")
 
 
 def _refusal(message: str) -> Issue:
-    return Issue("xml_refused", "error", f"the XML is not read: {message}", rule="XML 1.0")
+    return Issue("xml_refused", "error", Message("xml.refused", detail=message), rule="XML 1.0")
 
 
 class _Reader:
@@ -168,14 +167,14 @@ class _Reader:
         self.expat.StartDoctypeDeclHandler = self.refuse
 
     def refuse(self, *_: object) -> None:
-        raise Refused("it has a DOCTYPE, which an invoice never needs")
+        raise Refused(Message("xml.doctype"))
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self.count += 1
         if len(self.open) >= DEEPEST:
-            raise Refused(f"elements are nested deeper than {DEEPEST}")
+            raise Refused(Message("xml.too_deep", n=DEEPEST))
         if self.count > MOST:
-            raise Refused(f"it has more than {MOST} elements")
+            raise Refused(Message("xml.too_many_elements", n=MOST))
         space, _, local = name.rpartition(" ")
         plain = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
         node = Node(local, space, plain, self.expat.CurrentLineNumber)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tabellion.messages import Message, quoted
 from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.layout import Line
 from tabellion.reading.page import Box, around
@@ -76,13 +77,15 @@ def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Seq
 
 def beside(rivals: int) -> str:
     """How many other values were weighed."""
-    return f"{rivals} other candidate{'s' if rivals > 1 else ''}" if rivals else "single candidate"
+    return Message("reason.other_candidates", n=rivals) if rivals else Message("reason.single_candidate")
 
 
 def _where(best: Candidate) -> str:
     if best.label is None:
-        return best.how
-    return f"{best.how}{'' if best.how in PLACES else ' with'} label '{best.label.phrase}'"
+        return Message(f"reason.{best.how.lower()}")
+    if best.how in PLACES:
+        return Message(f"reason.{best.how}_label", label=quoted(best.label.phrase))
+    return Message("reason.with_label", detail=Message(f"reason.{best.how.lower()}"), label=quoted(best.label.phrase))
 
 
 def answer_at(name: str, value: Any, lines: Sequence[Line], score: float, **more: Any) -> Answer:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 
+from tabellion.messages import Message
 from tabellion.reading.boosting.mend import Mend, mend_amounts
 from tabellion.reading.fields.answer import Answer, answer_at, answer_of, beside
 from tabellion.reading.fields.candidates import Candidate
@@ -108,7 +109,9 @@ class Bill:
             return None
         looks = party.address.certainty() + 0.3 * min(party.score / 8, 1.0)
         reasons = (
-            ["under the name"] if party.address.lines[0].number - party.lines[-1].number in (0, 1, 2) else ["elsewhere"]
+            [Message("reason.under_name")]
+            if party.address.lines[0].number - party.lines[-1].number in (0, 1, 2)
+            else [Message("reason.elsewhere")]
         )
         return answer_at(
             "vendor_address", party.address.text, party.address.lines, looks, margin=party.margin / 3, reasons=reasons
@@ -129,11 +132,11 @@ class Bill:
             found = [one for one in found if one.score >= 0.5]
         answer = answer_of(found, found[0].value.isoformat()) if found else None
         if answer and not found[0].found.sure and self.sheet.order_guessed:
-            answer.doubts.append("day and month could change places")
+            answer.doubts.append(Message("reason.date_ambiguous"))
             answer.ceiling = GUESSED
         issued = self.dates.get("invoice_date") or []
         if answer and name == "due_date" and issued and found[0].value < issued[0].value:
-            answer.doubts.append("before the date of issue")
+            answer.doubts.append(Message("reason.before_issue"))
         return answer
 
     def _sum(self, name: str) -> Answer | None:
@@ -145,16 +148,16 @@ class Bill:
             return None
         answer.margin, answer.rivals, answer.others = self.sums.margin, self.sums.rivals, self.sums.weighed[name]
         if self.sums.closes:
-            answer.proofs.append("arithmetic closes")
+            answer.proofs.append(Message("reason.arithmetic_closes"))
         elif self.sums.subtotal and self.sums.tax:
-            answer.doubts.append("subtotal and tax do not make the total")
+            answer.doubts.append(Message("reason.arithmetic_open"))
         if self._mended and self._mended.position == SUMS.index(name):
-            answer.doubts.append(f"perhaps {self._mended.after} ({self._mended.reason})")
+            answer.doubts.append(Message("reason.perhaps", amount=self._mended.after, detail=self._mended.reason))
             answer.others = [replace(chosen, value=Decimal(self._mended.after)), *answer.others]
         if name == "total":
             answer.proofs += self.sums.proofs
         if name == "subtotal" and self.items and abs(sum(item.amount for item in self.items) - chosen.value) <= CENT:
-            answer.proofs.append("items add up")
+            answer.proofs.append(Message("reason.items_add_up"))
         answer.reasons[-1] = beside(answer.rivals)
         return answer
 
@@ -172,14 +175,14 @@ class Bill:
         answer.box = around([line.box for line in first])
         answer.quote = "\n".join(line.text for line in items[0].lines)
         if any(abs(total - value) <= CENT * len(items) for value in known):
-            answer.proofs.append("items add up")
+            answer.proofs.append(Message("reason.items_add_up"))
         elif known:
-            answer.doubts.append("items do not add up")
+            answer.doubts.append(Message("reason.items_open"))
         if any(heads_a_column(item.description) for item in items):
-            answer.doubts.append("a heading was taken for an item")
+            answer.doubts.append(Message("reason.heading_as_item"))
         answer.reasons = [
-            f"{len(items)} row{'s' if len(items) > 1 else ''}",
-            f"{sum(item.checked for item in items)} with quantity × price",
+            Message("reason.rows", n=len(items)),
+            Message("reason.rows_priced", n=sum(item.checked for item in items)),
         ]
         return answer
 
@@ -195,7 +198,7 @@ class Bill:
             }
             for one in taxes
         ]  # fmt: skip
-        proofs = ["they make the tax"] if tax is not None else []
+        proofs = [Message("reason.make_the_tax")] if tax is not None else []
         return answer_at("taxes", rows, [one.line for one in taxes], 1.0, proofs=proofs)
 
     def _payment(self) -> Answer | None:

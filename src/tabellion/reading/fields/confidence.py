@@ -7,6 +7,7 @@ import math
 from functools import lru_cache
 from pathlib import Path
 
+from tabellion.messages import Message
 from tabellion.reading.field import Field
 from tabellion.reading.fields.answer import Answer
 
@@ -38,12 +39,12 @@ def confidence(answer: Answer) -> float:
 
 def field_of(answer: Answer) -> Field:
     """The answer as a field."""
-    reasons = [*answer.reasons, *answer.proofs, *(f"but {doubt}" for doubt in answer.doubts)]
+    reasons = [*answer.reasons, *answer.proofs, *(Message("reason.but", detail=doubt) for doubt in answer.doubts)]
     if answer.source == "ocr":
-        reasons.append(f"OCR score {answer.reading:.2f}")
+        reasons.append(Message("reason.ocr_score", n=f"{answer.reading:.2f}"))
     return Field(
         value=answer.value, confidence=confidence(answer), page=answer.page, box=answer.box, quote=answer.quote,
-        source=answer.source, reasons=("grounded", *dict.fromkeys(reasons)),
+        source=answer.source, reasons=(Message("reason.grounded"), *dict.fromkeys(reasons)),
     )  # fmt: skip
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from tabellion.messages import Message
 from tabellion.reading.fields.addresses import NOWHERE, Address, borrow_address, find_address
 from tabellion.reading.fields.layout import Line
 from tabellion.reading.fields.letterhead import clean_name, is_address, is_name, legal_alone, same
 from tabellion.reading.fields.sheet import Sheet
-from tabellion.reading.fields.vendor import TOLD, name_candidates, weights
+from tabellion.reading.fields.vendor import REASONS, name_candidates, weights
 
 RIVALS = 10  #: names that are remembered
 
@@ -41,7 +42,7 @@ def read_vendor(sheet: Sheet) -> Party:
     scored.sort(key=lambda one: -one[0])
     score, line, name, features = scored[0]
     rival = next((other[0] for other in scored[1:] if not same(other[2], name)), score - 3)
-    reasons = [told for key, told in TOLD.items() if features[key]]
+    reasons: list[str] = [Message(f"reason.{code}") for key, code in REASONS.items() if features[key]]
     lines = (line, *_rest_of_name(sheet, line))
     whole = " ".join((name, *(clean_name(one.text) for one in lines[1:])))
     address = find_address(sheet, lines[-1], name)
@@ -58,11 +59,13 @@ def read_customer(sheet: Sheet) -> Party:
             continue
         rest = label.line.text[label.end :].lstrip()
         if rest.startswith(":") and is_name(rest.lstrip(" :")):
-            return Party(clean_name(rest.lstrip(" :")), (label.line,), score=0.8, reasons=["after its label"])
+            return Party(
+                clean_name(rest.lstrip(" :")), (label.line,), score=0.8, reasons=[Message("reason.after_its_label")]
+            )
         beside = [other for other in sheet.layout.right(label.line)[:1] if other.box[0] - label.line.box[2] < 0.15]
         for other in [*beside, *sheet.layout.below(label.line, 4.0)]:
             if (other.number in sheet.customer_lines or other in beside) and is_name(other.text):
-                return Party(clean_name(other.text), (other,), score=0.8, reasons=["under its label"])
+                return Party(clean_name(other.text), (other,), score=0.8, reasons=[Message("reason.under_its_label")])
     return Party()
 
 

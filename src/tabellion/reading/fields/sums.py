@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import combinations
 
+from tabellion.messages import Message
 from tabellion.reading.fields.candidates import ALONE, Candidate, Parser, labelled
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.table import Item, columns_of
@@ -245,9 +246,19 @@ def _sums_of(taxes: Sequence[Candidate]) -> list[Candidate]:
                 one = some[0]
                 value = sum((tax.value for tax in some), Decimal())
                 joined = Candidate(
-                    "tax", value, one.line, one.start, one.end, score, one.label, "sum of taxes", one.found
+                    "tax",
+                    value,
+                    one.line,
+                    one.start,
+                    one.end,
+                    score,
+                    one.label,
+                    "sum_of_taxes",
+                    one.found,
                 )
-                joined.reasons.append(f"sum of {', '.join(str(tax.value) for tax in some[:-1])} and {some[-1].value}")
+                joined.reasons.append(
+                    Message("reason.sum_of", text=", ".join(str(tax.value) for tax in some[:-1]), amount=some[-1].value)
+                )
                 made.append(joined)
     return made
 
@@ -291,14 +302,15 @@ def _rate(tax: Decimal, base: Decimal) -> bool:
 
 def _proofs(total: Candidate, roles: dict[str, list[Candidate]], items: Sequence[Item]) -> tuple[list[str], float]:
     """What else on the paper says that this is the total."""
-    proofs, worth = [], 0.0
+    proofs: list[str] = []
+    worth = 0.0
     tendered = {one.value for one in roles.get("tendered", ())}
     change = {one.value for one in roles.get("change", ())}
     if any(abs(given - back - total.value) <= CENT for given in tendered for back in change if given > 0):
-        proofs.append("cash less change")
+        proofs.append(Message("reason.cash_less_change"))
         worth += 0.8
     elif total.value in tendered:
-        proofs.append("paid in full")
+        proofs.append(Message("reason.paid_in_full"))
         worth += 0.25
     earlier = [
         one.value for one in roles.get("total", ()) if one.line.number < total.line.number and one.value != total.value
@@ -309,10 +321,10 @@ def _proofs(total: Candidate, roles: dict[str, list[Candidate]], items: Sequence
         for part in roles.get("rounding", ())
         if part.value
     ):
-        proofs.append("rounded")
+        proofs.append(Message("reason.rounded"))
         worth += 0.6
     if items and abs(sum((item.amount for item in items), Decimal()) - total.value) <= CENT:
-        proofs.append("items add up")
+        proofs.append(Message("reason.items_add_up"))
         worth += 0.4
     return proofs, worth
 

@@ -28,9 +28,9 @@ WEIGHTS = Path(__file__).with_name("vendor.json")  #: fitted by `python -m bench
 
 
 #: Features that a person wants to be told of.
-TOLD = {
-    "legal": "legal form", "trade": "trade word", "above_address": "above an address", "sender_line": "sender line",
-    "labelled": "labelled", "repeated": "repeated", "domain": "like its web site", "imprint": "in the small print",
+REASONS = {
+    "legal": "legal_form", "trade": "trade_word", "above_address": "above_address", "sender_line": "sender_line",
+    "labelled": "labelled", "repeated": "repeated", "domain": "like_web_site", "imprint": "small_print",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+from tabellion.messages import Message
 from tabellion.reading.types.expression import Expression, names
 
 if TYPE_CHECKING:
@@ -18,18 +19,18 @@ if TYPE_CHECKING:
 
 #: Every kind of field, and how its normalised value looks.
 KINDS = {
-    "text": "a text",
-    "name": "a person's or a company's name",
-    "address": "an address, its lines joined by spaces or commas",
-    "id": "a number or code as printed, such as an invoice number",
-    "date": "YYYY-MM-DD",
-    "money": "an amount such as 1234.50, without currency",
-    "number": "a number such as 12 or 0.5",
-    "percent": "a number such as 9.975, without the sign",
-    "currency": "three letters of ISO 4217",
-    "bool": "true or false",
-    "choice": "one of the options",
-    "list": "a list of objects, each with the same fields",
+    "text": Message("kind.text"),
+    "name": Message("kind.name"),
+    "address": Message("kind.address"),
+    "id": Message("kind.identifier"),
+    "date": Message("kind.date"),
+    "money": Message("kind.amount"),
+    "number": Message("kind.number"),
+    "percent": Message("kind.percentage"),
+    "currency": Message("kind.currency"),
+    "bool": Message("kind.bool"),
+    "choice": Message("kind.choice"),
+    "list": Message("kind.list"),
 }
 NUMERIC = ("money", "number", "percent")
 THRESHOLD = 0.8
@@ -83,7 +84,12 @@ class Rule:
     expression: Expression = field(repr=False)
     tolerance: Decimal | None = None
     severity: Severity = "error"
-    message: str = ""
+    messages: Mapping[str, str] = field(default_factory=dict)  #: what to say when it does not hold, by language
+
+    @property
+    def message(self) -> str:
+        """What to say when it does not hold: in English if there is that."""
+        return self.messages.get("en") or next(iter(self.messages.values()), "")
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
+from tabellion.messages import Message
 from tabellion.reading.issue import Issue
 from tabellion.reading.types import evaluation, pattern
 from tabellion.reading.types.doctype import KINDS, NUMERIC, DocumentType, FieldSpec, Rule, Severity
@@ -37,7 +38,7 @@ def check(doctype: DocumentType, values: Mapping[str, Any], *, today: date | Non
         known[one.name] = judge.field(one, values.get(one.name), one.name)
     for name in values:
         if name not in doctype:
-            judge.add("unknown", "warning", f"{name}: the type {doctype.name} has no such field", name)
+            judge.add("unknown", "warning", "issue.unknown_field", name, type=doctype.name)
     day = today or datetime.now(UTC).date()
     for rule in doctype.rules:
         judge.rule(rule, known, values, day)
@@ -90,47 +91,48 @@ class _Judge:
     def __init__(self) -> None:
         self.found: list[Issue] = []
 
-    def add(self, code: str, severity: Severity, message: str, *fields: str, rule: str = "") -> None:
-        self.found.append(Issue(code, severity, message, fields, rule))
+    def add(self, code: str, severity: Severity, message: str, path: str, **params: Any) -> None:
+        """Notes an issue about the field at `path`; `message` is the code of its message."""
+        self.found.append(Issue(code, severity, Message(message, field=path, **params), (path,)))
 
     def field(self, one: FieldSpec, value: Any, path: str) -> Any:
         """Notes what is wrong with a value, and gives it in Python's type for the rules."""
         if value in _NOTHING:
             if one.required:
-                self.add("missing", "error", f"{path} is missing; it is required", path)
+                self.add("missing", "error", "issue.missing", path)
             if one.kind == "list" and one.least and value is not None:
-                self.add("range", one.severity, f"{path} has no rows; at least {one.least} expected", path)
+                self.add("range", one.severity, "issue.no_rows", path, n=one.least)
             return None
         if one.kind == "list":
             return self.rows(one, value, path)
         try:
             found = typed(one, value)
         except ValueError:
-            self.add("type", "error", f"{path}: {shown(value)} is not {form(one)}", path)
+            self.add("type", "error", "issue.not_of_kind", path, value=shown(value), detail=form(one))
             return None
         if one.options and found not in one.options:
-            self.add("choice", one.severity, f"{path}: {shown(value)} is not one of {', '.join(one.options)}", path)
+            self.add("choice", one.severity, "issue.not_an_option", path, value=shown(value), text=list(one.options))
         if one.pattern and isinstance(found, str) and not pattern.fits(one.pattern, found):
-            self.add("pattern", one.severity, f"{path}: {shown(value)} has not the pattern {one.pattern}", path)
+            self.add("pattern", one.severity, "issue.pattern", path, value=shown(value), text=one.pattern)
         if one.least is not None and found < one.least:
-            self.add("range", one.severity, f"{path}: {shown(value)} is less than {one.least}", path)
+            self.add("range", one.severity, "issue.too_small", path, value=shown(value), least=one.least)
         if one.most is not None and found > one.most:
-            self.add("range", one.severity, f"{path}: {shown(value)} is more than {one.most}", path)
+            self.add("range", one.severity, "issue.too_large", path, value=shown(value), most=one.most)
         return found
 
     def rows(self, one: FieldSpec, value: Any, path: str) -> Any:
         if not isinstance(value, Sequence) or isinstance(value, str):
-            self.add("type", "error", f"{path}: {shown(value)} is not a list of rows", path)
+            self.add("type", "error", "issue.not_rows", path, value=shown(value))
             return None
         if one.least is not None and len(value) < one.least:
-            self.add("range", one.severity, f"{path} has {_rows(value)}; at least {one.least} expected", path)
+            self.add("range", one.severity, "issue.too_few_rows", path, detail=_rows(value), n=one.least)
         if one.most is not None and len(value) > one.most:
-            self.add("range", one.severity, f"{path} has {_rows(value)}; at most {one.most} expected", path)
+            self.add("range", one.severity, "issue.too_many_rows", path, detail=_rows(value), n=one.most)
         made = []
         for number, row in enumerate(value):
             if len(self.found) > MOST_ISSUES or not isinstance(row, Mapping):
                 if not isinstance(row, Mapping):
-                    self.add("type", "error", f"{path}[{number}]: {shown(row)} is not a row", f"{path}[{number}]")
+                    self.add("type", "error", "issue.not_a_row", f"{path}[{number}]", value=shown(row))
                 break
             cells = {column.name: (column, row.get(column.name)) for column in one.items}
             made.append({name: self.field(*both, f"{path}[{number}].{name}") for name, both in cells.items()})
@@ -139,32 +141,40 @@ class _Judge:
     def rule(self, rule: Rule, known: Mapping[str, Any], values: Mapping[str, Any], today: date) -> None:
         if evaluation.holds(rule.expression, evaluation.Scope(known, rule.tolerance, today)) is not False:
             return
-        seen = ", ".join(f"{name} {_told(known.get(name), values.get(name))}" for name in rule.fields)
-        text = rule.message.rstrip(".") or f"{rule.name} does not hold"
-        tolerance = "" if rule.tolerance is None else f", tolerance {rule.tolerance}"
-        self.add("rule", rule.severity, f"{text} ({seen}{tolerance})", *rule.fields, rule=rule.name)
+        seen = [
+            Message("rule.seen", field=name, value=_within(known.get(name), values.get(name))) for name in rule.fields
+        ]
+        if rule.tolerance is not None:
+            seen.append(Message("rule.tolerance", value=rule.tolerance))
+        text = {language: said.rstrip(".") for language, said in rule.messages.items()}
+        message = Message("issue.rule", rule=text or Message("issue.rule_without_message", text=rule.name), seen=seen)
+        self.found.append(Issue("rule", rule.severity, message, rule.fields, rule.name))
 
 
-def shown(value: Any) -> str:
+def shown(value: Any) -> Message:
     """A value as messages show it: short, and safe to print."""
     if value in _NOTHING:
-        return "(nothing)"
+        return Message("value.nothing")
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"({_rows(value)})"
-    text = value if isinstance(value, str) else str(value)
+        return Message("value.rows", n=len(value))
+    return Message("value.quoted", text=brief(str(value)))
+
+
+def brief(text: str) -> str:
+    """The beginning of a text, safe to print."""
     text = "".join(sign if sign.isprintable() else " " for sign in text)
-    return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"
+    return f"{text[:60]}…" if len(text) > 60 else text
 
 
-def _rows(value: Sequence[Any]) -> str:
-    return f"{len(value)} row{'s' if len(value) > 1 else ''}"
+def _rows(value: Sequence[Any]) -> Message:
+    return Message("reason.rows", n=len(value))
 
 
-def _told(known: Any, value: Any) -> str:
+def _within(known: Any, value: Any) -> str:
     """A value within a sentence: numbers and dates stand for themselves."""
     return str(value) if isinstance(known, (int, Decimal, date)) else shown(value)
 
 
 def form(one: FieldSpec) -> str:
     """How a value of the field is written."""
-    return "a date (YYYY-MM-DD)" if one.kind == "date" else KINDS[one.kind]
+    return Message("kind.date_form") if one.kind == "date" else KINDS[one.kind]

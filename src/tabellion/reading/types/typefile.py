@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.errors import ConfigurationError
+from tabellion.messages import LANGUAGES
 from tabellion.reading.types import evaluation, expression
 from tabellion.reading.types.doctype import DocumentType, FieldSpec, Processing, Rule
 from tabellion.reading.types.sections import (
@@ -166,8 +167,17 @@ def _rule(node: Node, mistakes: Mistakes, kinds: evaluation.Kinds) -> Rule | Non
         name=(mistakes.text(entries["name"], "name", longest=100) if "name" in entries else None) or text,
         text=text, expression=tree, tolerance=tolerance,
         severity="warning" if severity == "warning" else "error",
-        message=(mistakes.text(entries["message"], "message") if "message" in entries else None) or "",
+        messages=_messages(entries["message"], mistakes) if "message" in entries else {},
     )  # fmt: skip
+
+
+def _messages(node: Node, mistakes: Mistakes) -> dict[str, str]:
+    """What a rule says when it does not hold: one text, or one for each language."""
+    if node.kind != "map":
+        text = mistakes.text(node, "message")
+        return {"en": text} if text else {}
+    found = mistakes.map(node, "message", tuple(LANGUAGES))
+    return {key: text for key, (_, value) in found.items() if (text := mistakes.text(value, f"message.{key}"))}
 
 
 def _pointed(text: str, at: int) -> str:

@@ -16,6 +16,7 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.queue import Queue
 from tabellion.engine.timestamps import iso
 from tabellion.errors import DeclarationError
+from tabellion.messages import Message
 from tabellion.monitor import failures
 from tabellion.monitor import rows as listing
 from tabellion.monitor.fingerprint import DIGITS
@@ -90,7 +91,7 @@ async def rows(
         page, following = await listing.rows(environment.store, view, state, after, limit)
     except listing.Moved:
         raise Problem(
-            422, "cursor_invalid", "the row that this page begins after is gone", field="cursor",
+            422, "cursor_invalid", Message("problem.row_gone"), field="cursor",
             expected="a cursor of rows that are there", fix="begin again without a cursor",
         ) from None  # fmt: skip
     onward = cursors.made(key, environment.name, question, following) if following is not None else None
@@ -147,7 +148,7 @@ async def retry(request: Request, name: Name) -> Response:
     queue = view.queue
     wanted = await parsed(request, Retry, request.app.state.limits)
     if (wanted.fingerprint is None) == (wanted.keys is None):
-        raise Problem(422, "value_invalid", "say which rows: by fingerprint or by keys", field="/fingerprint",
+        raise Problem(422, "value_invalid", Message("problem.rows_unnamed"), field="/fingerprint",
                       expected="either fingerprint or keys", fix="give one of the two")  # fmt: skip
     bound = await _bound(environment, queue)
     if wanted.fingerprint is not None:
@@ -164,7 +165,7 @@ def found(environment: ServedEnvironment, name: str) -> QueueView:
     for view in environment.monitor.overview.views:
         if view.name == name:
             return view
-    raise Problem(404, "not_found", "there is no such queue", field="name", fix="GET /api/queues lists them")
+    raise Problem(404, "not_found", Message("problem.no_such_queue"), field="name", fix="GET /api/queues lists them")
 
 
 async def _bound(environment: ServedEnvironment, queue: Queue) -> Bound:
@@ -180,7 +181,7 @@ def _check_keys(bound: Bound, keys: list[str]) -> None:
     pattern = _KEYS.get(bound.key.family)
     for place, key in enumerate(keys):
         if "\x00" in key or (pattern is not None and not pattern.fullmatch(key)):
-            raise Problem(422, "value_invalid", "this is no key of that table", field=f"/keys/{place}",
+            raise Problem(422, "value_invalid", Message("problem.key_invalid"), field=f"/keys/{place}",
                           expected=f"a key of type {bound.key.type}")  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from tabellion.accounts.sessions import Ticket
 from tabellion.accounts.users import User
 from tabellion.engine.timestamps import iso
 from tabellion.errors import ConfigurationError
+from tabellion.messages import Message
 from tabellion.web import cookies, csrf, shapes, throttle
 from tabellion.web.answers import answer
 from tabellion.web.environment import ServedEnvironment
@@ -196,4 +197,4 @@ def _person(request: Request) -> str:
 
 
 def _missing() -> Problem:
-    return Problem(404, "not_found", "there is no such user", field="id")
+    return Problem(404, "not_found", Message("problem.no_such_user"), field="id")

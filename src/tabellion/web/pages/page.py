@@ -12,13 +12,14 @@ import jinja2
 from fastapi import Request, Response
 from starlette.responses import RedirectResponse
 
+from tabellion import messages
 from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import Role
 from tabellion.web import cookies, csrf
 from tabellion.web.blueprint import Place
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.headers import PAGE_POLICY, last_resort
-from tabellion.web.pages import static, words
+from tabellion.web.pages import static
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 
@@ -63,8 +64,8 @@ def page(
     """A template as an answer.
 
     It knows `t` (its words), `static` (addresses of files), `lang`, `theme`, `me`, `nav` and what is given here.
-    Its script finds `data`, and the words of `base`, of fields, of the template's own name and of `also`; if
-    `spoken`, what it needs to say the sentences of the reader, the rules and the server in the page's language.
+    Its script finds `data`, and the texts of `base`, of fields, of the template's own name and of `also`; if
+    `spoken`, every message in the page's language.
     """
     language = language_of(request)
     holder: Holder | None = getattr(request.state, "holder", None)
@@ -73,10 +74,10 @@ def page(
     me = _me(request, holder)
     facts = {"me": me, "csrf": csrf.token(secret) if secret else "", "language": language}
     text = _environment().get_template(template).render(
-        t=functools.partial(words.say, language), static=static.address, lang=language, theme=theme_of(request),
-        languages=words.LANGUAGES, me=me, nav=_nav(request), facts=facts,
-        words=words.chosen(language, ("base", "fields", own, *also)), path=request.url.path,
-        data=context.pop("data", {}), sentences=_spoken(request, language) if spoken else None, **context,
+        t=functools.partial(messages.translate, language), static=static.address, lang=language,
+        theme=theme_of(request), languages=messages.LANGUAGES, me=me, nav=_nav(request), facts=facts,
+        words=messages.chosen(language, ("base", "fields", own, *also)), path=request.url.path,
+        data=context.pop("data", {}), messages=_messages(request, language) if spoken else None, **context,
     )  # fmt: skip
     headers = {"Content-Security-Policy": PAGE_POLICY, "Content-Language": language, "Vary": "Cookie, Accept-Language"}
     response = Response(text, status, headers, "text/html; charset=utf-8")
@@ -85,18 +86,18 @@ def page(
     return response
 
 
-def _spoken(request: Request, language: str) -> dict[str, Any] | None:
-    """The templates of sentences, and the titles of fields whose types give them one; nothing where English will do."""
-    if not words.SPOKEN[language]:
+def _messages(request: Request, language: str) -> dict[str, Any] | None:
+    """The messages, and the titles of fields whose types give them one; nothing where English will do."""
+    if language == messages.DEFAULT:
         return None
     environment: ServedEnvironment = request.state.environment
     titles = {name: title for served in environment.served.values() for name, title in served.titles().items()}
-    return {"templates": words.SPOKEN[language], "fields": titles}
+    return {"messages": messages.domain(language, "messages"), "fields": titles}
 
 
 def error_page(request: Request, problem: Problem) -> Response:
     """What went wrong, for people."""
-    known = f"base.error_{problem.code}" in words.catalogue()[words.DEFAULT]
+    known = f"base.error_{problem.code}" in messages.domain(messages.DEFAULT, "pages")
     key = f"base.error_{problem.code}" if known else "base.error_other"
     response = page(
         request, "error.html", status=problem.status, problem=problem, sentence=key, known=known,
@@ -122,10 +123,25 @@ def local(path: str | None) -> str:
 def language_of(request: Request) -> str:
     """The person's own setting, else what the browser was told here, else what it asks for."""
     holder: Holder | None = getattr(request.state, "holder", None)
-    if holder is not None and holder.language in words.LANGUAGES:
+    if holder is not None and holder.language in messages.LANGUAGES:
         return holder.language
     told = request.cookies.get(cookies.LANGUAGE) if "authorization" not in request.headers else None
-    return told if told in words.LANGUAGES else words.accepted(request.headers.get("accept-language", ""))
+    return told if told in messages.LANGUAGES else accepted(request.headers.get("accept-language", ""))
+
+
+def accepted(header: str) -> str:
+    """The language of an Accept-Language header that we speak, the most wanted first."""
+    wanted: list[tuple[float, int, str]] = []
+    for place, part in enumerate(header.split(",")[:20]):
+        tag, _, weight = part.strip().partition(";q=")
+        try:
+            quality = float(weight) if weight else 1.0
+        except ValueError:
+            continue
+        language = tag.strip().lower().partition("-")[0]
+        if language in messages.LANGUAGES and quality > 0:
+            wanted.append((-quality, place, language))
+    return min(wanted)[2] if wanted else messages.DEFAULT
 
 
 def theme_of(request: Request) -> str:

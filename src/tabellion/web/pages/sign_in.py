@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from tabellion.accounts import links, passwords, sessions, users
 from tabellion.accounts.sessions import Ticket
 from tabellion.accounts.users import User
+from tabellion.messages import Message
 from tabellion.web import cookies, throttle
 from tabellion.web.answers import answer
 from tabellion.web.environment import ServedEnvironment
@@ -119,7 +120,7 @@ def _environment_of(request: Request, name: str | None) -> ServedEnvironment:
     if name is None and len(environments) == 1:
         return next(iter(environments.values()))
     if name not in environments:
-        raise Problem(422, "value_invalid", "there is no such environment", field="/environment",
+        raise Problem(422, "value_invalid", Message("problem.no_such_environment"), field="/environment",
                       expected=f"one of: {', '.join(environments)}")  # fmt: skip
     return environments[name]
 

@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from tabellion.messages import Message
 from tabellion.pipeline import installed
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
@@ -57,7 +58,7 @@ async def static(request: Request, file: str, v: Annotated[str | None, Query(max
     version, contents = _release()
     content = contents.get(file)
     if content is None:
-        raise Problem(404, "not_found", "there is no such file")
+        raise Problem(404, "not_found", Message("problem.no_such_file"))
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {"Cache-Control": FOREVER if v == version else "no-cache", "ETag": tag}
     if unchanged(request, tag):

@@ -1,6 +1,6 @@
 // What every page has: words, requests, dates, notes, dialogs, live news and the keys that help.
 
-import { saying } from "./sentences.js";
+import { counted, localized } from "./messages.js";
 
 const read = (id) => JSON.parse(document.getElementById(id)?.textContent || "{}");
 
@@ -16,11 +16,9 @@ let csrf = facts.csrf;
 
 // -- words -------------------------------------------------------------------------------------------------------
 
-/** The words of a key with its facts filled in; where `n` is one, those of `key.one` if there are such. */
+/** The words of a key with its facts filled in; `n` decides between one and many. */
 export function t(key, given = {}) {
-  const one = `${key}.one`;
-  const isOne = "n" in given && (given.n === 1 || (language === "fr" && given.n === 0));
-  const text = isOne && one in words ? words[one] : words[key];
+  const text = counted(words[key], given.n);
   if (text === undefined) return key;
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in given ? String(given[name]) : whole));
 }
@@ -159,7 +157,7 @@ export class Problem extends Error {
   }
 }
 
-const sentence = (problem) => (problem?.code ? tell(`base.problem_${problem.code}`, capital(saying(problem.detail))) : "");
+const sentence = (problem) => (problem?.code ? tell(`base.problem_${problem.code}`, capital(localized(problem, "detail"))) : "");
 
 /** A sentence begins with a capital letter. */
 export const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : "");

@@ -3,7 +3,7 @@
 import { badge, byId, el, empty, icon, keys, language, may, money, number, rowKeys, t } from "./base.js";
 import { Bars, put, ring, rounded, spark } from "./charts.js";
 import { aged, breakable, byPeople, count, hindrances, pauseOrResume, queuePath, renew, Rows, short, watch } from "./monitor.js";
-import { saying } from "./sentences.js";
+import { localized } from "./messages.js";
 
 const format = (options) => { const made = new Intl.DateTimeFormat(language, options); return (at) => made.format(at); };
 const MINUTE = format({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -168,7 +168,7 @@ const gateRows = new Rows(byId("gates"), (gate) => {
   row.update = (gate) => {
     renew(state, [gate.state, gate.breaker], () => (gate.state === "open"
       ? badge("good", "check", t("dashboard.open")) : badge("bad", "lock", t(`dashboard.breaker_${gate.breaker === "closed" ? "budget" : gate.breaker}`))));
-    put(why, saying(gate.reason ?? ""));
+    put(why, localized(gate, "reason"));
     again.update(gate.reopens_at);
     renew(rate, [gate.rate, gate.min_rate, gate.max_rate], () => [t("dashboard.per_second", { n: number(gate.rate, gate.rate < 10 ? 1 : 0) }),
       el("span", { class: "muted small block" }, t("dashboard.range", { least: number(gate.min_rate, 1), most: number(gate.max_rate, 1) }))]);

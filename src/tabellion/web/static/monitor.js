@@ -1,7 +1,7 @@
 // What the dashboard and the page of a queue have in common: live news, ages that count on, rows that stay, actions.
 
 import { api, badge, byId, confirm, data, duration, el, events, explain, field, formDialog, language, number, t, toast } from "./base.js";
-import { saying } from "./sentences.js";
+import { localized } from "./messages.js";
 import { put } from "./charts.js";
 
 let ahead = 0; // how far the server's clock is ahead of this machine's, in milliseconds
@@ -127,7 +127,7 @@ export function hindrances(queue) {
   const found = [];
   if (queue.problem) found.push(badge("bad", "stop", t("dashboard.broken"), queue.problem));
   if (queue.paused) found.push(badge("warn", "pause", t("dashboard.paused"), queue.reason ?? ""));
-  if (queue.gate?.state === "closed") found.push(badge("bad", "lock", t("dashboard.gate_closed"), saying(queue.gate.reason ?? "")));
+  if (queue.gate?.state === "closed") found.push(badge("bad", "lock", t("dashboard.gate_closed"), localized(queue.gate, "reason")));
   if (!queue.workers && !byPeople(queue) && !queue.problem) found.push(badge("idle", "minus", t("dashboard.no_worker")));
   if (queue.foreign) found.push(badge("warn", "warn", t("dashboard.foreign", { n: queue.foreign })));
   return found;

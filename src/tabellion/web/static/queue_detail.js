@@ -2,7 +2,7 @@
 
 import { api, badge, byId, data, el, empty, explain, icon, keys, language, may, money, moment, notice, number, rowKeys, t, toast } from "./base.js";
 import { Bars, put, rounded } from "./charts.js";
-import { saying } from "./sentences.js";
+import { localized } from "./messages.js";
 import { aged, count, hindrances, pauseOrResume, renew, retry, Rows, short, watch } from "./monitor.js";
 
 const STATES = ["ready", "waiting", "running", "done", "failed"];
@@ -17,13 +17,6 @@ const agoWords = (seconds) => (seconds === null ? "–" : seconds < 5 ? t("dashb
 const inWords = (seconds) => (seconds === null ? "–" : seconds > 0 ? t("dashboard.just_now") : t("queue_detail.due_in", { time: short(-seconds) }));
 const problem = (error) => (error.name === "AbortError" ? null : toast(explain(error), "bad"));
 
-/** An error of ours with its code before it, in the language of the page; others stay as whoever wrote them wrote them. */
-function coded(text) {
-  const [, code, rest] = /^([a-z_]+): (.+)$/s.exec(text) ?? [];
-  const said = rest && saying(rest);
-  return said && said !== rest ? `${code}\u00a0: ${said}` : saying(text);
-}
-
 // -- the rows of a state -----------------------------------------------------------------------------------------
 
 /** What each state's table tells of a row: a heading, a class, and how a cell is made and kept up to date. */
@@ -36,8 +29,8 @@ const plain = (word, css, write) => ({
 });
 const WORKER = plain("queue_detail.worker", "cut narrow wide-only", (row) => row.attempt?.worker ?? row.mirrors.worker ?? "");
 const ATTEMPT = plain("queue_detail.attempt", "right", (row) => number(row.attempt?.attempt ?? (row.mirrors.attempts || null)) || "–");
-const SAID = plain("queue_detail.said", "said", (row) => saying(row.attempt?.note ?? ""));
-const ERROR = plain("queue_detail.said", "said", (row) => coded(row.error ?? ""));
+const SAID = plain("queue_detail.said", "said", (row) => row.attempt?.note ?? "");
+const ERROR = plain("queue_detail.said", "said", (row) => localized(row, "error"));
 const COST = plain("queue_detail.cost", "right nowrap", (row) => (row.attempt?.cost ? money(row.attempt.cost, "USD") : ""));
 const COLUMNS = {
   ready: [ATTEMPT, ERROR],
@@ -131,7 +124,7 @@ const groupRows = new Rows(byId("groups"), () => {
     row.dataset.row = group.fingerprint;
     row.retry = () => retry(data.queue, { fingerprint: group.fingerprint }, group.count, group.message || group.shape);
     put(many, number(group.count));
-    put(shape, coded(group.message) || t("queue_detail.no_word"));
+    put(shape, localized(group) || t("queue_detail.no_word"));
     const alike = group.count > 1 && group.message !== group.shape ? ` · ${t("queue_detail.alike", { shape: group.shape })}` : "";
     put(sample, `${t("queue_detail.sample", { key: group.name ?? group.key })}${alike}`);
     sample.title = group.shape;
@@ -221,7 +214,7 @@ function told() {
   renew(byId("notices"), [queue.paused_at, queue.reason, queue.problem, queue.gate?.reason], () => [
     queue.problem && notice("bad", "stop", queue.problem),
     queue.paused && notice("warn", "pause", pausedFor, queue.reason && [" · ", el("strong", {}, queue.reason)]),
-    queue.gate?.state === "closed" && notice("bad", "lock", t("queue_detail.gate_why", { gate: queue.gate.name, reason: saying(queue.gate.reason ?? "") })),
+    queue.gate?.state === "closed" && notice("bad", "lock", t("queue_detail.gate_why", { gate: queue.gate.name, reason: localized(queue.gate, "reason") })),
   ]);
   const button = byId("pause");
   if (button) renew(button, queue.paused, (paused) => [icon(paused ? "play" : "pause"), el("span", {}, t(paused ? "dashboard.resume" : "dashboard.pause")), el("kbd", {}, "p")]);

@@ -18,7 +18,7 @@ from tabellion import Store
 TICK = 0.002  # seconds two readings of the same clock may seem out of order by rounding
 SYSTEM = "tabellion"
 COMMAND = "command line"
-TAKEN = "taken over"  # the first half of a takeover
+TAKEN = "taken_over"  # the first half of a takeover
 BACK = "came back"  # the first half of an action of somebody whose lease had run out
 EDITS = ("corrected", "confirmed", "absent", "unlocked")
 LEAVING = ("released", "expired", "postponed", "escalated", "reassigned", "approved", "rejected")

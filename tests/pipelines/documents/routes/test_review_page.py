@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tabellion import messages
 from tabellion.pipelines.documents.review import queue
 from tabellion.pipelines.documents.review.finishing import REJECTIONS
 from tabellion.pipelines.documents.review_reasons import REASONS
 from tabellion.pipelines.documents.routes import review_page as review
-from tabellion.web.pages import static, words
+from tabellion.web.pages import static
 from tests.pipelines.documents.review.items import TEXT, put
 from tests.web.browser import signed_in
 from tests.web.live import Live, live
@@ -34,16 +35,16 @@ def test_the_queue_offers_every_type_and_reason(place: Live) -> None:
     text = signed_in(place, "viewer").get("/queue", headers={"Accept-Language": "fr"}).text
     assert '<option value="bill">Bill</option>' in text
     for code in REASONS:
-        assert f'<option value="{code}">{words.say("fr", f"queue.reason.{code}")}</option>' in text
+        assert f'<option value="{code}">{messages.translate("fr", f"queue.reason.{code}")}</option>' in text
     assert 'id="claim"' not in text
     assert 'id="claim"' in signed_in(place, "reviewer").get("/queue").text
 
 
 def test_a_reviewer_reads_every_rejection_in_their_language() -> None:
     """The reasons for turning a document down, and what the trail tells, have words."""
-    for language in words.LANGUAGES:
+    for language in messages.LANGUAGES:
         for code in REJECTIONS:
-            assert f"review.because.{code}" in words.catalogue()[language]
+            assert f"review.because.{code}" in messages.catalogue(language)
 
 
 def test_the_screen_names_its_item_and_all_its_scripts(place: Live) -> None:
@@ -65,7 +66,7 @@ def test_an_item_that_is_none_is_a_page_that_says_so(place: Live) -> None:
     """Not an empty screen."""
     answer = signed_in(place, "viewer").get("/review/01m7gjv2zca8ks8m6pqrvakah4")
     assert answer.status_code == 404
-    assert words.say("en", "base.error_not_found") in answer.text
+    assert messages.translate("en", "base.error_not_found") in answer.text
 
 
 @pytest.mark.parametrize(("role", "status"), [("reviewer", 403), ("operator", 200)])

@@ -17,6 +17,7 @@ from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.engine.sql import NOW, later
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
+from tabellion.messages import Message, quoted
 from tabellion.pipelines.documents.review import items, priority, queue
 from tabellion.pipelines.documents.review.errors import (
     Assigned,
@@ -152,7 +153,7 @@ async def _taken(store: Store, item: Mapping[str, Any], person: Person) -> None:
     if job is None:
         return
     entry = _entry(
-        "released", person, item, before=job.worker, reason="taken over", more={"holder": job.worker}
+        "released", person, item, before=job.worker, reason="taken_over", more={"holder": job.worker}
     )  # fmt: skip
     await _ended(store, job, "released", [audit.statement(store.dialect, entry)])
 
@@ -219,13 +220,13 @@ async def assign(store: Store, id: str, person: Person, to: str | None, reason: 
     """
     item = await items.row(store, id)
     if not person.operates and person.name not in (item["assigned_to"], item["holder"]):
-        raise NotAllowed("only an operator, or whoever the item is assigned to, may assign it")
+        raise NotAllowed(Message("item.may_not_assign"))
     if to is not None and to != person.name:
         known = await store.database.fetch(
             f"SELECT 1 AS one FROM tabellion_users AS u WHERE u.name = $1 AND {AVAILABLE}", to
         )
         if not known:
-            raise Refused({"to": f"there is nobody called {to!r} who reviews and is not away"}, beside=True)
+            raise Refused({"to": Message("item.no_such_reviewer", value=quoted(to))}, beside=True)
     update = f"""UPDATE tabellion_review_items SET assigned_to = :to, assigned_at = {NOW if to is not None else "NULL"},
   escalated_at = NULL, escalated_by = NULL, escalation = NULL WHERE id = :id"""
     entry = Entry("reassigned", person.name, after=to, reason=reason)

@@ -14,6 +14,7 @@ from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
+from tabellion.messages import Message, restored, translatable
 from tabellion.pipelines.documents.judging import read_issues
 from tabellion.pipelines.documents.review import decisions, fields, items
 from tabellion.pipelines.documents.review.claims import mine, not_held
@@ -21,6 +22,7 @@ from tabellion.pipelines.documents.review.errors import Refused, Stale, Underway
 from tabellion.pipelines.documents.review.fields import PERSON, Row, Types
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.values import taken
+from tabellion.reading.field import stored_reasons
 from tabellion.reading.types.doctype import DocumentType
 
 Action = Literal["correct", "confirm", "absent", "unlock"]
@@ -70,7 +72,7 @@ async def edit(
             problems[name] = fields.unknown(doctype, name, found)
             continue
         if change.page is not None and item["pages"] is not None and change.page > item["pages"]:
-            problems[name] = f"{name}: there is no page {change.page}, the document has {item['pages']}"
+            problems[name] = Message("edit.no_such_page", field=name, n=change.page, total=item["pages"])
             continue
         known = fields.known(row, told.get("candidates", {}).get(name))
         outcome = _applied(doctype, name, row, change, person, read, known)
@@ -80,7 +82,7 @@ async def edit(
             made[name] = outcome
     if problems:
         strange = fields.spec_of(doctype, first := next(iter(problems)), found.get(first)) is None
-        raise Refused(problems, fix="name a field that there is" if strange else "correct the value")
+        raise Refused(problems, fix=Message("item.fix_field") if strange else Message("item.fix_value"))
     statements = [_guard(store, item, version)]
     places = {one.name: place for place, one in enumerate(doctype.fields)}
     for name, (_, columns) in made.items():
@@ -119,7 +121,7 @@ def _applied(
             return None
         return _by_person(row, person, "absent", None, (None, None, None))
     if row is None or (change.action == "confirm" and row["value"] in (None, "", [])):
-        return f"{name} has no value to {change.action}: give one, or mark it as absent"
+        return Message("edit.no_value", field=name, verb=change.action)
     if change.action == "confirm":
         return _kept(row)
     return _unlocked(row, read)
@@ -135,7 +137,7 @@ def _corrected(
     if problem:
         return problem
     if value is None:
-        return f"{name}: a correction needs a value; mark it as absent where the document has none"
+        return Message("edit.value_needed", field=name)
     placed = change.page is not None
     if row is not None and spec.fit(row["value"]) == value and not placed:
         return _kept(row)
@@ -155,7 +157,7 @@ def _by_person(row: Row | None, person: Person, state: str, value: Any, where: P
     why = fields.ABSENT if state == "absent" else fields.CORRECTED
     return state, {
         "value": _json(value), "confidence": 1.0, "page": page, "box": _json(box) if box else None, "quote": quote,
-        "source": PERSON, "reasons": _json(why), "locked": True, "state": state,
+        "source": PERSON, "reasons": _json(stored_reasons(why)), "locked": True, "state": state,
         "manually_corrected": True, "corrected_by": person.name, "read_value": _json(read), "old_value": _json(read),
     }  # fmt: skip
 
@@ -180,7 +182,8 @@ def _unlocked(row: Row, read: Mapping[str, Any]) -> Outcome | None:
     return "unlocked", {
         "value": _json(value), "confidence": float(known.get("confidence", 0.0)), "page": known.get("page"),
         "box": _json(box) if box else None, "quote": known.get("quote"), "source": known.get("source", "text"),
-        "reasons": _json(known.get("reasons", [])), "locked": False, "state": None, "manually_corrected": False,
+        "reasons": _json(stored_reasons(restored({"reasons": [], **known}, "reasons"))),
+        "locked": False, "state": None, "manually_corrected": False,
         "corrected_by": None, "read_value": _json(value), "old_value": None,
     }  # fmt: skip
 
@@ -200,7 +203,7 @@ def _as_is(row: Row) -> dict[str, Any]:
     noted = {name: _json(row["noted"][name]) if name in row["noted"] else None for name in ("read_value", "old_value")}
     return {
         **{name: row[name] for name in _WRITTEN}, "value": _json(row["value"]),
-        "box": _json(row["box"]) if row["box"] else None, "reasons": _json(row["reasons"] or []), **noted,
+        "box": _json(row["box"]) if row["box"] else None, "reasons": _json(stored_reasons(row["reasons"])), **noted,
     }  # fmt: skip
 
 
@@ -238,7 +241,7 @@ async def draft(store: Store, id: str, person: Person, body: Mapping[str, Any]) 
     """Keeps what the holder has typed and not saved, so that nothing is lost with their page."""
     text = _json(body)
     if len(text) > LONGEST_DRAFT:
-        raise Refused({"draft": f"a draft has at most {LONGEST_DRAFT:,} characters"}, beside=True)
+        raise Refused({"draft": Message("item.draft_too_long", n=LONGEST_DRAFT)}, beside=True)
     job = await mine(store, id, person)
     statement = f"""INSERT INTO tabellion_review_drafts (item_id, person, body, saved_at) VALUES ($1, $3, $2, {NOW})
 ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at RETURNING item_id"""
@@ -252,7 +255,7 @@ async def stale(store: Store, item: Mapping[str, Any], version: int) -> Stale | 
     """What has changed since a version: the fields that people changed, or all where the document was read again."""
     if version > item["version"]:
         never = f"the item never was of version {version}: it is of version {item['version']}"
-        return Refused({"If-Match": never}, beside=True, fix="send the ETag of the item as it came")
+        return Refused({"If-Match": never}, beside=True, fix=Message("item.fix_etag"))
     entries = await audit.history(store, item=item["id"])
     since = [one for one in entries if one["more"].get("version", 0) > version]
     names = {one["field"]: one for one in since if one["field"] is not None}
@@ -283,11 +286,12 @@ def check(
     for name, value in given.items():
         spec = fields.spec_of(doctype, name, found.get(name))
         if spec is None:
-            answers[name] = {"value": value, "error": fields.unknown(doctype, name, found)}
+            error = fields.unknown(doctype, name, found)
+            answers[name] = {"value": value, "error": error, **translatable(error=error)}
             continue
         offered = read.get("candidates", {}).get(name)
         merged[name], problem = taken(doctype, spec, value, fields.known(found.get(name), offered))
-        answers[name] = {"value": merged[name], "error": problem}
+        answers[name] = {"value": merged[name], "error": problem, **translatable(error=problem)}
         if value is None:
             absent.add(name)
     said = fields.decided(found) | given.keys()

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.errors import TabellionError
+from tabellion.messages import Message, joined, quoted, restored
 from tabellion.reading.types.yamlnode import TypeFileError
 
 
@@ -44,7 +45,7 @@ class Held(ReviewError):  # noqa: N818 - a state
     def __init__(self, holder: str, until: float | None, *, takeover: bool = False) -> None:
         self.holder, self.until = holder, until  #: until when, in seconds since 1970, unless they go on
         self.takeover = takeover  #: whether who asked may take it from them
-        super().__init__(f"{holder} has claimed this item")
+        super().__init__(Message("item.held", who=holder))
 
 
 class NotHeld(ReviewError):  # noqa: N818 - a state
@@ -52,7 +53,7 @@ class NotHeld(ReviewError):  # noqa: N818 - a state
 
     def __init__(self, holder: str | None = None, until: float | None = None) -> None:
         self.holder, self.until = holder, until
-        super().__init__(f"the item is {holder}'s now" if holder else "the item is not claimed: claim it first")
+        super().__init__(Message("item.lost", who=holder) if holder else Message("item.not_held"))
 
 
 class Closed(ReviewError):  # noqa: N818 - a state
@@ -60,7 +61,8 @@ class Closed(ReviewError):  # noqa: N818 - a state
 
     def __init__(self, status: str, reviewer: str | None) -> None:
         self.status, self.reviewer = status, reviewer
-        super().__init__(f"the item is finished: {status}" + (f" by {reviewer}" if reviewer else ""))
+        by = {"who": reviewer} if reviewer else {}
+        super().__init__(Message("item.finished_by" if reviewer else "item.finished", status=status, **by))
 
 
 class Open(ReviewError):  # noqa: N818 - a state
@@ -73,7 +75,7 @@ class Assigned(ReviewError):  # noqa: N818 - a state
     def __init__(self, to: str, *, takeover: bool = False) -> None:
         self.to = to
         self.takeover = takeover  #: whether who asked may have it all the same, if they say so
-        super().__init__(f"the item is assigned to {to}")
+        super().__init__(Message("item.assigned", who=to))
 
 
 class Escalated(ReviewError):  # noqa: N818 - a state
@@ -89,7 +91,7 @@ class Paused(ReviewError):  # noqa: N818 - a state
 
     def __init__(self, reason: str | None) -> None:
         self.reason = reason or None
-        super().__init__("the review queue is paused" + (f": {reason}" if reason else ""))
+        super().__init__(Message("item.queue_paused", text=reason) if reason else Message("problem.queue_paused"))
 
 
 class TooMany(ReviewError):  # noqa: N818 - a state
@@ -97,7 +99,7 @@ class TooMany(ReviewError):  # noqa: N818 - a state
 
     def __init__(self, held: Sequence[str]) -> None:
         self.held = list(held)  #: their ids
-        super().__init__(f"{len(held)} items are held already: finish or release some of them first")
+        super().__init__(Message("item.too_many_held", n=len(held)))
 
 
 class Underway(ReviewError):  # noqa: N818 - a state
@@ -111,9 +113,7 @@ class TypeBroken(ReviewError):  # noqa: N818 - a state
         self.type = name
         self.file, first = Path(error.file).name, error.mistakes[0]
         self.line = first.line
-        super().__init__(
-            f"the file of the document type {name!r} has a mistake: {self.file}, line {self.line}: {first.what}"
-        )
+        super().__init__(Message("item.type_broken", value=quoted(name), file=self.file, n=self.line, text=first.what))
 
 
 class Stale(ReviewError):  # noqa: N818 - a state
@@ -122,7 +122,7 @@ class Stale(ReviewError):  # noqa: N818 - a state
     def __init__(self, version: int, fields: Mapping[str, Mapping[str, Any]]) -> None:
         self.version = version
         self.fields = fields  #: those that have changed since: value, by, at
-        super().__init__(f"the item is of version {version} by now; look at what has changed and decide again")
+        super().__init__(Message("item.version", n=version))
 
 
 class Gated(ReviewError):  # noqa: N818 - a state
@@ -134,11 +134,11 @@ class Gated(ReviewError):  # noqa: N818 - a state
         self.missing, self.failing = list(missing), list(failing)
         whole = [name for name in missing if "[" not in name]
         cells = [name for name in missing if "[" in name]
-        parts = [f"{', '.join(whole)} must be there, or be marked as absent"] if whole else []
+        parts = [Message("item.fields_missing", fields=whole)] if whole else []
         # A cell cannot be marked: its row is there, and must be whole.
-        parts += [f"{', '.join(cells)} must be there: fill it in, or take the row out"] if cells else []
-        parts += ["nothing was read of it: give a value, or say what is not on the document"] if empty else []
-        super().__init__("; ".join([*parts, *(str(issue["message"]) for issue in failing)]))
+        parts += [Message("item.cell_missing", fields=cells)] if cells else []
+        parts += [Message("item.nothing_read")] if empty else []
+        super().__init__(joined([*parts, *(str(restored(issue, "message")) for issue in failing)]))
 
 
 class Untyped(ReviewError):  # noqa: N818 - a state
@@ -150,15 +150,14 @@ class Unseen(ReviewError):  # noqa: N818 - a state
 
     def __init__(self, fields: Sequence[Mapping[str, Any]]) -> None:
         self.fields = [dict(one) for one in fields]  #: name, label, value, confidence, threshold
-        names = ", ".join(str(one["name"]) for one in fields)
-        super().__init__(f"nobody has looked at {names}, and the reading is not sure of them")
+        super().__init__(Message("item.fields_unseen", fields=[str(one["name"]) for one in fields]))
 
 
 class Refused(ReviewError):  # noqa: N818 - what happened
     """Values that do not fit their fields; nothing was changed."""
 
-    def __init__(self, problems: Mapping[str, str], *, beside: bool = False, fix: str = "correct the value") -> None:
+    def __init__(self, problems: Mapping[str, str], *, beside: bool = False, fix: str = "") -> None:
         self.problems = dict(problems)  #: a sentence for each field
         self.beside = beside  #: they are no fields of the document, but stand beside them
-        self.fix = fix  #: what to do about the first of them
-        super().__init__("; ".join(problems.values()))
+        self.fix = fix or Message("item.fix_value")  #: what to do about the first of them
+        super().__init__(joined(problems.values()))

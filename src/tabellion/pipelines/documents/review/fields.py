@@ -11,8 +11,10 @@ from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
+from tabellion.messages import Message, has_code, quoted, translatable
 from tabellion.pipelines.documents.judging import field_of, issue_of, judged
 from tabellion.pipelines.documents.review.errors import TypeBroken
+from tabellion.reading.field import restored_reasons
 from tabellion.reading.types.doctype import THRESHOLD, DocumentType, FieldSpec
 from tabellion.reading.types.yamlnode import TypeFileError
 
@@ -23,7 +25,7 @@ NO_TYPE = DocumentType(name="unknown", version="1", fields=())
 PERSON = "person"  #: the source of a field that somebody has corrected
 DECIDED = ("confirmed", "corrected", "absent")  #: states that are a person's word
 #: Why a person's word is so sure.
-CORRECTED, ABSENT = ("corrected by a person",), ("not on the document, a person says",)
+CORRECTED, ABSENT = (Message("reason.corrected"),), (Message("reason.absent"),)
 STATES = ("auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent")
 
 LONGEST = 1000  #: characters of a sentence that lists fields
@@ -54,6 +56,7 @@ def _parsed(row: Row) -> Row:
     row["noted"] = {name: json.loads(row[name]) for name in ("read_value", "old_value") if row[name] is not None}
     for name in ("value", "box", "reasons", "candidates"):
         row[name] = json.loads(row[name]) if row[name] is not None else None
+    row["reasons"] = restored_reasons(row["reasons"])
     return row | {"locked": bool(row["locked"]), "manually_corrected": bool(row["manually_corrected"])}
 
 
@@ -130,7 +133,7 @@ def _unsure(spec: FieldSpec, row: Row) -> bool:
     """Whether a value that was read is less sure than its type demands."""
     if row["value"] in (None, "", []):
         return False
-    return float(row["confidence"]) < spec.threshold or "ungrounded" in (row["reasons"] or [])
+    return float(row["confidence"]) < spec.threshold or has_code(row["reasons"], "reason.ungrounded")
 
 
 def told(
@@ -166,10 +169,11 @@ def _field(spec: FieldSpec, row: Row | None, failed: bool, offered: list[Any] | 
     return {
         **_described(spec), "value": found["value"], "confidence": round(float(found["confidence"]), 3),
         "threshold": spec.threshold, "page": found["page"], "box": found["box"], "quote": found["quote"],
-        "source": found["source"], "reasons": found["reasons"] or [], "state": _state(spec, row, failed),
+        "source": found["source"], "reasons": found["reasons"], "state": _state(spec, row, failed),
         "locked": found["locked"], "manually_corrected": found["manually_corrected"],
         "corrected_by": found["corrected_by"], "corrected_at": iso(found["corrected_at"]),
         "candidates": found["candidates"] or [], "three_way": _three_way(found),
+        **translatable(reasons=found["reasons"]),
     }  # fmt: skip
 
 
@@ -212,8 +216,10 @@ def unknown(doctype: DocumentType, name: str, found: Iterable[str]) -> str:
     """A sentence on a field that there is not: what it may be meant for, and those there are."""
     there = [*(one.name for one in doctype.fields), *(one for one in found if one not in doctype)]
     near = difflib.get_close_matches(name, there, 1)
-    meant = f" (did you mean {near[0]}?)" if near else ""
-    return f"there is no field {name[:100]!r}{meant}; there are {', '.join(there) or 'none'}"[:LONGEST]
+    if not there:
+        return Message("edit.unknown_field", value=quoted(name[:100]))
+    code, meant = ("edit.unknown_field_guess", {"field": near[0]}) if near else ("edit.unknown_field_known", {})
+    return Message(code, value=quoted(name[:100]), **meant, fields=list(there))
 
 
 def _guessed(value: Any) -> str:

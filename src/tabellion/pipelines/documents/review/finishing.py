@@ -12,6 +12,7 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
+from tabellion.messages import Message, quoted
 from tabellion.pipelines.documents.review import fields, items
 from tabellion.pipelines.documents.review.claims import mine, not_held
 from tabellion.pipelines.documents.review.editing import stale
@@ -22,15 +23,11 @@ from tabellion.pipelines.documents.review.queue import ENDINGS, OPEN, Ending, re
 
 #: Why a document is turned down. Codes are stable: people script against them.
 REJECTIONS = {
-    "unreadable": "It cannot be read: too dark, cut off, or damaged",
-    "wrong_type": "It is another kind of document",
-    "incomplete": "Pages or parts of it are missing",
-    "duplicate": "It is here already, as another document",
-    "not_ours": "It is not meant for us",
-    "contradictory": "What it says cannot be: its sums or dates do not fit",
-    "suspicious": "It looks forged, or not to be trusted",
-    "other": "Something else; say what",
-}
+    code: Message(f"rejection.{code}")
+    for code in (
+        "unreadable", "wrong_type", "incomplete", "duplicate", "not_ours", "contradictory", "suspicious", "other",
+    )
+}  # fmt: skip
 #: Whoever writes outputs is told to write the document's anew, and begins again if it is at it; one that is being read
 #: will be written anyway.
 REWRITE = """UPDATE tabellion_documents SET chore = 'rewrite', version = version + 1
@@ -81,9 +78,11 @@ async def reject(
 ) -> None:  # fmt: skip
     """Turns a document down, for one of the reasons there are and in the reviewer's own words."""
     if code not in REJECTIONS:
-        raise Refused({"code": f"there is no reason {code!r}; there are {', '.join(REJECTIONS)}"[:400]}, beside=True)
+        raise Refused(
+            {"code": Message("item.unknown_reason", value=quoted(code), text=", ".join(REJECTIONS))[:400]}, beside=True
+        )
     if code == "other" and not (reason or "").strip():
-        raise Refused({"reason": "say why: `other` alone tells nobody what to do"}, beside=True)
+        raise Refused({"reason": Message("item.reason_needed")}, beside=True)
     await mine(store, id, person)
     item = await items.row(store, id)
     said = f"{code}: {reason.strip()}" if reason and reason.strip() else code

@@ -9,6 +9,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
+from tabellion.messages import translatable
 from tabellion.pipelines.documents.judging import read_issues
 from tabellion.pipelines.documents.review import editing, fields, items
 from tabellion.pipelines.documents.review.claims import sweep
@@ -34,7 +35,9 @@ async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, 
         "fields": fields.told(doctype, found, judged, read.get("candidates")),
         "draft": await _draft(store, id, person), "claim": _claim(item, person),
         "instructions": doctype.instructions or None,
-        "reject_reasons": [{"code": code, "text": text} for code, text in REJECTIONS.items()],
+        "reject_reasons": [
+            {"code": code, "text": text, **translatable(text=text)} for code, text in REJECTIONS.items()
+        ],
         "position": await items.position(store, item), "today": await items.finished_today(store, person),
         "previous": await _previous(store, person, id),
     }  # fmt: skip

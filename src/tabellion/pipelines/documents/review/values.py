@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tabellion.engine.job import storable
+from tabellion.messages import Message
 from tabellion.models.normalise import normalised
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import KINDS, NUMERIC, DocumentType, FieldSpec
@@ -38,14 +39,14 @@ def _cell(
     if value in NOTHING or (isinstance(value, str) and not value.strip()):
         return None, None
     if isinstance(value, Mapping | list):
-        return None, f"{path} is a single value: {form(spec)}"
+        return None, Message("edit.single_value", field=path, detail=form(spec))
     if isinstance(value, str) and len(value) > LONGEST:
-        return value, f"{path} has more than {LONGEST:,} characters: shorten it"
+        return value, Message("edit.too_long", field=path, n=LONGEST)
     if isinstance(value, bool) and spec.kind != "bool":
-        return value, f"{path}: {rules.shown(value)} is not {form(spec)}"
+        return value, Message("issue.not_of_kind", field=path, value=rules.shown(value), detail=form(spec))
     text = storable(value) if isinstance(value, str) else value
-    if value not in known and (said := _two_ways(spec, text)):
-        return value, f"{path}: {said}"
+    if value not in known and (said := _two_ways(spec, text, path)):
+        return value, said
     if spec.kind == "bool" and isinstance(text, str) and text.strip().lower() in YES_NO:
         return YES_NO[text.strip().lower()], None
     found = normalised(spec, text, doctype.locale.dates)
@@ -55,20 +56,23 @@ def _cell(
     try:
         rules.typed(spec, found)
     except ValueError:
-        return found, f"{path}: {rules.shown(value)} is not {form(spec)}{_hint(spec)}"
+        return found, Message(
+            "issue.not_of_kind", field=path, value=rules.shown(value), detail=_form_with_example(spec)
+        )
     if spec.kind == "choice" and found not in spec.options:
-        return found, f"{path}: {rules.shown(value)} is not one of {', '.join(spec.options)}"
+        return found, Message("issue.not_an_option", field=path, value=rules.shown(value), text=list(spec.options))
     return found, None
 
 
-def _two_ways(spec: FieldSpec, text: Any) -> str | None:
+def _two_ways(spec: FieldSpec, text: Any, path: str) -> str | None:
     """What to write instead of an amount that is a thousand times as much in another country, a percentage never."""
     if spec.kind not in NUMERIC or spec.kind == "percent" or not isinstance(text, str):
         return None
     match = TWO_WAYS.fullmatch(unicodedata.normalize("NFKC", text).strip())
     if match is None:
         return None
-    return f"{rules.shown(text)} can be read in two ways; write {match[1]}{match[2]} or {match[1]}.{match[2]}0"
+    one, other = f"{match[1]}{match[2]}", f"{match[1]}.{match[2]}0"
+    return Message("edit.ambiguous", field=path, value=rules.shown(text), one=one, other=other)
 
 
 def _rows(
@@ -77,9 +81,9 @@ def _rows(
     if value in NOTHING:
         return None, None
     if not isinstance(value, list) or not all(isinstance(row, Mapping) for row in value):
-        return None, f"{spec.name} is a list of rows, each an object with {', '.join(spec.columns)}"
+        return None, Message("edit.rows_expected", field=spec.name, fields=list(spec.columns))
     if len(value) > MOST_ROWS:
-        return None, f"{spec.name} has more than {MOST_ROWS:,} rows"
+        return None, Message("edit.too_many_rows", field=spec.name, n=MOST_ROWS)
     made = []
     for number, row in enumerate(value):
         # What a reading gave beside the type's columns is not the person's mistake: it is left out.
@@ -87,8 +91,8 @@ def _rows(
         strange = sorted(name for name in row.keys() - spec.columns.keys() if row[name] not in NOTHING)
         unknown = [name for name in strange if not any(name in one and one[name] == row[name] for one in read)]
         if unknown:
-            there = ", ".join(spec.columns)
-            return value, f"{spec.name}[{number}] has no column {rules.shown(unknown[0])}: there are {there}"
+            path, column_ = f"{spec.name}[{number}]", rules.shown(unknown[0])
+            return value, Message("edit.unknown_column", field=path, value=column_, fields=list(spec.columns))
         cells = {}
         for name, column in spec.columns.items():
             cells[name], problem = _cell(
@@ -103,10 +107,10 @@ def _rows(
 
 def form(spec: FieldSpec) -> str:
     """How a field's value is written."""
-    return "a date, YYYY-MM-DD" if spec.kind == "date" else KINDS[spec.kind]
+    return Message("kind.date_form_short") if spec.kind == "date" else KINDS[spec.kind]
 
 
-def _hint(spec: FieldSpec) -> str:
+def _form_with_example(spec: FieldSpec) -> str:
     if spec.kind == "date":
-        return "; where day and month could change places, write 2024-12-31"
-    return "; write EUR, USD …" if spec.kind == "currency" else ""
+        return Message("kind.date_form_ambiguous")
+    return Message("kind.currency_form") if spec.kind == "currency" else form(spec)

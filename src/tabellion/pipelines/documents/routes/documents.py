@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from starlette.responses import Response
 
+from tabellion.messages import Message, quoted, translatable
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents import reprocess as again
 from tabellion.pipelines.documents.routes import shapes
@@ -67,7 +68,7 @@ def status_url(id: str) -> str:  # noqa: A002
 
 
 def _missing() -> Problem:
-    return Problem(404, "not_found", "there is no such document", field="id")
+    return Problem(404, "not_found", Message("documents_api.not_found"), field="id")
 
 
 async def found(served: ServedDocuments, id: str) -> dict[str, Any]:  # noqa: A002
@@ -131,7 +132,7 @@ def _check(served: ServedDocuments, came: Upload) -> None:
     """Refuses a type or model that is none before anything is kept."""
     for name, value in came.said.items():
         if not value or len(value) > 100:
-            raise Problem(422, "value_invalid", "a value does not fit", field=f"/{name}",
+            raise Problem(422, "value_invalid", Message("problem.value"), field=f"/{name}",
                           expected="1 to 100 characters", fix="leave it out, or name one")  # fmt: skip
     try:
         kind = came.said.get("type")
@@ -144,8 +145,8 @@ def _check(served: ServedDocuments, came: Upload) -> None:
 
 def _unknown(error: Unknown) -> Problem:
     known = ", ".join(error.known)
-    return Problem(422, "value_invalid", f"there is no such {error.field}", field=f"/{error.field}",
-                   expected=f"one of: {known}", fix=f"choose of: {known}")  # fmt: skip
+    return Problem(422, "value_invalid", Message(f"upload.no_such_{error.field}"), field=f"/{error.field}",
+                   expected=f"one of: {known}", fix=Message("upload.fix_choose", text=known))  # fmt: skip
 
 
 def _broken(error: TypeFileError) -> Problem:
@@ -153,9 +154,9 @@ def _broken(error: TypeFileError) -> Problem:
     file = Path(error.file)
     mistakes = [f"{file.name}:{one.line}:{one.column}: {one.what}" for one in error.mistakes]
     return Problem(
-        422, "type_broken", f"the document type {file.stem!r} cannot be used: {mistakes[0]}", field="/type",
+        422, "type_broken", Message("upload.type_unusable", value=quoted(file.stem), text=mistakes[0]), field="/type",
         mistakes=mistakes,
-        fix=f"have {file.name} corrected; `tabellion types check` says every mistake",
+        fix=Message("upload.fix_type_file", file=file.name),
     )  # fmt: skip
 
 
@@ -181,18 +182,22 @@ async def _submitted(served: ServedDocuments, came: Upload, blob: Any) -> dict[s
         )  # fmt: skip
     except AlreadyThere as error:
         original = {"duplicate_of": error.original, "status_url": status_url(error.original)}
-        return told | original | {"reason": "duplicate_rejected", "detail": str(error)}
+        return told | original | _because("duplicate_rejected", str(error))
     except FileGone:
-        return told | {"reason": "file_gone", "detail": "the same file was deleted while it came in: send it again"}
+        return told | _because("file_gone", Message("upload.deleted_meanwhile"))
     return told | {
         "id": one.id, "status": one.status, "status_url": status_url(one.id), "duplicate_of": one.duplicate_of,
     }  # fmt: skip
 
 
+def _because(reason: str, detail: str) -> dict[str, Any]:
+    return {"reason": reason, "detail": detail, **translatable(detail=detail)}
+
+
 def _rejected(documents: list[dict[str, Any]]) -> Problem:
     """Nothing was taken: the first one's reason is the problem, and every file has its own beside it."""
     first = documents[0]
-    fix = "send it again" if first["reason"] == "file_gone" else "look at the original"
+    fix = Message("upload.fix_again") if first["reason"] == "file_gone" else Message("upload.fix_original")
     return Problem(
         409, first["reason"], first["detail"], original=first["duplicate_of"], original_url=first["status_url"],
         documents=documents if len(documents) > 1 else None, fix=fix,

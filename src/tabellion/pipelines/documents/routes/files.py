@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from tabellion.messages import Message
 from tabellion.pipelines.documents.page_words import FORM, Words
 from tabellion.pipelines.documents.routes import shapes
 from tabellion.pipelines.documents.routes.documents import found
@@ -104,6 +105,6 @@ def _check(document: Mapping[str, Any], number: int) -> None:
         raise Problem(
             404,
             "page_missing",
-            f"the document has {document['pages']} page{'s' if document['pages'] > 1 else ''}",
+            Message("documents_api.page_count", n=document["pages"]),
             field="number",
         )

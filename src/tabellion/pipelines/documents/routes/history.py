@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from tabellion.engine import sql
 from tabellion.engine.timestamps import iso
+from tabellion.messages import Message
 from tabellion.pipelines.documents.lookup import problem
 from tabellion.pipelines.documents.queues import reading_queue_names
 from tabellion.pipelines.documents.routes import shapes
@@ -52,7 +53,7 @@ async def output(request: Request, id: str, kind: Literal["json", "parquet"]) ->
     document = await found(served, id)
     path, digest = document["outputs"][kind], document["hashes"][kind]
     if path is None:
-        raise Problem(404, "not_found", f"the document has no {kind} yet", field="kind")
+        raise Problem(404, "not_found", Message("documents_api.no_output_yet", kind=kind), field="kind")
     tag = f'"{digest}"'
     name = f"{PurePath(document['name']).stem or 'document'}.{kind}"
     headers = STRANGE | {"ETag": tag, "Content-Disposition": disposition(name)}
@@ -61,9 +62,7 @@ async def output(request: Request, id: str, kind: Literal["json", "parquet"]) ->
     try:
         content = await served.settings.lake.get(path)
     except Absent:
-        raise Problem(
-            404, "file_gone", "the result is not in the lake any more", fix="read the document again"
-        ) from None
+        raise Problem(404, "file_gone", Message("documents_api.result_gone"), fix="read the document again") from None
     return Response(content, headers=headers, media_type=MEDIA[kind])
 
 

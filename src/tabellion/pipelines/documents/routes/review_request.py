@@ -13,6 +13,7 @@ from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import Role
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
+from tabellion.messages import Message, translatable
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review import errors, items
 from tabellion.pipelines.documents.review.fields import Types
@@ -72,7 +73,7 @@ def version_of(request: Request) -> int:
         raise Problem(428, "version_missing", field="If-Match", fix="send If-Match with the ETag of the item you saw")
     match = _VERSION.fullmatch(given.strip())
     if match is None:
-        raise Problem(422, "value_invalid", "If-Match is not a valid version", field="If-Match",
+        raise Problem(422, "value_invalid", Message("item.if_match_invalid"), field="If-Match",
                       expected='the ETag of the item, such as "3"', fix="send the ETag as it came")  # fmt: skip
     return int(match[1])
 
@@ -83,7 +84,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except errors.Missing:
-        raise Problem(404, "not_found", "there is no such review item", field="id") from None
+        raise Problem(404, "not_found", Message("item.not_found"), field="id") from None
     except errors.ReviewError as error:
         raise _problem(error) from error
 
@@ -107,8 +108,8 @@ def _problem(error: errors.ReviewError) -> Exception:
         return Problem(409, "fields_unseen", str(error), fields=error.fields,
                        fix='look at them, or approve them as they are with {"unseen": true}')  # fmt: skip
     if isinstance(error, errors.NotAllowed):
-        return Problem(403, "role_required", f"role_required: {Role.OPERATOR.word}; {error}", role=Role.OPERATOR.word,
-                       fix="ask an operator")  # fmt: skip
+        needed = Message("item.role_too_low", role=Role.OPERATOR.word, detail=error)
+        return Problem(403, "role_required", needed, role=Role.OPERATOR.word, fix="ask an operator")
     if isinstance(error, errors.Refused):
         return refused(error.problems, beside=error.beside, fix=error.fix)
     return _whose(error)
@@ -139,11 +140,14 @@ def _whose(error: errors.ReviewError) -> Exception:
     return error
 
 
-def refused(problems: dict[str, str], *, beside: bool = False, fix: str = "correct the value") -> Problem:
+def refused(problems: dict[str, str], *, beside: bool = False, fix: str = "") -> Problem:
     """The problem of values that do not fit their fields: the first at the top, all of them in a list."""
     within = () if beside else ("fields",)
-    told = [{"field": pointer(*within, name), "detail": text} for name, text in problems.items()]
+    told = [
+        {"field": pointer(*within, name), "detail": text, **translatable(detail=text)}
+        for name, text in problems.items()
+    ]
     return Problem(
-        422, "value_invalid", told[0]["detail"], field=told[0]["field"], fix=fix,
+        422, "value_invalid", told[0]["detail"], field=told[0]["field"], fix=fix or Message("item.fix_value"),
         errors=told if len(told) > 1 else None,
     )  # fmt: skip

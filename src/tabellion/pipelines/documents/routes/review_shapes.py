@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tabellion.pipelines.documents.review.queue import STATUSES
+from tabellion.web.shapes import Translatable
 
 Status = Literal["pending", "in_review", "approved", "corrected", "rejected"]
 Asked = Literal["open", "done", "pending", "in_review", "approved", "corrected", "rejected"]
@@ -37,6 +38,7 @@ class Reason(BaseModel):
     model_config = ConfigDict(extra="allow")
     code: str
     message: str
+    translatable: Translatable | None = None
     fields: list[str]
 
 
@@ -162,6 +164,7 @@ class ReviewField(BaseModel):
     quote: str | None
     source: str | None
     reasons: list[str]
+    translatable: Translatable | None = None
     state: FieldState
     locked: bool
     manually_corrected: bool
@@ -178,6 +181,7 @@ class Issue(BaseModel):
     code: str
     severity: Literal["error", "warning"]
     message: str
+    translatable: Translatable | None = None
     fields: list[str]
     rule: str
 
@@ -195,6 +199,7 @@ class Rejection(BaseModel):
 
     code: str
     text: str
+    translatable: Translatable | None = None
 
 
 class Position(BaseModel):
@@ -239,6 +244,7 @@ class CheckedField(BaseModel):
 
     value: Any
     error: str | None
+    translatable: Translatable | None = None
 
 
 class Checked(BaseModel):

@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from tabellion.accounts.roles import Role
 from tabellion.engine.values import json_text
+from tabellion.messages import Message
 from tabellion.pipelines.documents.review import items
 from tabellion.pipelines.documents.review import statistics as numbers
 from tabellion.pipelines.documents.routes import review_shapes as shapes_review
@@ -54,7 +55,7 @@ async def _numbers(request: Request, since: Moment | None, until: Moment | None)
     end = until.timestamp() if until is not None else await context.store.now()
     begin = since.timestamp() if since is not None else end - USUAL
     if begin >= end:
-        raise Problem(422, "value_invalid", "the time ends before it begins", field="since",
+        raise Problem(422, "value_invalid", Message("documents_api.period_reversed"), field="since",
                       expected="a time before `until`", fix="give them the other way round")  # fmt: skip
     return await numbers.numbers(context.store, begin, end)
 

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tabellion.web.shapes import Translatable
+
 Status = Literal["queued", "processing", "completed", "failed", "duplicate"]
 Verdict = Literal["accept", "warn", "reject"]
 Review = Literal["pending", "approved", "corrected", "rejected"]
@@ -21,6 +23,7 @@ class Taken(BaseModel):
     duplicate_of: str | None = Field(default=None, description="The document that has the same file.")
     reason: Literal["duplicate_rejected", "file_gone"] | None = Field(default=None, description="Why it was rejected.")
     detail: str | None = Field(default=None, description="The same in a sentence.")
+    translatable: Translatable | None = None
 
 
 class Uploaded(BaseModel):
@@ -81,6 +84,7 @@ class FoundField(BaseModel):
     quote: str | None
     source: str
     reasons: list[str]
+    translatable: Translatable | None = None
     locked: bool
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import Request
 
+from tabellion import messages
 from tabellion.pipelines.documents.served import served_documents
-from tabellion.web.pages import words
 from tabellion.web.pages.page import language_of
 
 
@@ -25,4 +25,4 @@ def type_title(request: Request, name: str, given: str) -> str:
     """What a document type is called here: as its file says, in words of ours where it says nothing."""
     key = f"fields.type.{name}"
     plain = not given or given == name.replace("_", " ").capitalize()
-    return words.catalogue()[language_of(request)].get(key, given or name) if plain else given
+    return str(messages.domain(language_of(request), "pages").get(key, given or name)) if plain else given

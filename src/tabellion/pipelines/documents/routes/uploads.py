@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request
 from pydantic import Field
 
+from tabellion.messages import Message
 from tabellion.net.fetching import FetchFailed, fetch, file_name
 from tabellion.net.guard import Blocked, Rules
 from tabellion.reading.errors import Unreadable
@@ -125,7 +126,7 @@ async def _form(request: Request, blobs: Blobs, limits: Limits, upload: Upload) 
         else:
             await _write(upload.sinks[-1], event, "/file")
     if not upload.sinks:
-        raise Problem(422, "value_missing", "the form has no file", field="/file",
+        raise Problem(422, "value_missing", Message("upload.no_file"), field="/file",
                       fix="send the file in the field `file`, with a file name")  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def _begin(part: Part, blobs: Blobs, limits: Limits, upload: Upload) -> None:
             raise Problem(422, "value_repeated", "a field is there twice", field=f"/{part.name}", fix="send it once")
         return
     if len(upload.sinks) >= limits.files:
-        raise Problem(413, "too_many_parts", f"a request may have {limits.files} files", field="/file",
+        raise Problem(413, "too_many_parts", Message("upload.too_many_files", n=limits.files), field="/file",
                       limit=limits.files)  # fmt: skip
     upload.sinks.append(blobs.receive(limits.upload_bytes, name=part.file, media=part.media))
 
@@ -220,25 +221,25 @@ def judge(sink: Sink, pointer: str, tail: bytes) -> None:
     declared, media = sink.name, ALIASES.get(sink.media, sink.media)
     sink.name = escaped(declared)
     if not sink.bytes:
-        raise Problem(422, "empty_file", field=pointer, fix="send the file's bytes")
+        raise Problem(422, "empty_file", field=pointer, fix=Message("upload.fix_bytes"))
     try:
         kind = sniff(sink.head)
     except Unreadable as error:
         raise Problem(415, "type_unsupported", str(error), field=pointer,
-                      fix="send PDF, PNG, JPEG, WebP, GIF, TIFF or BMP") from None  # fmt: skip
+                      fix=Message("upload.fix_format")) from None  # fmt: skip
     found = MEDIA[kind]
     other = _promised(declared, media, kind)
     if other is not None:
         raise Problem(
-            415, "type_mismatch", f"it is declared as {other}, and it is {found}", field=pointer, declared=other,
-            detected=found, fix="correct its name and content type, or send the file that was meant",
+            415, "type_mismatch", Message("upload.declared_otherwise", declared=other, found=found), field=pointer,
+            declared=other, detected=found, fix=Message("upload.fix_name"),
         )  # fmt: skip
     other = second(kind, sink.head, tail)
     if other is not None:
         # A file that is two things is read as the one here and as the other elsewhere.
         raise Problem(
-            415, "type_mismatch", f"it is a {kind.name} file that is also {other}", field=pointer, declared=found,
-            detected=other, fix="save the document as a file of its own",
+            415, "type_mismatch", Message("upload.also_other_type", kind=kind.name, detail=other), field=pointer,
+            declared=found, detected=other, fix=Message("upload.fix_own_file"),
         )  # fmt: skip
     sink.media = found
 

@@ -3,7 +3,7 @@ import {
   ago, api, because, byId, bytes, cameFrom, capital, confirm, data, duration, el, empty, events, explain, field, fieldTitle, flash, formDialog, icon, keys, may, moment, money, notice, number,
   Problem, t, tell, toast,
 } from "./base.js";
-import { saying } from "./sentences.js";
+import { localized } from "./messages.js";
 import { confidence, outcome, progress, review, status, verdict } from "./states.js";
 
 const where = `/api/documents/${data.id}`;
@@ -89,7 +89,7 @@ function fieldRow([name, one]) {
   const human = one.locked || one.manually_corrected;
   const source = el("span", { class: `small ${human ? "text-human" : "muted"}`, title: t("document.source") }, human && icon(one.locked ? "lock" : "pencil"), human ? t(one.locked ? "document.locked" : "document.by_person") : tell(`document.source_${one.source}`, one.source));
   const why = one.reasons?.length || one.quote
-    ? el("div", { class: "why small muted" }, one.quote && !wide && el("q", {}, one.quote), one.reasons?.length && el("span", {}, one.reasons.map(saying).join(" · "))) : null;
+    ? el("div", { class: "why small muted" }, one.quote && !wide && el("q", {}, one.quote), one.reasons?.length && el("span", {}, localized(one, "reasons").join(" · "))) : null;
   const button = el("button", { type: "button", class: "field-name", "aria-expanded": String(name === chosen), onclick: () => choose(name === chosen ? null : name) }, title(name), spec(name)?.required && el("abbr", { title: t("document.required") }, "*"));
   return el("div", { class: `field-row ${wide ? "wide" : ""} ${name === chosen ? "here" : ""}`, dataset: { field: name } },
     button, el("div", { class: "field-value" }, value(name, one), why), el("div", { class: "field-trust" }, source, human ? null : confidence(one.confidence, spec(name)?.threshold)));
@@ -133,7 +133,7 @@ function drawHead() {
 
 function drawNotices() {
   const said = [];
-  if (shown.error) said.push(notice("bad", "stop", el("strong", {}, t("document.failed")), " ", capital(saying(shown.error.message)), shown.error.code && el("code", { class: "code" }, shown.error.code)));
+  if (shown.error) said.push(notice("bad", "stop", el("strong", {}, t("document.failed")), " ", capital(localized(shown.error)), shown.error.code && el("code", { class: "code" }, shown.error.code)));
   if (shown.duplicate_of) said.push(notice("idle", "copy", t("document.duplicate"), " ", el("a", { href: `/documents/${shown.duplicate_of}` }, t("documents.look_at_original"))));
   if (shown.status === "queued") said.push(notice("idle", "clock", t("document.waits")));
   byId("notices").replaceChildren(...said);
@@ -142,13 +142,13 @@ function drawNotices() {
 function drawDoubts() {
   const told = new Set();
   const all = [
-    ...(shown.issues ?? []).map((one) => ({ kind: one.severity === "error" ? "bad" : "warn", text: one.message, fields: one.fields, rule: one.rule })),
-    ...(shown.reasons ?? []).map((one) => ({ kind: one.severity === "error" ? "bad" : "warn", text: one.message, fields: one.fields })),
-    ...(shown.notes ?? []).map((one) => ({ kind: "idle", text: typeof one === "string" ? one : one.message ?? "", fields: one.fields })),
+    ...(shown.issues ?? []).map((one) => ({ kind: one.severity === "error" ? "bad" : "warn", text: localized(one), fields: one.fields, rule: one.rule })),
+    ...(shown.reasons ?? []).map((one) => ({ kind: one.severity === "error" ? "bad" : "warn", text: localized(one), fields: one.fields })),
+    ...(localized(shown, "notes") || []).map((text) => ({ kind: "idle", text })),
   ].filter((one) => one.text && !told.has(one.text) && told.add(one.text));
   byId("doubts-card").hidden = !all.length;
   byId("doubts").replaceChildren(...all.map((one) => el("li", { class: `mark-${one.kind}` }, icon(one.kind === "bad" ? "stop" : one.kind === "warn" ? "warn" : "eye"),
-    el("div", {}, capital(saying(one.text)), el("div", { class: "chips" }, (one.fields ?? []).filter((name) => shown.fields[name]).map((name) =>
+    el("div", {}, capital(one.text), el("div", { class: "chips" }, (one.fields ?? []).filter((name) => shown.fields[name]).map((name) =>
       el("button", { type: "button", class: "chip", onclick: () => choose(name, true) }, title(name))))))));
 }
 
@@ -187,7 +187,7 @@ function drawAttempts() {
       el("tr", {}, el("td", { class: "mono small wrap" }, one.worker, one.queue !== "documents" && el("div", { class: "muted" }, one.queue)),
         el("td", { class: "nowrap", title: moment(one.claimed_at) }, ago(one.claimed_at)),
         el("td", { class: "nowrap" }, one.settled_at ? duration((new Date(one.settled_at) - new Date(one.claimed_at)) / 1000) : "…"),
-        el("td", {}, outcome(one.outcome), one.error && el("div", { class: "small text-bad wrap" }, saying(one.error.message)), !one.outcome && one.note && el("div", { class: "small muted" }, saying(one.note)),
+        el("td", {}, outcome(one.outcome), one.error && el("div", { class: "small text-bad wrap" }, localized(one.error)), !one.outcome && one.note && el("div", { class: "small muted" }, one.note),
           one.retry_at && !one.outcome && el("div", { class: "small muted" }, moment(one.retry_at)))),
     ])))));
 }
@@ -213,7 +213,7 @@ function drawHistory(entries) {
     el("time", { datetime: one.at, title: moment(one.at), class: "small muted nowrap" }, ago(one.at)),
     el("div", {}, done(one), one.field && [" ", el("em", {}, title(one.field))],
       one.field && changed(one) ? el("div", { class: "small wrap" }, el("del", {}, short(one.before)), " → ", el("ins", {}, short(one.after))) : null,
-      one.reason && el("div", { class: "small muted wrap" }, one.action === "rejected" ? because(one.reason) : saying(one.reason))))));
+      one.reason && el("div", { class: "small muted wrap" }, because(one.reason))))));
 }
 
 // -- loading -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // The list of documents: filters, pages, live status, and uploads by button or by dropping files anywhere.
 import { ago, api, byId, bytes, capital, data, el, empty, events, explain, icon, keys, liveMark, may, moment, money, notice, number, placeBefore, rememberPlace, rowKeys, t, toast } from "./base.js";
-import { saying } from "./sentences.js";
+import { localized } from "./messages.js";
 import { progress, review, status, verdict } from "./states.js";
 import { start } from "./uploads.js";
 
@@ -24,7 +24,7 @@ function address(cursor, limit = LIMIT) {
 
 function cells(one) {
   const name = el("a", { href: `/documents/${one.id}`, class: "cut", title: one.name }, one.name);
-  const wrong = one.error && capital(saying(one.error.message));
+  const wrong = one.error && capital(localized(one.error));
   const under = wrong ? el("span", { class: "small text-bad cut", title: wrong }, wrong)
     : one.duplicate_of ? el("span", { class: "small muted" }, t("documents.follows")) : null;
   return [

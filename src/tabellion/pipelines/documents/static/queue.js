@@ -1,7 +1,7 @@
 // The review queue: what waits, in which order and why; kept up to date by the server's news.
 
 import { api, badge, byId, data as given, el, empty, events, explain, fieldTitle, icon, keys, liveMark, me, moment, number, placeBefore, relative, rememberPlace, rowKeys, t, tell, toast } from "./base.js";
-import { saying } from "./sentences.js";
+import { localized } from "./messages.js";
 import { countdown, span, urgency } from "./span.js";
 
 const PARTS = ["confidence", "proximity", "complexity", "value"];
@@ -146,10 +146,10 @@ function reasons(item) {
   const shown = item.reasons.slice(0, CHIPS).map((reason) => {
     const rest = (reason.fields?.length ?? 0) - NAMED;
     const of = reason.fields?.length ? ` ${reason.fields.slice(0, NAMED).map(title).join(", ")}${rest > 0 ? ` +${rest}` : ""}` : "";
-    return el("span", { class: `cause reason-${reason.code}`, title: saying(reason.message) }, el("b", {}, tell(`queue.reason.${reason.code}`, reason.code)), of);
+    return el("span", { class: `cause reason-${reason.code}`, title: localized(reason) }, el("b", {}, tell(`queue.reason.${reason.code}`, reason.code)), of);
   });
   const rest = item.reasons.slice(CHIPS);
-  if (rest.length) shown.push(el("span", { class: "cause", title: rest.map((reason) => saying(reason.message)).join("\n") }, t("queue.more", { n: rest.length })));
+  if (rest.length) shown.push(el("span", { class: "cause", title: rest.map((reason) => localized(reason)).join("\n") }, t("queue.more", { n: rest.length })));
   if (item.escalated) shown.unshift(el("span", { class: "cause escalated", title: t("queue.escalated", { who: item.escalated.by, why: item.escalated.why }) }, icon("warn"), t("queue.is_escalated")));
   return el("div", { class: "causes" }, shown);
 }

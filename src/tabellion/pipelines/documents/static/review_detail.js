@@ -1,8 +1,8 @@
 // What is told about the field in hand: why it is in doubt, what else it could be, what people and models said before.
 
-import { el, moment, t } from "./base.js";
+import { el, moment, t, tell } from "./base.js";
 import { isEmpty, isTable, same, textOf } from "./review_item.js";
-import { saying } from "./sentences.js";
+import { localized } from "./messages.js";
 
 const MOST = 9;
 
@@ -17,9 +17,9 @@ export const detailOf = (item, field, editable) => {
   const parts = [];
   const { name } = field;
   const error = item.error(name);
-  if (error) parts.push(el("p", { class: "wrong", role: "alert" }, saying(error)));
+  if (error) parts.push(el("p", { class: "wrong", role: "alert" }, localized(error, "error")));
   // Seen above, among the reasons; heard here.
-  for (const issue of item.failing(name)) parts.push(el("p", { class: "unseen" }, saying(issue.message)));
+  for (const issue of item.failing(name)) parts.push(el("p", { class: "unseen" }, localized(issue)));
   if (item.missing(name) && !error) parts.push(el("p", { class: "wrong" }, t("review.missing")));
   const read = item.checked[name]?.value;
   if (!error && item.edits.get(name)?.action === "correct" && !isTable(field) && !isEmpty(read) && textOf(read) !== textOf(item.value(name)))
@@ -37,7 +37,7 @@ const candidates = (item, field, editable) =>
     { class: "candidates", role: "group", "aria-label": t("review.candidates") },
     ...candidatesOf(field).map((candidate, at) => {
       const chosen = same(textOf(candidate.value), textOf(item.value(field.name)));
-      const where = [saying(candidate.from), candidate.page && t("review.on_page", { n: candidate.page })].filter(Boolean).join(" · ");
+      const where = [tell(`review.from.${candidate.from}`, candidate.from), candidate.page && t("review.on_page", { n: candidate.page })].filter(Boolean).join(" · ");
       const made = el("button", { type: "button", tabindex: "-1", "data-take": `candidate:${at}`, class: chosen ? "candidate chosen" : "candidate" }, el("kbd", {}, String(at + 1)), el("span", { class: "what" }, shown(candidate.value)), el("span", { class: "where" }, where));
       made.disabled = !editable;
       return made;
@@ -65,7 +65,7 @@ const evidence = (item, field) => {
   if (edit) line.append(el("span", {}, t(`review.now.${edit.action}`)));
   else if (field.corrected_by) line.append(el("span", {}, t("review.said_by", { who: field.corrected_by, when: field.corrected_at ? moment(field.corrected_at) : "" })));
   if (place?.quote && textOf(place.quote) !== textOf(item.value(field.name))) line.append(el("q", {}, place.quote.length > 90 ? `${place.quote.slice(0, 90)}…` : place.quote));
-  if (!edit && !field.corrected_by) for (const reason of field.reasons || []) line.append(el("span", { class: "mark" }, saying(reason)));
+  if (!edit && !field.corrected_by) for (const reason of localized(field, "reasons") || []) line.append(el("span", { class: "mark" }, reason));
   if (!place && !isEmpty(item.value(field.name))) line.append(el("span", { class: "mark" }, t("review.no_place")));
   return line;
 };

@@ -3,7 +3,6 @@
 import { api, because, el, fieldTitle, moment, t } from "./base.js";
 import { icon } from "./review_icons.js";
 import { isEmpty, same, textOf } from "./review_item.js";
-import { saying } from "./sentences.js";
 
 const told = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
 
@@ -24,7 +23,7 @@ const entry = ({ at, actor, action, field, before, after, reason }) => {
     el("div", { class: "what" }, el("b", {}, done({ action, before, after })), ...(field ? [" ", el("em", {}, named(field))] : [])),
     ...(changed ? [el("div", { class: "values" }, el("del", {}, told(before)), " → ", el("ins", {}, told(after)))] : []),
     ...(field && !changed && !isEmpty(after) ? [el("div", { class: "values" }, el("ins", {}, told(after)))] : []),
-    ...(reason ? [el("div", { class: "reason" }, action === "rejected" ? because(reason) : saying(reason))] : []),
+    ...(reason ? [el("div", { class: "reason" }, because(reason))] : []),
     el("div", { class: "muted" }, `${actor || ""} · ${moment(at)}`),
   );
 };

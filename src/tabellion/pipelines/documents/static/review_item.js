@@ -91,7 +91,7 @@ export class Item extends EventTarget {
   }
 
   error(name) {
-    return this.checked[name]?.error || null;
+    return this.checked[name]?.error ? this.checked[name] : null;
   }
 
   failing(name) {

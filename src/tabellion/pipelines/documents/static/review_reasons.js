@@ -3,7 +3,7 @@
 import { el, sure, t } from "./base.js";
 import { icon } from "./review_icons.js";
 import { fieldsOf } from "./review_item.js";
-import { saying } from "./sentences.js";
+import { localized } from "./messages.js";
 
 const NOTES = new Set(["sampled", "always"]); // why somebody looks although nothing is in doubt
 const LIVE = new Set(["issue", "missing"]); // reasons that the rules are asked about again with every change
@@ -36,7 +36,7 @@ export class Reasons extends EventTarget {
   entries() {
     const { item } = this;
     const issues = item.issues.filter((issue) => issue.code !== "missing");
-    const found = issues.map((issue) => ({ kind: ICONS[issue.severity] || "needs_look", text: saying(issue.message), fields: fieldsOf(issue) }));
+    const found = issues.map((issue) => ({ kind: ICONS[issue.severity] || "needs_look", text: localized(issue), fields: fieldsOf(issue) }));
     for (const name of item.names.filter((one) => item.missing(one)))
       found.push({ kind: "rule_failed", text: t("review.reason.missing", { field: this.label(name) }), fields: [name] });
     // What is missing within a field: a cell of a row.
@@ -56,10 +56,11 @@ export class Reasons extends EventTarget {
   }
 
   // A cell by the names of its table, row and column.
-  cell({ fields: [path], message }) {
+  cell(issue) {
+    const [path] = issue.fields;
     const [, name, row, column] = /^([^[]+)\[(\d+)\]\.(.+)$/.exec(path) || [];
     const titled = this.item.fields.get(name)?.columns?.find((one) => one.name === column);
-    return titled ? t("review.reason.missing_cell", { field: this.label(name), row: Number(row) + 1, column: titled.label || column }) : saying(message);
+    return titled ? t("review.reason.missing_cell", { field: this.label(name), row: Number(row) + 1, column: titled.label || column }) : localized(issue);
   }
 
   sentence(reason) {
@@ -67,7 +68,7 @@ export class Reasons extends EventTarget {
     const field = reason.fields?.length ? this.label(reason.fields[0]) : "";
     const facts = { field, page: reason.page, confidence: sure(reason.confidence), threshold: sure(reason.threshold) };
     const known = { low_confidence: facts.confidence && facts.threshold, missing: field, ungrounded: field, reread: field, page_poor: facts.page, always: true, sampled: true }[reason.code];
-    return known ? t(`review.reason.${reason.code}`, facts) : saying(reason.message);
+    return known ? t(`review.reason.${reason.code}`, facts) : localized(reason);
   }
 
   update() {

@@ -5,7 +5,7 @@ import { ask, askUnseen, settle } from "./review_dialogs.js";
 import { fieldOf, fieldsOf } from "./review_item.js";
 import { claimNext, get, isAway, patch, post } from "./review_net.js";
 import { retyped } from "./review_type.js";
-import { saying } from "./sentences.js";
+import { localized } from "./messages.js";
 
 const HOURS = [1, 4, 24, 72, 168];
 const STANDS = new Set(["item_closed", "item_held", "item_assigned", "item_escalated", "document_running"]); // the item stands elsewhere
@@ -64,10 +64,10 @@ export class Verbs {
     const { desk } = this;
     const names = [...missing.map(fieldOf), ...failing.flatMap(fieldsOf)].filter((name) => desk.item.fields.has(name));
     const lacking = missing.map((name) => desk.item.fields.get(name)?.label || name).join(", ");
-    const said = failing.map((one) => saying(one.message));
-    if (lacking) said.unshift(t("review.gate_missing", { fields: lacking }));
-    if (failing.length) said.push(t("review.gate_failing"));
-    toast(said.join(" ") || t("review.gate"), "warn", 9);
+    const parts = failing.map((one) => localized(one));
+    if (lacking) parts.unshift(t("review.gate_missing", { fields: lacking }));
+    if (failing.length) parts.push(t("review.gate_failing"));
+    toast(parts.join(" ") || t("review.gate"), "warn", 9);
     if (names.length) desk.form.focusRow(names[0]);
   }
 
@@ -186,7 +186,7 @@ export class Verbs {
       desk.settleText();
       const open = item.names.find((name) => item.missing(name) || item.error(name));
       if (open) {
-        toast(saying(item.error(open)) || t("review.gate_missing", { fields: item.fields.get(open).label || open }), "warn");
+        toast(localized(item.error(open), "error") || t("review.gate_missing", { fields: item.fields.get(open).label || open }), "warn");
         desk.form.focusRow(open);
         return false;
       }

@@ -1,6 +1,6 @@
 // Uploads: files from a button or dropped anywhere, each with its own progress and its own answer.
 import { byId, bytes, capital, data, el, icon, number, Problem, renewed, signedOut, t, tell, token } from "./base.js";
-import { saying } from "./sentences.js";
+import { localized } from "./messages.js";
 import { bar } from "./states.js";
 
 const AT_ONCE = 3, MOST = 500;
@@ -120,7 +120,7 @@ async function answered(one, request, again) {
   if (request.status === 401) signedOut();
   if (request.status !== 202 || !told?.documents?.length) {
     const problem = new Problem(request.status, told);
-    const fix = told?.fix && !tell(`base.problem_${problem.code}`) ? `. ${capital(saying(told.fix))}.` : "";
+    const fix = told?.fix && !tell(`base.problem_${problem.code}`) ? `. ${capital(localized(told, "fix"))}.` : "";
     const original = told?.original && el("a", { href: `/documents/${told.original}` }, t("documents.look_at_original"));
     return refused(one, [problem.message, fix, " ", original], request.status >= 500 || [401, 429].includes(request.status) || problem.code === "csrf_failed");
   }

@@ -1,4 +1,4 @@
-"""Sentences of the reader and the rules on French pages: whatever the server says there is said in French."""
+"""Messages on French pages: whatever the reader, the rules and the server say is said in French."""
 
 from __future__ import annotations
 
@@ -8,94 +8,105 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
+from tabellion.messages import Message, quoted, translatable
+from tabellion.reading.types.doctype import KINDS
 from tests.browser.site import WRONG, Site
 
-#: What comes back as it came, and why that is right.
-SAME = {
-    "page": "the same word in both languages",
-}
-SAYING = """async texts => {
-    const { saying } = await import(document.querySelector("link[href*='sentences.js']").href);
-    return texts.map(saying);
+SAID = """async texts => {
+    const { localized } = await import(document.querySelector("link[href*='messages.js']").href);
+    return texts.map(one => localized(one));
 }"""
 #: Ordinary English words that no French sentence has.
 ENGLISH = re.compile(r"\b(?:the|is|are|was|were|it|its|of|and|with|label|other|than|not|has|no|at|by|an|for)\b")
 QUOTED = re.compile(r"«[^»]*»|le modèle dit .*|les mots disent .*")
 
 
-def told(document: dict[str, Any]) -> Iterator[str]:
-    """Every sentence in what the API says of a document or of a review item."""
+def told(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every message in what the API says of a document or of a review item."""
     fields = document.get("fields") or {}
     for field in fields.values() if isinstance(fields, dict) else fields:
-        yield from field["reasons"]
-        yield from (one["from"] for one in field.get("candidates") or [])
+        forms = (field.get("translatable") or {}).get("reasons") or [None] * len(field["reasons"])
+        yield from (_one(text, form) for text, form in zip(field["reasons"], forms, strict=True))
     for name in ("issues", "reasons"):
-        yield from (one["message"] for one in document.get(name) or [])
-    yield from document.get("notes") or []
+        yield from document.get(name) or []
     if document.get("error"):
-        yield document["error"]["message"]
+        yield document["error"]
 
 
-def everything(site: Site) -> set[str]:
-    """Every sentence of every document and review item."""
-    said: set[str] = set()
+def _one(text: str, form: Any) -> dict[str, Any]:
+    return {"message": text, "translatable": {"message": form} if form else None}
+
+
+def everything(site: Site) -> list[dict[str, Any]]:
+    """Every message of every document and review item."""
+    found: list[dict[str, Any]] = []
     for one in site.api("GET", "/api/documents?limit=100")["documents"]:
-        said.update(told(site.api("GET", f"/api/documents/{one['id']}")))
-        for attempt in site.api("GET", f"/api/documents/{one['id']}/work")["attempts"]:
-            said.update(text for text in ((attempt["error"] or {}).get("message"), attempt["note"]) if text)
+        found += told(site.api("GET", f"/api/documents/{one['id']}"))
+        attempts = site.api("GET", f"/api/documents/{one['id']}/work")["attempts"]
+        found += [attempt["error"] for attempt in attempts if attempt["error"]]
     for one in site.api("GET", "/api/review/items?limit=100")["items"]:
-        said.update(told(one))
-        said.update(told(site.api("GET", f"/api/review/items/{one['id']}")))
-    return said
+        found += [*told(one), *told(site.api("GET", f"/api/review/items/{one['id']}"))]
+    return list({one["message"]: one for one in found}.values())
 
 
-def saying(page: Page, texts: list[str]) -> list[str]:
-    """The texts as the page says them."""
-    return list(page.evaluate(SAYING, texts))
+def said(page: Page, texts: list[dict[str, Any]]) -> list[str]:
+    """The messages as the page says them."""
+    return list(page.evaluate(SAID, texts))
 
 
 def test_everything_is_said_in_french(site: Site, chromium: Browser) -> None:
     """Reasons, issues, doubts, notes and failures of every document and review item: none comes back unchanged, and
     none half in English."""
-    texts = sorted(everything(site))
+    texts = everything(site)
     assert len(texts) > 25
     with site.visitor(chromium, locale="fr-CA") as visitor:
-        french = saying(visitor.open("/documents"), texts)
-    assert [text for text, said in zip(texts, french, strict=True) if text == said and text not in SAME] == []
-    assert [said for said in french if ENGLISH.search(QUOTED.sub("", said))] == []
+        french = said(visitor.open("/documents"), texts)
+    assert [one for one, text in zip(texts, french, strict=True) if text == one["message"]] == []
+    assert [text for text in french if ENGLISH.search(QUOTED.sub("", text))] == []
 
 
-def test_english_pages_have_no_templates(site: Site, chromium: Browser) -> None:
+def test_english_pages_have_no_catalogue(site: Site, chromium: Browser) -> None:
     """Every text stays as it is there, and the page carries nothing for it; nor does a French page that says none."""
-    texts = ["1 other candidate", "The total is not the subtotal plus the tax"]
+    made = Message("reason.single_candidate")
     with site.visitor(chromium) as visitor:
         page = visitor.open("/documents")
-        assert saying(page, texts) == texts
-        expect(page.locator("#sentences")).to_have_count(0)
+        assert said(page, [{"message": made, **translatable(message=made)}]) == [made]
+        expect(page.locator("#messages")).to_have_count(0)
     with site.visitor(chromium, locale="fr-CA") as visitor:
-        expect(visitor.open("/numbers").locator("#sentences")).to_have_count(0)
+        expect(visitor.open("/numbers").locator("#messages")).to_have_count(0)
 
 
-def test_holes_are_said_as_their_names_tell(site: Site, chromium: Browser) -> None:
-    """Fields by their titles, cells by row and column, values in quotes, numbers as French writes them, and sentences
-    within sentences; what is not ours is left alone."""
+def test_parameters_are_said_as_their_names_tell(site: Site, chromium: Browser) -> None:
+    """Fields by their titles, cells by row and column, values in quotes, numbers as French writes them, and messages
+    within messages; what is not ours is left alone."""
+    read_for = Message("reason.read_for", sign="1", other="7")
+    misread = Message("reason.misread", detail=read_for, text="10.00 + 2.50 = 12.50")
+    doubt = Message("reason.perhaps", amount="12.50", detail=misread)
+    seen = [
+        Message("rule.seen", field="lots", value=Message("value.rows", n=1)),
+        Message("rule.seen", field="cadastre", value=Message("value.nothing")),
+    ]
+    decoded = Message("unreadable.image_cannot_decode", text="broken data stream")
     wanted = {
-        "line_items[0].unit_price: 'abc' is not an amount such as 1234.50, without currency":
+        Message("issue.not_of_kind", field="line_items[0].unit_price", value=quoted("abc"), detail=KINDS["money"]):
             "Lignes, rangée 1, prix unitaire : « abc » n’est pas un montant comme 1234.50, sans devise",
-        "registration_date is missing; it is required": "Date d'inscription manque ; ce champ est obligatoire",
-        "the file has 12,345,678 bytes; the limit is 1,000": "le fichier a 12 345 678 octets ; la limite est 1 000",
-        "but perhaps 12.50 (1 read for 7: 10.00 + 2.50 = 12.50)":
-            "mais peut-être 12.50 (1 lu pour 7 : 10.00 + 2.50 = 12.50)",
-        "Lots are named, but not the cadastre they belong to (lots (1 row), cadastre (nothing))":
-            "Des lots sont nommés, mais pas le cadastre auquel ils appartiennent (lots (1 ligne), cadastre (rien))",
-        "page 2 could not be read: the image cannot be decoded: broken data stream":
+        Message("issue.missing", field="registration_date"): "Date d'inscription manque ; ce champ est obligatoire",
+        Message("unreadable.bytes_over_limit", n=12345678, limit=1000):
+            "le fichier a 12 345 678 octets ; la limite est 1 000",
+        Message("reason.but", detail=doubt): "mais peut-être 12.50 (1 lu pour 7 : 10.00 + 2.50 = 12.50)",
+        Message("issue.rule", rule={"en": "Lots are named", "fr": "Des lots sont nommés"}, seen=seen):
+            "Des lots sont nommés (lots (1 ligne), cadastre (rien))",
+        Message("note.page_failed", n=2, detail=decoded):
             "la page 2 n’a pas pu être lue : l’image ne peut pas être décodée : broken data stream",
+        Message("reason.other_candidates", n=1): "1 autre candidat",
+        Message("reason.other_candidates", n=3): "3 autres candidats",
         "Il manque un timbre (stamp (nothing))": "Il manque un timbre (stamp (nothing))",
         "ValueError: no such row (own.py:12 in work)": "ValueError: no such row (own.py:12 in work)",
     }  # fmt: skip
     with site.visitor(chromium, locale="fr-CA") as visitor:
-        said = saying(visitor.open("/queue"), list(wanted))
-    assert [one.replace("\N{NO-BREAK SPACE}", " ") for one in said] == list(wanted.values())
+        found = said(visitor.open("/queue"), [{"message": one, **translatable(message=one)} for one in wanted])
+    spaces = str.maketrans(dict.fromkeys("\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}", " "))
+    assert [one.translate(spaces) for one in found] == list(wanted.values())
 
 
 def test_a_failing_rule_is_shown_in_french(site: Site, chromium: Browser) -> None:

@@ -1,0 +1,216 @@
+"""Messages: a code with its parameters, and the sentence that they make in each language."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+LANGUAGES = {"en": "English", "fr": "Français"}
+DEFAULT = "en"
+PACKAGES = ["tabellion"]  #: those with catalogues: `locale/<language>/messages.po` and `pages.po`
+#: A sentence, or its forms where it counts something: for one, and for any other number.
+Template = str | tuple[str, str]
+
+_DEEPEST = 8  # messages within messages; what comes from a reading child may be anything
+_HOLE = re.compile(r"\{(\w+)\}")
+#: Where French wants a space at which no line is broken.
+_TIED = re.compile(r" (?=[:;?!%»])|(?<=«) ")
+
+
+class Message(str):
+    """A sentence for people that is stored, compared and translated by its code; as a text it is in English.
+
+    >>> Message("attempt.timed_out", seconds=30)
+    'timed out after 30 s'
+    """
+
+    __slots__ = ("code", "params")
+    code: str
+    params: dict[str, Any]
+
+    def __new__(cls, code: str, /, **params: Any) -> Message:
+        """The message of a code.
+
+        Parameters are texts, numbers, other messages, lists of these, or a text by language: `{"en": …, "fr": …}`.
+        """
+        known = {name: _plain(value) for name, value in params.items()}
+        return cls._made(translate(DEFAULT, code, **known), code, known)
+
+    @classmethod
+    def _made(cls, text: str, code: str, params: dict[str, Any]) -> Message:
+        made = super().__new__(cls, text)
+        made.code, made.params = code, params
+        return made
+
+    @classmethod
+    def stored(cls, text: str, form: Any) -> str:
+        """A text that was stored beside its form: a message again, or the text alone where there is no form of it."""
+        if not isinstance(form, Mapping) or not isinstance(form.get("code"), str):
+            return text
+        params = {name: _restored(value) for name, value in (form.get("params") or {}).items()}
+        return cls._made(text, form["code"], params)
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """The code and parameters as JSON."""
+        return {"code": self.code, "params": {name: _json(value) for name, value in self.params.items()}}
+
+    def __str__(self) -> str:
+        return self  # so that `str(error)` is still a message
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
+        return (self.code,), self.params
+
+
+def translatable(**texts: Any) -> dict[str, Any]:
+    """What lets a reader translate texts beside which it stands: `{"translatable": {name: form}}`, or nothing.
+
+    A text may be a list of texts: its form is a list too, with None for what is no message.
+    """
+    forms = {name: form for name, text in texts.items() if (form := _form(text)) is not None}
+    return {"translatable": forms} if forms else {}
+
+
+def translate(language: str, code: str, /, **params: Any) -> str:
+    """The sentence of a code in a language, with its parameters filled in; `n` decides between one and many."""
+    known = catalogue(language).get(code) or catalogue(DEFAULT).get(code)
+    if known is None:  # a typing error of ours must not hide what went wrong
+        return f"{code} {json.dumps(params, default=str)}" if params else code
+    text = known if isinstance(known, str) else known[0 if _is_one(language, params.get("n")) else 1]
+    return _HOLE.sub(lambda found: _filled(language, params.get(found[1], found[0])), text)
+
+
+def add(package: str) -> None:
+    """Adds the catalogues of a package; a package with messages does so when it is imported."""
+    if package not in PACKAGES:
+        PACKAGES.append(package)
+        catalogue.cache_clear()
+        domain.cache_clear()
+
+
+@functools.cache
+def catalogue(language: str) -> dict[str, Template]:
+    """Every text of a language by its code."""
+    return {**domain(language, "messages"), **domain(language, "pages")}
+
+
+@functools.cache
+def domain(language: str, name: str) -> dict[str, Template]:
+    """The texts of one kind in a language: `messages`, or `pages` for what only pages say."""
+    found: dict[str, Template] = {}
+    for package in PACKAGES:
+        file = files(package) / "locale" / language / f"{name}.po"
+        given = dict(read_catalogue(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+        if twice := found.keys() & given.keys():
+            raise ValueError(f"{package}: the catalogue has {', '.join(sorted(twice))} of another package")
+        found |= given
+    return {code: _tied(template) for code, template in found.items()} if language == "fr" else found
+
+
+def read_catalogue(text: str) -> Iterator[tuple[str, Template]]:
+    """The entries of a gettext catalogue (`.po`); what is marked as fuzzy or obsolete counts as not there."""
+    for block in re.split(r"\n\s*\n", text):
+        entry: dict[str, str] = {}
+        name = ""
+        for line in block.splitlines():
+            if line.startswith("#"):
+                if line.startswith("#,") and "fuzzy" in line:
+                    break
+                continue
+            keyword, _, rest = line.partition(" ") if not line.startswith('"') else (name, "", line)
+            name = keyword
+            entry[name] = entry.get(name, "") + json.loads(rest)
+        else:
+            if code := entry.get("msgid"):
+                several = "msgstr[0]" in entry
+                yield code, (entry["msgstr[0]"], entry["msgstr[1]"]) if several else entry["msgstr"]
+
+
+def chosen(language: str, prefixes: Iterable[str]) -> dict[str, Template]:
+    """The texts of pages whose codes begin with one of these and a dot, for a page's script."""
+    starts = tuple(f"{prefix}." for prefix in prefixes)
+    return {code: template for code, template in domain(language, "pages").items() if code.startswith(starts)}
+
+
+def _is_one(language: str, n: Any) -> bool:
+    return bool(n == 1 or (language == "fr" and n == 0))
+
+
+def _tied(template: Template) -> Template:
+    """French as it is printed: with a space that no line ends at before : ; ? ! % and within quotes."""
+    if isinstance(template, str):
+        return _TIED.sub("\N{NO-BREAK SPACE}", template)
+    one, many = template
+    return _TIED.sub("\N{NO-BREAK SPACE}", one), _TIED.sub("\N{NO-BREAK SPACE}", many)
+
+
+def _filled(language: str, value: Any) -> str:
+    if isinstance(value, Message) and language != DEFAULT:
+        return translate(language, value.code, **value.params)
+    if isinstance(value, list | tuple):
+        return ", ".join(_filled(language, one) for one in value)
+    if isinstance(value, Mapping):
+        return str(value.get(language) or next(iter(value.values()), ""))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        text = f"{value:,}" if isinstance(value, int) else f"{value:g}"
+        return text if language == DEFAULT else text.replace(",", "\N{NO-BREAK SPACE}").replace(".", ",")
+    return str.__str__(value) if isinstance(value, str) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as it is kept: of those kinds that JSON has."""
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, str | int | float | Mapping | None) else str(value)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_json(one) for one in value]
+    return value.form if isinstance(value, Message) else value
+
+
+def _form(text: Any) -> Any:
+    if isinstance(text, list | tuple):
+        forms = [_form(one) for one in text]
+        return forms if any(form is not None for form in forms) else None
+    return text.form if isinstance(text, Message) else None
+
+
+def _restored(value: Any, deep: int = 0) -> Any:
+    if isinstance(value, list):
+        return [_restored(one, deep + 1) for one in value]
+    if not isinstance(value, Mapping) or "code" not in value or deep > _DEEPEST:
+        return value
+    params = {str(name): _restored(one, deep + 1) for name, one in (value.get("params") or {}).items()}
+    return Message(str(value["code"]), **params)
+
+
+def quoted(value: Any) -> Any:
+    """A value within a sentence: a text in the quotes of the language, anything else as Python writes it."""
+    return Message("value.quoted", text=value) if isinstance(value, str) else repr(value)
+
+
+def has_code(texts: Iterable[str], code: str) -> bool:
+    """Whether one of these texts is the message of this code."""
+    return any(isinstance(text, Message) and text.code == code for text in texts)
+
+
+def restored(data: Mapping[str, Any], name: str) -> Any:
+    """A text, or a list of texts, as it was before `translatable` stood beside it."""
+    text, form = data[name], (data.get("translatable") or {}).get(name)
+    if isinstance(text, list):
+        forms = form if isinstance(form, list) and len(form) == len(text) else [None] * len(text)
+        return [Message.stored(one, of) for one, of in zip(text, forms, strict=True)]
+    return Message.stored(text, form) if isinstance(text, str) else text
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Several sentences as one."""
+    return functools.reduce(
+        lambda first, second: Message("text.both", first=first, second=second) if first else second, texts, ""
+    )

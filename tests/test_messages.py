@@ -1,0 +1,282 @@
+"""Messages: a code, its parameters, and a sentence of them in every language; none missing, none left over."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import pickle
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import read_po
+
+import tabellion
+from tabellion import messages
+from tabellion.errors import Permanent
+from tabellion.messages import LANGUAGES, Message, catalogue, joined, quoted, restored, translatable, translate
+from tabellion.pipelines import documents
+from tabellion.web.pages import static
+
+PACKAGES = (tabellion, documents)
+CATALOGUES = [path for one in PACKAGES for path in (Path(str(files(one.__name__))) / "locale").glob("*/*.po")]
+SOURCES = sorted(Path(tabellion.__file__).parent.rglob("*.py"))
+FOLDERS = [Path(str(files(one))) for one in static.packages()]
+PAGES = [path for one in FOLDERS for path in (*one.glob("pages/*.py"), *one.glob("pages.py"), *one.glob("routes/*.py"))]
+HOLE = re.compile(r"\{(\w+)\}")
+SAID = re.compile(r"""\b(?:t|tell)\(\s*["'`]([a-z_]+\.[a-z_0-9.]+)["'`]\s*[,)]""")
+#: Beginnings of codes whose ends are values: `t("base.role_" ~ role)`, t(`base.role_${role}`).
+MADE = re.compile(r"""\b(?:t|tell)\(\s*["'`]([a-z_]+\.[a-z_0-9.]*)(?:["']\s*[~+]|\$\{)""")
+BEGUN = re.compile(r"""["'`]([a-z_]+\.[a-z_0-9]+_)["'`]""")
+
+
+def holes(template: messages.Template) -> set[str]:
+    return set(HOLE.findall(template if isinstance(template, str) else " ".join(template)))
+
+
+def scripts() -> list[Path]:
+    found = [path for one in FOLDERS for path in (*one.glob("templates/*.html"), *one.glob("static/*.js"))]
+    return sorted(found)
+
+
+# -- the catalogues ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", CATALOGUES, ids=lambda path: f"{path.parts[-4]}-{path.parts[-2]}-{path.stem}")
+def test_a_catalogue_is_what_gettext_takes_it_for(path: Path) -> None:
+    """Babel reads the same entries as we do, each once, with two plural forms or none."""
+    theirs: dict[str, messages.Template] = {}
+    for entry in read_po(BytesIO(path.read_bytes()), abort_invalid=True):
+        if entry.id:
+            code = entry.id if isinstance(entry.id, str) else entry.id[0]
+            text = entry.string or ""
+            theirs[code] = text if isinstance(text, str) else (text[0], text[1])
+    ours = list(messages.read_catalogue(path.read_text(encoding="utf-8")))
+    assert dict(ours) == theirs
+    assert len(ours) == len(theirs)
+
+
+@pytest.mark.parametrize("domain", ["messages", "pages"])
+def test_every_language_has_the_same_codes(domain: str) -> None:
+    """With the same parameters, and as many forms where something is counted."""
+    english = messages.domain("en", domain)
+    for language in LANGUAGES:
+        found = messages.domain(language, domain)
+        assert found.keys() == english.keys()
+        for code, template in found.items():
+            assert holes(template) == holes(english[code]), (language, code)
+            assert isinstance(template, str) == isinstance(english[code], str), (language, code)
+            assert all(one.strip() for one in ([template] if isinstance(template, str) else template))
+
+
+def test_a_catalogue_is_read_with_its_marks() -> None:
+    """Texts over several lines, plural forms and comments; what is fuzzy or obsolete is as if it were not there."""
+    text = """# A comment.
+msgid ""
+msgstr ""
+"Language: en\\n"
+
+#. for translators
+msgid "a.long"
+msgstr ""
+"first \\"part\\", "
+"second part"
+
+msgid "a.count"
+msgid_plural "a.count"
+msgstr[0] "{n} day"
+msgstr[1] "{n} days"
+
+#, fuzzy
+msgid "a.guess"
+msgstr "perhaps"
+
+#~ msgid "a.gone"
+#~ msgstr "gone"
+"""
+    assert dict(messages.read_catalogue(text)) == {
+        "a.long": 'first "part", second part', "a.count": ("{n} day", "{n} days"),
+    }  # fmt: skip
+
+
+def test_french_is_tied() -> None:
+    """No line ends before a mark that belongs to it."""
+    loose = re.compile(" [:;?!%»]|« ")
+    texts = [
+        one for template in catalogue("fr").values() for one in ([template] if isinstance(template, str) else template)
+    ]
+    assert not [text for text in texts if loose.search(text)]
+
+
+# -- what the code says --------------------------------------------------------------------------------------------
+
+
+def said_in_code() -> Iterator[tuple[Path, ast.Call]]:
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Message" and node.args:
+                yield path, node
+
+
+def test_the_code_says_only_what_there_is() -> None:
+    """Every code of a message is in the catalogue, with exactly the parameters that are given."""
+    count = 0
+    for path, call in said_in_code():
+        code = call.args[0]
+        if not (isinstance(code, ast.Constant) and isinstance(code.value, str)):
+            continue
+        count += 1
+        where = f"{path.name}:{call.lineno} {code.value}"
+        assert code.value in messages.domain("en", "messages"), where
+        given = {one.arg for one in call.keywords if one.arg is not None}
+        wanted = holes(messages.domain("en", "messages")[code.value])
+        if all(one.arg is not None for one in call.keywords):
+            assert given - {"n"} == wanted - {"n"}, where
+        else:
+            assert given <= wanted, where
+    assert count > 200
+
+
+def test_no_message_is_left_over() -> None:
+    """What nobody says any more is gone from the catalogue."""
+    text = "\n".join(path.read_text() for path in SOURCES)
+    exact = set(re.findall(r'"([a-z_]+\.[a-z0-9_]+)"', text))
+    scripts_ = "\n".join(path.read_text() for path in scripts())
+    exact |= set(re.findall(r'"([a-z_]+\.[a-z0-9_]+)"', scripts_))
+    made = set(re.findall(r'f"([a-z_]+\.[a-z0-9_]*)\{', text)) | {"model.status"}
+    left = [
+        code for code in messages.domain("en", "messages") if code not in exact and not code.startswith(tuple(made))
+    ]
+    assert not left
+
+
+@pytest.mark.parametrize("path", scripts(), ids=lambda path: path.name)
+def test_pages_say_only_what_there_is(path: Path) -> None:
+    """Every code in a template or script is known, and where a code is put together some begin so."""
+    text = path.read_text()
+    for code in SAID.findall(text):
+        assert code in messages.domain("en", "pages"), code
+    for start in MADE.findall(text):
+        assert [code for code in messages.domain("en", "pages") if code.startswith(start)], start
+
+
+def test_no_text_of_a_page_is_left_over() -> None:
+    """What no page says any more is gone from the catalogue."""
+    everything = "\n".join(path.read_text() for path in [*scripts(), *PAGES])
+    starts = (*MADE.findall(everything), *BEGUN.findall(everything))
+    unsaid = [
+        code
+        for code in messages.domain("en", "pages")
+        if not re.search(rf"""["'`]{re.escape(code)}["'`]""", everything)
+        and not code.startswith((*starts, "base.error_", "base.problem_", "fields."))
+    ]
+    assert not unsaid
+
+
+def test_fields_that_come_with_us_have_titles() -> None:
+    """Where their type's file gives no title of its own; and no title is for a field that is none."""
+    from tabellion.pipelines.documents.settings import Types
+
+    wanted = set()
+    for one in Types([]).all():
+        wanted.add(f"fields.type.{one.name}")
+        for field in [part for spec in one for part in (spec, *spec.items)]:
+            if field.title == field.name.replace("_", " ").capitalize():
+                wanted.add(f"fields.{field.name}")
+    assert {code for code in messages.domain("en", "pages") if code.startswith("fields.")} == wanted
+
+
+def test_rules_that_come_with_us_speak_every_language() -> None:
+    """Every message of every shipped type."""
+    from tabellion.pipelines.documents.settings import Types
+
+    rules = [rule for one in Types([]).all() for rule in one.rules]
+    assert len(rules) > 20
+    assert all(rule.messages.keys() == LANGUAGES.keys() for rule in rules)
+
+
+# -- a message -----------------------------------------------------------------------------------------------------
+
+
+def test_a_message_is_its_english_text_and_knows_its_code() -> None:
+    """It passes through everything that takes a text, and through an exception."""
+    made = Message("attempt.timed_out", n=30.0)
+    assert made == "timed out after 30 s"
+    assert made.form == {"code": "attempt.timed_out", "params": {"n": 30.0}}
+    error = str(Permanent(made))
+    assert isinstance(error, Message)
+    assert error.code == "attempt.timed_out"
+    assert translate("fr", made.code, **made.params) == "délai dépassé après 30 s"
+
+
+def test_a_message_may_hold_messages() -> None:
+    """In their own language each; numbers, lists, and texts by language too."""
+    made = Message("gate.closed", value=quoted("gemini"), detail=Message("gate.too_many_waiting"))
+    assert made == "gate 'gemini' is closed: too many callers wait for it"
+    assert translate("fr", made.code, **made.params).startswith("l’accès «\N{NO-BREAK SPACE}gemini")
+    rule = Message("issue.rule", rule={"en": "It is wrong", "fr": "C’est faux"}, seen=["a", Decimal("1.50")])
+    assert rule == "It is wrong (a, 1.50)"
+    assert translate("fr", rule.code, **rule.params) == "C’est faux (a, 1.50)"
+    assert (
+        Message("unreadable.bytes_over_limit", n=12345678, limit=5) == "the file has 12,345,678 bytes; the limit is 5"
+    )
+
+
+def test_one_is_not_many() -> None:
+    """And in French none is like one."""
+    assert [translate("en", "base.days", n=n) for n in (0, 1, 2)] == ["0 days", "1 day", "2 days"]
+    assert [translate("fr", "base.days", n=n) for n in (0, 1, 2)] == ["0 jour", "1 jour", "2 jours"]
+    assert Message("value.rows", n=1) == "(1 row)"
+
+
+def test_what_looks_like_a_parameter_stays_as_it_is() -> None:
+    """Parameters are filled in once."""
+    assert translate("en", "people.added", name="{name} {role}") == "{name} {role} is added."
+
+
+def test_a_message_survives_storing_copying_and_pickling() -> None:
+    """With its code and parameters, those of messages within it too."""
+    made = Message("note.page_failed", n=3, detail=Message("unreadable.page_damaged"))
+    data = {"message": made, **translatable(message=made)}
+    again = restored({"message": str.__str__(made), "translatable": data["translatable"]}, "message")
+    for one in (again, copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert isinstance(one, Message)
+        assert one == made
+        assert one.form == made.form
+
+
+def test_a_text_without_a_code_stays_a_text() -> None:
+    """What older versions wrote, and what providers say; a list may mix both."""
+    assert translatable(message="plain") == {}
+    assert restored({"message": "plain"}, "message") == "plain"
+    mixed = ["plain", Message("value.nothing")]
+    data = {"reasons": list(map(str, mixed)), **translatable(reasons=mixed)}
+    assert data["translatable"] == {"reasons": [None, {"code": "value.nothing", "params": {}}]}
+    assert [getattr(one, "code", None) for one in restored(data, "reasons")] == [None, "value.nothing"]
+
+
+def test_a_code_that_is_not_known_hides_nothing() -> None:
+    """A row of a newer version is shown as it was written; a mistake of ours still says its facts."""
+    assert (
+        restored({"message": "as written", "translatable": {"message": {"code": "x.new"}}}, "message") == "as written"
+    )
+    assert Message("x.new", n=1) == 'x.new {"n": 1}'
+
+
+@pytest.mark.parametrize(
+    "form", [None, 5, [], {}, {"code": 5}, {"code": "value.nothing", "params": {"a": {"code": {}}}}]
+)
+def test_whatever_stands_where_a_form_should_is_no_trouble(form: object) -> None:
+    """A child that was taken over may send anything."""
+    assert restored({"message": "text", "translatable": {"message": form}}, "message") == "text"
+
+
+def test_sentences_are_joined() -> None:
+    """One alone stays itself."""
+    one, two = Message("value.nothing"), Message("gate.too_many_waiting")
+    assert joined([one]) is one
+    assert joined([one, two]) == "(nothing); too many callers wait for it"
