@@ -151,7 +151,7 @@ def test_the_tolerance_is_the_rules_own() -> None:
         ("sum(rows.t) > 1", 4, "takes a column, each a number"),
         ("count(a) > 1", 6, "takes a column, as in"),
         ("present(rows.n)", 8, "the name of a field"),
-        ("present(a + b)", 10, "the name of a field"),
+        ("present(a + b)", 8, "the name of a field"),
         ("min(a, day) > a", 7, "cannot be compared"),
         ("min(rows.n, a) > 1", 4, "one column, or several"),
         ("coalesce(a, word) > 1", 12, "cannot be compared"),

@@ -6,13 +6,14 @@ prompt, the hints of the local reader and the form that reviewers see.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from tabellion.messages import Message
-from tabellion.reading.types.expression import Expression, names
+from tabellion.reading.types.expression import names
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -81,7 +82,7 @@ class Rule:
 
     name: str
     text: str
-    expression: Expression = field(repr=False)
+    expression: ast.expr = field(repr=False, compare=False)  #: of the text, which is compared
     tolerance: Decimal | None = None
     severity: Severity = "error"
     messages: Mapping[str, str] = field(default_factory=dict)  #: what to say when it does not hold, by language

@@ -6,7 +6,9 @@ that comes out as null says nothing about the document.
 
 from __future__ import annotations
 
+import ast
 import difflib
+import functools
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,23 +17,13 @@ from decimal import Context, Decimal, DecimalException, localcontext
 from typing import Any, NamedTuple
 
 from tabellion.reading.types import pattern
-from tabellion.reading.types.expression import (
-    RESERVED,
-    Call,
-    Comparison,
-    Expression,
-    ExpressionError,
-    Literal,
-    Membership,
-    Name,
-    Negation,
-    Operation,
-)
+from tabellion.reading.types.expression import RESERVED, ExpressionError
 from tabellion.reading.types.functions import FUNCTIONS, MOST_ROWS, SEE_NULL, Function
 
-SIGNS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+SIGNS: dict[type[ast.AST], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("+", operator.add), ast.Sub: ("-", operator.sub), ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv), ast.Eq: ("==", operator.eq), ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt), ast.LtE: ("<=", operator.le), ast.Gt: (">", operator.gt), ast.GtE: (">=", operator.ge),
 }  # fmt: skip
 FARTHEST = 400_000  # days: more than all years of the calendar
 
@@ -50,7 +42,7 @@ class Kind(NamedTuple):
 Kinds = Mapping[str, Kind | Mapping[str, Kind]]  #: of fields; a list has the kinds of its columns
 
 
-def check(expression: Expression, kinds: Kinds, *, tolerance: bool = False) -> None:
+def check(expression: ast.expr, kinds: Kinds, *, tolerance: bool = False) -> None:
     """Refuses a rule that could never be judged: unknown fields, a date compared with a number, …"""
     kind = _Check(kinds, tolerance).kind(expression)
     if kind != Kind("bool"):
@@ -62,142 +54,143 @@ class _Check:
     def __init__(self, kinds: Kinds, tolerance: bool) -> None:
         self.kinds, self.tolerance = kinds, tolerance
 
-    def kind(self, of: Expression) -> Kind:
+    def kind(self, of: ast.expr) -> Kind:
         match of:
-            case Literal(value=value):
+            case ast.Constant(value=value):
                 bases = {bool: "bool", Decimal: "number", str: "text"}
                 return Kind(bases.get(type(value), "null"))
-            case Name():
+            case ast.Name() | ast.Attribute():
                 return self.name(of)
-            case Negation(sign=sign, of=inner):
-                return self.needs(inner, "bool" if sign == "not" else "number")
-            case Operation(sign=sign, left=left, right=right):
-                if sign in ("and", "or"):
-                    return self.joined(self.needs(left, "bool"), self.needs(right, "bool"))
+            case ast.UnaryOp(op=sign, operand=inner):
+                return self.needs(inner, "bool" if isinstance(sign, ast.Not) else "number")
+            case ast.BoolOp(values=values):
+                kinds = [self.needs(value, "bool") for value in values]
+                return Kind("bool", any(kind.many for kind in kinds))
+            case ast.BinOp():
                 return self.arithmetic(of)
-            case Comparison():
-                return self.comparison(of)
-            case Membership(of=inner, options=options):
+            case ast.Compare(ops=[ast.In() | ast.NotIn()], left=inner, comparators=options):
                 found = self.kind(inner)
                 for option in options:
-                    if not isinstance(option, Literal):
-                        raise ExpressionError("what follows `in` is written out: texts or numbers", option.at)
-                    self.same(found, self.kind(option), option.at)
+                    if not isinstance(option, ast.Constant):
+                        raise ExpressionError("what follows `in` is written out: texts or numbers", option)
+                    self.same(found, self.kind(option), option)
                 return Kind("bool", found.many)
-            case Call():
-                return self.call(of)
+            case ast.Compare():
+                return self.comparison(of)
+            case ast.Call(func=ast.Name(id=function)):
+                return self.call(of, function)
+        raise AssertionError(ast.dump(of))  # the parser lets nothing else pass
 
-    def name(self, of: Name) -> Kind:
-        if of.name == "today":
+    def name(self, of: ast.Name | ast.Attribute) -> Kind:
+        name, column = _field(of)
+        if name == "today":
             return Kind("date")
-        if of.name == "tolerance":
+        if name == "tolerance":
             if not self.tolerance:
-                raise ExpressionError("the rule speaks of `tolerance`, but gives none: add `tolerance: 0.02`", of.at)
+                raise ExpressionError("the rule speaks of `tolerance`, but gives none: add `tolerance: 0.02`", of)
             return Kind("number")
-        if of.name not in self.kinds:
-            raise ExpressionError(f"there is no field {of.name!r}{_near(of.name, self.kinds)}", of.at)
-        found = self.kinds[of.name]
+        if name not in self.kinds:
+            raise ExpressionError(f"there is no field {name!r}{_near(name, self.kinds)}", of)
+        found = self.kinds[name]
         if isinstance(found, Kind):
-            if of.column:
-                raise ExpressionError(f"{of.name!r} is not a list: it has no columns", of.at)
+            if column:
+                raise ExpressionError(f"{name!r} is not a list: it has no columns", of)
             return found
-        if of.column is None:
+        if column is None:
             return Kind("table")
-        if of.column not in found:
-            raise ExpressionError(f"{of.name!r} has no column {of.column!r}{_near(of.column, found)}", of.at)
-        return Kind(found[of.column].base, many=True)
+        if column not in found:
+            raise ExpressionError(f"{name!r} has no column {column!r}{_near(column, found)}", of)
+        return Kind(found[column].base, many=True)
 
-    def needs(self, of: Expression, base: str) -> Kind:
+    def needs(self, of: ast.expr, base: str) -> Kind:
         found = self.kind(of)
         if found.base not in (base, "null"):
-            raise ExpressionError(f"{Kind(base)} was expected here, but this is {found}", of.at)
+            raise ExpressionError(f"{Kind(base)} was expected here, but this is {found}", of)
         return found
 
-    @staticmethod
-    def joined(left: Kind, right: Kind) -> Kind:
-        return Kind("bool", left.many or right.many)
-
-    def same(self, left: Kind, right: Kind, at: int) -> None:
+    def same(self, left: Kind, right: Kind, at: ast.expr) -> None:
         if "table" in (left.base, right.base):
             raise ExpressionError("a list cannot be compared; compare count(…), sum(…) or a column", at)
         if left.base != right.base and "null" not in (left.base, right.base):
             raise ExpressionError(f"{left} and {right} cannot be compared", at)
 
-    def comparison(self, of: Comparison) -> Kind:
-        kinds = [self.kind(side) for side in of.sides]
-        for place, sign in enumerate(of.signs):
+    def comparison(self, of: ast.Compare) -> Kind:
+        sides = [of.left, *of.comparators]
+        kinds = [self.kind(side) for side in sides]
+        for place, sign in enumerate(of.ops):
             left, right = kinds[place], kinds[place + 1]
-            self.same(left, right, of.sides[place + 1].at)
+            self.same(left, right, sides[place + 1])
             if "null" in (left.base, right.base):
-                raise ExpressionError("nothing compares with null; write present(x) or empty(x)", of.sides[place].at)
-            if left.base == "bool" and sign not in ("==", "!="):
-                raise ExpressionError(f"true and false have no order for {sign!r}", of.sides[place].at)
+                raise ExpressionError("nothing compares with null; write present(x) or empty(x)", sides[place])
+            if left.base == "bool" and not isinstance(sign, ast.Eq | ast.NotEq):
+                raise ExpressionError(f"true and false have no order for {SIGNS[type(sign)][0]!r}", sides[place])
         return Kind("bool", any(kind.many for kind in kinds))
 
-    def arithmetic(self, of: Operation) -> Kind:
+    def arithmetic(self, of: ast.BinOp) -> Kind:
+        sign = SIGNS[type(of.op)][0]
         left, right = self.kind(of.left), self.kind(of.right)
         many = left.many or right.many
-        if (left.base, right.base) == ("date", "date") and of.sign == "-":
+        if (left.base, right.base) == ("date", "date") and sign == "-":
             return Kind("number", many)  # days between them
-        if (left.base, right.base) == ("date", "number") and of.sign in "+-":
+        if (left.base, right.base) == ("date", "number") and sign in "+-":
             return Kind("date", many)
         for kind, side in ((left, of.left), (right, of.right)):
             if kind.base != "number":
-                raise ExpressionError(f"{of.sign!r} needs numbers; this is {kind}", side.at)
+                raise ExpressionError(f"{sign!r} needs numbers; this is {kind}", side)
         return Kind("number", many)
 
-    def call(self, of: Call) -> Kind:
-        function = FUNCTIONS.get(of.function)
+    def call(self, of: ast.Call, name: str) -> Kind:
+        function = FUNCTIONS.get(name)
         if function is None:
-            raise ExpressionError(f"there is no function {of.function!r}{_near(of.function, FUNCTIONS)}", of.at)
-        most = len(of.arguments) if function.repeats else len(function.takes)
-        if not function.fewest <= len(of.arguments) <= most:
+            raise ExpressionError(f"there is no function {name!r}{_near(name, FUNCTIONS)}", of)
+        most = len(of.args) if function.repeats else len(function.takes)
+        if not function.fewest <= len(of.args) <= most:
             wanted = f"{function.fewest} or more" if function.repeats else f"{function.fewest}"
-            raise ExpressionError(f"{of.function}() takes {wanted} arguments, not {len(of.arguments)}", of.at)
-        kinds = [self.argument(of, function, place) for place in range(len(of.arguments))]
-        self.written(of, function)
+            raise ExpressionError(f"{name}() takes {wanted} arguments, not {len(of.args)}", of)
+        kinds = [self.argument(of, name, function, place) for place in range(len(of.args))]
+        self.written(of, name, function)
         many = not function.whole and any(kind.many for kind in kinds)
         if function.gives == "same":
             bases = [kind.base for kind in kinds if kind.base != "null"]
-            return Kind(bases[0] if bases else "null", of.function == "where" or many)
+            return Kind(bases[0] if bases else "null", name == "where" or many)
         return Kind(function.gives, many)
 
-    def argument(self, of: Call, function: Function, place: int) -> Kind:
-        argument = of.arguments[place]
+    def argument(self, of: ast.Call, name: str, function: Function, place: int) -> Kind:
+        argument = of.args[place]
         wanted = function.takes[min(place, len(function.takes) - 1)]
         kind = self.kind(argument)
         if wanted == "field":
-            if kind.many or not isinstance(argument, Name):
-                raise ExpressionError(f"{of.function}() takes the name of a field or of a list", argument.at)
+            if kind.many or not isinstance(argument, ast.Name):
+                raise ExpressionError(f"{name}() takes the name of a field or of a list", argument)
         elif wanted.startswith("column"):
             base = wanted.removeprefix("column").strip()
-            listed = kind.base == "table" and of.function == "count"
+            listed = kind.base == "table" and name == "count"
             if not (kind.many or listed) or (base and kind.base != base):
                 expected = f"a column, each {Kind(base)}" if base else "a column, as in line_items.amount"
-                raise ExpressionError(f"{of.function}() takes {expected}; this is {kind}", argument.at)
+                raise ExpressionError(f"{name}() takes {expected}; this is {kind}", argument)
         elif wanted == "any":
-            self.same(self.kind(of.arguments[0]), kind, argument.at)
-            if of.function in ("min", "max") and kind.many and len(of.arguments) > 1:
-                raise ExpressionError(f"{of.function}() takes one column, or several single values", argument.at)
+            self.same(self.kind(of.args[0]), kind, argument)
+            if name in ("min", "max") and kind.many and len(of.args) > 1:
+                raise ExpressionError(f"{name}() takes one column, or several single values", argument)
         elif kind.base not in (wanted, "null"):
-            raise ExpressionError(f"{of.function}() takes {Kind(wanted)} here; this is {kind}", argument.at)
+            raise ExpressionError(f"{name}() takes {Kind(wanted)} here; this is {kind}", argument)
         return kind
 
-    def written(self, of: Call, function: Function) -> None:
-        for place, argument in enumerate(of.arguments):
+    def written(self, of: ast.Call, name: str, function: Function) -> None:
+        for place, argument in enumerate(of.args):
             if min(place, len(function.takes) - 1) not in function.literal:
                 continue
-            if not isinstance(argument, Literal):
-                raise ExpressionError(f"this argument of {of.function}() must be written out", argument.at)
-            if of.function == "matches" and (fault := pattern.fault(str(argument.value))):
-                raise ExpressionError(fault, argument.at)
-            if of.function == "date":
+            if not isinstance(argument, ast.Constant):
+                raise ExpressionError(f"this argument of {name}() must be written out", argument)
+            if name == "matches" and (fault := pattern.fault(str(argument.value))):
+                raise ExpressionError(fault, argument)
+            if name == "date":
                 try:
                     date.fromisoformat(str(argument.value))
                 except ValueError:
-                    raise ExpressionError('a date is written date("2013-01-31")', argument.at) from None
-            if of.function == "round" and not Decimal(0) <= Decimal(str(argument.value)) <= 10:
-                raise ExpressionError("round() takes 0 to 10 places", argument.at)
+                    raise ExpressionError('a date is written date("2013-01-31")', argument) from None
+            if name == "round" and not Decimal(0) <= Decimal(str(argument.value)) <= 10:
+                raise ExpressionError("round() takes 0 to 10 places", argument)
 
 
 def _near(name: str, known: Mapping[str, Any]) -> str:
@@ -214,35 +207,37 @@ class Scope:
     today: date
 
 
-def holds(expression: Expression, scope: Scope) -> bool | None:
+def holds(expression: ast.expr, scope: Scope) -> bool | None:
     """Whether the rule holds; None when it cannot be judged because something is missing."""
     with localcontext(Context(prec=40)):
         found = _value(expression, scope)
     return found if isinstance(found, bool) else None
 
 
-def _value(of: Expression, scope: Scope) -> Any:
+def _value(of: ast.expr, scope: Scope) -> Any:
     match of:
-        case Literal(value=value):
+        case ast.Constant(value=value):
             return value
-        case Name():
+        case ast.Name() | ast.Attribute():
             return _named(of, scope)
-        case Negation(sign=sign, of=inner):
-            work = operator.not_ if sign == "not" else operator.neg
-            return _each(work, _value(inner, scope))
-        case Operation(sign=sign, left=left, right=right):
-            work2 = {"and": _and, "or": _or}.get(sign) or SIGNS[sign]
-            return _each(_arithmetic(work2), _value(left, scope), _value(right, scope), nulls=sign in ("and", "or"))
-        case Comparison(sides=sides, signs=signs):
-            values = [_value(side, scope) for side in sides]
+        case ast.UnaryOp(op=sign, operand=inner):
+            return _each(operator.not_ if isinstance(sign, ast.Not) else operator.neg, _value(inner, scope))
+        case ast.BoolOp(op=sign, values=inner_values):
+            join = functools.partial(_each, _and if isinstance(sign, ast.And) else _or, nulls=True)
+            return functools.reduce(join, [_value(inner, scope) for inner in inner_values])
+        case ast.BinOp(op=sign, left=left, right=right):
+            return _each(_arithmetic(SIGNS[type(sign)][1]), _value(left, scope), _value(right, scope))
+        case ast.Compare(ops=[ast.In() | ast.NotIn() as sign], left=inner, comparators=options):
+            known = [option.value for option in options if isinstance(option, ast.Constant)]
+            wanted = isinstance(sign, ast.In)
+            return _each(lambda value: (value in known) == wanted, _value(inner, scope))
+        case ast.Compare(ops=signs, left=left, comparators=others):
+            values = [_value(side, scope) for side in (left, *others)]
             made: Any = True
-            for place, sign in enumerate(signs):
-                made = _each(_and, made, _each(SIGNS[sign], values[place], values[place + 1]), nulls=True)
+            for place, compare in enumerate(signs):
+                made = _each(_and, made, _each(SIGNS[type(compare)][1], values[place], values[place + 1]), nulls=True)
             return made
-        case Membership(of=inner, options=options):
-            known = [option.value for option in options if isinstance(option, Literal)]
-            return _each(known.__contains__, _value(inner, scope))
-        case Call(function=name, arguments=arguments):
+        case ast.Call(func=ast.Name(id=name), args=arguments):
             function = FUNCTIONS[name]
             given = [_value(argument, scope) for argument in arguments]
             if not function.whole:
@@ -250,15 +245,24 @@ def _value(of: Expression, scope: Scope) -> Any:
             if name not in SEE_NULL and name not in ("min", "max") and any(value is None for value in given):
                 return None
             return _arithmetic(function.work)(*given)
+    raise AssertionError(ast.dump(of))
 
 
-def _named(of: Name, scope: Scope) -> Any:
-    if of.name in RESERVED:
-        return scope.today if of.name == "today" else scope.tolerance
-    value = scope.values.get(of.name)
-    if of.column is None:
+def _field(of: ast.Name | ast.Attribute) -> tuple[str, str | None]:
+    """The name, and the column if it is one of a list."""
+    if isinstance(of, ast.Name):
+        return of.id, None
+    return (of.value.id if isinstance(of.value, ast.Name) else ""), of.attr
+
+
+def _named(of: ast.Name | ast.Attribute, scope: Scope) -> Any:
+    name, column = _field(of)
+    if name in RESERVED:
+        return scope.today if name == "today" else scope.tolerance
+    value = scope.values.get(name)
+    if column is None:
         return value
-    return None if value is None else [row.get(of.column) for row in value[:MOST_ROWS]]
+    return None if value is None else [row.get(column) for row in value[:MOST_ROWS]]
 
 
 def _each(work: Callable[..., Any], *given: Any, nulls: bool = False) -> Any:

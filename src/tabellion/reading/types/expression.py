@@ -1,19 +1,21 @@
 """The language of cross-field rules: a text becomes a small tree, and every mistake names its character.
 
     abs(total - (subtotal + tax)) <= tolerance
-    act_date == null or registration_date >= act_date
+    empty(act_date) or registration_date >= act_date
     sum(line_items.amount) == subtotal and currency in ("CAD", "USD")
 
-There are no attributes, no loops, no powers and no functions but those of `evaluation.FUNCTIONS`.
+Python's own parser decides which sign binds first. It sees placeholders instead of our words, so fields may be called
+like Python's keywords and numbers stay decimals; `_resolve` accepts only what rules are made of.
 """
 
 from __future__ import annotations
 
+import ast
+import bisect
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LONGEST = 1000  # characters of one rule
 DEEPEST = 30  # brackets within brackets
@@ -21,9 +23,12 @@ MOST_TOKENS = 300
 
 TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>\d{1,20}(?:\.\d{1,10})?(?![\w.]))|(?P<text>\"[^\"\\]*\"|'[^'\\]*')"
-    r"|(?P<name>[A-Za-z_]\w*)|(?P<sign><=|>=|==|!=|[-+*/<>(),.\[\]])"
+    r"|(?P<word>(?:and|or|not|in)\b)|(?P<constant>(?:true|false|null)\b)|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<sign><=|>=|==|!=|[-+*/<>(),.\[\]])"
 )
-COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+#: What Python's parser sees of a token; of the other kinds it sees the text itself.
+PLACEHOLDERS = {"number": "0", "text": "0", "constant": "0", "name": "x"}
+CONSTANTS = {"true": True, "false": False, "null": None}
 #: Words with a meaning of their own; no field may be called so.
 RESERVED = ("and", "or", "not", "in", "true", "false", "null", "today", "tolerance")
 #: What people write who come from other languages, and what it is here.
@@ -32,79 +37,15 @@ ELSEWHERE = {
     "×": "*", "÷": "/", "−": "-", "–": "-", "%": "/ 100", "=<": "<=", "=>": ">=",
 }  # fmt: skip
 
+AFTER_IN = '\'[\' is missing after "in", as in: currency in ("CAD", "USD")'
+
 
 class ExpressionError(ValueError):
     """A rule cannot be understood; `at` is the character, counted from 0."""
 
-    def __init__(self, what: str, at: int) -> None:
-        self.what, self.at = what, at
-        super().__init__(f"{what} (character {at + 1})")
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A number, a text, true, false or null."""
-
-    value: Decimal | str | bool | None
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A field, a column of a list, `today` or `tolerance`."""
-
-    name: str
-    column: str | None
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A function and what it is given."""
-
-    function: str
-    arguments: tuple[Expression, ...]
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Negation:
-    """`not x` or `-x`."""
-
-    sign: str
-    of: Expression
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """`a + b`, `a and b`: two sides and the sign between them."""
-
-    sign: str
-    left: Expression
-    right: Expression
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """`a <= b < c`: sides and the signs between them."""
-
-    sides: tuple[Expression, ...]
-    signs: tuple[str, ...]
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """`a in ("x", "y")`."""
-
-    of: Expression
-    options: tuple[Expression, ...]
-    at: int
-
-
-Expression = Literal | Name | Call | Negation | Operation | Comparison | Membership
+    def __init__(self, what: str, at: int | ast.expr) -> None:
+        self.what, self.at = what, at if isinstance(at, int) else at.col_offset
+        super().__init__(f"{what} (character {self.at + 1})")
 
 
 class Token(NamedTuple):
@@ -115,33 +56,24 @@ class Token(NamedTuple):
     at: int
 
 
-def parse(text: str) -> Expression:
-    """The tree of a rule."""
-    return _Parser(text).whole()
+def parse(text: str) -> ast.expr:
+    """The tree of a rule; `col_offset` of a node is the character of the text where it begins."""
+    words = tokens(text)
+    if len(words) == 1:
+        raise ExpressionError("the rule is empty", 0)
+    tree = _python(words[:-1])
+    if tree is None:
+        raise _mistake(words)
+    _resolve(tree, words)
+    return tree
 
 
-def parts(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything within it."""
-    yield expression
-    inner: tuple[Expression, ...] = ()
-    if isinstance(expression, Call):
-        inner = expression.arguments
-    elif isinstance(expression, Negation):
-        inner = (expression.of,)
-    elif isinstance(expression, Operation):
-        inner = (expression.left, expression.right)
-    elif isinstance(expression, Comparison):
-        inner = expression.sides
-    elif isinstance(expression, Membership):
-        inner = (expression.of, *expression.options)
-    for one in inner:
-        yield from parts(one)
-
-
-def names(expression: Expression) -> tuple[str, ...]:
+def names(expression: ast.expr) -> tuple[str, ...]:
     """The fields it speaks of, in the order it does."""
-    found = [one.name for one in parts(expression) if isinstance(one, Name)]
-    return tuple(dict.fromkeys(name for name in found if name not in RESERVED))
+    functions = [node.func for node in ast.walk(expression) if isinstance(node, ast.Call)]
+    found = [node for node in ast.walk(expression) if isinstance(node, ast.Name) and node not in functions]
+    found.sort(key=lambda node: node.col_offset)
+    return tuple(dict.fromkeys(node.id for node in found if node.id not in RESERVED))
 
 
 def tokens(text: str) -> list[Token]:
@@ -151,16 +83,19 @@ def tokens(text: str) -> list[Token]:
     found, at = [], 0
     while at < len(text):
         match = TOKEN.match(text, at)
-        if match is None or match[0] == "":
+        if match is None or (match[0] in "*<" and text[at : at + 2] in ELSEWHERE):
             raise ExpressionError(_stranger(text, at), at)
-        kind = str(match.lastgroup)
-        if match[0] in "*<" and text[at : at + 2] in ELSEWHERE:
-            raise ExpressionError(_stranger(text, at), at)
-        if kind != "space":
-            found.append(Token(kind, match[0], at))
+        if match.lastgroup != "space":
+            found.append(Token(str(match.lastgroup), match[0], at))
         at = match.end()
     if len(found) > MOST_TOKENS:
         raise ExpressionError(f"the rule has more than {MOST_TOKENS} words and signs", found[MOST_TOKENS].at)
+    brackets = prefixes = 0
+    for token in found:
+        brackets += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        prefixes = prefixes + 1 if token.text in ("not", "-") else 0
+        if max(brackets, prefixes) > DEEPEST:
+            raise ExpressionError(f"brackets within brackets, more than {DEEPEST} deep", token.at)
     return [*found, Token("end", "", len(text))]
 
 
@@ -175,138 +110,105 @@ def _stranger(text: str, at: int) -> str:
     return f"{text[at]!r} means nothing in a rule"
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self.tokens = tokens(text)
-        self.place = 0
-        self.depth = 0
-
-    def whole(self) -> Expression:
-        if self.next.kind == "end":
-            raise ExpressionError("the rule is empty", 0)
-        made = self.alternative()
-        if self.next.kind != "end":
-            raise ExpressionError(
-                f"{self.next.text!r} was not expected here; is a sign missing before it?", self.next.at
-            )
-        return made
-
-    @property
-    def next(self) -> Token:
-        return self.tokens[self.place]
-
-    def takes(self, *texts: str) -> Token | None:
-        token = self.next
-        if token.kind in ("sign", "name") and token.text in texts:
-            self.place += 1
-            return token
+def _python(words: Sequence[Token], closing: str = "") -> ast.expr | None:
+    """Python's tree of the words, each at twice its place so that no two touch; None where it has none."""
+    text = ""
+    for word in words:
+        text = text.ljust(2 * (word.at - words[0].at)) + PLACEHOLDERS.get(word.kind, word.text)
+    try:
+        return ast.parse(text + closing, mode="eval").body
+    except SyntaxError:
         return None
 
-    def needs(self, text: str, where: str) -> None:
-        if not self.takes(text):
-            found = repr(self.next.text) if self.next.text else "the end"
-            raise ExpressionError(f"{text!r} is missing {where}; found {found}", self.next.at)
 
-    def alternative(self) -> Expression:
-        made = self.conjunction()
-        while token := self.takes("or"):
-            made = Operation("or", made, self.conjunction(), token.at)
-        return made
+def _mistake(words: Sequence[Token]) -> ExpressionError:
+    """The first word that cannot follow those before it: Python names its place in a way that its versions change."""
 
-    def conjunction(self) -> Expression:
-        made = self.denial()
-        while token := self.takes("and"):
-            made = Operation("and", made, self.denial(), token.at)
-        return made
+    def cannot_go_on(count: int) -> bool:
+        closing = _closing(words[:count])
+        return _python(words[:count], closing) is None and _python(words[:count], " x" + closing) is None
 
-    def denial(self) -> Expression:
-        if token := self.takes("not"):
-            return self.deeper(lambda: Negation("not", self.denial(), token.at), token.at)
-        return self.comparison()
+    place = bisect.bisect_left(range(1, len(words)), True, key=cannot_go_on)
+    wrong, before = words[place], words[:place]
+    found = repr(wrong.text) if wrong.text else "the end"
+    last = before[-1] if before else Token("start", "", 0)
+    closing = _closing(before)
+    if last.text == ".":
+        what = f"the column of {before[-2].text!r} is missing after the point"
+    elif last.text == "in":
+        what = f"{AFTER_IN}; found {found}"
+    elif last.kind in PLACEHOLDERS or last.text in (")", "]"):
+        what = f"{wrong.text!r} was not expected here; is a sign missing before it?"
+        if closing:
+            what = f"{closing[1]!r} is missing here, or ',' in a list; found {found}"
+    elif wrong.kind == "word":
+        what = f"{wrong.text!r} was not expected here"
+    else:
+        found = found if wrong.text else "the rule ends"
+        what = f"a field, a number, a text or a bracket was expected here, but {found}"
+    return ExpressionError(what, wrong.at)
 
-    def comparison(self) -> Expression:
-        sides, signs, start = [self.sum()], [], self.next.at
-        if (token := self.takes("in")) is not None:
-            return Membership(sides[0], self.options(), token.at)
-        if self.next.text == "not" and self.tokens[self.place + 1].text == "in":
-            at = self.next.at
-            self.place += 2
-            return Negation("not", Membership(sides[0], self.options(), at), at)
-        while token := self.takes(*COMPARISONS):
-            signs.append(token.text)
-            sides.append(self.sum())
-        return Comparison(tuple(sides), tuple(signs), start) if signs else sides[0]
 
-    def options(self) -> tuple[Expression, ...]:
-        closing = ")" if self.takes("(") else "]"
-        if closing == "]":
-            self.needs("[", 'after "in", as in: currency in ("CAD", "USD")')
-        return self.listed(closing)
+def _closing(words: Sequence[Token]) -> str:
+    """The brackets that are still to be closed, the innermost first."""
+    still = ""
+    for word in words:
+        if word.text in ("(", "["):
+            still = " " + {"(": ")", "[": "]"}[word.text] + still
+        elif word.text in (")", "]"):
+            still = still[2:]
+    return still
 
-    def sum(self) -> Expression:
-        made = self.product()
-        while token := self.takes("+", "-"):
-            made = Operation(token.text, made, self.product(), token.at)
-        return made
 
-    def product(self) -> Expression:
-        made = self.signed()
-        while token := self.takes("*", "/"):
-            made = Operation(token.text, made, self.signed(), token.at)
-        return made
+def _resolve(node: ast.expr, words: Sequence[Token]) -> None:
+    """Gives a node its place and the word that it stands for; refuses what rules do not have."""
+    place = _number(words, node.col_offset)
+    word = words[place]
+    match node:
+        case ast.Constant():
+            value: Any = Decimal(word.text) if word.kind == "number" else word.text[1:-1]
+            node.value = CONSTANTS[word.text] if word.kind == "constant" else value
+        case ast.Name():
+            node.id = word.text
+        case ast.Attribute(value=ast.Name()):
+            column = words[_number(words, node.end_col_offset) - 1]
+            if column.text in RESERVED:
+                raise ExpressionError(f"the column of {word.text!r} is missing after the point", column.at)
+            node.attr = column.text
+        case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[options]):
+            opening = _number(words, options.col_offset)
+            if isinstance(options, ast.Tuple | ast.List):
+                node.comparators = options.elts
+            elif words[opening - 1].text != "(":  # Python drops the brackets around a single option
+                raise ExpressionError(f"{AFTER_IN}; found {words[opening].text!r}", words[opening].at)
+        case ast.Compare(ops=ops) if any(isinstance(sign, ast.In | ast.NotIn) for sign in ops):
+            raise ExpressionError(
+                "`in` does not chain with other comparisons; put brackets around one of them", word.at
+            )
+        case ast.UnaryOp(op=ast.Not() | ast.USub()) | ast.BoolOp() | ast.BinOp() | ast.Compare():
+            pass
+        case ast.Call(func=ast.Name()):
+            pass
+        case _:
+            raise _unexpected(node, words)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            _resolve(child, words)
+    node.col_offset = words[place].at
 
-    def signed(self) -> Expression:
-        if token := self.takes("-"):
-            return self.deeper(lambda: Negation("-", self.signed(), token.at), token.at)
-        return self.single()
 
-    def single(self) -> Expression:
-        token = self.next
-        self.place += 1
-        if token.kind == "number":
-            return Literal(Decimal(token.text), token.at)
-        if token.kind == "text":
-            return Literal(token.text[1:-1], token.at)
-        if token.text == "(":
-            made = self.deeper(self.alternative, token.at)
-            self.needs(")", "to close the bracket")
-            return made
-        if token.kind == "name":
-            return self.named(token)
-        self.place -= 1
-        found = repr(token.text) if token.text else "the rule ends"
-        raise ExpressionError(f"a field, a number, a text or a bracket was expected here, but {found}", token.at)
+def _unexpected(node: ast.expr, words: Sequence[Token]) -> ExpressionError:
+    """What Python has and rules have not: `f(a)(b)`, `a[b]`, `a.b.c`, `(a, b)`, `+a`, `*a`."""
+    child = next(ast.iter_child_nodes(node))
+    offset: int | None = node.col_offset
+    if isinstance(node, ast.Call | ast.Attribute | ast.Subscript | ast.Tuple) and isinstance(child, ast.expr):
+        offset = child.end_col_offset
+    word = words[_number(words, offset)]
+    if isinstance(node, ast.Attribute) and isinstance(child, ast.Attribute):
+        return ExpressionError("a list has columns and nothing deeper", word.at)
+    return ExpressionError(f"{word.text!r} was not expected here; is a sign missing before it?", word.at)
 
-    def named(self, token: Token) -> Expression:
-        constants = {"true": True, "false": False, "null": None}
-        if token.text in constants:
-            return Literal(constants[token.text], token.at)
-        if token.text in ("and", "or", "not", "in"):
-            raise ExpressionError(f"{token.text!r} was not expected here", token.at)
-        if self.takes("("):
-            return Call(token.text, self.listed(")"), token.at)
-        column = None
-        if self.takes("."):
-            if self.next.kind != "name" or self.next.text in RESERVED:
-                raise ExpressionError(f"the column of {token.text!r} is missing after the point", self.next.at)
-            column = self.next.text
-            self.place += 1
-            if self.next.text == ".":
-                raise ExpressionError("a list has columns and nothing deeper", self.next.at)
-        return Name(token.text, column, token.at)
 
-    def listed(self, closing: str) -> tuple[Expression, ...]:
-        found: list[Expression] = []
-        while not self.takes(closing):
-            if found:
-                self.needs(",", f"or {closing!r}")
-            found.append(self.deeper(self.alternative, self.next.at))
-        return tuple(found)
-
-    def deeper(self, read: Callable[[], Expression], at: int) -> Expression:
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise ExpressionError(f"brackets within brackets, more than {DEEPEST} deep", at)
-        made = read()
-        self.depth -= 1
-        return made
+def _number(words: Sequence[Token], offset: int | None) -> int:
+    """Which word is the first at or after this place in what Python was given."""
+    return bisect.bisect_left(words, words[0].at + (offset or 0) / 2, key=lambda word: word.at)
