@@ -41,13 +41,13 @@ CUT = {
     "models/refusal.py: _SPAN": (4000, "what the pattern above has found"),
     "monitor/fingerprint.py": (1000, "shape() cuts at 400; what it puts in place of values is a little longer"),
     "reading/fields/values.py": (200, "of the service, only models.normalise calls it, with short values"),
+    "reading/types/pattern.py": (300, "fault() refuses longer patterns"),
     'reading/grounding/variants.py: "(?P<before>': (100, "decimal_of() refuses longer texts"),
 }
 #: Patterns that are made when they are used, and why they need no trial here.
 MADE = {
     "pipelines/documents/daily.py": "names of files in the lake, which are ours",
     "reading/grounding/variants.py: f'(?=({pattern}))'": "each piece of a date has a bounded length",
-    "reading/types/pattern.py: pattern": "written in a type; pattern.py refuses those that can take long",
 }
 
 

@@ -32,6 +32,7 @@ BRINGS: dict[str, tuple[str, ...]] = {
     "pypdfium2": ("reading", "fake"),
     "python_multipart": ("server",),
     "rapidocr": ("reading",),
+    "re2": ("reading",),
     "standardwebhooks": ("server",),
     "starlette": ("server", "fake"),
     "uvicorn": ("server", "fake"),
