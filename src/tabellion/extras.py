@@ -35,6 +35,7 @@ BRINGS: dict[str, tuple[str, ...]] = {
     "re2": ("reading",),
     "standardwebhooks": ("server",),
     "starlette": ("server", "fake"),
+    "stdnum": ("reading",),
     "uvicorn": ("server", "fake"),
     "yaml": ("reading",),
 }
