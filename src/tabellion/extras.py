@@ -31,6 +31,7 @@ BRINGS: dict[str, tuple[str, ...]] = {
     "pydantic": ("reading", "server", "gemini", "openai"),
     "pypdfium2": ("reading", "fake"),
     "python_multipart": ("server",),
+    "rapidfuzz": ("reading",),
     "rapidocr": ("reading",),
     "re2": ("reading",),
     "standardwebhooks": ("server",),

@@ -63,6 +63,15 @@ def test_a_value_is_found_in_its_notation(value: object, quote: str, how: str) -
     assert place.page == 1
 
 
+def test_the_place_with_the_fewest_slips_is_taken() -> None:
+    """Of two that resemble the value, the nearer one, wherever it stands; too many slips are another text."""
+    pages = [page("Compagnie Electrique de Marseille", "Compagnie Electrique de Versailles")]
+    near = ground("Compagnie Electriqve de Versaille", pages)
+    assert near is not None
+    assert (near.quote, near.how) == ("Compagnie Electrique de Versailles", "fuzzy")
+    assert ground("Compagnie Electrique de Normandie", pages) is None
+
+
 @pytest.mark.parametrize(
     "value", ["1601.41", "9999", "2026-03-15", "Durand et fils", "F", "234.50", "", "  ", "601,40", True]
 )

@@ -11,7 +11,6 @@ from itertools import pairwise
 
 from tabellion.reading.boosting.columns import Row, blocks
 from tabellion.reading.boosting.hyphens import join_lines, words_in
-from tabellion.reading.grounding.fuzzy import distance
 from tabellion.reading.grounding.variants import CONFUSED, fold
 from tabellion.reading.page import Page, Word
 
@@ -228,8 +227,13 @@ def _unlike(some: Counter[str], others: Counter[str]) -> int:
 
 
 def _near(word: str, known: list[str]) -> bool:
+    from rapidfuzz.distance import Levenshtein
+
     slips = len(word) // 3
-    return any(_part(word, other) or _part(other, word) or distance(word, other, slips) <= slips for other in known)
+    return any(
+        _part(word, other) or _part(other, word) or Levenshtein.distance(word, other, score_cutoff=slips) <= slips
+        for other in known
+    )
 
 
 def _part(one: str, other: str) -> bool:

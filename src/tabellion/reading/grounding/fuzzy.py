@@ -36,6 +36,8 @@ def _slips(stream: Stream, needle: str, most: int) -> list[Places]:
 
     With n slips at least one of n + 1 pieces of the needle stands there untouched: only its places are looked at.
     """
+    from rapidfuzz.distance import Levenshtein
+
     best: dict[Places, int] = {}
     size = len(needle) // (most + 1)
     for number in range(most + 1):
@@ -46,7 +48,7 @@ def _slips(stream: Stream, needle: str, most: int) -> list[Places]:
                 found = stream.text[start:end]
                 if "\n" in found or _digits(found) != _digits(needle):
                     continue
-                slips = distance(needle, found, most)
+                slips = Levenshtein.distance(needle, found, score_cutoff=most)
                 if slips <= most:
                     places = stream.places(start, end)
                     best[places] = min(slips, best.get(places, slips))
@@ -72,25 +74,6 @@ def _windows(stream: Stream, at: int, size: int, most: int) -> Iterator[tuple[in
     for start in range(max(0, at - most), min(total, at + most + 1)):
         if stream.edge(start):
             yield from ((start, end) for end in ends if abs(end - start - size) <= most)
-
-
-def distance(one: str, other: str, most: int) -> int:
-    """How many slips turn one into the other; more than `most` is just more."""
-    if abs(len(one) - len(other)) > most:
-        return most + 1
-    previous = list(range(len(other) + 1))
-    for row, sign in enumerate(one, 1):
-        first, last = max(1, row - most), min(len(other), row + most)
-        current = [most + 1] * (len(other) + 1)
-        current[0] = row
-        for column in range(first, last + 1):
-            current[column] = min(
-                previous[column] + 1, current[column - 1] + 1, previous[column - 1] + (sign != other[column - 1])
-            )
-        if min(current[first - 1 : last + 1]) > most:
-            return most + 1
-        previous = current
-    return previous[-1]
 
 
 def lines(index: Index, text: str) -> list[Places]:
