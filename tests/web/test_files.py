@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
 
+from tabellion.web.serving import file_answer
 from tests.models.bills import bill
 from tests.web.live import Live, problem
 
@@ -76,6 +81,24 @@ def test_a_file_that_is_gone_is_told(web: Live) -> None:
     next(web.blobs("prod").rglob(sha256)).unlink()
     problem(web.get(f"{document}/file"), 404, "file_gone")
     problem(web.get(f"{document}/pages/1.png"), 404, "file_gone")
+
+
+def test_a_file_that_is_deleted_while_it_is_sent_arrives_whole(tmp_path: Path) -> None:
+    """It is open before the first byte is promised; and a link in its place is not followed."""
+    path = tmp_path / "file"
+    path.write_bytes(b"whole")
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+
+    async def body() -> bytes:
+        answer = file_answer(Request(scope), path, '"tag"', "application/pdf", {})
+        path.unlink()
+        assert isinstance(answer, StreamingResponse)
+        return b"".join([bytes(piece) async for piece in answer.body_iterator if not isinstance(piece, str)])
+
+    assert asyncio.run(body()) == b"whole"
+    path.symlink_to(__file__)
+    with pytest.raises(OSError, match="symbolic"):
+        file_answer(Request(scope), path, '"tag"', "application/pdf", {})
 
 
 def test_a_page_is_drawn_and_kept(web: Live, one: str) -> None:
