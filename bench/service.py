@@ -26,10 +26,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.owner import Owner
+from tests.pipelines.documents import bills
 from tests.servers import postgres
 
 from tabellion.models.fake.serving import serving
-from tabellion.pipelines.documents import bills
 
 UPLOADERS = 8
 

@@ -20,10 +20,10 @@ from urllib.parse import quote
 
 from PIL import Image
 
-from tabellion.pipelines.documents import bills
-from tabellion.pipelines.documents.samples import samples
 from tests.browser.chromium import launched, why_not
 from tests.browser.site import ADMIN, WRONG, Site, Visitor, opened
+from tests.pipelines.documents import bills
+from tests.pipelines.documents.samples import samples
 from tests.working import ROOT
 
 if TYPE_CHECKING:

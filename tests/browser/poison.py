@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from tabellion.pipelines.documents import bills
+from tests.pipelines.documents import bills
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page

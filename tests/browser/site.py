@@ -18,10 +18,10 @@ from urllib.parse import quote, urlsplit
 
 from playwright.sync_api import expect
 
-from tabellion.pipelines.documents import bills
-from tabellion.pipelines.documents.samples import Sample, samples
 from tests.browser.watch import Watch
 from tests.cli.running import CLEAN, Service
+from tests.pipelines.documents import bills
+from tests.pipelines.documents.samples import Sample, samples
 from tests.web.policy import PAGES
 
 if TYPE_CHECKING:

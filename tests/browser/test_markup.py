@@ -13,12 +13,12 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tabellion.pipelines.documents import bills
-from tabellion.pipelines.documents.pdf_writer import Paper
 from tests.browser import poison
 from tests.browser.poison import BACKWARDS, BRACES, DRAWING, EVERYTHING, IMAGE, SCRIPT, Trap
 from tests.browser.site import ADDRESSES, Site, Visitor, opened
 from tests.browser.watch import until
+from tests.pipelines.documents import bills
+from tests.pipelines.documents.pdf_writer import Paper
 
 LETTER = f"""
 name: letter

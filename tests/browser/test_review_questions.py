@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tabellion.pipelines.documents import bills
 from tests.browser.screen import field, on, row
 from tests.browser.site import Site, opened
 from tests.browser.watch import until
+from tests.pipelines.documents import bills
 from tests.reading import papers
 
 LETTER = ["Dear neighbours,", "the stairs are painted on Monday.", "Please use the back door."]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tabellion.pipelines.documents import bills
 from tests.browser.site import Site
 from tests.browser.test_review import IN_SIGHT
 from tests.browser.watch import until
+from tests.pipelines.documents import bills
 
 ROWS = 50
 #: On which page a mark stands, and from where to where, in shares of the page.

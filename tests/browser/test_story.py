@@ -8,10 +8,10 @@ from typing import Any
 
 from playwright.sync_api import Browser, expect
 
-from tabellion.pipelines.documents.pdf_writer import Paper
 from tests.browser.keyboard import Keyboard
 from tests.browser.site import WRONG, Site, opened, sample
 from tests.browser.watch import until
+from tests.pipelines.documents.pdf_writer import Paper
 
 RIGHT = "1189.88"  #: what the parts of the total make; another sum is printed
 

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tabellion.pipelines.documents.samples import samples
 from tests.cli.running import CLEAN, descendants, running
 from tests.owner import owning
+from tests.pipelines.documents.samples import samples
 from tests.waiting import eventually
 
 SAMPLES = {one.name: one for one in samples(scans=False)}

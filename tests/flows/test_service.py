@@ -22,11 +22,11 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tabellion.models.fake.serving import Serving, serving
-from tabellion.pipelines.documents.samples import Sample, many, samples
 from tabellion.testing import verify
 from tests.cli.running import CLEAN, Service, running
 from tests.owner import owning
 from tests.pipelines.documents.receiver import receiving
+from tests.pipelines.documents.samples import Sample, many, samples
 from tests.waiting import eventually
 from tests.working import ROOT
 

@@ -19,11 +19,11 @@ import pytest
 from tabellion import Store
 from tabellion.pipelines.documents import consume
 from tabellion.pipelines.documents.consume import Consumer
-from tabellion.pipelines.documents.samples import many
 from tabellion.pipelines.documents.submit import FileGone
 from tests.owner import Owner, owning
 from tests.pipelines.documents.consuming import consumer
 from tests.pipelines.documents.papers import paper
+from tests.pipelines.documents.samples import many
 from tests.waiting import eventually
 from tests.working import ROOT, ask
 

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import Any
 
 import pypdfium2
 import pytest
-from PIL import Image
 
-from tabellion.pipelines.documents.pdf_writer import Paper, text_width
+from tests.pipelines.documents.pdf_writer import Paper, text_width
 
 
-def read(content: bytes, look: Callable[[Any], Any], password: str | None = None) -> Any:
+def read(content: bytes, look: Callable[[Any], Any]) -> Any:
     """What is found in the file."""
-    document = pypdfium2.PdfDocument(content, password=password)
+    document = pypdfium2.PdfDocument(content)
     try:
         return look(document)
     finally:
         document.close()
 
 
-def texts(content: bytes, password: str | None = None) -> list[str]:
+def texts(content: bytes) -> list[str]:
     """The text of each page."""
 
     def look(document: Any) -> list[str]:
         return [page.get_textpage().get_text_range() for page in document]
 
-    found: list[str] = read(content, look, password)
+    found: list[str] = read(content, look)
     return found
 
 
@@ -71,42 +69,6 @@ def test_lines_and_boxes_are_seen() -> None:
     paper.box(10, 50, 80, 20, grey=0.5)
     image = read(paper.written(), lambda document: document[0].render(scale=1).to_pil().convert("L"))
     assert [image.getpixel(place) for place in ((50, 20), (50, 60), (50, 90))] == [0, pytest.approx(128, abs=2), 255]
-
-
-def test_a_picture_covers_the_page() -> None:
-    """A JPEG from edge to edge."""
-    stream = io.BytesIO()
-    Image.new("RGB", (40, 40), (200, 30, 30)).save(stream, "JPEG")
-    paper = Paper(100, 100)
-    paper.picture(stream.getvalue(), (40, 40))
-    image = read(paper.written(), lambda document: document[0].render(scale=1).to_pil())
-    assert image.getpixel((3, 97))[0] > 150 > image.getpixel((3, 97))[1]
-
-
-def test_an_attached_file_is_found_by_its_name() -> None:
-    """With its bytes, and the metadata beside it."""
-    paper = Paper()
-    paper.attach("factur-x.xml", b"<invoice/>")
-    paper.metadata = "<x:xmpmeta>says so</x:xmpmeta>"
-    content = paper.written()
-
-    def look(document: Any) -> tuple[str, bytes]:
-        attachment = document.get_attachment(0)
-        return attachment.get_name(), bytes(attachment.get_data())
-
-    assert read(content, look) == ("factur-x.xml", b"<invoice/>")
-    assert b"says so" in content
-
-
-def test_a_password_opens_and_nothing_else_does() -> None:
-    """The text is there with it, and the file is closed without it."""
-    paper = Paper()
-    paper.text(50, 60, "a secret")
-    content = paper.written("open sesame")
-    assert texts(content, "open sesame") == ["a secret"]
-    for wrong in (None, "open barley"):
-        with pytest.raises(pypdfium2.PdfiumError, match="password"):
-            texts(content, wrong)
 
 
 def test_the_same_paper_is_the_same_bytes() -> None:

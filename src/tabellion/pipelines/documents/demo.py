@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tabellion.engine.log import printable
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+SAMPLES = Path(__file__).parent / "samples"  #: invented letters, receipts and scans, copies, and some that are broken
+LANGUAGES = ("en", "fr", "qc", "de")
 EVERY = 0.2  #: seconds between two looks
 WIDTHS = (10, 28, 8, 24, 12, 60)  #: status, file, type, vendor, total, what a person should know
 ORDER = ("queued", "processing", "completed", "duplicate", "failed", "refused")
@@ -53,19 +56,27 @@ class Summary:
         return "\n".join([*lines, f"{self.line()} ({self.seconds:.1f} s)"])
 
 
+def samples() -> list[tuple[str, bytes]]:
+    """Names and contents of the documents, by language; copies come after what they are copies of."""
+
+    def order(file: Path) -> tuple[int, str]:
+        language = file.name.partition("-")[0]
+        return LANGUAGES.index(language) if language in LANGUAGES else len(LANGUAGES), file.name
+
+    return [(file.name, file.read_bytes()) for file in sorted(SAMPLES.iterdir(), key=order)]
+
+
 async def run(store: Store, settings: Settings, *, live: bool) -> Summary:
     """Submits the samples and returns when the last of them has ended."""
-    from tabellion.pipelines.documents.samples import samples
-
     summary = Summary()
     with _shown(live) as show:
-        for sample in await asyncio.to_thread(samples):
+        for name, content in await asyncio.to_thread(samples):
             try:
-                taken = await _patiently(take_in, store, settings, sample.content, name=sample.name)
+                taken = await _patiently(take_in, store, settings, content, name=name)
             except NotTaken as error:
-                summary.refused[sample.name] = str(error)
+                summary.refused[name] = str(error)
                 continue
-            summary.names[taken.id], summary.states[taken.id] = sample.name, taken.status
+            summary.names[taken.id], summary.states[taken.id] = name, taken.status
             show(summary.line())
         while True:
             found = await _patiently(lookup.states, store, summary.names)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tabellion.pipelines.documents.samples import samples
 from tests.cli.running import CLEAN, Service, running
 from tests.owner import owning
+from tests.pipelines.documents.samples import samples
 
 SAMPLES = {one.name: one for one in samples(scans=False)}
 

@@ -1,4 +1,4 @@
-"""Invented invoices and receipts: what they say, and how they look on paper. Nobody's, from nowhere."""
+"""Invented invoices: what they say, and how they look on paper. Nobody's, from nowhere."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal
-from xml.sax.saxutils import escape
 
-from tabellion.pipelines.documents.pdf_writer import Paper
+from tests.pipelines.documents.pdf_writer import Paper
 
 CENT = Decimal("0.01")
 FIRST_DAY = date(2026, 1, 5)
@@ -201,74 +200,3 @@ def _headings(paper: Paper, y: float, look: int, words: tuple[str, str, str, str
     if look != 0:
         paper.line(56, y + 6, 539, y + 6)
     return y + 22
-
-
-def receipt(bill: Bill) -> Paper:
-    """The bill as it comes out of a till."""
-    paper, country, money = Paper(230, 330), bill.country, bill.country.money
-    paper.text(20, 30, bill.vendor[0], 12, bold=True)
-    for place, line in enumerate(bill.vendor[1:]):
-        paper.text(20, 44 + 11 * place, line, 8)
-    french = country.currency != "GBP"
-    paper.text(20, 80, f"{'Reçu n°' if french else 'Receipt no'}: {bill.number}", 9)
-    paper.text(20, 93, f"Date: {country.day(bill.issued)}", 9)
-    y = 115.0
-    for item, quantity, each in bill.rows:
-        paper.text(20, y, f"{quantity} x {item}", 9)
-        paper.text(210, y, money(each * quantity), 9, align="right")
-        y += 14
-    paper.line(20, y - 6, 210, y - 6)
-    for label, value in ((country.words[9], bill.subtotal), *bill.taxes):
-        y += 13
-        paper.text(20, y, label, 9)
-        paper.text(210, y, money(value), 9, align="right")
-    y += 18
-    paper.text(20, y, "TOTAL", 11, bold=True)
-    paper.text(210, y, f"{money(bill.total)} {country.currency}", 11, bold=True, align="right")
-    paper.text(20, y + 24, "Merci de votre visite" if french else "Thank you. Paid by card.", 9)
-    return paper
-
-
-_CII = """<?xml version="1.0" encoding="UTF-8"?>
-<rsm:CrossIndustryInvoice xmlns:rsm="urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100"
- xmlns:ram="urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100"
- xmlns:udt="urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100">
-<rsm:ExchangedDocumentContext><ram:GuidelineSpecifiedDocumentContextParameter>
-<ram:ID>urn:factur-x.eu:1p0:minimum</ram:ID></ram:GuidelineSpecifiedDocumentContextParameter>
-</rsm:ExchangedDocumentContext>
-<rsm:ExchangedDocument><ram:ID>{number}</ram:ID><ram:TypeCode>380</ram:TypeCode>
-<ram:IssueDateTime><udt:DateTimeString format="102">{issued}</udt:DateTimeString></ram:IssueDateTime>
-</rsm:ExchangedDocument>
-<rsm:SupplyChainTradeTransaction>
-<ram:ApplicableHeaderTradeAgreement><ram:SellerTradeParty><ram:Name>{vendor}</ram:Name>
-<ram:PostalTradeAddress><ram:CountryID>FR</ram:CountryID></ram:PostalTradeAddress></ram:SellerTradeParty>
-<ram:BuyerTradeParty><ram:Name>{customer}</ram:Name></ram:BuyerTradeParty></ram:ApplicableHeaderTradeAgreement>
-<ram:ApplicableHeaderTradeDelivery/>
-<ram:ApplicableHeaderTradeSettlement><ram:InvoiceCurrencyCode>{currency}</ram:InvoiceCurrencyCode>
-<ram:SpecifiedTradePaymentTerms><ram:DueDateDateTime><udt:DateTimeString format="102">{due}</udt:DateTimeString>
-</ram:DueDateDateTime></ram:SpecifiedTradePaymentTerms>
-<ram:SpecifiedTradeSettlementHeaderMonetarySummation><ram:TaxBasisTotalAmount>{subtotal}</ram:TaxBasisTotalAmount>
-<ram:TaxTotalAmount currencyID="{currency}">{tax}</ram:TaxTotalAmount>
-<ram:GrandTotalAmount>{total}</ram:GrandTotalAmount><ram:DuePayableAmount>{total}</ram:DuePayableAmount>
-</ram:SpecifiedTradeSettlementHeaderMonetarySummation></ram:ApplicableHeaderTradeSettlement>
-</rsm:SupplyChainTradeTransaction></rsm:CrossIndustryInvoice>
-"""
-
-
-_XMP = """<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/">
-<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about=""
- xmlns:fx="urn:factur-x:pdfa:CrossIndustryDocument:invoice:1p0#"><fx:DocumentType>INVOICE</fx:DocumentType>
-<fx:DocumentFileName>factur-x.xml</fx:DocumentFileName><fx:Version>1.0</fx:Version>
-<fx:ConformanceLevel>MINIMUM</fx:ConformanceLevel></rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end="w"?>"""
-
-
-def facturx(bill: Bill) -> Paper:
-    """The bill as a letter that carries itself as XML."""
-    paper = invoice(bill)
-    paper.metadata = _XMP
-    facts = bill.truth | {
-        "number": bill.number, "issued": f"{bill.issued:%Y%m%d}", "due": f"{bill.due:%Y%m%d}",
-        "customer": bill.customer[0],
-    }  # fmt: skip
-    paper.attach("factur-x.xml", _CII.format(**{name: escape(value) for name, value in facts.items()}).encode())
-    return paper

@@ -1,0 +1,54 @@
+"""The shipped samples with what should come of each (samples.json), and as many invented letters as one likes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tabellion.pipelines.documents import demo
+from tests.pipelines.documents import bills
+
+Ending = Literal["completed", "duplicate", "failed", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One file: what it is called, what is in it, and what should come of it."""
+
+    name: str
+    content: bytes = field(repr=False)
+    type: str | None = None
+    truth: Mapping[str, str] = field(default_factory=dict)  #: fields and their values, as a reader should tell them
+    ending: Ending = "completed"  #: refused: it is not even taken in
+    why: str = ""  #: the error's code, where there is one
+    scanned: bool = False
+
+
+def samples(*, scans: bool = True) -> list[Sample]:
+    """The documents of the demo."""
+    contents = dict(demo.samples())
+    known = json.loads(Path(__file__).with_name("samples.json").read_text())
+    found = [Sample(name, contents.pop(name), **facts) for name, facts in known.items()]
+    assert not contents, "samples.json does not tell what should come of these"
+    return [one for one in found if scans or not one.scanned]
+
+
+def many(count: int, seed: int = 2026) -> Iterator[Sample]:
+    """As many different letters as one likes, without scans; every tenth a copy, every twentieth broken."""
+    chance = random.Random(seed)
+    kinds = list(bills.COUNTRIES)
+    last: Sample | None = None
+    for number in range(count):
+        if number % 20 == 19:
+            content = b"%PDF-1.7\n" + f"damaged beyond repair, number {number}".encode()
+            yield Sample(f"broken-{number:04}.pdf", content, ending="failed", why="pdf_damaged")
+        elif number % 10 == 9 and last is not None:
+            yield Sample(f"copy-{number:04}.pdf", last.content, last.type, last.truth, "duplicate")
+        else:
+            bill = bills.invent(kinds[number % len(kinds)], chance)
+            last = Sample(f"bill-{number:04}.pdf", bills.invoice(bill, number % 3).written(), "invoice", bill.truth)
+            yield last
