@@ -39,10 +39,11 @@ quick: $(READY) ## Lint, types and the quick tests on SQLite: under a minute
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -n $(PARALLEL) -k "not postgresql and not pooled and not s3" $(QUICK)
 
-check: $(READY) ## Format, lint, types, import layers, docs
+check: $(READY) ## Format, lint, types (Python and JavaScript), import layers, docs
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m tests.javascript
 	@$(BIN)/python -m pytest -q --no-header tests/test_layout.py tests/test_docs.py
 
 browser: $(READY) ## Find or install the Chromium that the browser tests need, or say why they will be skipped
@@ -133,6 +134,6 @@ lock: $(READY) ## Resolve the dependencies anew
 	@$(BIN)/uv export --quiet --no-header --no-emit-project --only-group docs --format requirements.txt -o docs/requirements.lock
 
 clean: ## Remove what was made
-	@rm -rf $(VENV) .venv-bench .venv-docs .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
+	@rm -rf $(VENV) .venv-bench .venv-docs tests/javascript/node_modules .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
 .PHONY: help setup run first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean

@@ -40,6 +40,7 @@ export function because(reason) {
 
 const DATE = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 const RELATIVE = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
+/** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
 /** A moment (RFC 3339, or seconds since 1970) as people write it. */
@@ -170,16 +171,18 @@ export function explain(error) {
 
 let leaving = false; // whether somebody is signing out
 
+/** @typedef {{ ifMatch?: string, signal?: AbortSignal, headers?: Record<string, string>, again?: boolean }} Options */
+
 /** One request; gives status, data and etag, or throws a Problem. */
-export async function api(method, path, body, { ifMatch, signal, headers = {}, again = true } = {}) {
+export async function api(method, path, body = null, /** @type {Options} */ { ifMatch, signal, headers = {}, again = true } = {}) {
   if (leaving && method === "GET") return new Promise(() => {}); // the page goes: nobody waits for its news
   const sent = { Accept: "application/json", ...headers };
-  if (body !== undefined && body !== null) sent["Content-Type"] = "application/json";
+  if (body !== null) sent["Content-Type"] = "application/json";
   if (ifMatch) sent["If-Match"] = ifMatch;
   if (method !== "GET") sent["X-CSRF-Token"] = csrf;
   const answer = await fetch(path, {
     method, headers: sent, signal, credentials: "same-origin", redirect: "error",
-    body: body === undefined || body === null ? undefined : JSON.stringify(body),
+    body: body === null ? undefined : JSON.stringify(body),
   });
   const text = await answer.text();
   for (const note of notes(t("base.offline"))) note.remove();
@@ -225,7 +228,7 @@ export function signedOut() {
 // -- live --------------------------------------------------------------------------------------------------------
 
 /** Server-sent events that come back after a break, and rest while nobody looks: browsers allow few connections. */
-export function events(url, listeners, { onopen, ondown } = {}) {
+export function events(url, listeners, /** @type {{ onopen?: () => void, ondown?: () => void }} */ { onopen, ondown } = {}) {
   let source = null, wait = 1000, timer = 0, resting = 0, over = false;
   const open = () => {
     if (over || source) return;
@@ -284,7 +287,7 @@ export function liveMark(back = () => {}) {
 
 // -- coming back ---------------------------------------------------------------------------------------------------
 
-const arrival = performance.getEntriesByType("navigation")[0]?.type;
+const arrival = /** @type {PerformanceNavigationTiming} */ (performance.getEntriesByType("navigation")[0])?.type;
 
 /** The page that was here before this one; none where somebody came back or loaded it again. */
 export const cameFrom = arrival === "navigate" ? sessionStorage.getItem("left") : null;
@@ -406,7 +409,7 @@ export function keys(list) {
 /** Whether somebody is typing, so that letters are letters. */
 export const typing = (target) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)
-    && !/^(checkbox|radio|button|submit|file)$/.test(target.type ?? ""));
+    && !/^(checkbox|radio|button|submit|file)$/.test(/** @type {HTMLInputElement} */ (target).type ?? ""));
 
 export function help() {
   const list = el("dl", { class: "keys" }, known.filter((one) => one.does).map((one) => [

@@ -32,7 +32,14 @@ let drawn = 0;
  */
 export class Bars {
   constructor(host, { title, kinds, axis, whole, write = (value) => number(value), nothing, integers = true, room = 84 }) {
-    Object.assign(this, { host, title, kinds, axis, whole, write, nothing, integers, room });
+    this.title = title;
+    this.kinds = kinds;
+    this.axis = axis;
+    this.whole = whole;
+    this.write = write;
+    this.nothing = nothing;
+    this.integers = integers;
+    this.room = room;
     this.id = `chart-${(drawn += 1)}`;
     this.figure = svg("svg", { class: "chart-svg", role: "img", "aria-labelledby": `${this.id}-title ${this.id}-desc` },
       svg("title", { id: `${this.id}-title` }), svg("desc", { id: `${this.id}-desc` }));

@@ -60,7 +60,7 @@ export function watch(hear) {
     timer = 0;
     banner.hidden = true;
     say("up", t("base.live"));
-    ahead = Math.abs(new Date(picture.at) - Date.now()) > 2000 ? new Date(picture.at) - Date.now() : 0;
+    ahead = Math.abs(Date.parse(picture.at) - Date.now()) > 2000 ? Date.parse(picture.at) - Date.now() : 0;
     seen = new Date();
     hear(picture);
   };

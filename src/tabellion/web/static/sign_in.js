@@ -26,7 +26,7 @@ function wait(seconds) {
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const { environment, name, password } = Object.fromEntries(new FormData(form));
+  const { environment, name, password } = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)));
   if (!name.trim() || !password) return tell(t("sign_in.both"));
   tell("");
   button.setAttribute("aria-busy", "true");

@@ -160,7 +160,7 @@ function drawFields() {
 }
 
 function drawAbout() {
-  const took = shown.started_at && shown.completed_at ? (new Date(shown.completed_at) - new Date(shown.started_at)) / 1000 : null;
+  const took = shown.started_at && shown.completed_at ? (Date.parse(shown.completed_at) - Date.parse(shown.started_at)) / 1000 : null;
   const outputs = ["json", "parquet"].filter((kind) => shown.outputs?.[kind]).map((kind) =>
     el("a", { class: "button small-button", href: `${where}/outputs/${kind}`, title: shown.outputs[kind] }, icon("download"), kind === "json" ? "JSON" : "Parquet"));
   const facts = [
@@ -186,7 +186,7 @@ function drawAttempts() {
     el("tbody", {}, all.map((one) => [
       el("tr", {}, el("td", { class: "mono small wrap" }, one.worker, one.queue !== "documents" && el("div", { class: "muted" }, one.queue)),
         el("td", { class: "nowrap", title: moment(one.claimed_at) }, ago(one.claimed_at)),
-        el("td", { class: "nowrap" }, one.settled_at ? duration((new Date(one.settled_at) - new Date(one.claimed_at)) / 1000) : "…"),
+        el("td", { class: "nowrap" }, one.settled_at ? duration((Date.parse(one.settled_at) - Date.parse(one.claimed_at)) / 1000) : "…"),
         el("td", {}, outcome(one.outcome), one.error && el("div", { class: "small text-bad wrap" }, localized(one.error)), !one.outcome && one.note && el("div", { class: "small muted" }, one.note),
           one.retry_at && !one.outcome && el("div", { class: "small muted" }, moment(one.retry_at)))),
     ])))));

@@ -10,12 +10,12 @@ const rows = new Map();
 let next = null, question = "", turn = 0, failed = false;
 
 function filters() {
-  return Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value));
+  return Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]).filter(([, value]) => value));
 }
 
 function address(cursor, limit = LIMIT) {
   const query = new URLSearchParams(filters());
-  query.set("limit", limit);
+  query.set("limit", String(limit));
   if (cursor) query.set("cursor", cursor);
   return `/api/documents?${query}`;
 }

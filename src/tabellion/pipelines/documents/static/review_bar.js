@@ -18,7 +18,7 @@ export class Bar {
     this.offline = false;
     this.note = "";
     // How high the foot is, for what must not lie under it.
-    new ResizeObserver(([{ target }]) => document.body.style.setProperty("--foot", `${target.offsetHeight}px`)).observe(document.querySelector(".deskfoot"));
+    new ResizeObserver(([{ target }]) => document.body.style.setProperty("--foot", `${/** @type {HTMLElement} */ (target).offsetHeight}px`)).observe(document.querySelector(".deskfoot"));
   }
 
   show(desk) {

@@ -9,7 +9,7 @@ const ANSWERS = /^(Enter| |[1-9])$/;
 // Shows a dialog until it is answered; null when it is closed without an answer.
 const asked = (dialog, answer) =>
   new Promise((resolve, reject) => {
-    const before = document.activeElement;
+    const before = /** @type {HTMLElement} */ (document.activeElement);
     document.body.append(dialog);
     dialog.addEventListener("broken", ({ detail }) => reject(detail));
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close("no"));

@@ -109,7 +109,7 @@ export class Form extends EventTarget {
       if (row.grid) row.grid.fill();
       else this.value(row, editable);
     }
-    for (const row of this.rows.values()) if (row.grid) row.grid.sum(this.sums(row.field.name));
+    for (const row of this.rows.values()) if (row.grid) row.grid.sum(this.sums());
     if (this.current && names.includes(this.current)) this.explain(this.current);
   }
 

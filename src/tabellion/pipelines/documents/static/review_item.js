@@ -24,7 +24,8 @@ const titled = (field) => ({
 // A change without the note of what it was made on.
 const bare = (edit) => {
   if (!edit) return null;
-  const { was, ...rest } = edit;
+  const rest = { ...edit };
+  delete rest.was;
   return rest;
 };
 
@@ -39,6 +40,7 @@ export class Item extends EventTarget {
     this.edits = new Map();
     this.past = [];
     this.future = [];
+    this.onchange = null; // whoever shows it listens once, however often it is shown
     this.accept(whole);
   }
 

@@ -5,6 +5,7 @@ import { t } from "./base.js";
 const SEQUENCE = 1500; // milliseconds between the two keys of a pair
 
 // [keys, verb, whether it also works while typing]
+/** @type {[string, string, boolean?][]} */
 export const MAP = [
   ["Enter", "confirm", true],
   ["Ctrl+Enter", "approve", true],

@@ -347,6 +347,7 @@ export class Pages extends EventTarget {
   }
 }
 
+/** @returns {[number, number, number, number]} */
 const between = ([a, b], [c, d]) => [Math.min(a, c), Math.min(b, d), Math.max(a, c), Math.max(b, d)];
 
 const placed = (node, [x0, y0, x1, y1]) =>

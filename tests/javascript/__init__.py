@@ -1,0 +1,1 @@
+"""Lint and types of the pages' scripts."""

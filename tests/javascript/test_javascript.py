@@ -1,0 +1,61 @@
+"""The check of the pages' scripts: what it does where its checkers cannot be had, and where they find something."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.javascript import __main__ as checks
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where nothing is installed yet."""
+    folder = tmp_path / "node_modules"
+    monkeypatch.setattr(checks, "MODULES", folder)
+    return folder
+
+
+def npm(*lines: str, code: int = 1) -> tuple[list[str], list[str]]:
+    """A node, and an npm that says this and ends so."""
+    said = "\n".join(lines)
+    return ["node"], [sys.executable, "-c", f"import sys; print({said!r}, file=sys.stderr); sys.exit({code})"]
+
+
+def test_without_a_registry_nothing_is_checked_and_nothing_fails(
+    modules: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says that, and why."""
+    said = ("npm error code ECONNREFUSED", "npm error FetchError: request failed, reason: connect ECONNREFUSED")
+    monkeypatch.setattr(checks, "node_commands", lambda: npm(*said))
+    monkeypatch.setattr(checks, "check", lambda node: pytest.fail("there is nothing to check with"))
+    assert checks.main() == 0
+    told = capsys.readouterr().err
+    assert told.startswith("JavaScript was not checked: ")
+    assert "connect ECONNREFUSED" in told
+    assert not modules.exists()
+
+
+def test_a_lock_file_that_is_wrong_fails(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network that works gave something else than the file says: that is not for the reader to shrug at."""
+    monkeypatch.setattr(checks, "node_commands", lambda: npm("npm error code EINTEGRITY"))
+    with pytest.raises(SystemExit, match="EINTEGRITY"):
+        checks.main()
+
+
+def test_what_a_checker_finds_fails(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either of them is enough, and what is installed for this lock file is not installed again."""
+    modules.mkdir()
+    monkeypatch.setattr(checks, "node_commands", lambda: npm(code=0))
+    monkeypatch.setattr(checks, "check", lambda node: 1)
+    assert checks.main() == 1
+    monkeypatch.setattr(checks, "node_commands", lambda: npm("asked twice"))
+    monkeypatch.setattr(checks, "check", lambda node: 0)
+    assert checks.main() == 0
+
+
+def test_the_lock_file_names_no_registry() -> None:
+    """Whoever has a registry of their own uses that one."""
+    assert '"resolved"' not in (checks.HERE / "package-lock.json").read_text()
