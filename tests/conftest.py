@@ -2,20 +2,85 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import itertools
 import logging
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import uvicorn.server
+from argon2 import PasswordHasher
 
-from tabellion.storage.lake import Lake
-from tests.bucket import BUCKET, VARIABLES, CannotRun, seaweed
-from tests.pooler import pooler
-from tests.servers import Postgres, debian_binaries, postgres
+# Hundreds of tests start processes of ours: where nothing compiled is kept, each of them compiles every module again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+from tabellion.accounts import passwords  # noqa: E402 - compiled after this is said
+from tabellion.engine.postgres.database import PostgreSQL  # noqa: E402
+from tabellion.engine.worker import environment, worker  # noqa: E402
+from tabellion.pipelines.documents import extraction  # noqa: E402
+from tabellion.storage.lake import Lake  # noqa: E402
+from tests.bucket import BUCKET, VARIABLES, CannotRun, seaweed  # noqa: E402
+from tests.databases import Databases  # noqa: E402
+from tests.pooler import pooler  # noqa: E402
+from tests.servers import PORTS, Postgres, debian_binaries, postgres  # noqa: E402
 
 pytest_plugins = ["tests.cli.fixtures", "tests.web.fixtures"]
 _numbers = itertools.count(1)
+HERE = Path(__file__).parent
+LONGEST = ("browser", "flows", "faults", "cli", "pipelines", "engine")  #: folders of tests, the slowest files first
+OPEN = PostgreSQL.open
+FULL_EFFORT = {"_hasher": passwords._hasher, "NOTHING": passwords.NOTHING}
+
+
+class PromptLoop(ModuleType):
+    """What uvicorn takes for asyncio: it looks ten times a second whether it is to stop, and rests before it does."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything but sleeping is asyncio's."""
+        return getattr(asyncio, name)
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleeps, but not for long."""
+        await asyncio.sleep(min(seconds, 0.01))
+
+
+async def open_known(database: PostgreSQL) -> None:
+    """Opens a database; of our own servers it is known that no pooler is before them, which saves a connection."""
+    with contextlib.suppress(ValueError):  # some tests are about addresses that make no sense
+        if database.pooled is None and urlsplit(database.url).port in PORTS:
+            database.pooled = False
+    await OPEN(database)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def little_effort() -> Iterator[None]:
+    """Spends less than people need: passwords are hashed cheaply, and whatever looks now and then looks more often."""
+    cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_hasher", lambda: cheap)
+        patch.setattr(passwords, "NOTHING", passwords.NOTHING.replace("m=65536,t=3", "m=8,t=1"))
+        patch.setattr(worker, "IDLE_LOOK", 0.02)
+        patch.setattr(environment, "SWEEP", 0.5)
+        patch.setattr(environment, "CONTROLS", 0.3)
+        patch.setattr(extraction, "PAUSE", 0.1)
+        patch.setattr(uvicorn.server, "asyncio", PromptLoop("asyncio"))
+        patch.setattr(PostgreSQL, "open", open_known)
+        yield
+
+
+@pytest.fixture
+def full_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords are hashed as they are outside tests."""
+    for name, value in FULL_EFFORT.items():
+        monkeypatch.setattr(passwords, name, value)
 
 
 @pytest.fixture(scope="session")
@@ -35,10 +100,26 @@ def postgres15() -> Iterator[Postgres]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def databases18(postgres18: Postgres) -> Iterator[Databases]:
+    """Empty databases of the PostgreSQL 18 server."""
+    databases = Databases(postgres18)
+    yield databases
+    databases.close()
+
+
+@pytest.fixture(scope="session")
+def databases15(postgres15: Postgres) -> Iterator[Databases]:
+    """Empty databases of the PostgreSQL 15 server."""
+    databases = Databases(postgres15)
+    yield databases
+    databases.close()
+
+
 @pytest.fixture
-def pg_url(postgres18: Postgres) -> str:
+def pg_url(databases18: Databases) -> str:
     """An empty PostgreSQL 18 database of this test's own."""
-    return postgres18.create_database(f"test{next(_numbers)}")
+    return databases18.next()
 
 
 @pytest.fixture
@@ -62,8 +143,8 @@ def any_url(request: pytest.FixtureRequest) -> Iterator[str]:
     elif request.param == "postgresql-18":
         yield str(request.getfixturevalue("pg_url"))
     elif request.param == "postgresql-15":
-        server: Postgres = request.getfixturevalue("postgres15")
-        yield server.create_database(f"test{next(_numbers)}")
+        databases: Databases = request.getfixturevalue("databases15")
+        yield databases.next()
     else:
         with pooler(str(request.getfixturevalue("pg_url"))) as pooled:
             yield pooled
@@ -77,6 +158,15 @@ def restored_log() -> Iterator[None]:
     yield
     logger.propagate, logger.handlers = propagate, handlers
     logger.setLevel(level)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the folders that take longest: the last files are short ones, and no processor waits for another.
+
+    The files of one folder follow each other, so that its browser and its installation are started once.
+    """
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.relative_to(HERE).parts[0], len(LONGEST)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

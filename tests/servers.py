@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+PORTS: set[int] = set()  #: of the PostgreSQL servers that this process has started
 UNPRIVILEGED = 65534  # nobody: PostgreSQL refuses to run as root
 
 
@@ -56,6 +57,7 @@ class Postgres:
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tabellion-pg-"))
         self.port = free_port()
+        PORTS.add(self.port)
         self.durable = durable
         self.settings = settings or {}
         self.process: subprocess.Popen[bytes] | None = None

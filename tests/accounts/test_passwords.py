@@ -8,6 +8,8 @@ import pytest
 
 from tabellion.accounts import passwords
 
+pytestmark = pytest.mark.usefixtures("full_effort")
+
 
 def test_a_password_is_kept_as_argon2id() -> None:
     """With the effort that is meant; right is right and wrong is wrong."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from tabellion import Environment, Event, Job, Worker
 from tabellion.engine.worker import environment as site
+from tabellion.engine.worker import worker as engine
 from tests.faults.mutants import MUTANTS
 from tests.owner import jobs_queue
 from tests.servers import die_with_parent
@@ -32,6 +33,7 @@ DEFAULTS: dict[str, Any] = {
     "sweep": 0.2,
     "poll": 0.05,
     "grace": 30.0,
+    "stuck": 5.0,
     "deadline": None,
     "concurrency": 4,
     "max_attempts": 4,
@@ -111,7 +113,7 @@ def main(orders: dict[str, Any]) -> None:
     if given["unfenced"]:
         MUTANTS["settle-blind"].apply()
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file over its limit is an error, not the end
-    site.SWEEP = given["sweep"]
+    site.SWEEP, engine.STUCK = given["sweep"], given["stuck"]
     queue = jobs_queue(lease=given["lease"], max_attempts=given["max_attempts"], timeout=given["timeout"])
     if given["threads"]:
         queue.handler(laborer.in_thread)

@@ -226,7 +226,7 @@ def test_f07_sigterm_in_the_middle_of_a_move(url: str, owner: Owner, tmp_path: P
 def test_f07_sigterm_ends_the_worker_whatever_its_handlers_do(url: str, owner: Owner, tmp_path: Path) -> None:
     """F07: a handler that swallows its cancellation loses its job, and the process still ends with 0."""
     owner.insert(1)
-    with laboring(url, tmp_path, seconds=60, stubborn=True, grace=0.2) as laborer:
+    with laboring(url, tmp_path, seconds=60, stubborn=True, grace=0.2, stuck=0.5) as laborer:
         laborer.await_start(1)
         laborer.send(signal.SIGTERM)
         assert laborer.wait(20) == 0

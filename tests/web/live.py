@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -58,8 +59,8 @@ class Live:
     def start(self) -> Live:
         """Makes the keys and waits until the server answers."""
         for name in self.urls:
-            for role in ROLES:
-                self.keys[(name, role)] = self.make_key(role, name)
+            for role, key in zip(ROLES, self.store(name, functools.partial(_keys_of_roles, name)), strict=True):
+                self.keys[(name, role)] = key
         self._thread.start()
         self._ready.wait(30)
         if self._failure is not None:
@@ -114,14 +115,7 @@ class Live:
 
     def make_key(self, role: str, environment: str, **options: Any) -> str:
         """A new key, named like its role if no other one is."""
-
-        async def made(store: Store) -> str:
-            try:
-                return (await keys.create(store, environment, role, role, **options))[1]
-            except keys.NameTaken:
-                return (await keys.create(store, environment, role, **options))[1]
-
-        return self.store(environment, made)
+        return self.store(environment, lambda store: _key_of_role(store, environment, role, **options))
 
     def store(self, environment: str, question: Callable[[Store], Awaitable[Value]]) -> Value:
         """Asks an environment's database directly."""
@@ -158,6 +152,19 @@ class Live:
         answer = self.ask("POST", "/api/documents", files={"file": (name, content, media)}, **options)
         assert answer.status_code == 202, answer.text
         return answer.json()["documents"][0]
+
+
+async def _keys_of_roles(environment: str, store: Store) -> list[str]:
+    """A new key for each role."""
+    return [await _key_of_role(store, environment, role) for role in ROLES]
+
+
+async def _key_of_role(store: Store, environment: str, role: str, **options: Any) -> str:
+    """A new key, named like its role if no other one is."""
+    try:
+        return (await keys.create(store, environment, role, role, **options))[1]
+    except keys.NameTaken:
+        return (await keys.create(store, environment, role, **options))[1]
 
 
 def problem(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:

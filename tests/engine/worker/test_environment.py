@@ -11,6 +11,7 @@ import pytest
 from tabellion import Environment, Job, Queue, Store, Worker
 from tabellion.engine.worker import environment as site
 from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker import polling
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.errors import DeclarationError, TabellionError, Unreachable
 from tests.owner import Owner, jobs_queue, owning
@@ -205,6 +206,7 @@ def test_a_table_that_goes_away_takes_no_other_queue_along(
 ) -> None:
     """A table dropped while the worker runs: its queue is skipped, the environment stays up, and it may come back."""
     monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr(polling, "REST", 0.2)
     owner(OTHER)
     diary, jobs, other = Diary(), jobs_queue(), other_queue()
     for queue in (jobs, other):

@@ -13,4 +13,4 @@ from tests.pipelines.documents.papers import settings_in
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Files and outputs below the test's folder; the types that ship, read here."""
-    return settings_in(tmp_path)
+    return settings_in(tmp_path, retry_base=0.1)

@@ -41,6 +41,7 @@ GRACE = 30.0
 POLL = 1.0
 STUCK = 5.0  # seconds a blocked event loop gets to notice that its worker has ended
 FIRST_LOOK = 2.0  # seconds that all databases together get to answer before claiming begins with those that did
+IDLE_LOOK = 0.1  # seconds between two looks at whether anything is left to do, where the worker ends once nothing is
 LAST_WORDS = 10.0  # seconds for the last endings to be written once every handler has ended
 
 
@@ -366,7 +367,7 @@ class Worker:
     async def _watch_idle(self) -> None:
         """Stops the worker once every queue of every environment is drained."""
         while True:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(IDLE_LOOK)
             if self._slots.busy or any(len(site.ledger) for site in self._sites):
                 continue
             left = 0
