@@ -37,8 +37,7 @@ from tabellion.errors import ConfigurationError, DeclarationError, StoreError
 from tabellion.messages import Message
 
 CONCURRENCY = 100
-GRACE = 30.0
-POLL = 1.0
+GRACE, POLL = 30.0, 1.0  # seconds
 STUCK = 5.0  # seconds a blocked event loop gets to notice that its worker has ended
 FIRST_LOOK = 2.0  # seconds that all databases together get to answer before claiming begins with those that did
 IDLE_LOOK = 0.1  # seconds between two looks at whether anything is left to do, where the worker ends once nothing is

@@ -42,7 +42,10 @@ function shown(name, value, within) {
   return ["n", "threshold", "quality"].includes(name) && DECIMAL.test(value) ? value.replace(".", ",") : String(value);
 }
 
-/** The sentence of a message; null where the language has none for its code. */
+/**
+ * The sentence of a message; null where the language has none for its code.
+ * @param {{ code: string, params?: Record<string, any> }} form
+ */
 export function message({ code, params = {} }, within = false) {
   if (messages === null) load();
   const template = counted(messages[code], params.n);
