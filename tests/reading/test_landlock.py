@@ -135,3 +135,14 @@ def test_a_task_that_names_other_files_gets_another_child(tmp_path: Path) -> Non
         for names in ("a", "b", "a", "ab", "b"):
             found = list(pool.run(HERE + "look", {"types": [str(tmp_path / name) for name in names]}))
             assert found == [{"said": list(names)}]
+
+
+def test_a_file_that_was_replaced_is_read_by_another_child(tmp_path: Path) -> None:
+    """Editors and deployments put a new file in the old one's place: the right to read is the old one's alone."""
+    path = tmp_path / "a"
+    path.write_text("old")
+    with Sandbox(size=1, allowed=("tests.",)) as pool:
+        assert list(pool.run(HERE + "look", {"types": [str(path)]})) == [{"said": ["old"]}]
+        (tmp_path / "b").write_text("new")
+        (tmp_path / "b").replace(path)
+        assert list(pool.run(HERE + "look", {"types": [str(path)]})) == [{"said": ["new"]}]

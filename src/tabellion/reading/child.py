@@ -29,6 +29,7 @@ FRAME = 16 << 20
 #: What the child may write to any one file; its messages for us are kept in a file, so not zero.
 FILE_BYTES = 64 << 10
 OPEN_FILES = 64
+FileIdentity = tuple[str, int, int]  #: path, device, inode
 SPENT = 3  #: exit code of a child that is asked for files, or memory, that it gave up
 PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
@@ -40,16 +41,16 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     isolated = confine()
     send(control, {"ready": os.getpid(), "isolated": isolated, "files": landlock.version() > 0})
-    left: set[str] | None = None
+    left: set[FileIdentity] | None = None
     memory = 0  #: what it may still have: neither files nor memory come back once they are given up
     while True:
         request, file = receive(control)
         if request is None:
             return
-        named = {str(path) for path in request["arguments"].get("types", ())}
+        named = {_identity(str(path)) for path in request["arguments"].get("types", ())}
         if left is None:
             left, memory = named, request["address_space"]
-            _close_files(request["task"], named)
+            _close_files(request["task"], {path for path, _, _ in named})
             # Not before: what is taken away is taken from this thread and those that it starts.
             threading.stack_size(256 << 10)
             threading.Thread(target=_die_with, args=(control,), daemon=True).start()
@@ -63,6 +64,15 @@ def main() -> None:
                 os.close(file)
         if not fresh:
             return
+
+
+def _identity(path: str) -> FileIdentity:
+    """A file by its path and its inode: one that was replaced since is another one, which this process may not open."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return path, 0, 0
+    return path, status.st_dev, status.st_ino
 
 
 def _close_files(task: str, named: set[str]) -> None:
