@@ -10,9 +10,9 @@ from typing import Any
 from tabellion import Store
 from tabellion.accounts import audit
 from tabellion.accounts.audit import Entry
+from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queues
-from tabellion.pipelines.documents.review.finishing import REWRITE
 from tabellion.pipelines.documents.settings import Settings, Types
 from tabellion.pipelines.documents.submit import Submitted, submit
 from tabellion.storage.blobs import Blob, Blobs
@@ -87,7 +87,7 @@ def ended(url: str, key: str, status: str = "corrected") -> None:
         action = "rejected" if status == "rejected" else "approved"
         item = "UPDATE tabellion_review_items SET status = $2, reviewer = 'anna' WHERE document_id = $1"
         entry = audit.bound(store.dialect, Entry(action, "anna", key, after=status))
-        rewrite = audit.numbered(REWRITE, {"document": key})
+        rewrite = audit.numbered(*states.rewrite(key))
         await store.database.transact([(item, (key, status)), rewrite, entry])
 
     ask(url, end)

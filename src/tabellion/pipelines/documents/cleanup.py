@@ -6,6 +6,7 @@ import time
 
 from tabellion.engine import sql
 from tabellion.engine.store import Store
+from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.reprocess import has_documents
 from tabellion.pipelines.documents.settings import Settings
 
@@ -65,9 +66,5 @@ WHERE status = 'delivered' AND finished_at < {sql.later(repr(-DELIVERED), store.
 
 async def _stranded(store: Store) -> int:
     """Documents whose reader died, and whose queue went with a change of the configuration: nobody else ends them."""
-    rows = await store.database.fetch(
-        f"""UPDATE tabellion_documents SET status = 'queued', chore = NULL WHERE status = 'processing' AND NOT EXISTS (
-  SELECT 1 FROM tabellion_attempts AS a WHERE a.key = tabellion_documents.id AND a.settled_at IS NULL
-  AND a.lease_until > {sql.later(repr(-STRANDED), store.dialect)}) RETURNING id"""
-    )
-    return len(rows)
+    text, _ = states.requeue_stranded(store.dialect, STRANDED)
+    return len(await store.database.fetch(text))

@@ -13,13 +13,13 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from tabellion.accounts.audit import SYSTEM, Entry
+from tabellion.accounts.audit import SYSTEM, Entry, numbered
 from tabellion.engine.job import Job
 from tabellion.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
 from tabellion.messages import Message, quoted
 from tabellion.models.base import Ask, Model
 from tabellion.models.extract import extract
-from tabellion.pipelines.documents import finish, superseded
+from tabellion.pipelines.documents import finish, states, superseded
 from tabellion.pipelines.documents.failure import Failed, Postponed, described
 from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import brief
@@ -112,7 +112,8 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         locks = await locks_of(context, job.text_key) if again else NONE
         if job["told"] is not None:
             # It failed before, and that was told: failing once more is news.
-            await context.fetch("UPDATE tabellion_documents SET told = NULL WHERE id = $1", job.text_key)
+            untold, given = numbered(*states.untold(job.text_key))
+            await context.fetch(untold, *given)
         if job["type"] is not None:
             self._paced(job, self.settings.types.get(job["type"]))
         reading = await self._read(job, tried)

@@ -12,6 +12,7 @@ from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
 from tabellion.messages import restored
+from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.locks import NONE, OPEN, PERSON, Locks
 from tabellion.pipelines.documents.priority import Urgency
 from tabellion.pipelines.documents.review.people import opening
@@ -147,22 +148,15 @@ WHERE document_id = :id AND status IN {OPEN}""",
         )
     overtaken(job, "approved", "rejected")
     # Those who shared its failure share its success.
-    job.also(
-        """UPDATE tabellion_documents SET status = 'queued', chore = 'follow', completed_at = NULL
-WHERE duplicate_of = :id AND status = 'failed'""",
-        id=job.text_key,
-    )
+    states.commit_with(job, states.wait_again(job.text_key, "failed"))
 
 
 def _attach_check(job: Job, dialect: Dialect, locks: Locks) -> None:
     """Has the document read once more where somebody has said more than this reading knows of."""
     newest = f"coalesce(max({sql.epoch('corrected_at', dialect)}), 0)"
-    job.also(
-        f"""UPDATE tabellion_documents SET status = 'queued', completed_at = NULL WHERE id = :id AND (
-  SELECT count(*) <> {len(locks.fields)} OR {newest} > {float(locks.latest)!r} FROM tabellion_extracted_fields
-  WHERE document_id = :id AND locked)""",
-        id=job.text_key,
-    )
+    more = f"""SELECT count(*) <> {len(locks.fields)} OR {newest} > {float(locks.latest)!r}
+  FROM tabellion_extracted_fields WHERE document_id = :id AND locked"""
+    states.commit_with(job, states.read_with_more(job.text_key, more))
 
 
 def _listed(dialect: Dialect) -> str:
@@ -179,13 +173,10 @@ def _names(names: Iterable[str]) -> str:
 def overtaken(job: Job, *actions: str) -> None:
     """Attaches that outputs are written again if one of these was done to a document since it was put back in line: its
     outputs may not say so, and nobody has been told."""
-    job.also(
-        f"""UPDATE tabellion_documents SET chore = 'rewrite', version = version + 1
-WHERE id = :id AND status = 'completed' AND (
+    later = f"""
   SELECT max(CASE WHEN action = 'reprocessed' THEN 0 ELSE n END) > max(CASE WHEN action = 'reprocessed' THEN n END)
-  FROM tabellion_audit_log WHERE document_id = :id AND action IN {("reprocessed", *actions)})""",
-        id=job.text_key,
-    )
+  FROM tabellion_audit_log WHERE document_id = :id AND action IN {("reprocessed", *actions)}"""
+    states.commit_with(job, states.rewrite_where(job.text_key, later))
 
 
 def _statements(

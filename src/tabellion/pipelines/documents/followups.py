@@ -11,7 +11,7 @@ from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
 from tabellion.messages import Message, restored
-from tabellion.pipelines.documents import superseded
+from tabellion.pipelines.documents import states, superseded
 from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import written
@@ -44,10 +44,10 @@ class Following:
         original = rows[0]
         if original["status"] == "completed":
             _tell(self._settings, job, "document.duplicate", status="duplicate", error=None)
-            return {"status": "duplicate", "error": None}
+            return states.IS_DUPLICATE
         if original["status"] != "failed" or original["former"] is not None:
             # It is being read once more, or goes back to what it was before it was.
-            return {"chore": "follow", "status": "queued", "completed_at": None}
+            return states.WAITS_FOR_ORIGINAL
         why = problem(original["error"], original["attempts"]) or {"code": "original_failed", "message": ""}
         error = _followed(original["id"], why)
         _tell(self._settings, job, "document.failed", status="failed", error=error)
@@ -69,11 +69,7 @@ class Telling:
             back["chore"] = "rewrite"
         if not back:
             # Whoever shared what it said before shares that too.
-            job.also(
-                """UPDATE tabellion_documents SET status = 'queued', chore = 'follow', completed_at = NULL
-WHERE duplicate_of = :id AND status = 'duplicate'""",
-                id=job.text_key,
-            )
+            states.commit_with(job, states.wait_again(job.text_key, "duplicate"))
         _tell(self._settings, job, "document.failed", **({"status": "failed"} | back))
         return {"former": None} | back
 
@@ -114,8 +110,7 @@ async def _restored(context: JobContext, job: Job) -> dict[str, Any]:
     """
     former = json.loads(job["former"])
     why = problem(job["error"], job["attempts"]) or {"code": "internal", "message": "", "attempts": job["attempts"]}
-    back: dict[str, Any] = {name: former.get(name) for name in FORMER}
-    back |= {"status": former["status"], "former": None, "error": json.dumps(why | {"note": KEPT}, ensure_ascii=False)}
+    back = states.goes_back(former, FORMER, json.dumps(why | {"note": KEPT}, ensure_ascii=False))
     if former["status"] == "duplicate":
         original = former["duplicate_of"]
         rows = await context.fetch(
@@ -125,14 +120,12 @@ async def _restored(context: JobContext, job: Job) -> dict[str, Any]:
         was = json.loads(rows[0]["former"]) if unsettled else rows[0] if rows else {"type": "", "model": ""}
         if not _alike(was, former) or (rows[0]["status"] == "failed" and not unsettled):
             return {}
-        for table, column in (
-            ("tabellion_documents", "duplicate_of"),
-            ("tabellion_processed_documents", "document_id"),
-        ):
-            job.also(f"UPDATE {table} SET {column} = :new WHERE {column} = :old", new=original, old=job.text_key)
+        states.commit_with(job, states.follow_heir(job.text_key, original))
+        moved = "UPDATE tabellion_processed_documents SET document_id = :new WHERE document_id = :old"
+        job.also(moved, new=original, old=job.text_key)
         if rows[0]["status"] == "completed":
             return back | {"chore": "followed"}
-        return back | {"status": "queued", "chore": "follow", "completed_at": None}
+        return back | states.WAITS_FOR_ORIGINAL
     # Those who went with it to another type go back with it.
     shared = [name for name in FORMER if name != "duplicate_of"]
     job.also(
@@ -141,12 +134,7 @@ WHERE duplicate_of = :id AND status = 'duplicate' AND key = :failed""",
         id=job.text_key, failed=job["key"], **{name: back[name] for name in shared},
     )  # fmt: skip
     # Those who came meanwhile with the question that has no answer do not get the answer to another one.
-    job.also(
-        f"""UPDATE tabellion_documents
-SET status = 'failed', chore = NULL, told = NULL, duplicate_of = NULL, error = :error,
-  completed_at = {NOW} WHERE duplicate_of = :id AND key <> :key AND status = 'queued' AND chore = 'follow'""",
-        id=job.text_key, key=back["key"], error=_followed(job.text_key, why),
-    )  # fmt: skip
+    states.commit_with(job, states.fail_waiting(job.text_key, back["key"], _followed(job.text_key, why)))
     job.also(
         "DELETE FROM tabellion_processed_documents WHERE document_id = :id AND key <> :key",
         id=job.text_key,
@@ -170,10 +158,9 @@ WHERE NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document
         job["key"], job.text_key,
     )  # fmt: skip
     [holder] = await context.fetch("SELECT document_id FROM tabellion_processed_documents WHERE key = $1", job["key"])
-    waiting = {"status": "queued", "completed_at": None}
     if holder["document_id"] != job.text_key:
-        return waiting | {"chore": "follow", "duplicate_of": holder["document_id"]}
-    return waiting | {"chore": None, "duplicate_of": None, "version": job["version"] + 1}
+        return states.follows(holder["document_id"])
+    return states.takes_its_turn(job["version"])
 
 
 def _tell(settings: Settings, job: Job, event: str, **changes: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
-from tabellion.pipelines.documents import failure
+from tabellion.pipelines.documents import failure, states
 from tabellion.pipelines.documents.extraction import Extraction
 from tabellion.pipelines.documents.followups import Following, Telling
 from tabellion.pipelines.documents.rewriting import Rewriting
@@ -110,8 +110,7 @@ def documents_queue(
     others = ", ".join(f"'{name}'" for name in sorted(without))
     queue = Queue(
         "tabellion_documents", name=queue_name(model), order="id",
-        ready={"status": "queued", "chore": None, "model": model}, running="processing", done="completed",
-        failed="failed", where=f"t.type IS NULL OR t.type NOT IN ({others})" if others else None,
+        **states.reading(model), where=f"t.type IS NULL OR t.type NOT IN ({others})" if others else None,
         concurrency=settings.concurrency or (AT_ONCE if model == LOCAL else None), **_reading(settings, gate),
     )  # fmt: skip
     queue.describe_error = failure.described
@@ -119,13 +118,10 @@ def documents_queue(
 
 
 def _bounded_queue(settings: Settings, model: str, gate: str | None, type_name: str, limit: int) -> Queue:
-    """The documents of one type, so many at once in all workers together. Their running state is one of its own: no row
-    may be running in two queues."""
+    """The documents of one type, so many at once in all workers together."""
     queue = Queue(
         "tabellion_documents", name=type_queue_name(model, type_name), order="id",
-        ready={"status": "queued", "chore": None, "model": model, "type": type_name},
-        running={"status": "processing", "chore": "bounded"}, done={"status": "completed", "chore": None},
-        failed={"status": "failed", "chore": None}, limit=limit,
+        **states.bounded_reading(model, type_name), limit=limit,
         concurrency=min(limit, settings.concurrency or (AT_ONCE if model == LOCAL else limit)),
         **_reading(settings, gate),
     )  # fmt: skip
@@ -145,8 +141,8 @@ def _reading(settings: Settings, gate: str | None) -> dict[str, Any]:
 def followers_queue() -> Queue:
     """Duplicates whose original has ended; their `status` is told, their `chore` is what moves."""
     return Queue(
-        "tabellion_documents", name="followers", status="chore", order="id", ready="follow", running="following",
-        done="followed", failed="astray", where=ENDED, finished_at="completed_at", timeout=SHORT,
+        "tabellion_documents", name="followers", status="chore", order="id", **states.FOLLOWING, where=ENDED,
+        finished_at="completed_at", timeout=SHORT,
         max_crashes=MOST_CRASHES,
     )  # fmt: skip
 
@@ -154,17 +150,15 @@ def followers_queue() -> Queue:
 def failures_queue() -> Queue:
     """Failed documents of which nobody has been told, whoever failed them."""
     return Queue(
-        "tabellion_documents", name="failures", order="id", ready={"status": "failed", "chore": None, "told": None},
-        running={"chore": "telling"}, done={"chore": None, "told": "told"}, failed={"chore": None, "told": "untold"},
-        timeout=SHORT, max_crashes=MOST_CRASHES,
+        "tabellion_documents", name="failures", order="id", **states.TELLING, timeout=SHORT,
+        max_crashes=MOST_CRASHES,
     )  # fmt: skip
 
 
 def reviewed_queue(settings: Settings) -> Queue:
     """Documents whose review has ended: what people said is in the tables, and in the outputs when this is done."""
     return Queue(
-        "tabellion_documents", name="reviewed", order="id", ready={"status": "completed", "chore": "rewrite"},
-        running={"chore": "rewriting"}, done={"chore": None}, failed={"chore": "unwritten"}, lease=settings.lease,
+        "tabellion_documents", name="reviewed", order="id", **states.REWRITING, lease=settings.lease,
         retry_base=settings.retry_base, timeout=SHORT, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
         max_crashes=MOST_CRASHES,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import TabellionError
-from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents import states, tables
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.output_pointers import Point, pointing
@@ -74,16 +74,10 @@ async def reprocess(
     moved = moved and not together
     heir = await _heir(store, id, "AND status <> 'failed'") if moved else None
     statements: list[Statement] = [
-        # A review that has just ended is told first: whoever listens would never hear of it.
-        (
-            """UPDATE tabellion_documents
-SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, type = $2,
-  type_key = $3, model = $4, key = $5, max_attempts = $6, former = $7, asked_model = $8, attempts = 0, error = NULL,
-  done_pages = 0, started_at = NULL, completed_at = NULL, version = version + 1
-WHERE id = $1 AND status IN ('completed', 'failed', 'duplicate') AND coalesce(chore, '') NOT IN ('rewrite', 'rewriting')
-RETURNING version""",
-            (id, wanted, type_key, chosen, key, attempts, _former(row), asked),
-        ),
+        numbered(*states.read_again(
+            id, type=wanted, type_key=type_key, model=chosen, key=key, max_attempts=attempts, former=_former(row),
+            asked_model=asked,
+        )),
         *(_left(row, heir) if moved else []),
         *([(_TOGETHER, (id, wanted, type_key, chosen, key, asked))] if together else []),
         # Its old key would lead others to a result that is not theirs any more; the new one is its own if it is free.
@@ -94,12 +88,8 @@ ON CONFLICT (key) DO NOTHING""",
             (key, id),
         ),
         # Those who failed with it wait with it.
-        (
-            """UPDATE tabellion_documents SET status = 'queued', chore = 'follow', error = NULL, completed_at = NULL
-WHERE duplicate_of = $1 AND status = 'failed'""",
-            (id,),
-        ),
-    ]
+        numbered(*states.wait_again(id, "failed", forget_error=True)),
+    ]  # fmt: skip
     told = {"type": wanted, "model": chosen, **({"reopen": True} if reopen else {}), **_named(heir)}
     entries: list[Statement] = [bound(store.dialect, Entry("reprocessed", actor, id, more=told))]
     if reopen:
@@ -124,19 +114,12 @@ ON CONFLICT (document_id, name) DO NOTHING""",
             (row["id"], heir["id"]),
         )
         left = [*_succeeded(row["id"], heir["id"], _former(heir)), inherited]
-    detached = "UPDATE tabellion_documents SET duplicate_of = NULL WHERE duplicate_of = $1 AND status = 'failed'"
-    return [*left, (detached, (row["id"],))]
+    return [*left, numbered(*states.detach_failed(row["id"]))]
 
 
 def _succeeded(id: str, heir: str, former: str | None = None) -> list[Statement]:  # noqa: A002
     return [
-        (
-            """UPDATE tabellion_documents
-SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, error = NULL,
-  completed_at = NULL, former = $2, version = version + 1 WHERE id = $1""",
-            (heir, former),
-        ),
-        ("UPDATE tabellion_documents SET duplicate_of = $2 WHERE duplicate_of = $1 AND status <> 'failed'", (id, heir)),
+        *(numbered(*change) for change in states.take_place(id, heir, former)),
         ("UPDATE tabellion_processed_documents SET document_id = $2 WHERE document_id = $1", (id, heir)),
     ]
 
@@ -167,17 +150,12 @@ async def delete(
     row = await _found(store, id)
     heir = await _heir(store, id)
     statements: list[Statement] = [
-        (
-            """DELETE FROM tabellion_documents
-WHERE id = $1 AND status <> 'processing' AND coalesce(chore, '') <> 'rewriting'
-RETURNING id""",
-            (id,),
-        ),
+        numbered(*states.removable(id)),
     ]
     if heir is not None:
         statements += [
             *_succeeded(id, heir["id"]),
-            ("UPDATE tabellion_documents SET duplicate_of = $2 WHERE duplicate_of = $1", (id, heir["id"])),
+            numbered(*states.follow_heir(id, heir["id"])),
             (
                 "UPDATE tabellion_extracted_fields SET document_id = $2 WHERE document_id = $1 AND locked",
                 (id, heir["id"]),

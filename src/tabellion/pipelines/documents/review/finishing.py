@@ -13,6 +13,7 @@ from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
 from tabellion.messages import Message, quoted
+from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.review import fields, items
 from tabellion.pipelines.documents.review.claims import mine, not_held
 from tabellion.pipelines.documents.review.editing import stale
@@ -28,11 +29,6 @@ REJECTIONS = {
         "unreadable", "wrong_type", "incomplete", "duplicate", "not_ours", "contradictory", "suspicious", "other",
     )
 }  # fmt: skip
-#: Whoever writes outputs is told to write the document's anew, and begins again if it is at it; one that is being read
-#: will be written anyway.
-REWRITE = """UPDATE tabellion_documents SET chore = 'rewrite', version = version + 1
-WHERE id = :document AND status = 'completed' AND coalesce(chore, 'rewrite') IN ('rewrite', 'rewriting', 'unwritten')"""
-
 _BACK = """status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL, reason = NULL,
   escalated_at = NULL, escalated_by = NULL, escalation = NULL, assigned_to = NULL, assigned_at = NULL,
   version = version + 1"""
@@ -103,7 +99,7 @@ async def _finish(
         entry.action, entry.actor, entry.document_id, entry.item_id, None, entry.before, entry.after, entry.reason,
         {**spent, **entry.more, "version": int(item["version"]) + 1},
     )  # fmt: skip
-    also = [_written(id, spent, reason), (REWRITE, {"document": item["document_id"]})]
+    also = [_written(id, spent, reason), states.rewrite(item["document_id"])]
     guard = None
     if version is not None:
         # What is put back in line to be read again meanwhile is not what the person saw.
@@ -155,7 +151,7 @@ async def reopen(store: Store, id: str, person: Person, reason: str) -> None:  #
         "reopened", person.name, item["document_id"], id, before=item["status"], after="pending", reason=reason,
         more={"version": int(item["version"]) + 1},
     )  # fmt: skip
-    rewrite = audit.numbered(REWRITE, {"document": item["document_id"]})
+    rewrite = audit.numbered(*states.rewrite(item["document_id"]))
     statements = [(statement, [id]), rewrite, audit.bound(store.dialect, entry)]
     if not await store.database.transact(statements, guarded=True):
         raise Open
