@@ -62,9 +62,12 @@ def test_a_document_is_read_here(tmp_path: Path) -> None:
             assert reading.fields["total"].value == "120.00"
             assert (reading.model, reading.text) == (None, "")
     assert [one.name for one in tmp_path.iterdir()] == ["bill.pdf"]
-    assert tabellion.read(tmp_path / "none.pdf").error == {
-        "code": "file_missing", "message": "the file cannot be opened: No such file or directory",
-    }  # fmt: skip
+    error = tabellion.read(tmp_path / "none.pdf").error
+    assert error is not None
+    assert (error["code"], error["message"]) == (
+        "file_missing", "the file cannot be opened: No such file or directory",
+    )  # fmt: skip
+    assert error["translatable"]["message"]["code"] == "unreadable.cannot_open"
 
 
 def test_a_model_is_asked_once_through_its_gate(config: Config, fake: Serving) -> None:

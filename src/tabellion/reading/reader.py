@@ -56,7 +56,7 @@ class Reading:
     fields: dict[str, Field] = field(default_factory=dict)
     issues: tuple[Issue, ...] = ()
     notes: tuple[str, ...] = ()
-    error: Mapping[str, str] | None = None  #: {"code", "message"} where nothing could be read
+    error: Mapping[str, Any] | None = None  #: {"code", "message"} where nothing could be read
     text: str = field(default="", repr=False)  #: as it was read, when words are asked for
     boosted: str = field(default="", repr=False)  #: the same with what OCR and typesetting broke mended
     changes: tuple[tuple[str, str, str], ...] = field(default=(), repr=False)  #: each mending: kind, before, after
