@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tabellion import Environment, Job, Queue, Store, Worker
 from tabellion.engine import controls
+from tabellion.engine.events import Listeners
 from tabellion.engine.worker import polling as rounds
+from tabellion.engine.worker.dispatcher import Dispatcher
 from tabellion.engine.worker.environment import WorkerEnvironment
+from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.runner import Run, Runner
 from tabellion.engine.worker.slots import Lane, Slots
 from tests.owner import Owner, jobs_queue, owning
@@ -189,16 +193,21 @@ def test_once_a_poll_what_would_not_begin_within_another_is_given_back(begun: in
     lane = Lane(WorkerEnvironment.__new__(WorkerEnvironment), queue, begun=begun)
     slots = Slots(10, [lane])
     given_back: list[int] = []
+
+    class GivenBack(Dispatcher):
+        def hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
+            given_back.extend(job.key for job in jobs)
+
     runs = [Run(Job(queue, key, str(key), {}, n=1, token=str(key), attempt=1, worker="w")) for key in range(10)]
     for run in runs:
         run.claimed_at -= rounds.LONGEST_AHEAD + 1
     slots.wait(lane, runs)
 
     async def look() -> None:
-        runner = Runner(asyncio.get_running_loop(), lambda _run, _ending: None)
-        one = rounds.Poller(
-            slots, "w", 1.0, runner, lambda *_: None, lambda _lane, jobs: given_back.extend(job.key for job in jobs)
-        )
+        dispatcher = GivenBack(WorkerRecord("w", "host", 1, "boot", "1", "jobs", 10), Listeners(), [queue])
+        dispatcher.slots = slots
+        dispatcher.runner = Runner(asyncio.get_running_loop(), dispatcher.report)
+        one = rounds.Poller(1.0, dispatcher)
         one._look_again_when_due()
         one._look_again_when_due()  # not due yet
 

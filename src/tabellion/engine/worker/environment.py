@@ -1,4 +1,4 @@
-"""A site: one environment as one worker sees it, with its connection's ups and downs."""
+"""One environment as one worker sees it: its connection, the claims held there, and what looks after them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from tabellion.engine import counts
 from tabellion.engine import refused_rows as refusing
@@ -16,13 +17,15 @@ from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.leases import Leases
-from tabellion.engine.worker.runner import Run, Runner, tried
+from tabellion.engine.worker.runner import Run, tried
 from tabellion.engine.worker.settling import Settler
 from tabellion.engine.worker.skipped_queues import Skipped
 from tabellion.errors import Busy, ConfigurationError, DeclarationError, NotMigrated, StoreError, Unreachable
 from tabellion.messages import Message
+
+if TYPE_CHECKING:
+    from tabellion.engine.worker.dispatcher import Dispatcher
 
 WATCH = 0.1  # seconds between two looks at leases and timeouts
 UNSTARTED = 0.5  # seconds after which a job that waits for a blocked loop is handed back
@@ -41,20 +44,10 @@ REMIND = 60.0  # seconds after which a database that is still away is told of ag
 class WorkerEnvironment:
     """One environment: its store, the claims held there, and the tasks that look after them."""
 
-    def __init__(
-        self,
-        environment: Environment,
-        queues: Sequence[Queue],
-        member: WorkerRecord,
-        *,
-        tell: Callable[[Event], None],
-        runner: Runner,
-        settled: Callable[[WorkerEnvironment, Settlement, Verdict], None],
-        ring: Callable[[], None],
-    ) -> None:
+    def __init__(self, environment: Environment, queues: Sequence[Queue], dispatcher: Dispatcher) -> None:
         self.environment = environment
         self.queues = queues
-        self.member = member
+        self.member = dispatcher.record
         self.store = environment.store()
         self.up = False
         self.ready = asyncio.Event()  #: set once the first connection has been tried
@@ -64,10 +57,8 @@ class WorkerEnvironment:
         self.paused: set[str] = set()
         self.limits: dict[str, int] = {}
         self.claims = 0  #: running claim calls
-        self._tell = tell
-        self._runner = runner
-        self._settled = settled
-        self._ring = ring
+        self._dispatcher = dispatcher
+        self._runner = dispatcher.runner
         self._since: float | None = None
         self._down_since: float | None = None
         self._down_told_at = -REMIND
@@ -79,13 +70,13 @@ class WorkerEnvironment:
             "set_aside", queue=bound.queue.name, key=key, due_in=refusing.AGAIN, error=error
         )
         self.leases = Leases(self.store)
-        self.ledger = Settler(self.store, self._written, self.trouble)
+        self.ledger = Settler(self)
 
     def event(self, name: str, job: Job | None = None, **facts: object) -> None:
         """Tells the listeners what happened here."""
         if job is not None:
             facts |= {"queue": job.queue.name, "key": job.text_key, "attempt": job.attempt}
-        self._tell(Event(name, worker=self.member.id, environment=self.environment.name, **facts))  # type: ignore[arg-type]
+        self._dispatcher.tell(Event(name, worker=self.member.id, environment=self.environment.name, **facts))  # type: ignore[arg-type]
 
     async def run(self) -> None:
         """Connects, works, and connects again whenever the database was away; until cancelled."""
@@ -140,7 +131,7 @@ class WorkerEnvironment:
         self.up, self._down_since = True, None
         self.event("environment_up", seconds=away, note=self.environment.address)
         self.ready.set()
-        self._ring()
+        self._dispatcher.wake()
 
     def admit(self) -> None:
         """Work begins, with or without this environment: what cannot work here is told from now on, not raised."""
@@ -182,7 +173,7 @@ class WorkerEnvironment:
     async def _listen(self) -> None:
         while True:
             try:
-                await self.store.database.listen(lambda _said: self._ring(), LISTEN_PAUSE)
+                await self.store.database.listen(lambda _said: self._dispatcher.wake(), LISTEN_PAUSE)
                 return
             except Exception:
                 # Without wake-ups polling still finds everything; whether the database is away, others find out.
@@ -260,11 +251,11 @@ class WorkerEnvironment:
     async def _sweep(self, queue: Queue) -> None:
         for swept in await self.store.sweep(queue):
             self.event(swept.outcome, swept.job, error=swept.error, seconds=swept.seconds)
-            self._ring()
+            self._dispatcher.wake()
         taken = await self.store.take_over(queue)
         if taken:
             self.event("taken_over", queue=queue.name, count=taken)
-            self._ring()
+            self._dispatcher.wake()
 
     async def _report_foreign(self) -> None:
         for queue in self.skipped.others:
@@ -292,7 +283,7 @@ class WorkerEnvironment:
         self.paused = paused
         self.limits = {row["queue"]: row["running_limit"] for row in rows if row["running_limit"] is not None}
         if resumed:
-            self._ring()
+            self._dispatcher.wake()
 
     async def _hand_back_strays(self) -> None:
         """Releases claims whose answer was lost on the way to us: no handler will ever run them."""
@@ -304,9 +295,10 @@ class WorkerEnvironment:
                 job = (await self.store.bind(named[row["queue"]])).job(row)
                 self.ledger.put(Settlement(job, "released", seconds=0.0))
 
-    def _written(self, settlement: Settlement, verdict: Verdict) -> None:
+    def settled(self, settlement: Settlement, verdict: Verdict) -> None:
+        """An ending has been written, or refused: its claim is over."""
         self.leases.drop(settlement.job)
-        self._settled(self, settlement, verdict)
+        self._dispatcher.settled(self, settlement, verdict)
 
     async def close(self, ending: str) -> None:
         """Says goodbye to the database."""
@@ -317,7 +309,3 @@ class WorkerEnvironment:
                     await roster.leave(self.store, self.member.id, ending)
         self.up = False
         await self.store.close()
-
-    def claimed(self, runs: Sequence[Run], asked_at: float) -> None:
-        """Takes charge of new claims."""
-        self.leases.add(runs, asked_at)

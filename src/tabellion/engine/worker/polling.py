@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tabellion.engine.job import Job
-from tabellion.engine.worker.runner import Runner
-from tabellion.engine.worker.slots import FAST, Lane, Slots
+from tabellion.engine.worker.slots import FAST, Lane
 from tabellion.errors import Busy, NotMigrated, Unreachable
+
+if TYPE_CHECKING:
+    from tabellion.engine.worker.dispatcher import Dispatcher
 
 PATIENCE = 0.25  # seconds a round waits for one database before it goes on to the next
 GATHER = 0.004  # seconds for slots to gather when only a few are free: one claim instead of many
@@ -39,21 +41,11 @@ class Claim:
 class Poller:
     """The claiming loop of one worker."""
 
-    def __init__(
-        self,
-        slots: Slots,
-        worker: str,
-        poll: float,
-        runner: Runner,
-        begin: Callable[[Lane, Sequence[Job], float], None],
-        hand_back: Callable[[Lane, Sequence[Job]], None],
-    ) -> None:
-        self._slots = slots
-        self._worker = worker
+    def __init__(self, poll: float, dispatcher: Dispatcher) -> None:
         self._poll = poll
-        self._runner = runner
-        self._begin = begin
-        self._hand_back = hand_back
+        self._dispatcher = dispatcher
+        self._slots = dispatcher.slots
+        self._runner = dispatcher.runner
         self._bell = asyncio.Event()
         self._late: dict[Lane, Claim] = {}
         self._took = 0.0  #: seconds that claims took of late
@@ -94,7 +86,7 @@ class Poller:
                     await self._bell.wait()
         for lane, claim in list(self._late.items()):
             with contextlib.suppress(Exception, asyncio.CancelledError):
-                self._hand_back(lane, await claim.task)
+                self._dispatcher.hand_back(lane, await claim.task)
 
     def _look_again_when_due(self) -> None:
         """Once a poll every lane counts as having rows: a busy one must not keep the worker from an earlier one."""
@@ -108,7 +100,7 @@ class Poller:
                 if late:
                     # The jobs before them turned out to be slow: at that pace these would wait for more than a poll.
                     lane.seconds = FAST
-                    self._hand_back(lane, late)
+                    self._dispatcher.hand_back(lane, late)
 
     async def _gather(self) -> None:
         """Lets free slots come together: one claim costs the database as much as many, nearly."""
@@ -175,7 +167,9 @@ class Poller:
     def _ask(self, lane: Lane, n: int) -> Claim:
         lane.site.claims += 1
         lane.more = False  # a bell that rings while we ask sets it again
-        claiming = lane.site.store.claim(lane.queue, n, self._worker, limited=lane.queue.name in lane.site.limits)
+        claiming = lane.site.store.claim(
+            lane.queue, n, self._dispatcher.record.id, limited=lane.queue.name in lane.site.limits
+        )
         return Claim(n, time.monotonic(), asyncio.create_task(claiming))
 
     def _ask_on(self, lane: Lane, claim: Claim) -> Claim | None:
@@ -220,9 +214,9 @@ class Poller:
         room = self._slots.room(lane, reserve=False)
         if jobs[room:]:
             # Others filled the slots while the database was slow.
-            self._hand_back(lane, jobs[room:])
+            self._dispatcher.hand_back(lane, jobs[room:])
             lane.more = True
         if self.stopping:
-            self._hand_back(lane, jobs[:room])
+            self._dispatcher.hand_back(lane, jobs[:room])
         else:
-            self._begin(lane, jobs[:room], claim.asked_at)
+            self._dispatcher.begin(lane, jobs[:room], claim.asked_at)

@@ -6,11 +6,14 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tabellion.engine.settlement import Settlement, Verdict
-from tabellion.engine.store import Store
 from tabellion.errors import Busy, Forbidden
+
+if TYPE_CHECKING:
+    from tabellion.engine.worker.environment import WorkerEnvironment
 
 BATCH = 500
 CROWDED, GATHER = 0.01, 0.004  # seconds: where writing takes long, a moment's wait makes one write of several
@@ -20,12 +23,9 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 class Settler:
     """What has ended and is not written yet; one transaction takes whatever has gathered meanwhile."""
 
-    def __init__(
-        self, store: Store, written: Callable[[Settlement, Verdict], None], trouble: Callable[[Exception], None]
-    ) -> None:
-        self._store = store
-        self._written = written
-        self._trouble = trouble
+    def __init__(self, environment: WorkerEnvironment) -> None:
+        self._environment = environment
+        self._store = environment.store
         self._waiting: deque[Settlement] = deque()
         self._some = asyncio.Event()
         self._none = asyncio.Event()
@@ -56,7 +56,7 @@ class Settler:
             try:
                 verdicts, held = await self._write(batch)
             except Exception as error:
-                self._trouble(error)
+                self._environment.trouble(error)
                 verdicts, held = [], list(batch)
             took = time.monotonic() - asked_at
             for _ in batch:
@@ -68,7 +68,7 @@ class Settler:
             by_job = {id(verdict.job): verdict for verdict in verdicts}
             for settlement in batch:
                 if id(settlement.job) in by_job:
-                    self._written(settlement, by_job[id(settlement.job)])
+                    self._environment.settled(settlement, by_job[id(settlement.job)])
             if held:
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
                 pause = min(pause * 2, LONGEST_PAUSE)

@@ -9,10 +9,8 @@ import re
 import signal
 import socket
 import threading
-import time
 import uuid
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import FrameType
 
@@ -21,20 +19,19 @@ from tabellion.engine.environment import Environment
 from tabellion.engine.events import Event, Listener, Listeners
 from tabellion.engine.gates.open_gates import Gates
 from tabellion.engine.gates.state import GateSettings
-from tabellion.engine.job import Job
 from tabellion.engine.log import Log, log_by_default
 from tabellion.engine.queue import Queue
-from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.settlement import Settlement
+from tabellion.engine.worker.dispatcher import Dispatcher
 from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.polling import Poller
-from tabellion.engine.worker.runner import Run, Runner
+from tabellion.engine.worker.runner import Runner
 from tabellion.engine.worker.signals import waking
-from tabellion.engine.worker.slots import Lane, Slots, lanes
+from tabellion.engine.worker.slots import Slots, lanes
 from tabellion.engine.worker.startup import check_arguments, check_sites, plan_of
 from tabellion.engine.worker.temp_folders import Folders
 from tabellion.errors import ConfigurationError, DeclarationError, StoreError
-from tabellion.messages import Message
 
 CONCURRENCY = 100
 GRACE, POLL = 30.0, 1.0  # seconds
@@ -88,18 +85,12 @@ class Worker:
         self._folders = Folders(self.id, folder)
         self._engine: asyncio.AbstractEventLoop | None = None
         self._stop_asked = 0  #: how often; the second time means now
-        self._inbox: deque[tuple[Run, Settlement | None]] = deque()
-        self._inbox_called = False
-        self._lane_of: dict[str, Lane] = {}
-        self._idle: asyncio.Event | None = None
         self._hurry: asyncio.Event | None = None
         self._stop_event: asyncio.Event | None = None
         self._until_idle = False
         self._owns_process = False
         self._returned = threading.Event()
         self._contexts: dict[WorkerEnvironment, JobContext] = {}
-        #: Queues whose `done` is another's `ready` here: their results are someone's new work.
-        self._leading_on = {one for one in self.queues if any(one.leads_to(other) for other in self.queues)}
 
     # -- from outside ------------------------------------------------------------------------------------------
 
@@ -129,12 +120,11 @@ class Worker:
         self._until_idle = until_idle
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
-        runner = Runner(loop, self._report)
 
         def engine() -> None:
             failure: BaseException | None = None
             try:
-                asyncio.run(self._run_engine(runner))
+                asyncio.run(self._run_engine(loop))
             except BaseException as error:
                 failure = error
             if not loop.is_closed():
@@ -171,28 +161,24 @@ class Worker:
 
     # -- in the engine's thread --------------------------------------------------------------------------------
 
-    async def _run_engine(self, runner: Runner) -> None:
+    async def _run_engine(self, handlers: asyncio.AbstractEventLoop) -> None:
         self._engine = asyncio.get_running_loop()
-        self._idle, self._hurry, self._stop_event = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._hurry, self._stop_event = asyncio.Event(), asyncio.Event()
         stop = self._stop_event
-        self._idle.set()
         self._obey()
-        self._runner = runner
-        self._root = self._folders.open()
-        self._sites = [
-            WorkerEnvironment(environment, self.queues, self.member, tell=self._tell, runner=runner,
-                              settled=self._settled, ring=self._ring)
-            for environment in self.environments
-        ]  # fmt: skip
+        jobs = self._dispatcher = Dispatcher(self.member, self.listeners, self.queues)
+        self._runner = jobs.runner = Runner(handlers, jobs.report)
+        jobs.root = self._folders.open()
+        self._sites = [WorkerEnvironment(one, self.queues, jobs) for one in self.environments]
         assert self.gates_at is not None  # noqa: S101 - the first environment, and there is one
-        self._gates = Gates(self.gates_at.url, self.gates, self._ring, self._gate_changed)
-        self._contexts = {site: JobContext(self._gates, site.store) for site in self._sites}
-        self._slots = Slots(self.concurrency, lanes(self._sites, self.queues))
+        self._gates = Gates(self.gates_at.url, self.gates, jobs.wake, jobs.gate_changed)
+        self._contexts = jobs.contexts = {site: JobContext(self._gates, site.store) for site in self._sites}
+        self._slots = jobs.slots = Slots(self.concurrency, lanes(self._sites, self.queues))
         for lane in self._slots.lanes:
             lane.gate = self._gates.named(lane.queue.uses) if lane.queue.uses else None
-        self._rounds = Poller(self._slots, self.id, self.poll, runner, self._begin, self._hand_back)
+        self._poller = jobs.poller = Poller(self.poll, jobs)
         plan = plan_of(self.environments, self.queues, self.concurrency)
-        self._tell(Event("worker_started", worker=self.id, note=plan))
+        self.listeners.tell(Event("worker_started", worker=self.id, note=plan))
         tasks = [asyncio.create_task(site.run()) for site in self._sites]
         try:
             # Declarations are checked before the first claim, but a database that hangs keeps nobody waiting for long.
@@ -202,14 +188,14 @@ class Worker:
             check_sites(self._sites, self.queues)
             for site in self._sites:
                 site.admit()
-            claiming = asyncio.create_task(self._rounds.run())
+            claiming = asyncio.create_task(self._poller.run())
             claiming.add_done_callback(lambda _: stop.set())
             watching = asyncio.create_task(self._watch_idle()) if self._until_idle else None
             await stop.wait()
-            self._tell(Event("worker_stopping", worker=self.id, count=self._slots.busy))
-            self._rounds.stop()
+            self.listeners.tell(Event("worker_stopping", worker=self.id, count=self._slots.busy))
+            self._poller.stop()
             for lane in self._slots.lanes:
-                self._hand_back(lane, self._slots.withdraw(lane))
+                jobs.hand_back(lane, self._slots.withdraw(lane))
             [failure] = await asyncio.gather(claiming, return_exceptions=True)
             if watching is not None:
                 watching.cancel()
@@ -223,7 +209,7 @@ class Worker:
             await self._gates.close()
             await asyncio.gather(*(site.close("stopped in order") for site in self._sites), return_exceptions=True)
             self._folders.close()
-            self._tell(Event("worker_stopped", worker=self.id, note=self.member.tally))
+            self.listeners.tell(Event("worker_stopped", worker=self.id, note=self.member.tally))
 
     def _obey(self) -> None:
         if self._stop_event is None or self._hurry is None:
@@ -233,19 +219,10 @@ class Worker:
         if self._stop_asked > 1:
             self._hurry.set()
 
-    def _ring(self) -> None:
-        if hasattr(self, "_rounds"):
-            self._rounds.ring()
-
-    def _gate_changed(self, name: str, closed: str) -> None:
-        what = "gate_closed" if closed else "gate_opened"
-        self._tell(Event(what, worker=self.id, queue=name, error=closed or None))
-
     async def _wind_down(self) -> None:
         """Lets handlers finish within the grace time, hands the rest back uncharged, writes every ending."""
-        assert self._idle is not None  # noqa: S101 - made when the engine started
-        assert self._hurry is not None  # noqa: S101
-        idle, hurry = asyncio.create_task(self._idle.wait()), asyncio.create_task(self._hurry.wait())
+        assert self._hurry is not None  # noqa: S101 - made when the engine started
+        idle, hurry = asyncio.create_task(self._dispatcher.idle.wait()), asyncio.create_task(self._hurry.wait())
         await asyncio.wait({idle, hurry}, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         for site in self._sites:
@@ -261,107 +238,6 @@ class Worker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS):
                 await asyncio.gather(*(site.ledger.empty() for site in self._sites))
-
-    def _begin(self, lane: Lane, jobs: Sequence[Job], asked_at: float) -> None:
-        runs = []
-        telling = self.listeners.wants("claimed", lane.queue.name)
-        for job in jobs:
-            job.root = self._root
-            job.environment = lane.site.environment.name
-            job.context = self._contexts[lane.site]
-            if lane.gate is not None:
-                lane.gate.promise(job.token)
-            self._lane_of[job.token] = lane
-            runs.append(Run(job))
-            if telling:
-                lane.site.event("claimed", job)
-        lane.site.claimed(runs, asked_at)
-        spent = [run for run in runs if run.job.attempt > run.job.queue.bounds(run.job.values)]
-        for run in spent:
-            runs.remove(run)
-            run.ended_at = time.monotonic()
-            self._slots.take(lane, 1)
-            error = Message("attempt.none_left", n=run.job.attempt)
-            self._report(run, Settlement(run.job, "failed", error=error, seconds=0.0))
-        self._slots.wait(lane, runs)
-        self._start_waiting()
-
-    def _start_waiting(self) -> None:
-        """Starts what waits for a slot, earlier lanes first."""
-        starting: list[Run] = []
-        for lane in self._slots.lanes if self._slots.waiting else ():
-            n = min(len(lane.waiting), self._slots.startable(lane))
-            if n:
-                starting += [self._slots.next(lane) for _ in range(n)]
-                self._slots.take(lane, n)
-        if starting:
-            if self._idle is not None:
-                self._idle.clear()
-            self._runner.start(starting)
-
-    def _hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            self._lane_of.pop(job.token, None)
-            if lane.gate is not None:
-                lane.gate.forget(job.token)
-            lane.site.ledger.put(Settlement(job, "released", seconds=0.0))
-
-    def _report(self, run: Run, settlement: Settlement | None) -> None:
-        """Takes a handler's ending, from any thread; the engine is called once for many."""
-        self._inbox.append((run, settlement))
-        if not self._inbox_called:
-            self._inbox_called = True
-            with contextlib.suppress(RuntimeError):
-                assert self._engine is not None  # noqa: S101 - nothing runs before the engine
-                self._engine.call_soon_threadsafe(self._take_in)
-
-    def _take_in(self) -> None:
-        self._inbox_called = False
-        while self._inbox:
-            run, settlement = self._inbox.popleft()
-            job = run.job
-            lane = self._lane_of.pop(job.token, None)
-            if lane is None:
-                continue
-            self._slots.leave(lane)
-            lane.seconds += 0.1 * (run.seconds - lane.seconds)
-            if lane.gate is not None:
-                lane.gate.forget(job.token)
-            if settlement is None or job.lost:
-                lane.site.leases.drop(job)
-            else:
-                lane.site.ledger.put(settlement)
-        self._start_waiting()
-        self.member.busy = self._slots.busy
-        if self._slots.busy == 0 and self._idle is not None:
-            self._idle.set()
-        self._rounds.freed()
-
-    def _settled(self, site: WorkerEnvironment, settlement: Settlement, verdict: Verdict) -> None:
-        """A settlement has been written, or refused: counts it, tells it, and wakes the queue it leads to."""
-        outcome = verdict.outcome
-        if outcome == "done":
-            self.member.done += 1
-        elif outcome == "failed":
-            self.member.failed += 1
-        elif outcome == "retried":
-            self.member.retried += 1
-        if self.listeners.wants(outcome or "lease_lost", settlement.job.queue.name):
-            error = verdict.error or (settlement.error if outcome is not None else None)
-            due_in = settlement.after if outcome == settlement.outcome else None
-            site.event(
-                outcome or "lease_lost", settlement.job, error=error, seconds=settlement.seconds, due_in=due_in,
-                traceback=settlement.traceback,
-            )  # fmt: skip
-        queue = settlement.job.queue
-        # A limited queue's next row was not claimable before this one ended, however many slots were free.
-        limited = queue.limit is not None or queue.name in site.limits
-        new_work = limited or (queue in self._leading_on if outcome == "done" else outcome == "released")
-        if new_work and not self._rounds.stopping:
-            self._rounds.ring()
-
-    def _tell(self, event: Event) -> None:
-        self.listeners.tell(event)
 
     async def _watch_idle(self) -> None:
         """Stops the worker once every queue of every environment is drained."""

@@ -1,0 +1,159 @@
+"""The dispatcher: what the poller, the handlers, the databases and the gates of one worker report to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tabellion.engine.context import JobContext
+from tabellion.engine.events import Event, Listeners
+from tabellion.engine.job import Job
+from tabellion.engine.queue import Queue
+from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.worker.environment import WorkerEnvironment
+from tabellion.engine.worker.heartbeat import WorkerRecord
+from tabellion.engine.worker.polling import Poller
+from tabellion.engine.worker.runner import Run, Runner
+from tabellion.engine.worker.slots import Lane, Slots
+from tabellion.messages import Message
+
+
+class Dispatcher:
+    """Passes jobs on: from a claim to a slot, from a slot to its handler, from a handler's end to its settlement.
+
+    Everything but `report` is called in the engine's thread.
+    """
+
+    slots: Slots
+    poller: Poller
+    runner: Runner
+    root: Path  #: under which jobs get their temporary folders
+    contexts: Mapping[WorkerEnvironment, JobContext]
+
+    def __init__(self, record: WorkerRecord, listeners: Listeners, queues: Sequence[Queue]) -> None:
+        self.record = record
+        self.listeners = listeners
+        self.idle = asyncio.Event()  #: set while no handler runs
+        self.idle.set()
+        self._loop = asyncio.get_running_loop()
+        self._ended: deque[tuple[Run, Settlement | None]] = deque()
+        self._called = False
+        self._lane_of: dict[str, Lane] = {}
+        #: Queues whose `done` is another's `ready` here: their results are someone's new work.
+        self._leading_on = {one for one in queues if any(one.leads_to(other) for other in queues)}
+
+    def tell(self, event: Event) -> None:
+        """Hands an event to the listeners."""
+        self.listeners.tell(event)
+
+    def wake(self) -> None:
+        """There may be new rows anywhere: the poller looks now."""
+        if hasattr(self, "poller"):  # a database or a gate may answer while the worker is still being put together
+            self.poller.ring()
+
+    def gate_changed(self, name: str, closed: str) -> None:
+        """Tells that a gate closed, with the reason, or opened."""
+        what = "gate_closed" if closed else "gate_opened"
+        self.tell(Event(what, worker=self.record.id, queue=name, error=closed or None))
+
+    def begin(self, lane: Lane, jobs: Sequence[Job], asked_at: float) -> None:
+        """Takes charge of claimed jobs and starts those that find a slot."""
+        runs = []
+        telling = self.listeners.wants("claimed", lane.queue.name)
+        for job in jobs:
+            job.root = self.root
+            job.environment = lane.site.environment.name
+            job.context = self.contexts[lane.site]
+            if lane.gate is not None:
+                lane.gate.promise(job.token)
+            self._lane_of[job.token] = lane
+            runs.append(Run(job))
+            if telling:
+                lane.site.event("claimed", job)
+        lane.site.leases.add(runs, asked_at)
+        spent = [run for run in runs if run.job.attempt > run.job.queue.bounds(run.job.values)]
+        for run in spent:
+            runs.remove(run)
+            run.ended_at = time.monotonic()
+            self.slots.take(lane, 1)
+            error = Message("attempt.none_left", n=run.job.attempt)
+            self.report(run, Settlement(run.job, "failed", error=error, seconds=0.0))
+        self.slots.wait(lane, runs)
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        """Starts what waits for a slot, earlier lanes first."""
+        starting: list[Run] = []
+        for lane in self.slots.lanes if self.slots.waiting else ():
+            n = min(len(lane.waiting), self.slots.startable(lane))
+            if n:
+                starting += [self.slots.next(lane) for _ in range(n)]
+                self.slots.take(lane, n)
+        if starting:
+            self.idle.clear()
+            self.runner.start(starting)
+
+    def hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
+        """Releases jobs that were claimed and have not begun."""
+        for job in jobs:
+            self._lane_of.pop(job.token, None)
+            if lane.gate is not None:
+                lane.gate.forget(job.token)
+            lane.site.ledger.put(Settlement(job, "released", seconds=0.0))
+
+    def report(self, run: Run, settlement: Settlement | None) -> None:
+        """Takes a handler's ending, from any thread; the engine is called once for many."""
+        self._ended.append((run, settlement))
+        if not self._called:
+            self._called = True
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._settle_ended)
+
+    def _settle_ended(self) -> None:
+        self._called = False
+        while self._ended:
+            run, settlement = self._ended.popleft()
+            job = run.job
+            lane = self._lane_of.pop(job.token, None)
+            if lane is None:
+                continue
+            self.slots.leave(lane)
+            lane.seconds += 0.1 * (run.seconds - lane.seconds)
+            if lane.gate is not None:
+                lane.gate.forget(job.token)
+            if settlement is None or job.lost:
+                lane.site.leases.drop(job)
+            else:
+                lane.site.ledger.put(settlement)
+        self._start_waiting()
+        self.record.busy = self.slots.busy
+        if self.slots.busy == 0:
+            self.idle.set()
+        self.poller.freed()
+
+    def settled(self, site: WorkerEnvironment, settlement: Settlement, verdict: Verdict) -> None:
+        """A settlement has been written, or refused: counts it, tells it, and wakes the queue it leads to."""
+        outcome = verdict.outcome
+        if outcome == "done":
+            self.record.done += 1
+        elif outcome == "failed":
+            self.record.failed += 1
+        elif outcome == "retried":
+            self.record.retried += 1
+        if self.listeners.wants(outcome or "lease_lost", settlement.job.queue.name):
+            error = verdict.error or (settlement.error if outcome is not None else None)
+            due_in = settlement.after if outcome == settlement.outcome else None
+            site.event(
+                outcome or "lease_lost", settlement.job, error=error, seconds=settlement.seconds, due_in=due_in,
+                traceback=settlement.traceback,
+            )  # fmt: skip
+        queue = settlement.job.queue
+        # A limited queue's next row was not claimable before this one ended, however many slots were free.
+        limited = queue.limit is not None or queue.name in site.limits
+        new_work = limited or (queue in self._leading_on if outcome == "done" else outcome == "released")
+        if new_work and not self.poller.stopping:
+            self.poller.ring()
