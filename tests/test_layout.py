@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tabellion
+from tests.glossary import glossary
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tabellion"
@@ -102,6 +104,15 @@ def test_public_names_are_sorted_and_there() -> None:
     assert tabellion.__all__ == sorted(tabellion.__all__)
     for name in tabellion.__all__:
         assert getattr(tabellion, name).__name__ == name
+
+
+def test_the_glossary_has_every_public_noun() -> None:
+    """Each public class is a noun of the glossary, and no noun is explained twice."""
+    nouns = glossary()
+    public = [name for name in tabellion.__all__ if inspect.isclass(getattr(tabellion, name))]
+    spelled = [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize() for name in public]
+    assert [name for name in spelled if name not in nouns] == []
+    assert len(nouns) == len(set(nouns))
 
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:

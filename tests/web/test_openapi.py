@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tabellion.web.problems import CODES
+from tests.glossary import glossary
 from tests.models.bills import bill
 from tests.pipelines.documents.review.items import put
 from tests.waiting import eventually
@@ -45,6 +46,18 @@ def test_every_route_is_described(document: Any) -> None:
         assert operation["summary"]
         assert operation["description"]
         assert ("security" in operation) == (POLICY[key] is not None)
+
+
+def test_the_glossary_has_every_resource(document: Any) -> None:
+    """What can be read under /api is a noun of the glossary, by the last word of its path."""
+    words = {noun.split()[-1].lower() for noun in glossary()}
+    resources = set()
+    for method, path, _ in operations(document):
+        named = [part.partition(".")[0] for part in path.split("/") if part and not part.startswith("{")]
+        if method == "GET" and named[0] == "api" and named[-1] != "me":
+            resources.add(named[-1])
+    assert resources
+    assert {one for one in resources if one not in words and one.removesuffix("s") not in words} == set()
 
 
 def test_every_problem_is_described_as_one(document: Any) -> None:

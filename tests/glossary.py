@@ -1,0 +1,15 @@
+"""The nouns of the glossary."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "glossary.md"
+
+
+def glossary() -> list[str]:
+    """Every noun that the glossary explains, in its order."""
+    return [
+        noun for noun in re.findall(r"^\| ([^|]+?) \|", PAGE.read_text(), re.MULTILINE) if noun not in ("noun", "---")
+    ]
