@@ -191,7 +191,7 @@ async def has_documents(store: Store, sha256: str) -> bool:
 
 async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
     await tables.SCHEMA.prepare(store)
-    rows = []
+    rows: list[dict[str, Any]] = []
     if is_id(id):
         rows = await store.database.fetch(
             f"""SELECT id, status, type, type_key, found_type, model, asked_model, key, duplicate_of, former, sha256,

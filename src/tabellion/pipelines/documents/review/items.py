@@ -44,7 +44,7 @@ class Filters:
 
 async def row(store: Store, id: str) -> Row:  # noqa: A002 - the column's name
     """One item with its document's facts and its holder; raises Missing."""
-    rows = await store.database.fetch(f"{selected(store.dialect)} WHERE r.id = $1", id)
+    rows: list[Row] = await store.database.fetch(f"{selected(store.dialect)} WHERE r.id = $1", id)
     if not rows:
         raise Missing
     return rows[0]

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tabellion.messages import Translatable
 from tabellion.pipelines.documents.review.queue import STATUSES
-from tabellion.web.shapes import Translatable
 
 Status = Literal["pending", "in_review", "approved", "corrected", "rejected"]
 Asked = Literal["open", "done", "pending", "in_review", "approved", "corrected", "rejected"]

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tabellion.web.shapes import Translatable
+from tabellion.messages import Translatable
 
 Status = Literal["queued", "processing", "completed", "failed", "duplicate"]
 Verdict = Literal["accept", "warn", "reject"]
