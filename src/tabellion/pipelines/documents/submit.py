@@ -10,7 +10,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW, Dialect
@@ -58,7 +58,7 @@ class Submitted:
     """What became of an upload."""
 
     id: str
-    status: str  #: queued, or duplicate where the same file has been read already
+    status: Literal["queued", "duplicate"]  #: duplicate where the same file has been read already
     duplicate_of: str | None = None
 
 
