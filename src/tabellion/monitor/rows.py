@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import register, sql
@@ -29,8 +29,8 @@ _ATTEMPT_TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")
 _Row = dict[str, Any]  #: of whichever table: the key, its name and the mirrors
 
 
-class LastAttempt(Answer):
-    """The last attempt of a row, as the register has it."""
+class AttemptFacts(Answer):
+    """What is told of an attempt as its row has it."""
 
     n: int
     attempt: int
@@ -38,9 +38,14 @@ class LastAttempt(Answer):
     outcome: Annotated[str | None, Doc("Null: it runs.")]
     error_code: Annotated[str | None, Doc("The code of the error, where it has one.")]
     error: str | None
-    translatable: Translatable | None
     note: str | None
     cost: float | None
+
+
+class LastAttempt(AttemptFacts):
+    """The last attempt of a row, as the register has it."""
+
+    translatable: Translatable | None
     claimed_at: str
     settled_at: str | None
     lease_until: str
@@ -60,17 +65,9 @@ class QueueRow(Answer):
     fingerprint: str | None
 
 
-class _Attempt(TypedDict):
+class _Attempt(AttemptFacts):
     key: str
-    n: int
-    attempt: int
-    worker: str
-    outcome: str | None
-    error: str | None
-    error_code: str | None
     error_params: str | None
-    note: str | None
-    cost: float | None
     claimed_at: float
     settled_at: float | None
     lease_until: float

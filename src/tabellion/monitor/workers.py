@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tabellion.answers import Answer
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -15,21 +14,11 @@ REMEMBERED = 3600.0  #: seconds after which a worker that is gone is shown no lo
 SHOWN = 200
 
 
-class WorkerPicture(Answer):
+class WorkerPicture(roster.WorkerFacts):
     """A worker."""
 
-    id: str
     state: Literal["alive", "stopped", "lost"]
-    host: str
-    pid: int
-    version: str
     queues: list[str]
-    slots: int
-    busy: int
-    done: int
-    failed: int
-    retried: int
-    ending: str | None
     seen_at: str
     started_at: str
     stopped_at: str | None

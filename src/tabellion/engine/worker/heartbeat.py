@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
+from tabellion.answers import Answer
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -40,20 +41,25 @@ class WorkerRecord:
         return f"{self.done:,} done, {self.failed:,} failed, {self.retried:,} retried"
 
 
-class WorkerRow(TypedDict):
-    """A row of `tabellion_workers` as others read it, but for its times."""
+class WorkerFacts(Answer):
+    """What is told of a worker as its row has it."""
 
     id: str
     host: str
     pid: int
     version: str
-    queues: str  #: with commas between them
     slots: int
     busy: int
     done: int
     failed: int
     retried: int
     ending: str | None
+
+
+class WorkerRow(WorkerFacts):
+    """A row of `tabellion_workers` as others read it, but for its times."""
+
+    queues: str  #: with commas between them
 
 
 class AgedWorker(WorkerRow):

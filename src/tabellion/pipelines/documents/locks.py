@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
-from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED
+from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED, FieldRow
 from tabellion.reading.field import Field
 from tabellion.reading.types.doctype import DocumentType
 
@@ -46,16 +46,6 @@ NONE = Locks()
 def standing(status: str | None) -> str | None:
     """Where a review stands, as outputs say it: they are not written again when somebody begins with it."""
     return WAITING if status in OPEN else status
-
-
-class LockedRow(TypedDict):
-    """What is asked of a field that a person has locked; value and box are JSON."""
-
-    value: str | None
-    page: int | None
-    box: str | None
-    quote: str | None
-    state: str | None
 
 
 async def locks_of(context: JobContext, document: str) -> Locks:
@@ -99,7 +89,7 @@ FROM tabellion_field_decisions WHERE sha256 = $1 AND type = $2""",
     )
 
 
-def locked(row: LockedRow) -> Field:
+def locked(row: FieldRow) -> Field:
     """A row of `extracted_fields` that a person has locked, as a field: what they say is so."""
     value = json.loads(row["value"]) if row["value"] is not None else None
     box = json.loads(row["box"]) if row["box"] else None

@@ -16,18 +16,16 @@ from tabellion.messages import translatable
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.judging import Result, is_settled, read_issues
 from tabellion.pipelines.documents.locks import REVIEWED, locked, standing
-from tabellion.pipelines.documents.review.fields import DECIDED, Types, shown_type
+from tabellion.pipelines.documents.review.fields import DECIDED, FIELDS, FieldRow, Types, shown_type
 from tabellion.pipelines.documents.review.fields import issues as judge
 from tabellion.pipelines.documents.review_reasons import GRAVE, Reason
 from tabellion.pipelines.documents.row import (
-    FIELDS,
     REVIEWS,
     STATUSES,
     TIMES,
     Brief,
     DocumentRow,
     Failure,
-    FieldRow,
     FoundField,
     ListedDocument,
     Progress,

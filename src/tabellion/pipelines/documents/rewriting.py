@@ -16,9 +16,9 @@ from tabellion.pipelines.documents.judging import Result, issue_of, judged, read
 from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, standing
 from tabellion.pipelines.documents.lookup import field_told, read_document
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
-from tabellion.pipelines.documents.review.fields import DECIDED
+from tabellion.pipelines.documents.review.fields import DECIDED, FIELDS, FieldRow
 from tabellion.pipelines.documents.review_reasons import GRAVE, Reason
-from tabellion.pipelines.documents.row import FIELDS, FieldRow, row_of
+from tabellion.pipelines.documents.row import row_of
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.rules import verdict

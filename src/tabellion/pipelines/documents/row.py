@@ -22,13 +22,12 @@ REVIEWS: tuple[Review, ...] = get_args(Review)
 TIMES = ("created_at", "started_at", "completed_at")
 
 
-class DocumentRow(TypedDict):
-    """What is read of `tabellion_documents`; times are seconds since 1970."""
+class DocumentFacts(Answer):
+    """What is told of a document as its row has it."""
 
     id: str
     status: Status
     type: str | None
-    found_type: str | None
     type_key: str
     model: str
     sha256: str
@@ -37,41 +36,27 @@ class DocumentRow(TypedDict):
     media: str
     duplicate_of: str | None
     pages: int | None
-    done_pages: int | None
     verdict: Verdict | None
+    cost: float | None
+    attempts: int
+    webhook: str | None
+    version: int
+
+
+class DocumentRow(DocumentFacts):
+    """What is read of `tabellion_documents`; times are seconds since 1970."""
+
+    found_type: str | None
+    done_pages: int | None
     reasons: str | None  #: JSON
     json_path: str | None
     json_sha256: str | None
     parquet_path: str | None
     parquet_sha256: str | None
-    cost: float | None
     error: str | None
-    attempts: int
-    webhook: str | None
-    version: int
     created_at: float
     started_at: float | None
     completed_at: float | None
-
-
-class FieldRow(TypedDict):
-    """What is told of a row of `tabellion_extracted_fields`."""
-
-    name: str
-    value: str | None  #: JSON, as are box and reasons
-    confidence: float
-    page: int | None
-    box: str | None
-    quote: str | None
-    source: str
-    reasons: str | None
-    locked: bool
-    state: str | None
-
-
-#: $1 document -> its fields.
-FIELDS = f"""SELECT {", ".join(FieldRow.__annotations__)} FROM tabellion_extracted_fields
-WHERE document_id = $1 ORDER BY place, name"""
 
 
 class Progress(Answer):
@@ -99,34 +84,18 @@ class Failure(Answer, total=False):
     translatable: Translatable
 
 
-class Brief(Answer):
+class Brief(DocumentFacts):
     """A document without what it says."""
 
-    id: str
-    status: Status
-    type: str | None
     asked_type: str | None
-    type_key: str
-    model: str
-    name: str
-    media: str
-    bytes: int
-    sha256: str
-    duplicate_of: str | None
     progress: Progress | None
-    pages: int | None
-    verdict: Verdict | None
     reasons: list[Reason]
     outputs: Outputs
     hashes: Annotated[Outputs, Doc("The SHA-256 of each.")]
-    cost: float | None
     error: Failure | None
-    attempts: int
-    webhook: str | None
     created_at: str
     started_at: str | None
     completed_at: str | None
-    version: int
 
 
 class FoundField(ToldField):

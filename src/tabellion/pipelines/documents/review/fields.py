@@ -33,6 +33,26 @@ LONGEST = 1000  #: characters of a sentence that lists fields
 EMPTY: tuple[Any, ...] = (None, "", [])  #: values of a field that has none
 
 
+class FieldRow(TypedDict):
+    """What is told of a row of `tabellion_extracted_fields`."""
+
+    name: str
+    value: str | None  #: JSON, as are box and reasons
+    confidence: float
+    page: int | None
+    box: str | None
+    quote: str | None
+    source: str
+    reasons: str | None
+    locked: bool
+    state: str | None
+
+
+#: $1 document -> its fields.
+FIELDS = f"""SELECT {", ".join(FieldRow.__annotations__)} FROM tabellion_extracted_fields
+WHERE document_id = $1 ORDER BY place, name"""
+
+
 class Row(TypedDict):
     """A row of `tabellion_extracted_fields`, its JSON taken apart."""
 
