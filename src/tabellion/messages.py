@@ -7,13 +7,18 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Annotated, Any
+
+from tabellion.answers import Answer, Doc
 
 LANGUAGES = {"en": "English", "fr": "Français"}
 DEFAULT = "en"
 PACKAGES = ["tabellion"]  #: those with catalogues: `locale/<language>/messages.po` and `pages.po`
 #: A sentence, or its forms where it counts something: for one, and for any other number.
 Template = str | tuple[str, str]
+Translatable = Annotated[
+    dict[str, Any], Doc("For each text beside it that is a message: its code and parameters, or a list of these.")
+]
 
 _DEEPEST = 8  # messages within messages; what comes from a reading child may be anything
 _HOLE = re.compile(r"\{(\w+)\}")
@@ -66,7 +71,13 @@ class Message(str):
         return (self.code,), self.params
 
 
-def translatable(**texts: Any) -> dict[str, Any]:
+class Translated(Answer, total=False):
+    """What stands beside texts that can be translated."""
+
+    translatable: Translatable
+
+
+def translatable(**texts: Any) -> Translated:
     """What lets a reader translate texts beside which it stands: `{"translatable": {name: form}}`, or nothing.
 
     A text may be a list of texts: its form is a list too, with None for what is no message.

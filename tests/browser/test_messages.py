@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 from tabellion.messages import Message, quoted, translatable
-from tabellion.reading.types.doctype import KINDS
+from tabellion.reading.types.kinds import KINDS
 from tests.browser.site import WRONG, Site
 
 SAID = """async texts => {

@@ -77,7 +77,8 @@ async def rows(store: Store, table: str = "tasks", by: str = "id") -> list[dict[
 
 async def row(store: Store, key: Any = 1, table: str = "tasks", by: str = "id") -> dict[str, Any]:
     """One row of a table as it is now."""
-    return (await store.database.fetch(f'SELECT * FROM {table} WHERE "{by}" = $1', key))[0]
+    found: list[dict[str, Any]] = await store.database.fetch(f'SELECT * FROM {table} WHERE "{by}" = $1', key)
+    return found[0]
 
 
 async def attempts(store: Store, key: Any = None) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine import controls
+from tabellion.engine.timestamps import iso
 from tabellion.monitor import failures
 from tabellion.monitor.fingerprint import fingerprint
 from tabellion.testing import Clock
@@ -28,7 +29,7 @@ async def test_the_same_trouble_is_one_group(store: Store, clock: Clock) -> None
     [paths, status] = found["groups"]
     assert (paths["count"], paths["shape"], paths["key"]) == (3, "no file <path>", "3")
     assert paths["message"] == "no file …/x.pdf"
-    assert (paths["first_at"], paths["last_at"]) == (pytest.approx(began), pytest.approx(began + 120.0))
+    assert (paths["first_at"], paths["last_at"]) == (iso(began), iso(began + 120.0))
     assert (status["count"], status["shape"], status["fingerprint"]) == (1, "HTTP 503", fingerprint("HTTP 503"))
 
 

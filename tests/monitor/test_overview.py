@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ async def test_a_queue_tells_how_it_stands(store: Store, clock: Clock) -> None:
     worker.queues = "tasks"
     await roster.enlist(store, worker)
     broken = Queue("nowhere", ready=1, running=2, done=3, failed=4)
-    told = await Overview("prod", store, [QueueView(queue), QueueView(broken)]).look()
+    told: Any = await Overview("prod", store, [QueueView(queue), QueueView(broken)]).look()
     assert json.loads(json.dumps(told)) == told
     [mine, other] = told["queues"]
     assert (mine["ready"], mine["waiting"], mine["running"], mine["done"], mine["failed"]) == (7, 1, 1, 1, 1)
@@ -64,9 +65,9 @@ async def test_the_document_changes_only_when_something_happened(store: Store, c
     queue = await tasks(store, 3)
     await settle(store, queue)
     overview = Overview("prod", store, [QueueView(queue)], figures={"sla": figure})
-    before = await overview.look()
+    before: Any = await overview.look()
     clock.advance(2.0)
-    after = await overview.look()
+    after: Any = await overview.look()
     assert before.pop("at") != after.pop("at")
     assert before == after
     assert before["sla"]["open"] == 0
@@ -89,5 +90,5 @@ async def test_gates_may_be_kept_elsewhere(store: Store, tmp_path_factory: pytes
     queue = await tasks(store, 1, uses="gemini")
     async with Store(f"sqlite:///{tmp_path_factory.mktemp('home')}/gates.db") as home:
         await GateRow(home, "gemini", GateSettings()).turn(News(refused="bad key"), 0)
-        told = await Overview("dev", store, [QueueView(queue)], gates_at=home).look()
+        told: Any = await Overview("dev", store, [QueueView(queue)], gates_at=home).look()
     assert told["queues"][0]["gate"]["state"] == "closed"

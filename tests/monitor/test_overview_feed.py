@@ -9,7 +9,7 @@ from typing import Any
 from tabellion import Store
 from tabellion.engine import controls
 from tabellion.errors import Unreachable
-from tabellion.monitor.overview import Overview
+from tabellion.monitor.overview import Overview, OverviewPicture
 from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView
 from tests.engine.tables import asynchronous, tasks
@@ -22,7 +22,7 @@ class Counted(Overview):
     looks = 0
     down = False
 
-    async def look(self) -> dict[str, Any]:
+    async def look(self) -> OverviewPicture:
         """One more."""
         self.looks += 1
         if self.down:
@@ -45,7 +45,7 @@ async def test_many_watchers_are_told_by_one_look(store: Store) -> None:
     lookout = OverviewFeed(overview, every=0.01)
     async with lookout.watch() as one, lookout.watch() as other:
         for watch in (one, other):
-            first = await watch.next(10)
+            first: Any = await watch.next(10)
             assert first is not None
             assert first["queues"][0]["done"] == 0
         looked = overview.looks
@@ -53,7 +53,7 @@ async def test_many_watchers_are_told_by_one_look(store: Store) -> None:
         assert await one.next(0.01) is None
         await settle(store, queue)
         for watch in (one, other):
-            told = await watch.next(10)
+            told: Any = await watch.next(10)
             while told is not None and told["queues"][0]["done"] == 0:
                 told = await watch.next(10)  # the claim was news already
             assert told is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tabellion import Store
 from tabellion.engine.counts import DAY
+from tabellion.engine.timestamps import iso
 from tabellion.monitor.spend import model_of, spend
 from tabellion.monitor.throughput import Throughput
 from tabellion.testing import Clock
@@ -29,7 +30,7 @@ async def test_money_is_added_up_by_day_and_by_queue(store: Store, clock: Clock)
     assert (found["currency"], found["today"], found["month"]) == ("USD", 0.75, 6.75)
     assert found["days"][-3:] == [6.0, 0.0, 0.75]
     assert len(found["days"]) == 30
-    assert found["since"] == clock.at // DAY * DAY - 29 * DAY
+    assert found["since"] == iso(clock.at // DAY * DAY - 29 * DAY)
     assert found["by"] == [
         {"queue": "gone", "model": None, "today": 0.0, "month": 5.0},
         {"queue": "tasks", "model": "gemini", "today": 0.75, "month": 1.75},

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tabellion import Store
+from tabellion.engine.timestamps import iso
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.monitor.workers import REMEMBERED, workers
@@ -30,8 +29,8 @@ async def test_workers_live_end_or_are_lost(store: Store, clock: Clock) -> None:
     assert {one["id"]: one["state"] for one in found} == {"busy": "alive", "silent": "lost", "ended": "stopped"}
     assert found[0]["id"] == "busy"
     assert (found[0]["queues"], found[0]["busy"], found[0]["slots"]) == (["documents", "webhooks"], 2, 4)
-    assert found[0]["seen_at"] == pytest.approx(clock.at)
+    assert found[0]["seen_at"] == iso(clock.at)
     ended = next(one for one in found if one["id"] == "ended")
-    assert (ended["ending"], ended["stopped_at"]) == ("was stopped", pytest.approx(began))
+    assert (ended["ending"], ended["stopped_at"]) == ("was stopped", iso(began))
     clock.advance(REMEMBERED - roster.ALIVE)
     assert [one["id"] for one in await workers(store)] == ["busy"]

@@ -12,9 +12,10 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypedDict, cast
 
 from tabellion.accounts.tables import GENESIS
+from tabellion.answers import Answer
 from tabellion.engine import sql
 from tabellion.engine.job import storable
 from tabellion.engine.sql import NOW, Dialect
@@ -57,7 +58,12 @@ COMMAND = "command line"  #: who acts there, as nobody is signed in
 PAGE = 1000  #: entries looked at in one statement
 LONGEST = 2000  #: characters of a reason
 UNSAID: Any = object()
-_COLUMNS = ("document_id", "item_id", "actor", "action")
+_COLUMNS: tuple[Literal["document_id", "item_id", "actor", "action"], ...] = (
+    "document_id",
+    "item_id",
+    "actor",
+    "action",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,36 @@ class Entry:
         told |= {name: getattr(self, name) for name in ("before", "after") if getattr(self, name) is not UNSAID}
         told |= {"reason": storable(self.reason)[:LONGEST]} if self.reason else {}
         return told | dict(self.more)
+
+
+class HistoryEntry(Answer):
+    """An entry as JSON tells it."""
+
+    n: int
+    at: str
+    document_id: str | None
+    item_id: str | None
+    actor: str
+    action: str
+    field: str | None
+    before: Any
+    after: Any
+    reason: str | None
+    more: dict[str, Any]
+
+
+class Row(TypedDict):
+    """A row of `tabellion_audit_log`."""
+
+    n: int
+    at: str
+    document_id: str | None
+    item_id: str | None
+    actor: str
+    action: str
+    body: str
+    previous: str
+    hash: str
 
 
 def statement(
@@ -192,8 +228,8 @@ async def verify(store: Store, *, known: str | None = None) -> Verdict:
     if strange[0]["entries"]:
         return Verdict(0, GENESIS, int(strange[0]["n"]), "it stands before the beginning of the chain: nobody wrote it")
     while True:
-        rows = await store.database.fetch(
-            f"""SELECT n, at, document_id, item_id, actor, action, body, previous, hash FROM tabellion_audit_log
+        rows: list[Row] = await store.database.fetch(
+            f"""SELECT {", ".join(Row.__annotations__)} FROM tabellion_audit_log
 WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
             n,
         )
@@ -220,7 +256,7 @@ WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
     return Verdict(n, last)
 
 
-async def _ends(store: Store) -> list[dict[str, Any]]:
+async def _ends(store: Store) -> list[Any]:
     return await store.database.fetch("SELECT n, hash FROM tabellion_audit_head WHERE id = 1")
 
 
@@ -233,7 +269,7 @@ async def _entries(store: Store) -> int | None:
     return None if found["entries"] == found["n"] else int(found["entries"])
 
 
-def _fault(row: Mapping[str, Any], n: int, last: str) -> str:
+def _fault(row: Row, n: int, last: str) -> str:
     """What is wrong with an entry that follows number n; nothing: an empty text."""
     if row["n"] != n + 1:
         return f"entry {n + 1} is missing"
@@ -251,7 +287,7 @@ def _fault(row: Mapping[str, Any], n: int, last: str) -> str:
     return ""
 
 
-async def history(store: Store, *, document: str | None = None, item: str | None = None) -> list[dict[str, Any]]:
+async def history(store: Store, *, document: str | None = None, item: str | None = None) -> list[HistoryEntry]:
     """What happened to a document, or to an item, the oldest first."""
     column, value = ("document_id", document) if item is None else ("item_id", item)
     rows = await store.database.fetch(
@@ -260,10 +296,8 @@ async def history(store: Store, *, document: str | None = None, item: str | None
     return [told(row) for row in rows]
 
 
-def told(row: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry as JSON tells it."""
+def told(row: Row) -> HistoryEntry:
+    """An entry as JSON tells it; `row` need have no more than number, time and body."""
     body = json.loads(row["body"])
-    usual = {"n": row["n"], "at": row["at"]} | {
-        name: body.pop(name, None) for name in (*_COLUMNS, "field", "before", "after", "reason")
-    }
-    return usual | {"more": body}
+    usual = {name: body.pop(name, None) for name in (*_COLUMNS, "field", "before", "after", "reason")}
+    return cast("HistoryEntry", {"n": row["n"], "at": row["at"], **usual, "more": body})

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal, cast
+
+Word = Literal["viewer", "reviewer", "operator", "admin"]  #: a role as it is written
 
 
 class Role(IntEnum):
@@ -14,9 +17,9 @@ class Role(IntEnum):
     ADMIN = 4
 
     @property
-    def word(self) -> str:
+    def word(self) -> Word:
         """As it is written in keys, answers and on the command line."""
-        return self.name.lower()
+        return cast("Word", self.name.lower())
 
 
-ROLES = {role.word: role for role in Role}
+ROLES: dict[str, Role] = {role.word: role for role in Role}

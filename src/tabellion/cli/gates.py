@@ -12,7 +12,7 @@ from tabellion.cli.load import config_of, present
 from tabellion.engine.gates import row as gate_row
 from tabellion.engine.gates.state import GateSettings, GateState
 from tabellion.errors import ConfigurationError, NotMigrated
-from tabellion.monitor.gates import picture
+from tabellion.monitor.gates import GateReport, picture
 
 
 def gates(
@@ -68,12 +68,12 @@ def gates(
                 typer.echo(f"{one['gate']}: {one['reason']} (in {output.duration(one['reopens_in'])})")
 
 
-def _money(one: dict[str, Any]) -> str:
+def _money(one: GateReport) -> str:
     spent = f"${one['spent']:,.2f}"
     return spent if one["budget"] is None else f"{spent} of ${one['budget']:,.2f}"
 
 
-async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bool) -> list[dict[str, Any]]:
+async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bool) -> list[GateReport]:
     store = present(config.gates_at).store(read_only=not (changes or reset))
     try:
         known = await _known(store, config.gates)

@@ -6,10 +6,11 @@ import base64
 import json
 import secrets
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
+from tabellion.answers import Answer
 from tabellion.engine import sql
 from tabellion.engine.database import Database
 from tabellion.engine.schema import Schema
@@ -83,6 +84,32 @@ class Endpoint:
         return (self.secret, self.former_secret) if self.former_secret else (self.secret,)
 
 
+class ListedEndpoint(Answer):
+    """A webhook endpoint, without its secret, and how its deliveries stand."""
+
+    id: str
+    url: str
+    events: list[str]
+    disabled_why: str | None
+    created_at: str
+    pending: int
+    delivered: int
+    failed: int
+
+
+class EndpointRow(TypedDict):
+    """A row of `LOOKUP`: the endpoint as it is now."""
+
+    id: str
+    url: str
+    events: str  #: JSON
+    secret: str
+    former_secret: str | None
+    disabled_why: str | None
+    is_disabled: bool
+    former_holds: bool
+
+
 def _tables(dialect: Dialect) -> list[str]:
     """They were made before they were numbered, so they may be there."""
     kind, clock = _TIME[dialect]
@@ -124,11 +151,15 @@ async def add(
     return endpoint
 
 
-async def listing(store: Store) -> list[dict[str, Any]]:
+async def listing(store: Store) -> list[ListedEndpoint]:
     """Every endpoint without its secrets, oldest first, with how its deliveries stand."""
     await SCHEMA.prepare(store)
     return [
-        dict(row) | {"events": json.loads(row["events"]), "created_at": iso(row["created_at"])}
+        {
+            "id": row["id"], "url": row["url"], "events": json.loads(row["events"]),
+            "disabled_why": row["disabled_why"], "created_at": iso(row["created_at"]), "pending": row["pending"],
+            "delivered": row["delivered"], "failed": row["failed"],
+        }
         for row in await store.database.fetch(
             f"""SELECT e.id, e.url, e.events, e.disabled_why, {sql.epoch("e.created_at", store.dialect)} AS created_at,
   (SELECT count(*) FROM tabellion_webhook_deliveries AS d
@@ -138,7 +169,7 @@ WHERE d.endpoint_id = e.id AND d.status = 'delivered') AS delivered,
   (SELECT count(*) FROM tabellion_webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.status = 'failed') AS failed
 FROM tabellion_webhook_endpoints AS e ORDER BY e.created_at, e.id"""
         )
-    ]
+    ]  # fmt: skip
 
 
 async def rotate(store: Store, id: str, overlap: float = OVERLAP) -> str:  # noqa: A002 - the column's name
@@ -173,7 +204,7 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
         raise EndpointError(f"there is no endpoint {id!r}")
 
 
-def of_row(row: Mapping[str, Any]) -> Endpoint:
+def of_row(row: EndpointRow) -> Endpoint:
     """The endpoint that a row of `LOOKUP` describes."""
     former = row["former_secret"] if row["former_holds"] else None
     return Endpoint(

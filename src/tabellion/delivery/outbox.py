@@ -19,6 +19,7 @@ from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue
+from tabellion.engine.table import Row
 from tabellion.engine.values import json_text
 from tabellion.errors import Permanent, RateLimited, TabellionError
 from tabellion.net.guard import Blocked, Rules
@@ -93,7 +94,7 @@ def webhooks_queue(rules: Rules | None = None) -> Queue:
     courier = Courier(rules)
 
     @queue.handler
-    async def deliver(job: Job) -> dict[str, Any]:
+    async def deliver(job: Job) -> Row:
         endpoint = await _endpoint(job)
         text = str(job["body"])
         signed = signature.headers(job.text_key, text, endpoint.secrets, time.time())
@@ -167,7 +168,7 @@ async def _endpoint(job: Job) -> Endpoint:
     return endpoint
 
 
-def _judged(job: Job, endpoint: Endpoint, answer: Answer) -> dict[str, Any]:
+def _judged(job: Job, endpoint: Endpoint, answer: Answer) -> Row:
     """What becomes of the delivery."""
     kept = {"response_status": answer.status, "response": answer.text}
     if 200 <= answer.status < 300:

@@ -43,7 +43,7 @@ class JobContext:
         """Which kind of database the job's is."""
         return self._store.dialect
 
-    async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
+    async def fetch(self, text: str, *values: Any) -> list[Any]:
         """Asks the job's own database: one statement with `$1` placeholders, in a transaction of its own."""
         return await self._there(lambda: self._store.database.fetch(text, *values))
 

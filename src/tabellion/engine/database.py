@@ -30,7 +30,7 @@ class Trial:
 
 
 #: What the last statement of each trial gave, or the error of the one that was refused.
-Answers = dict[str, list[dict[str, Any]] | StoreError]
+Answers = dict[str, list[Any] | StoreError]
 
 
 class Database(Protocol):
@@ -45,12 +45,12 @@ class Database(Protocol):
     async def close(self) -> None:
         """Lets go of every connection."""
 
-    async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
-        """Runs one statement in a transaction of its own."""
+    async def fetch(self, text: str, *values: Any) -> list[Any]:
+        """Runs one statement in a transaction of its own; who asks says of which type the rows are."""
 
     async def transact(
         self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
-    ) -> list[list[dict[str, Any]]]:
+    ) -> list[list[Any]]:
         """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
 
     async def try_out(self, lock: Numbered, trials: Sequence[Trial]) -> Answers:
@@ -68,7 +68,7 @@ class Database(Protocol):
     async def claim(self, bound: Bound, n: int, worker: str, limited: bool, terms: Terms | None = None) -> list[Job]:
         """Claims up to `n` rows."""
 
-    async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[dict[str, Any]]] | None:
+    async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[Any]] | None:
         """Renews one claim and runs statements with it, guarded; None: the claim is gone."""
 
     async def settle(self, bound: Bound, batch: Sequence[Settlement]) -> dict[str, str]:

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
-from tabellion.engine import register, sql
+from tabellion.engine import controls, register, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.gates.row import gate_closure
 from tabellion.engine.moves import native_key
 from tabellion.engine.queue import STATES, Queue, spoken
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.engine.table import Row
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.errors import NotMigrated
 
 HISTORY = 20
 LINE_SHOWN = 10_000
+
+
+class PastAttempt(TypedDict):
+    """An attempt of the register, with its times as seconds from now."""
+
+    n: int
+    attempt: int
+    worker: str
+    outcome: str | None
+    error: str | None
+    note: str | None
+    cost: float | None
+    claimed_ago: float
+    settled_ago: float | None
+    lease_ago: float
+    due_in: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +44,7 @@ class Explanation:
     key: str
     state: str  #: ready, running, parked, done, failed, elsewhere or missing
     sentences: list[str]
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[PastAttempt] = field(default_factory=list)
 
 
 async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
@@ -71,11 +88,11 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
     return Explanation(queue.name, str(key), state, sentences, history)
 
 
-def _state(row: dict[str, Any]) -> str:
+def _state(row: Row) -> str:
     return next((state for state in STATES if row[f"is_{state}"]), "elsewhere")
 
 
-def _without_register(bound: Bound, key: str, row: dict[str, Any] | None) -> Explanation:
+def _without_register(bound: Bound, key: str, row: Row | None) -> Explanation:
     """What the table alone tells: nothing of ours has worked here yet."""
     queue, state = bound.queue, "missing" if row is None else _state(row)
     if state == "missing" or row is None:
@@ -88,7 +105,7 @@ def _without_register(bound: Bound, key: str, row: dict[str, Any] | None) -> Exp
     return Explanation(queue.name, key, state, [sentence, f"{register.MISSING[0].upper()}{register.MISSING[1:]}."])
 
 
-async def _why_waiting(store: Store, bound: Bound, row: dict[str, Any], last: dict[str, Any] | None) -> list[str]:
+async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt | None) -> list[str]:
     queue = bound.queue
     sentences = [f"It is ready: {spoken(queue.states['ready'])}."]
     if not row["passes"]:
@@ -103,12 +120,11 @@ async def _why_waiting(store: Store, bound: Bound, row: dict[str, Any], last: di
             f"Attempt {last['attempt']} {_outcome_words(last['outcome'])} {_ago(last['settled_ago'])} ago "
             f"({last['error'] or 'no error text'}); it is due again in {_ago(last['due_in'])}."
         )
-    control = await _control(store, queue)
-    if control and control["paused_ago"] is not None:
+    control = (await controls.read(store)).get(queue.name)
+    if control and control["paused_at"] is not None:
+        paused_for = await store.now() - control["paused_at"]
         why = f" ({control['reason']})" if control["reason"] else ""
-        sentences.append(
-            f"The queue has been paused for {_ago(control['paused_ago'])}{why}: `tabellion resume {queue.name}`."
-        )
+        sentences.append(f"The queue has been paused for {_ago(paused_for)}{why}: `tabellion resume {queue.name}`.")
     if queue.uses is not None:
         closed, _ = await gate_closure(store, queue.uses)
         if closed:
@@ -135,7 +151,7 @@ async def _why_waiting(store: Store, bound: Bound, row: dict[str, Any], last: di
     return sentences
 
 
-def _why_running(queue: Queue, last: dict[str, Any] | None) -> list[str]:
+def _why_running(queue: Queue, last: PastAttempt | None) -> list[str]:
     if last is None or last["outcome"] is not None:
         stale = (
             f"it is taken over {_ago(queue.stale_after)} after its {queue.mirrors['started_at']}"
@@ -160,7 +176,7 @@ def _why_running(queue: Queue, last: dict[str, Any] | None) -> list[str]:
     return sentences
 
 
-def _why_parked(queue: Queue, key: Any, last: dict[str, Any]) -> list[str]:
+def _why_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
     return [
         f"It is parked: attempt {last['attempt']} ended {_ago(last['settled_ago'])} ago, and the database refused its "
         f"failed state; the row is as the attempt left it ({spoken(queue.states['running'])}).",
@@ -170,7 +186,7 @@ def _why_parked(queue: Queue, key: Any, last: dict[str, Any]) -> list[str]:
     ]
 
 
-def _why_failed(queue: Queue, key: Any, last: dict[str, Any] | None) -> list[str]:
+def _why_failed(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
     sentences = [f"It has failed: {spoken(queue.states['failed'])}."]
     if last is not None and last["outcome"] is not None:
         # A row that is cancelled while it waits has no attempt that could have been.
@@ -185,7 +201,7 @@ def _why_failed(queue: Queue, key: Any, last: dict[str, Any] | None) -> list[str
     return sentences
 
 
-async def _row(store: Store, bound: Bound, key: str) -> dict[str, Any] | None:
+async def _row(store: Store, bound: Bound, key: str) -> Row | None:
     queue, d = bound.queue, store.dialect
     tests = ", ".join(
         f"CASE WHEN {sql.holds(queue.states[state], d)} THEN 1 ELSE 0 END AS is_{state}" for state in STATES
@@ -202,7 +218,7 @@ WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
     return extra | {"row": rows[0]}
 
 
-async def _history(store: Store, queue: Queue, key: str) -> list[dict[str, Any]]:
+async def _history(store: Store, queue: Queue, key: str) -> list[PastAttempt]:
     d = store.dialect
 
     def ago(column: str) -> str:
@@ -217,16 +233,6 @@ FROM tabellion_attempts WHERE queue = $1 AND key = $2 ORDER BY n DESC LIMIT {HIS
     )
 
 
-async def _control(store: Store, queue: Queue) -> dict[str, Any] | None:
-    d = store.dialect
-    rows = await store.database.fetch(
-        f"""SELECT reason, running_limit, {sql.epoch(NOW, d)} - {sql.epoch("paused_at", d)} AS paused_ago
-FROM tabellion_queues WHERE queue = $1""",
-        queue.name,
-    )
-    return rows[0] if rows else None
-
-
 async def _running(store: Store, queue: Queue) -> int:
     rows = await store.database.fetch(
         "SELECT count(*) AS n FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL", queue.name
@@ -234,7 +240,7 @@ async def _running(store: Store, queue: Queue) -> int:
     return int(rows[0]["n"])
 
 
-async def _ahead(store: Store, bound: Bound, row: dict[str, Any]) -> int:
+async def _ahead(store: Store, bound: Bound, row: Row) -> int:
     """How many ready rows come before this one, as far as the line's first column tells."""
     queue = bound.queue
     column, descending = bound.order[0]
@@ -253,7 +259,7 @@ WHERE {sql.holds(queue.states["ready"], store.dialect)}
     return int(rows[0]["n"])
 
 
-def _outcome_words(outcome: str) -> str:
+def _outcome_words(outcome: str | None) -> str:
     words = {
         "limited": "was rate limited",
         "released": "was handed back",
@@ -261,7 +267,7 @@ def _outcome_words(outcome: str) -> str:
         "failed": "failed",
         "crashed": "crashed",
     }
-    return words.get(outcome, f"was {outcome}")
+    return words.get(outcome or "", f"was {outcome}")
 
 
 def _ago(seconds: float | None) -> str:

@@ -232,7 +232,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         )  # fmt: skip
         return bound.job(rows[0]) if rows else None
 
-    async def amend(self, job: Job, statements: Sequence[Numbered]) -> list[list[dict[str, Any]]]:
+    async def amend(self, job: Job, statements: Sequence[Numbered]) -> list[list[Any]]:
         """Statements of a holder who goes on: they commit with a renewal of the claim, and only if it still holds.
 
         The first one must give a row; otherwise nothing is changed, the lease neither, and nothing is returned.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+Row = dict[str, Any]  #: values by column, of a table that only its owner knows
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from tabellion.models.errors import Rejected
 from tabellion.models.output import resolved
 from tabellion.reading.field import Field
 from tabellion.reading.types import typefile
-from tabellion.reading.types.doctype import ANY, NUMERIC, FieldSpec
+from tabellion.reading.types.doctype import ANY, FieldSpec
 from tabellion.reading.types.expression import RESERVED
+from tabellion.reading.types.kinds import NUMERIC
 
 SHIPPED = ("invoice", "receipt", "deed")  #: whose fields lend their labels to properties of the same name
 LONGEST_LABEL = 4  #: words; a longer description describes, and is not printed

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from tabellion.engine import declaration, register, sql
 from tabellion.engine.declaration import Bound
@@ -194,7 +194,7 @@ def _no_index(where: str, bound: Bound) -> Finding:
     return Finding("warning", where, what, bound.index_ddl())
 
 
-async def _queue(where: str, store: Store, bound: Bound, members: list[dict[str, Any]]) -> AsyncIterator[Finding]:
+async def _queue(where: str, store: Store, bound: Bound, members: list[roster.AgedWorker]) -> AsyncIterator[Finding]:
     queue = bound.queue
     for finding in await _states(where, store, bound):
         yield finding

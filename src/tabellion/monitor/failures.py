@@ -6,14 +6,17 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
+from tabellion.answers import Answer, Doc
 from tabellion.engine import controls, sql
 from tabellion.engine.moves import native_key
 from tabellion.engine.paths import hide_folders
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
 from tabellion.engine.values import json_text
+from tabellion.messages import Translatable
 from tabellion.monitor.fingerprint import fingerprint, form, message, shape
 from tabellion.monitor.rows import called
 
@@ -34,26 +37,61 @@ class Failure:
     name: str | None  #: what people call the row
 
 
-async def groups(store: Store, queue: Queue) -> dict[str, Any]:
+@dataclass(slots=True)
+class _Group:
+    first: Failure  #: the one that is shown
+    count: int = 0
+    first_at: float | None = None
+    last_at: float | None = None
+
+
+class ErrorGroup(Answer):
+    """Failed rows with one and the same trouble."""
+
+    fingerprint: str
+    shape: Annotated[str, Doc("The error with what differs from row to row replaced.")]
+    count: int
+    first_at: str | None
+    last_at: str | None
+    key: Annotated[str, Doc("One of the rows.")]
+    name: Annotated[str | None, Doc("What people call that row.")]
+    message: Annotated[str, Doc("What was said of that row.")]
+    translatable: Translatable | None
+
+
+class ErrorGroups(Answer):
+    """The failed rows of a queue by what went wrong, the largest group first."""
+
+    groups: list[ErrorGroup]
+    rows: Annotated[int, Doc("Failed rows that were looked at.")]
+    whole: Annotated[bool, Doc("Whether these were all.")]
+
+
+async def groups(store: Store, queue: Queue) -> ErrorGroups:
     """The failed rows grouped by fingerprint, the largest group first; `whole`: whether every failed row is in it."""
-    made: dict[str, dict[str, Any]] = {}
+    made: dict[str, _Group] = {}
     count = 0
     async for page in _failures(store, queue, MOST):
         count += len(page)
         for one, mark in zip(page, await asyncio.to_thread(_marked, page), strict=True):
-            group = made.get(mark)
-            if group is None:
-                made[mark] = group = {
-                    "fingerprint": mark, "shape": shape(one.error), "count": 0, "first_at": one.at, "last_at": one.at,
-                    "key": one.key, "name": one.name, "message": hide_folders(message(one.error)[:SHOWN]),
-                    "translatable": {"message": said} if (said := form(one.error, one.code, one.params)) else None,
-                }  # fmt: skip
-            group["count"] += 1
+            group = made.setdefault(mark, _Group(one))
+            group.count += 1
             if one.at is not None:
-                group["first_at"] = min(one.at, group["first_at"] if group["first_at"] is not None else one.at)
-                group["last_at"] = max(one.at, group["last_at"] if group["last_at"] is not None else one.at)
-    ordered = sorted(made.values(), key=lambda group: (-group["count"], group["fingerprint"]))
-    return {"groups": ordered, "rows": count, "whole": count < MOST}
+                group.first_at = one.at if group.first_at is None else min(one.at, group.first_at)
+                group.last_at = one.at if group.last_at is None else max(one.at, group.last_at)
+    ordered = sorted(made, key=lambda mark: (-made[mark].count, mark))
+    return {"groups": [_group(mark, made[mark]) for mark in ordered], "rows": count, "whole": count < MOST}
+
+
+def _group(mark: str, group: _Group) -> ErrorGroup:
+    first = group.first
+    said = form(first.error, first.code, first.params)
+    return {
+        "fingerprint": mark, "shape": shape(first.error), "count": group.count,
+        "first_at": iso(group.first_at), "last_at": iso(group.last_at),
+        "key": first.key, "name": first.name, "message": hide_folders(message(first.error)[:SHOWN]),
+        "translatable": {"message": said} if said else None,
+    }  # fmt: skip
 
 
 async def retry(store: Store, queue: Queue, mark: str) -> int:

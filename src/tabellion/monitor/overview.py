@@ -4,35 +4,150 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired, cast
 
-from tabellion.engine import sql
+from tabellion.answers import Answer, Doc
+from tabellion.engine import controls
+from tabellion.engine.controls import Control
 from tabellion.engine.counts import HOUR, MINUTE
 from tabellion.engine.gates.state import GateSettings
-from tabellion.engine.queue import STATES, Queue
+from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.monitor.counting import Counts, counts
-from tabellion.monitor.gates import gates
+from tabellion.monitor.gates import GatePicture, gates
 from tabellion.monitor.pace import Pace
 from tabellion.monitor.snapshot import waiting
-from tabellion.monitor.spend import model_of, spend
+from tabellion.monitor.spend import Spend, model_of, spend
 from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughput, line
 from tabellion.monitor.view import QueueView
-from tabellion.monitor.workers import workers
+from tabellion.monitor.workers import WorkerPicture, workers
 
 #: A part of the document that a pipeline adds, asked no more often than its pace allows.
 Figure = Callable[[Store, Pace], Awaitable[Any]]
+
+
+class Settled(Answer):
+    """Jobs that were settled in some stretch of time."""
+
+    done: int
+    failed: int
+
+
+class QueueThroughput(Answer):
+    """What a queue has settled lately."""
+
+    minute: Settled
+    hour: Settled
+
+
+class Spark(Answer):
+    """What was settled in each of the last sixty minutes, the one that runs last."""
+
+    done: list[int]
+    failed: list[int]
+
+
+class QueueGate(Answer):
+    """The gate before the model that a queue's jobs call."""
+
+    name: str
+    state: Literal["open", "closed"]
+    reason: str | None
+
+
+class QueuePicture(Answer):
+    """A queue as it stands."""
+
+    name: str
+    table: str
+    chore: Annotated[bool, Doc("Whether it sees to what comes after a document: not counted as work of its own.")]
+    model: str | None
+    states: Annotated[dict[StateName, str], Doc("What makes a row be in each state.")]
+    ready: int
+    waiting: Annotated[int, Doc("Of the ready rows, those not due yet.")]
+    running: int
+    done: int
+    failed: int
+    more: Annotated[list[StateName], Doc("States with more rows than were counted.")]
+    foreign: Annotated[int, Doc("Running without a claim in the register.")]
+    oldest_at: Annotated[str | None, Doc("When the oldest ready row came to be.")]
+    throughput: QueueThroughput
+    error_rate: Annotated[float | None, Doc("The share of the last hour's attempts that ended in an error.")]
+    spark: Spark
+    paused: bool
+    paused_at: str | None
+    reason: Annotated[str | None, Doc("Why it is paused.")]
+    limit: Annotated[int | None, Doc("Jobs that may run at once in all workers together.")]
+    gate: QueueGate | None
+    workers: Annotated[int, Doc("Living workers that work it.")]
+    problem: Annotated[str | None, Doc("Why it cannot be counted: its table is not as it is declared.")]
+
+
+class SlaDay(Answer):
+    """What people finished on one day (UTC)."""
+
+    at: str
+    finished: int
+    kept: int
+
+
+class OpenReview(Answer):
+    """What waits for people now."""
+
+    open: int
+    in_review: int
+    overdue: int
+    soon: Annotated[int, Doc("Due within two hours.")]
+    next_at: str | None
+
+
+class Sla(OpenReview):
+    """Whether people look at doubtful documents in time."""
+
+    days: list[SlaDay]
+    kept: int
+    due: Annotated[int, Doc("Finished in the last seven days, or overdue now.")]
+    compliance: float | None
+
+
+class Line(Answer):
+    """Jobs settled in each of a row of equal stretches of time, the one that runs last."""
+
+    since: str
+    step: int
+    done: list[int]
+    failed: list[int]
+
+
+class Lines(Answer):
+    """The last hour by minutes, and the last day by hours, of all queues but chores and review."""
+
+    minutes: Line
+    hours: Line
+
+
+class OverviewPicture(Answer):
+    """Everything the dashboard shows."""
+
+    at: str
+    environment: str
+    queues: list[QueuePicture]
+    workers: list[WorkerPicture]
+    gates: list[GatePicture]
+    spend: Spend
+    sla: NotRequired[Sla | None]
+    series: Lines
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What one round of questions found that is about all queues."""
 
-    controls: Mapping[str, Mapping[str, Any]]
+    controls: Mapping[str, Control]
     waiting: Mapping[str, int]
-    crew: Sequence[Mapping[str, Any]]
-    gates: Sequence[Mapping[str, Any]]
+    crew: Sequence[WorkerPicture]
+    gates: Sequence[GatePicture]
     minutes: Series
     lately: Mapping[str, Tally]
 
@@ -63,31 +178,32 @@ class Overview:
         """Counts this queue anew at the next look: somebody has just changed it."""
         self._pace.forget(queue)
 
-    async def look(self) -> dict[str, Any]:
+    async def look(self) -> OverviewPicture:
         """One round of questions."""
         await self.store.open()
         await self._throughput.look()
         facts = Facts(
-            await _controls(self.store), await waiting(self.store), await workers(self.store),
-            await gates(self._gates_at, self._gate_settings), self._throughput.minutes(),
+            await controls.read(self.store), await waiting(self.store), await workers(self.store),
+            await gates(self._gates_at, self._gate_settings, self.queues), self._throughput.minutes(),
             self._throughput.lately(MINUTE),
         )  # fmt: skip
         queues = [_queue(view, await counts(self.store, view, self._pace), facts) for view in self.views]
-        return {
+        told: OverviewPicture = {
             "at": iso(self._throughput.now),
             "environment": self.environment,
             "queues": queues,
-            "workers": [_worker(one) for one in facts.crew],
-            "gates": [_gate(one, self.queues) for one in facts.gates],
-            "spend": self._spend(),
-            **{name: await figure(self.store, self._pace) for name, figure in self._figures.items()},
+            "workers": list(facts.crew),
+            "gates": list(facts.gates),
+            "spend": spend(self._throughput, self.queues),
             "series": {
                 "minutes": self._series(facts.minutes, MINUTE, MINUTES),
                 "hours": self._series(self._throughput.hours(), HOUR, HOURS),
             },
         }
+        figures = {name: await figure(self.store, self._pace) for name, figure in self._figures.items()}
+        return cast("OverviewPicture", {**told, **figures})
 
-    def _series(self, series: Series, length: int, count: int) -> dict[str, Any]:
+    def _series(self, series: Series, length: int, count: int) -> Line:
         apart = [one.name for one in self.views if one.chore or one.people]
         tallies = line(series, without=apart)
         return {
@@ -97,29 +213,16 @@ class Overview:
             "failed": [one.failed for one in tallies],
         }
 
-    def _spend(self) -> dict[str, Any]:
-        told = spend(self._throughput, self.queues)
-        return told | {"since": iso(told["since"])}
 
-
-async def _controls(store: Store) -> dict[str, dict[str, Any]]:
-    """What people have said of queues while they live: paused, limited."""
-    paused_at = sql.epoch("paused_at", store.dialect)
-    rows = await store.database.fetch(
-        f"SELECT queue, {paused_at} AS paused_at, reason, running_limit FROM tabellion_queues"
-    )
-    return {row["queue"]: row for row in rows}
-
-
-def _queue(view: QueueView, counted: Counts, facts: Facts) -> dict[str, Any]:
+def _queue(view: QueueView, counted: Counts, facts: Facts) -> QueuePicture:
     queue = view.queue
     mine, minute = line(facts.minutes, queue.name), facts.lately.get(queue.name, Tally())
     hour = Tally()
     for one in mine:
         hour += one
-    control = facts.controls.get(queue.name, {})
-    paused_at, limit = control.get("paused_at"), control.get("running_limit")
-    gate = next((one for one in facts.gates if one["gate"] == queue.uses), None)
+    control = facts.controls.get(queue.name)
+    paused_at, limit = (control["paused_at"], control["running_limit"]) if control else (None, None)
+    gate = next((one for one in facts.gates if one["name"] == queue.uses), None)
     alive = [one for one in facts.crew if one["state"] == "alive" and queue.name in one["queues"]]
     return {
         "name": queue.name,
@@ -143,7 +246,7 @@ def _queue(view: QueueView, counted: Counts, facts: Facts) -> dict[str, Any]:
         "spark": {"done": [one.done for one in mine], "failed": [one.failed for one in mine]},
         "paused": paused_at is not None,
         "paused_at": iso(paused_at),
-        "reason": (control.get("reason") or None) if paused_at is not None else None,
+        "reason": (control["reason"] or None) if control and paused_at is not None else None,
         "limit": limit if limit is not None else queue.limit,
         "gate": None if queue.uses is None else _gate_of(queue.uses, gate),
         "workers": len(alive),
@@ -151,19 +254,7 @@ def _queue(view: QueueView, counted: Counts, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _gate_of(name: str, gate: Mapping[str, Any] | None) -> dict[str, Any]:
+def _gate_of(name: str, gate: GatePicture | None) -> QueueGate:
     if gate is None:
         return {"name": name, "state": "open", "reason": None}
-    return {"name": name, "state": gate["state"], "reason": gate["reason"] or None}
-
-
-def _worker(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {**one, **{name: iso(one[name]) for name in ("seen_at", "started_at", "stopped_at")}}
-
-
-def _gate(one: Mapping[str, Any], queues: Sequence[Queue]) -> dict[str, Any]:
-    """A gate, with the moment when it reopens in place of the seconds until then."""
-    told = {name: value for name, value in one.items() if name not in ("gate", "reopens_in", "now", "edits")}
-    reopens = None if one["reopens_in"] is None else one["now"] + one["reopens_in"]
-    used_by = [queue.name for queue in queues if queue.uses == one["gate"]]
-    return {"name": one["gate"], **told, "reason": one["reason"] or None, "reopens_at": iso(reopens), "queues": used_by}
+    return {"name": name, "state": gate["state"], "reason": gate["reason"]}

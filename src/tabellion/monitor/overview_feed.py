@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import TypedDict
 
 from tabellion.errors import StoreError
-from tabellion.monitor.overview import Overview
+from tabellion.monitor.overview import Overview, OverviewPicture
 
 logger = logging.getLogger("tabellion.monitor")
 EVERY = 1.0  #: seconds between two looks
@@ -19,21 +19,30 @@ KNOWN = 60.0  #: seconds for which an old picture is better than none
 RESTLESS = ("at",)  #: what changes without anything having happened
 
 
+class Trouble(TypedDict):
+    """What watchers are told while the database is away."""
+
+    problem: str
+
+
+News = OverviewPicture | Trouble
+
+
 class Subscription:
     """One watcher: it is told the newest, and whatever lay between does not wait for it."""
 
     def __init__(self) -> None:
-        self._newest: dict[str, Any] | None = None
-        self._told: dict[str, Any] | None = None
+        self._newest: News | None = None
+        self._told: News | None = None
         self._news = asyncio.Event()
 
-    def see(self, told: dict[str, Any]) -> None:
+    def see(self, told: News) -> None:
         """Takes what is new to it."""
         if told != self._told:
             self._newest = self._told = told
             self._news.set()
 
-    async def next(self, within: float) -> dict[str, Any] | None:
+    async def next(self, within: float) -> News | None:
         """The newest; None when nothing changed for so many seconds."""
         try:
             async with asyncio.timeout(within):
@@ -54,10 +63,10 @@ class OverviewFeed:
         self._watches: set[Subscription] = set()
         self._task: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
-        self._last: tuple[float, dict[str, Any]] | None = None  #: the last picture, and until when it is good
+        self._last: tuple[float, OverviewPicture] | None = None  #: the last picture, and until when it is good
         self._changes = 0
 
-    async def picture(self) -> dict[str, Any]:
+    async def picture(self) -> OverviewPicture:
         """The overview as it is, or as it was a moment ago."""
         async with self._looking:
             if self._last is not None and time.monotonic() < self._last[0]:
@@ -69,7 +78,7 @@ class OverviewFeed:
                 self._last = (began + took + max(self._every * 0.9, took * SHARE), found)
             return found
 
-    def known(self) -> dict[str, Any] | None:
+    def known(self) -> OverviewPicture | None:
         """The last picture, where somebody has looked lately; it is not waited for."""
         fresh = self._last is not None and time.monotonic() < self._last[0] + KNOWN
         return self._last[1] if fresh and self._last is not None else None
@@ -101,8 +110,9 @@ class OverviewFeed:
             self._task = None
 
     async def _look_on(self) -> None:
-        shown: dict[str, Any] = {}
+        shown: News = {"problem": ""}
         while self._watches:
+            found: News
             try:
                 found = await self.picture()
             except StoreError as error:
@@ -115,5 +125,5 @@ class OverviewFeed:
             await asyncio.sleep(self._every)
 
 
-def _fixed(told: dict[str, Any]) -> dict[str, Any]:
+def _fixed(told: Mapping[str, object]) -> Mapping[str, object]:
     return {name: value for name, value in told.items() if name not in RESTLESS}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from tabellion.answers import Answer, Doc
 from tabellion.engine import register, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import native_key
@@ -12,7 +13,9 @@ from tabellion.engine.paths import hide_folders
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
+from tabellion.messages import Translatable
 from tabellion.monitor.fingerprint import fingerprint, form, message
 from tabellion.monitor.view import QueueView
 
@@ -23,6 +26,52 @@ TIMES = ("started_at", "finished_at")
 NAMES = ("name", "title", "file_name")  #: columns that say what people call a row; the first that there is
 LONGEST = 200  #: characters of such a name
 _ATTEMPT_TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")
+_Row = dict[str, Any]  #: of whichever table: the key, its name and the mirrors
+
+
+class AttemptFacts(Answer):
+    """What is told of an attempt as its row has it."""
+
+    n: int
+    attempt: int
+    worker: str
+    outcome: Annotated[str | None, Doc("Null: it runs.")]
+    error_code: Annotated[str | None, Doc("The code of the error, where it has one.")]
+    error: str | None
+    note: str | None
+    cost: float | None
+
+
+class LastAttempt(AttemptFacts):
+    """The last attempt of a row, as the register has it."""
+
+    translatable: Translatable | None
+    claimed_at: str
+    settled_at: str | None
+    lease_until: str
+    retry_at: str | None
+
+
+class QueueRow(Answer):
+    """One row of a queue."""
+
+    key: str
+    name: Annotated[str | None, Doc("What people call it, where its table has a name, a title or a file_name.")]
+    url: Annotated[str | None, Doc("The page about it, where there is one.")]
+    mirrors: Annotated[dict[str, Any], Doc("The columns that the queue keeps filled in: worker, error, …")]
+    attempt: LastAttempt | None
+    error: str | None
+    translatable: Translatable | None
+    fingerprint: str | None
+
+
+class _Attempt(AttemptFacts):
+    key: str
+    error_params: str | None
+    claimed_at: float
+    settled_at: float | None
+    lease_until: float
+    retry_at: float | None
 
 
 class Moved(TabellionError):  # noqa: N818 - what happened
@@ -31,7 +80,7 @@ class Moved(TabellionError):  # noqa: N818 - what happened
 
 async def rows(
     store: Store, view: QueueView, place: Place, after: str | None, limit: int
-) -> tuple[list[dict[str, Any]], str | None]:
+) -> tuple[list[QueueRow], str | None]:
     """Ready rows in the order of the line, waiting ones in that of their time, the others by key, done and failed ones
     the last key first. Beside them the key after which the next page begins."""
     bound = await store.bind(view.queue)
@@ -41,13 +90,11 @@ async def rows(
         else _in_state(store, bound, view.holds(place, store.dialect), place, after, limit + 1)
     )
     last = await last_attempts(store, view.queue, [row["key"] for row in page])
-    found = [_told(row, last.get(row["key"]), bound) for row in page[:limit]]
+    found = [_told(row, last.get(row["key"]), view) for row in page[:limit]]
     return found, page[limit - 1]["key"] if len(page) > limit else None
 
 
-async def _in_state(
-    store: Store, bound: Bound, held: str, place: Place, after: str | None, limit: int
-) -> list[dict[str, Any]]:
+async def _in_state(store: Store, bound: Bound, held: str, place: Place, after: str | None, limit: int) -> list[_Row]:
     queue, key = bound.queue, sql.column(bound.key.name)
     tests: list[str] = [held]
     values: list[Any] = []
@@ -68,7 +115,7 @@ ORDER BY {order}{" DESC" if descending else ""} LIMIT {int(limit)}""",
     )
 
 
-async def _waiting(store: Store, bound: Bound, _: Any, after: str | None, limit: int) -> list[dict[str, Any]]:
+async def _waiting(store: Store, bound: Bound, _: Any, after: str | None, limit: int) -> list[_Row]:
     queue, d = bound.queue, store.dialect
     beyond = ""
     values: list[Any] = [queue.name, await store.now()]
@@ -110,10 +157,10 @@ def _is_clock(family: str, dialect: Dialect) -> bool:
     return family in ("time", "number", "integer") or (dialect == "sqlite" and family == "text")
 
 
-async def _line_place(store: Store, bound: Bound, key: str) -> dict[str, Any]:
+async def _line_place(store: Store, bound: Bound, key: str) -> _Row:
     """Where a row stands in the line: what it has in the columns of the order."""
     names = ", ".join(f"t.{sql.column(column)}" for column, _ in bound.order)
-    found = await store.database.fetch(
+    found: list[_Row] = await store.database.fetch(
         f"""SELECT {names} FROM {sql.name(bound.queue.table)} AS t
 WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
         key,
@@ -123,7 +170,7 @@ WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
     return found[0]
 
 
-def _beyond(bound: Bound, last: dict[str, Any]) -> tuple[str, list[Any]]:
+def _beyond(bound: Bound, last: _Row) -> tuple[str, list[Any]]:
     """The condition that a row stands behind another in the line, whatever is empty there."""
     values: list[Any] = []
     ties: list[str] = []
@@ -144,45 +191,61 @@ def _beyond(bound: Bound, last: dict[str, Any]) -> tuple[str, list[Any]]:
     return f"({' OR '.join(f'({way})' for way in ways)})", values
 
 
-async def last_attempts(store: Store, queue: Queue, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+async def last_attempts(store: Store, queue: Queue, keys: Sequence[str]) -> dict[str, _Attempt]:
     """The last attempt of each of these rows, by key."""
     if not keys:
         return {}
     d = store.dialect
-    times = ", ".join(f"{sql.epoch(f'a.{name}', d)} AS {name}" for name in _ATTEMPT_TIMES)
+    columns = ", ".join(
+        f"{sql.epoch(f'a.{name}', d)} AS {name}" if name in _ATTEMPT_TIMES else f"a.{name}"
+        for name in _Attempt.__annotations__
+    )
     marks = ", ".join(f"${place}" for place in range(2, len(keys) + 2))
-    found = await store.database.fetch(
-        f"""SELECT a.key, a.n, a.attempt, a.worker, a.outcome, a.error, a.error_code, a.error_params, a.note, a.cost,
-  {times}
+    found: list[_Attempt] = await store.database.fetch(
+        f"""SELECT {columns}
 FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key IN ({marks})
   AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = a.key)""",
         queue.name,
         *keys,
     )
-    return {row.pop("key"): row for row in found}
+    return {row["key"]: row for row in found}
 
 
-def _told(row: dict[str, Any], attempt: dict[str, Any] | None, bound: Bound) -> dict[str, Any]:
-    mirrors = {mirror: row[mirror] for mirror in bound.queue.mirrors}
-    error = (attempt or {}).get("error") or mirrors.get("error")
-    said = str(error) if error is not None else None
-    if attempt is not None:
-        own = form(attempt["error"], attempt["error_code"], attempt.pop("error_params"))
-        attempt |= {
-            "error": hide_folders(message(attempt["error"])) or None,
-            "translatable": {"error": own} if own else None,
-        }
+def _told(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRow:
+    mirrors = {mirror: _mirrored(mirror, row[mirror]) for mirror in view.queue.mirrors}
+    said = (last["error"] if last is not None else None) or mirrors.get("error")
+    said = str(said) if said is not None else None
+    error = hide_folders(message(said)) or None
+    if mirrors.get("error") is not None:
+        mirrors["error"] = error
+    attempt = None if last is None else _attempt(last)
     return {
         "key": row["key"],
         "name": row["row_name"],
+        "url": view.page.format(row["key"]) if view.page else None,
         "mirrors": mirrors,
         "attempt": attempt,
-        "error": hide_folders(message(said)) or None,
+        "error": error,
         "translatable": attempt["translatable"] if attempt is not None and attempt["error"] else _of_mirror(said),
         "fingerprint": fingerprint(said) if said else None,
     }
 
 
-def _of_mirror(error: str | None) -> dict[str, Any] | None:
+def _mirrored(mirror: str, value: Any) -> Any:
+    return iso(value) if mirror in TIMES and isinstance(value, int | float) else value
+
+
+def _attempt(row: _Attempt) -> LastAttempt:
+    own = form(row["error"], row["error_code"], row["error_params"])
+    return {
+        "n": row["n"], "attempt": row["attempt"], "worker": row["worker"], "outcome": row["outcome"],
+        "error_code": row["error_code"], "error": hide_folders(message(row["error"])) or None,
+        "translatable": {"error": own} if own else None, "note": row["note"], "cost": row["cost"],
+        "claimed_at": iso(row["claimed_at"]), "settled_at": iso(row["settled_at"]),
+        "lease_until": iso(row["lease_until"]), "retry_at": iso(row["retry_at"]),
+    }  # fmt: skip
+
+
+def _of_mirror(error: str | None) -> Translatable | None:
     found = form(error)
     return {"error": found} if found else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
-from tabellion.engine import counts, register, sql
+from tabellion.engine import controls, counts, register, sql
+from tabellion.engine.controls import Control
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates.row import gate_closure
 from tabellion.engine.queue import Queue
@@ -40,6 +41,25 @@ class QueueSnapshot:
     problem: str | None = None
 
 
+class LiveJob(TypedDict):
+    """A job that runs."""
+
+    queue: str
+    key: str
+    attempt: int
+    worker: str
+    note: str | None
+    seconds: float
+    lease_left: float
+
+
+class ErrorCount(TypedDict):
+    """How many failed jobs end with an error."""
+
+    error: str | None
+    n: int
+
+
 @dataclass(slots=True)
 class Snapshot:
     """One environment."""
@@ -50,8 +70,8 @@ class Snapshot:
     problem: str | None = None
     register: str | None = None  #: why there is nothing to say of workers and attempts: it is not there, or too old
     queues: list[QueueSnapshot] = field(default_factory=list)
-    jobs: list[dict[str, Any]] = field(default_factory=list)
-    workers: list[dict[str, Any]] = field(default_factory=list)
+    jobs: list[LiveJob] = field(default_factory=list)
+    workers: list[roster.AgedWorker] = field(default_factory=list)
 
 
 async def take(environment: Environment, store: Store, queues: Sequence[Queue]) -> Snapshot:
@@ -66,10 +86,10 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
             snapshot.up = True
             return snapshot
         snapshot.workers = await roster.members(store)
-        controls = {row["queue"]: row for row in await store.database.fetch("SELECT * FROM tabellion_queues")}
+        said = await controls.read(store)
         not_due, spent = await waiting(store), await _spent(store)
         for queue in queues:
-            picture = await _queue(store, queue, controls.get(queue.name), not_due.get(queue.name, 0))
+            picture = await _queue(store, queue, said.get(queue.name), not_due.get(queue.name, 0))
             picture.cost = spent.get(queue.name, 0.0)
             snapshot.queues.append(picture)
         snapshot.jobs = await live_jobs(store)
@@ -79,7 +99,7 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
     return snapshot
 
 
-async def _queue(store: Store, queue: Queue, control: dict[str, Any] | None, not_due: int) -> QueueSnapshot:
+async def _queue(store: Store, queue: Queue, control: Control | None, not_due: int) -> QueueSnapshot:
     picture = QueueSnapshot(queue.name, queue.table, limit=queue.limit)
     try:
         rows = await store.counts(queue)
@@ -137,7 +157,7 @@ async def _spent(store: Store) -> dict[str, float]:
     return spent
 
 
-async def live_jobs(store: Store, queue: str | None = None) -> list[dict[str, Any]]:
+async def live_jobs(store: Store, queue: str | None = None) -> list[LiveJob]:
     """The running jobs with their notes, oldest first."""
     d = store.dialect
     only, values = ("AND queue = $1", [queue]) if queue else ("", [])
@@ -149,7 +169,7 @@ FROM tabellion_attempts WHERE settled_at IS NULL {only} ORDER BY claimed_at LIMI
     )
 
 
-async def errors(store: Store, queue: Queue) -> list[dict[str, Any]]:
+async def errors(store: Store, queue: Queue) -> list[ErrorCount]:
     """The most frequent last errors of failed jobs, for `retry --error`."""
     return await store.database.fetch(
         f"""SELECT substr(error, 1, 160) AS error, count(*) AS n FROM tabellion_attempts

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
 
+from tabellion.answers import Answer, Doc
 from tabellion.engine.counts import DAY
 from tabellion.engine.queue import Queue
+from tabellion.engine.timestamps import iso
 from tabellion.monitor.throughput import DAYS, Throughput
 
 CURRENCY = "USD"
+
+
+class SpendOf(Answer):
+    """What one queue has cost."""
+
+    queue: str
+    model: str | None
+    today: float
+    month: float
+
+
+class Spend(Answer):
+    """What models have cost, by day in UTC."""
+
+    currency: str
+    today: float
+    month: float
+    since: str
+    days: Annotated[list[float], Doc("The last thirty days, today last.")]
+    by: list[SpendOf]
 
 
 def model_of(queue: Queue | None) -> str | None:
@@ -20,7 +42,7 @@ def model_of(queue: Queue | None) -> str | None:
     return str(named) if named is not None else queue.uses
 
 
-def spend(throughput: Throughput, queues: Sequence[Queue]) -> dict[str, Any]:
+def spend(throughput: Throughput, queues: Sequence[Queue]) -> Spend:
     """Dollars of today and of the last thirty days (UTC); a queue that is not declared any more counts too."""
     days = throughput.days()
     declared = {queue.name: queue for queue in queues}
@@ -29,20 +51,20 @@ def spend(throughput: Throughput, queues: Sequence[Queue]) -> dict[str, Any]:
         for name, tally in tallies.items():
             if tally.cost:
                 sums.setdefault(name, [0.0] * len(days))[place] += tally.cost
-    by = [
+    by: list[SpendOf] = [
         {
             "queue": name, "model": model_of(declared.get(name)), "today": round(costs[-1], 6),
             "month": round(sum(costs), 6),
         }
         for name, costs in sums.items()
     ]  # fmt: skip
-    by.sort(key=lambda one: (-float(str(one["month"])), str(one["queue"])))
+    by.sort(key=lambda one: (-one["month"], one["queue"]))
     whole = [sum(costs[place] for costs in sums.values()) for place in range(len(days))]
     return {
         "currency": CURRENCY,
         "today": round(whole[-1], 6),
         "month": round(sum(whole), 6),
-        "since": throughput.first(DAY, DAYS),
+        "since": iso(throughput.first(DAY, DAYS)),
         "days": [round(one, 6) for one in whole],
         "by": by,
     }

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from tabellion.reading.field import Field
 from tabellion.reading.page import Box
 
@@ -13,6 +15,12 @@ MOST = 9  #: for each field: a person takes one by its number
 PAGE = "page"  #: it stands on the pages, as something else
 #: What the source of a field is called where its value lost: read from the words, whichever way these were read.
 _WORDS = {"text": "words", "ocr": "words", "computed": "words"}
+
+
+Candidate = TypedDict(
+    "Candidate", {"value": Any, "page": int | None, "box": list[float] | None, "quote": str | None, "from": str}
+)
+Candidate.__doc__ = "Another value that the document may have for a field."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +33,13 @@ class Alternative:
     quote: str | None = None
     source: str = PAGE  #: or which reading says so: words, xml, model
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Candidate:
         """As JSON tells it."""
         box = [round(side, 4) for side in self.box] if self.box else None
         return {"value": self.value, "page": self.page, "box": box, "quote": self.quote, "from": self.source}
 
     @classmethod
-    def heard(cls, told: Mapping[str, Any]) -> Alternative:
+    def heard(cls, told: Candidate) -> Alternative:
         """Made from what `told` gave."""
         box, page, quote = told["box"], told["page"], told["quote"]
         return cls(

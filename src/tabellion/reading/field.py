@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
-from tabellion.messages import Message, translatable
+from tabellion.answers import Answer, Doc
+from tabellion.messages import Message, Translatable, translatable
 from tabellion.reading.page import Box
+
+
+class ToldField(Answer):
+    """A field as JSON tells it."""
+
+    value: Any
+    confidence: float
+    page: int | None
+    box: Annotated[list[float] | None, Doc("x0, y0, x1, y1 as shares of the page, from its top left corner.")]
+    quote: str | None
+    source: str
+    reasons: list[str]
+    translatable: NotRequired[Translatable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +36,7 @@ class Field:
     source: str = "text"  #: xml, text, ocr, model, or computed from other fields
     reasons: tuple[str, ...] = ()  #: messages: compare their codes
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> ToldField:
         """As JSON tells it."""
         box = [round(side, 4) for side in self.box] if self.box else None
         return {

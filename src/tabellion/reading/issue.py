@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, NotRequired
 
-from tabellion.messages import translatable
+from tabellion.answers import Answer
+from tabellion.messages import Translatable, translatable
 
 Severity = Literal["error", "warning"]
+
+
+class ToldIssue(Answer):
+    """An issue as JSON tells it."""
+
+    code: str
+    severity: Severity
+    message: str
+    translatable: NotRequired[Translatable]
+    fields: list[str]
+    rule: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +32,7 @@ class Issue:
     fields: tuple[str, ...] = ()  #: the fields it is about
     rule: str = ""  #: who says so: a rule of EN 16931, a standard, or the name of a rule of the document type
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> ToldIssue:
         """As JSON tells it."""
         return {
             "code": self.code, "severity": self.severity, "message": self.message,

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
-from tabellion.messages import restored, translatable
+from tabellion.answers import Answer
+from tabellion.messages import Message, Translatable, restored, translatable
 from tabellion.reading.errors import CODES
 
 Box = tuple[float, float, float, float]
@@ -24,6 +25,20 @@ class Word:
     box: Box
     score: float = 1.0  #: how sure its reader was; 1.0 for a text layer
     line: int = 0  #: words with the same number stand on one printed line
+
+
+class PageSummary(Answer):
+    """A page without its words, as JSON tells it."""
+
+    number: int
+    size: list[float]
+    rotation: int
+    source: str
+    quality: float
+    error: NotRequired[str]
+    error_code: NotRequired[str | None]
+    translatable: NotRequired[Translatable]
+    words: NotRequired[list[Any]]  #: where they are asked for: text, box and score of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +65,18 @@ class Page:
             lines.setdefault(word.line, []).append(word.text)
         return "\n".join(" ".join(line) for line in lines.values())
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> PageSummary:
         """What is told about a page without its words."""
-        told: dict[str, Any] = {
+        told: PageSummary = {
             "number": self.number, "source": self.source, "quality": round(self.quality, 3),
             "size": [round(self.width, 2), round(self.height, 2)], "rotation": self.rotation,
         }  # fmt: skip
         if not self.error:
             return told
-        return {**told, "error": self.error, "error_code": self.error_code, **translatable(error=self.error)}
+        told["error"], told["error_code"] = self.error, self.error_code
+        if isinstance(self.error, Message):
+            told["translatable"] = {"error": self.error.form}
+        return told
 
 
 def around(boxes: Iterable[Box]) -> Box:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Literal, Protocol
 
 from fastapi import APIRouter
 from pydantic import BaseModel
 
 from tabellion.accounts.roles import Role
+from tabellion.answers import Answer, Doc
 from tabellion.monitor.overview import Figure
 from tabellion.web.policy import Policy
 
@@ -28,11 +29,19 @@ class Place:
     home_of: tuple[Role, ...] = ()  #: roles whose work begins here
 
 
+class HealthFacts(Answer, total=False):
+    """What pipelines add to what /readyz tells of an environment."""
+
+    blobs: Annotated[Literal["ok", "unwritable"], Doc("Whether uploads can be kept.")]
+    lake: Annotated[Literal["ok", "unwritable"], Doc("Whether outputs can be written.")]
+    disk: Annotated[Literal["ok", "full"], Doc("Whether there is room for one more upload.")]
+
+
 @dataclass(frozen=True, slots=True)
 class Health:
     """Whether a pipeline can do its work in one environment: facts for /readyz, and reasons why not."""
 
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: HealthFacts = field(default_factory=HealthFacts)
     reasons: Sequence[str] = ()
 
 
@@ -58,7 +67,7 @@ class Blueprint:
     pages: Policy = field(default_factory=dict)  #: what browsers show to people
     places: Sequence[Place] = ()
     package: str | None = None  #: the package that has folders `templates` and `static`
-    shapes: Sequence[type[BaseModel]] = ()  #: answers and bodies, for the OpenAPI document
+    shapes: Sequence[type[BaseModel]] = ()  #: parts of bodies, for the OpenAPI document
     repeatable: frozenset[Route] = frozenset()  #: routes that take an Idempotency-Key
     versioned: frozenset[Route] = frozenset()  #: routes that need an If-Match
     clashing: frozenset[Route] = frozenset()  #: routes that may answer 409

@@ -4,33 +4,58 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any
+from typing import Literal
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from tabellion.answers import Answer
 from tabellion.engine import register
 from tabellion.engine.worker import heartbeat
 from tabellion.errors import NotMigrated, StoreError, Unreachable
 from tabellion.pipeline import Pipeline
-from tabellion.web import shapes
 from tabellion.web.answers import answer
+from tabellion.web.blueprint import HealthFacts
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.routing import Guarded
 
 router = APIRouter(route_class=Guarded, tags=["health"])
 SECONDS = 5.0  #: for one environment's answer
+NOT_READY = {"application/json": {"schema": {"$ref": "#/components/schemas/Readiness"}}}
 
 
-@router.get("/healthz", response_model=shapes.Health, summary="Is the process alive?")
+class Health(Answer):
+    """Whether the process lives."""
+
+    status: Literal["alive"]
+
+
+class Station(HealthFacts):
+    """One environment."""
+
+    name: str
+    database: Literal["ok", "unreachable", "not_migrated"]
+    workers: int | None
+    state: Literal["idle", "working", "paused", "no_worker", "unreachable"]
+
+
+class Readiness(Answer):
+    """Whether work that is given now will be done."""
+
+    status: Literal["ready", "not_ready"]
+    reasons: list[str]
+    environments: list[Station]
+
+
+@router.get("/healthz", response_model=Health, summary="Is the process alive?")
 async def healthz() -> Response:
     """Always, when it can answer at all."""
-    return answer({"status": "alive"})
+    return answer(Health(status="alive"))
 
 
 @router.get(
-    "/readyz", response_model=shapes.Readiness, summary="Will work be done?",
-    responses={503: {"model": shapes.Readiness, "description": "Not now; the reasons are told."}},
+    "/readyz", response_model=Readiness, summary="Will work be done?",
+    responses={503: {"content": NOT_READY, "description": "Not now; the reasons are told."}},
 )  # fmt: skip
 async def readyz(request: Request) -> Response:
     """200 when every database answers, has its tables and a worker, and files can be written; 503 with the reasons when
@@ -41,26 +66,27 @@ async def readyz(request: Request) -> Response:
     reasons = [f"{one['name']}: {reason}" for one, found in stations for reason in found]
     if state.closing.is_set():
         reasons.append("the server is going down")
-    told = {
+    told: Readiness = {
         "status": "not_ready" if reasons else "ready", "reasons": reasons, "environments": [one for one, _ in stations],
     }  # fmt: skip
     return answer(told, 503 if reasons else 200)
 
 
-async def _whole(environment: ServedEnvironment, pipelines: list[Pipeline]) -> tuple[dict[str, Any], list[str]]:
-    (told, reason), *parts = await asyncio.gather(
-        station(environment, pipelines), *(served.health() for served in environment.served.values())
+async def _whole(environment: ServedEnvironment, pipelines: list[Pipeline]) -> tuple[Station, list[str]]:
+    (told, reason), parts = await asyncio.gather(
+        station(environment, pipelines),
+        asyncio.gather(*(served.health() for served in environment.served.values())),
     )
     reasons = [reason] if reason else []
     for part in parts:
-        told |= part.facts
+        told = {**told, **part.facts}
         reasons += part.reasons
     return told, reasons
 
 
-async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> tuple[dict[str, Any], str]:
+async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> tuple[Station, str]:
     """One environment, and why it is not ready; nothing of addresses or errors is told to strangers."""
-    told: dict[str, Any] = {"name": environment.name, "database": "ok", "workers": None, "state": "unreachable"}
+    told: Station = {"name": environment.name, "database": "ok", "workers": None, "state": "unreachable"}
     wanted = {queue: one.name for one in pipelines if (made := one.blueprint()) and (queue := made.main_queue)}
     try:
         async with asyncio.timeout(SECONDS):
@@ -68,9 +94,9 @@ async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> 
             members = await heartbeat.members(environment.store)
             paused = await _paused(environment)
     except NotMigrated as error:
-        return told | {"database": "not_migrated"}, f"the database is not migrated: run `{error}`"
+        return {**told, "database": "not_migrated"}, f"the database is not migrated: run `{error}`"
     except (StoreError, TimeoutError):
-        return told | {"database": "unreachable"}, "the database does not answer"
+        return {**told, "database": "unreachable"}, "the database does not answer"
     worked = [{name.strip() for name in one["queues"].split(",")} for one in members]
     workers = [
         one
@@ -78,7 +104,7 @@ async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> 
         if not wanted or any(_is_for(queue, names) for queue in wanted)
     ]
     busy = any(one["busy"] for one in workers)
-    told |= {"workers": len(workers), "state": "working" if busy else "idle" if workers else "no_worker"}
+    told["workers"], told["state"] = len(workers), "working" if busy else "idle" if workers else "no_worker"
     for queue, pipeline in wanted.items():
         if not any(_is_for(queue, names) for names in worked):
             told["state"] = "no_worker"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from tabellion.accounts.roles import Role
 from tabellion.web import problems, shapes
 from tabellion.web.blueprint import Blueprint, Route
+from tabellion.web.routing import JSON, Guarded
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+REFERENCE = "#/components/schemas/{model}"
 PROBLEM = {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 SAID = {
     400: "The body or the form cannot be read.",
@@ -62,14 +64,14 @@ LAST_EVENT = {
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """A model's schema with its parts inside."""
-    made = model.model_json_schema(ref_template="#/components/schemas/{model}", by_alias=True)
+    made = model.model_json_schema(ref_template=REFERENCE, by_alias=True)
     made.pop("$defs", None)
     return made
 
 
 def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     """The description of a JSON body."""
-    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema_of(model)}}}}
+    return {"requestBody": {"required": required, "content": {JSON: {"schema": schema_of(model)}}}}
 
 
 def document_of(app: FastAPI) -> dict[str, Any]:
@@ -81,21 +83,36 @@ def document_of(app: FastAPI) -> dict[str, Any]:
     made = get_openapi(title="tabellion", version=app.version, description=app.description, routes=app.routes)
     schemas = made.setdefault("components", {}).setdefault("schemas", {})
     blueprints: list[Blueprint] = app.state.blueprints
-    for shape in (*shapes.SHAPES, *(shape for one in blueprints for shape in one.shapes)):
-        whole = shape.model_json_schema(ref_template="#/components/schemas/{model}", by_alias=True)
-        schemas |= whole.pop("$defs", {})
-        schemas[shape.__name__] = whole
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
+    answers: dict[Route, Any] = {
+        (method, route.path): route.answer_type
+        for route in app.routes
+        if isinstance(route, Guarded) and route.answer_type is not None
+        for method in route.methods or ()
+    }
+    schemas |= _schemas([shapes.Problem, *answers.values()], [shape for one in blueprints for shape in one.shapes])
     made["components"]["securitySchemes"] = SCHEME
     made["x-problem-codes"] = problems.CODES
     for path, operations in made["paths"].items():
         for method, operation in operations.items():
             route = (method.upper(), path)
             marks = {mark for mark in MARKS if any(route in getattr(one, mark) for one in blueprints)}
+            if route in answers:
+                told = next(one for status, one in operation["responses"].items() if status[0] == "2")
+                told["content"] = {JSON: {"schema": {"$ref": REFERENCE.format(model=answers[route].__name__)}}}
             _complete(route, operation, app.state.policy[route], marks)
     app.openapi_schema = made
     return made
+
+
+def _schemas(answers: Iterable[Any], bodies: Iterable[type[BaseModel]]) -> dict[str, Any]:
+    """The schemas of all types by name, and of those within them."""
+    said: dict[Any, Literal["serialization", "validation"]] = dict.fromkeys(answers, "serialization")
+    asked: dict[Any, Literal["serialization", "validation"]] = dict.fromkeys(bodies, "validation")
+    types = [(kind.__name__, mode, TypeAdapter(kind)) for kind, mode in (said | asked).items()]
+    _, whole = TypeAdapter.json_schemas(types, ref_template=REFERENCE)
+    return dict(whole["$defs"])
 
 
 def _complete(route: Route, operation: dict[str, Any], role: Role | None, marks: set[str]) -> None:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from tabellion.engine.values import json_text
 from tabellion.messages import Message, translatable
+from tabellion.web import shapes
 
 MEDIA = "application/problem+json"
 TITLES = {
@@ -63,14 +64,15 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
 
     def told(self, request_id: str) -> dict[str, Any]:
         """As JSON tells it."""
-        told = {
+        told: shapes.Problem = {
             "type": f"/docs#{self.code}", "title": TITLES.get(self.status) or http.HTTPStatus(self.status).phrase,
             "status": self.status, "code": self.code, "detail": self.detail,
+            "request_id": request_id,
         }  # fmt: skip
         named = {
             "field": self.field, "fix": self.fix, **translatable(detail=self.detail, fix=self.fix), **self.more,
         }  # fmt: skip
-        return told | {name: value for name, value in named.items() if value is not None} | {"request_id": request_id}
+        return {**told, **{name: value for name, value in named.items() if value is not None}}
 
     def response(self, request_id: str) -> Response:
         """The answer."""

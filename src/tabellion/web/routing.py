@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.datastructures import DefaultPlaceholder
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
@@ -20,7 +21,15 @@ JSON = "application/json"
 
 
 class Guarded(APIRoute):
-    """A route that the policy knows; an application with one that it does not know is not made."""
+    """A route that the policy knows; an application with one that it does not know is not made.
+
+    `response_model` is the type of its answer. Endpoints write their answers themselves: only the OpenAPI document
+    asks for the type, so FastAPI need not build a validator of it at each start.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], *, response_model: Any = None, **options: Any) -> None:
+        super().__init__(path, endpoint, response_model=None, **options)
+        self.answer_type = None if isinstance(response_model, DefaultPlaceholder) else response_model
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The endpoint behind its checks, in the order in which they may tell: existence, key, role, question."""

@@ -49,7 +49,7 @@ def processed(url: str, settings: Settings, **options: Any) -> None:
     drain(make_worker(url, *documents_queues(settings), **options))
 
 
-def document(url: str, key: str) -> dict[str, Any]:
+def document(url: str, key: str) -> Any:
     """A document as it is now."""
     found = ask(url, lambda store: get(store, key))
     assert found is not None

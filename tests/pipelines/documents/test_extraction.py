@@ -19,8 +19,8 @@ from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
 from tabellion.models.gated import Gated
 from tabellion.models.output import judge
-from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.queues import documents_queues
+from tabellion.pipelines.documents.row import seconds
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import submit
 from tabellion.pipelines.documents.tables import SCHEMA

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tabellion.pipelines.documents.judging import field_of, issue_of, judged, read_issues
+from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judged, read_issues
 from tabellion.pipelines.documents.review import fields
 from tabellion.reading.issue import Issue
 from tabellion.reading.types import typefile
@@ -46,7 +46,7 @@ def test_what_a_document_does_not_have_is_not_missing() -> None:
 
 def test_review_and_outputs_say_the_same() -> None:
     """Also after somebody gave a field back: what was read is not forgotten with what was said."""
-    result = {"issues": [], "read_issues": [DIFFERS.told()]}
+    result: Result = {"issues": [], "read_issues": [DIFFERS.told()]}
     read = read_issues(result)
     for said in ((), ("total",), ("net", "tax", "total")):
         told = fields.issues(TYPE, WRONG, (), read, said)

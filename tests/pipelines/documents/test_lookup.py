@@ -110,14 +110,14 @@ def test_a_duplicate_is_listed_with_what_its_original_says(url: str, settings: S
     """As it tells alone: its type, verdict and outputs; and filters find it by them."""
     one, other = submitted(url, settings, 0, 0)
     processed(url, settings)
-    found = {told["id"]: told for told in ask(url, listing)[0]}
+    found: Any = {told["id"]: told for told in ask(url, listing)[0]}
     assert (found[other.id]["status"], found[other.id]["duplicate_of"]) == ("duplicate", one.id)
     for name in ("type", "verdict", "pages", "outputs", "hashes", "reasons"):
         assert found[other.id][name] == found[one.id][name] is not None
     assert found[one.id]["type"] == "invoice"
     for filters in ({"type": "invoice"}, {"verdict": found[one.id]["verdict"]}):
         assert listed(url, filters) == [other.id, one.id]
-    alone = ask(url, lambda store: get(store, other.id))
+    alone: Any = ask(url, lambda store: get(store, other.id))
     assert alone is not None
     assert {name: alone[name] for name in found[other.id]} == found[other.id]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tabellion.messages import Message
 from tabellion.pipelines.documents.locks import PERSON, Locks
-from tabellion.pipelines.documents.review_reasons import REASONS, corrected, doubts, review, verdict
+from tabellion.pipelines.documents.review_reasons import REASONS, Reason, corrected, doubts, review, verdict
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
@@ -101,7 +101,7 @@ def test_what_a_person_said_is_not_doubted() -> None:
 
 def test_reasons_are_those_of_the_type_s_policy() -> None:
     """Doubtful: the doubts; never: none; always: at least that."""
-    some = [{"code": "missing", "message": "x", "fields": []}]
+    some: list[Reason] = [{"code": "missing", "message": "x", "fields": []}]
     assert review(some, having(), "d") == some
     assert review([], having(), "d") == []
     assert review(some, having(review="never"), "d") == []

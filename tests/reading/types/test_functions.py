@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tabellion.reading.types.doctype import KINDS
 from tabellion.reading.types.functions import FUNCTIONS
+from tabellion.reading.types.kinds import KINDS
 from tabellion.reading.types.rules import CODES
 from tabellion.reading.types.sections import FIELD_KEYS, PLACEHOLDERS
 from tabellion.reading.types.typefile import SECTIONS, compiled, load

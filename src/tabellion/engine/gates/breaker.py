@@ -49,7 +49,7 @@ class Breaker:
 
     def as_dict(self) -> dict[str, Any]:
         """Its memory."""
-        return asdict(self) | translatable(reason=self.reason)
+        return {**asdict(self), **translatable(reason=self.reason)}
 
     @property
     def failures(self) -> int:

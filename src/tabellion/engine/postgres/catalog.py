@@ -8,7 +8,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.table import Check, Column, Index, Kind, Table
 
-Fetch = Callable[..., Awaitable[list[dict[str, Any]]]]
+Fetch = Callable[..., Awaitable[list[Any]]]
 
 
 async def describe(fetch: Fetch, name: str) -> Table | None:

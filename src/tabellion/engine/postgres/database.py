@@ -122,13 +122,13 @@ class PostgreSQL:
             finally:
                 self._used -= 1
 
-    async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
+    async def fetch(self, text: str, *values: Any) -> list[Any]:
         """Runs one statement in a transaction of its own."""
         return [dict(row) for row in await self._fetch(text, values, pinned=False)]
 
     async def transact(
         self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
-    ) -> list[list[dict[str, Any]]]:
+    ) -> list[list[Any]]:
         """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
         async with self.connection() as connection:
             try:
@@ -139,8 +139,8 @@ class PostgreSQL:
 
     async def _run_all(
         self, connection: Connection, statements: Sequence[tuple[str, Sequence[Any]]], guarded: bool
-    ) -> list[list[dict[str, Any]]]:
-        results: list[list[dict[str, Any]]] = []
+    ) -> list[list[Any]]:
+        results: list[list[Any]] = []
         for text, values in statements:
             results.append([dict(row) for row in await connection.fetch(self._text(text), *values)])
             if guarded and not results[0]:
@@ -287,7 +287,7 @@ class PostgreSQL:
             except Undone:
                 return []
 
-    async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[dict[str, Any]]] | None:
+    async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[Any]] | None:
         """Renews one claim and runs statements with it, guarded; None: the claim is gone."""
         values = [[job.text_key], [job.token], [job._note], bound.queue.lease]
         async with self.connection() as connection:

@@ -54,16 +54,16 @@ class SQLite:
         """Closes the connection and ends its thread."""
         await self._thread.close()
 
-    async def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
+    async def fetch(self, text: str, *values: Any) -> list[Any]:
         """Runs one statement in a transaction of its own."""
         return (await self.transact([(text, values)]))[0]
 
     async def transact(
         self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
-    ) -> list[list[dict[str, Any]]]:
+    ) -> list[list[Any]]:
         """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
 
-        def work(connection: Connection) -> list[list[dict[str, Any]]]:
+        def work(connection: Connection) -> list[list[Any]]:
             return self._run_all(connection, statements, guarded)
 
         reads_only = all(text.lstrip()[:6].upper() in ("SELECT", "PRAGMA", "EXPLAI") for text, _ in statements)
@@ -74,8 +74,8 @@ class SQLite:
 
     def _run_all(
         self, connection: Connection, statements: Sequence[tuple[str, Sequence[Any]]], guarded: bool
-    ) -> list[list[dict[str, Any]]]:
-        results: list[list[dict[str, Any]]] = []
+    ) -> list[list[Any]]:
+        results: list[list[Any]] = []
         for text, values in statements:
             cursor = connection.execute(self._text(text), [for_sqlite(value) for value in values])
             names = [item[0] for item in cursor.description or ()]
@@ -296,11 +296,11 @@ class SQLite:
 
         return await self._thread.call(work, atomic=True)
 
-    async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[dict[str, Any]]] | None:
+    async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[Any]] | None:
         """Renews one claim and runs statements with it, guarded; None: the claim is gone."""
         extend, supersede = self._text(moves.renew(bound)), self._text(moves.supersede_unheld(bound))
 
-        def work(connection: Connection) -> list[list[dict[str, Any]]] | None:
+        def work(connection: Connection) -> list[list[Any]] | None:
             values = (job.text_key, job.n, job.token, job._note, bound.queue.lease, job.key)
             if connection.execute(extend, values).rowcount:
                 return self._run_all(connection, statements, guarded=True)

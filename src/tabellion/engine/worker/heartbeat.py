@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from tabellion.answers import Answer
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -38,6 +39,37 @@ class WorkerRecord:
     def tally(self) -> str:
         """What it has done so far, in words."""
         return f"{self.done:,} done, {self.failed:,} failed, {self.retried:,} retried"
+
+
+class WorkerFacts(Answer):
+    """What is told of a worker as its row has it."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    slots: int
+    busy: int
+    done: int
+    failed: int
+    retried: int
+    ending: str | None
+
+
+class WorkerRow(WorkerFacts):
+    """A row of `tabellion_workers` as others read it, but for its times."""
+
+    queues: str  #: with commas between them
+
+
+class AgedWorker(WorkerRow):
+    """The same with its ages in seconds."""
+
+    seen_ago: float
+    up_for: float
+
+
+COLUMNS = ", ".join(WorkerRow.__annotations__)
 
 
 async def enlist(store: Store, member: WorkerRecord) -> None:
@@ -124,13 +156,13 @@ async def leave(store: Store, worker: str, ending: str, *, crashed: bool = False
     await store.database.transact(statements)
 
 
-async def members(store: Store, *, alive: bool = True) -> list[dict[str, Any]]:
+async def members(store: Store, *, alive: bool = True) -> list[AgedWorker]:
     """The workers of this database with their ages in seconds, newest first."""
     d = store.dialect
     age = f"{sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)}"
     only = f"WHERE stopped_at IS NULL AND {age} < {ALIVE}" if alive else ""
     return await store.database.fetch(
-        f"""SELECT id, host, pid, version, queues, slots, busy, done, failed, retried, ending, {age} AS seen_ago,
+        f"""SELECT {COLUMNS}, {age} AS seen_ago,
 {sql.epoch(NOW, d)} - {sql.epoch("started_at", d)} AS up_for FROM tabellion_workers {only} ORDER BY started_at DESC"""
     )
 

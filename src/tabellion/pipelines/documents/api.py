@@ -11,9 +11,7 @@ from tabellion.pipelines.documents.routes import (
     review,
     review_bodies,
     review_fields,
-    review_shapes,
     review_statistics,
-    shapes,
 )
 from tabellion.web.policy import Policy
 
@@ -21,7 +19,7 @@ ROUTERS = (
     events.router, documents.router, files.router, history.router, review.router, review_fields.router,
     review_statistics.router,
 )  # fmt: skip
-SHAPES = (*shapes.SHAPES, *review_shapes.SHAPES, *review_bodies.SHAPES)
+SHAPES = review_bodies.SHAPES
 
 DOCUMENTS: Policy = {
     ("GET", "/api/documents"): Role.VIEWER,

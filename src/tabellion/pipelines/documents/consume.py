@@ -21,13 +21,13 @@ import stat
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
 from tabellion.pipelines.documents import inbox as moving
 from tabellion.pipelines.documents.intake import NotTaken
 from tabellion.pipelines.documents.lookup import ENDED, problem
+from tabellion.pipelines.documents.row import Failure
 from tabellion.pipelines.documents.submit import FileGone, is_id
 from tabellion.storage import files
 
@@ -41,7 +41,7 @@ ASKED = 200  #: documents asked about at once
 UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".download", ".filepart", ".swp", ".lock", "~")
 
 Submit = Callable[[Path, str], Awaitable[str]]  #: a file and its name -> the document's id; NotTaken for its own fault
-Endings = Callable[[list[str]], Awaitable[Mapping[str, Mapping[str, Any] | None]]]  #: of those that have ended
+Endings = Callable[[list[str]], Awaitable[Mapping[str, Failure | None]]]  #: of those that have ended
 Listen = Callable[[str, str, str], None]  #: taken, consumed, failed, back or trouble; the file; what there is to say
 
 
@@ -244,19 +244,19 @@ class Consumer:
                 moved += await self._end(waiting[document], document, error_told)
         return moved
 
-    async def _end(self, folder: str, document: str, error: Mapping[str, Any] | None) -> int:
+    async def _end(self, folder: str, document: str, error: Failure | None) -> int:
         moved = await asyncio.to_thread(self._ended, folder, document, error)
         for name, where in moved:
             self._listen(where, name, document if error is None else str(error.get("message", "")))
         return len(moved)
 
-    def _ended(self, folder: str, document: str, error: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    def _ended(self, folder: str, document: str, error: Failure | None) -> list[tuple[str, str]]:
         moved = []
         with self._inbox.alone_in(folder) as alone:
             for path in list(self._inbox.files(folder)) if alone else ():
                 name = os.path.relpath(path, folder)
                 if error is not None:
-                    if self._set_failed(path, name, {"document": document, **error}):
+                    if self._set_failed(path, name, error, document):
                         moved.append((name, "failed"))
                 elif self._inbox.place(path, f"{CONSUMED}/{name}"):
                     moved.append((name, "consumed"))
@@ -264,16 +264,17 @@ class Consumer:
                 self._inbox.remove_empty(folder)
         return moved
 
-    async def _fail(self, path: str, name: str, why: Mapping[str, Any]) -> None:
+    async def _fail(self, path: str, name: str, why: Failure) -> None:
         """Sets a file aside with the reason beside it."""
         if await asyncio.to_thread(self._set_failed, path, name, why):
             self._listen("failed", name, str(why.get("message", "")))
 
-    def _set_failed(self, path: str, name: str, why: Mapping[str, Any]) -> bool:
+    def _set_failed(self, path: str, name: str, why: Failure, document: str | None = None) -> bool:
         target = self._inbox.place(path, f"{FAILED}/{name}")
         if target is None:
             return False
-        told = json.dumps({"file": name, **why}, ensure_ascii=False, indent=2, default=str) + "\n"
+        whose = {} if document is None else {"document": document}
+        told = json.dumps({"file": name, **whose, **why}, ensure_ascii=False, indent=2, default=str) + "\n"
         with contextlib.suppress(OSError):  # the file is safe; a full disk costs only the note
             self._inbox.write(target + REASON, told.encode())
         return True
@@ -284,13 +285,13 @@ class Consumer:
             self._listen("trouble", str(self.folder), said)
 
 
-async def endings(store: Store, ids: list[str]) -> dict[str, dict[str, Any] | None]:
+async def endings(store: Store, ids: list[str]) -> dict[str, Failure | None]:
     """Those of these documents that have ended, with the error of those that failed; one that is gone has ended too."""
     marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
     rows = await store.database.fetch(
         f"SELECT id, status, error, attempts FROM tabellion_documents WHERE id IN ({marks})", *ids
     )
-    ended: dict[str, dict[str, Any] | None] = dict.fromkeys(set(ids) - {row["id"] for row in rows})
+    ended: dict[str, Failure | None] = dict.fromkeys(set(ids) - {row["id"] for row in rows})
     for row in rows:
         if row["status"] == "failed":
             ended[row["id"]] = problem(row["error"], row["attempts"]) or {"code": "failed", "message": ""}

@@ -16,7 +16,8 @@ from tabellion.errors import NotMigrated
 from tabellion.pipelines.documents import columns, outputs, tables
 from tabellion.pipelines.documents.export_formats import Format, Target, sheet
 from tabellion.pipelines.documents.locks import OPEN, WAITING, standing
-from tabellion.pipelines.documents.lookup import STATUSES, field_told, problem
+from tabellion.pipelines.documents.lookup import field_told, problem
+from tabellion.pipelines.documents.row import STATUSES
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.storage import files
 

@@ -15,7 +15,8 @@ from typing import Any, BinaryIO, Literal, Protocol
 
 from tabellion.pipelines.documents.columns import Columns, arrow, named, text
 from tabellion.pipelines.documents.outputs import json_line
-from tabellion.reading.types.doctype import NUMERIC, FieldSpec
+from tabellion.reading.types.doctype import FieldSpec
+from tabellion.reading.types.kinds import NUMERIC
 from tabellion.storage import files
 
 Format = Literal["csv", "jsonl", "parquet"]

@@ -7,29 +7,30 @@ import contextlib
 import functools
 import json
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from datetime import datetime
-from typing import Any
+from typing import cast
 
 from tabellion.accounts.audit import SYSTEM, Entry, numbered
 from tabellion.engine.job import Job
+from tabellion.engine.table import Row
 from tabellion.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
 from tabellion.messages import Message, quoted
 from tabellion.models.base import Ask, Model
 from tabellion.models.extract import extract
 from tabellion.pipelines.documents import finish, states, superseded
 from tabellion.pipelines.documents.failure import Failed, Postponed, described
+from tabellion.pipelines.documents.judging import Result
 from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
-from tabellion.pipelines.documents.lookup import brief
+from tabellion.pipelines.documents.lookup import read_document
 from tabellion.pipelines.documents.outage import Outage
-from tabellion.pipelines.documents.outputs import UNKNOWN, possible_paths, write
+from tabellion.pipelines.documents.outputs import UNKNOWN, Document, possible_paths, write
 from tabellion.pipelines.documents.page_words import Gathered
 from tabellion.pipelines.documents.priority import urgency
 from tabellion.pipelines.documents.progress import Progress, Watch
 from tabellion.pipelines.documents.review.finishing import reopening
-from tabellion.pipelines.documents.review_reasons import corrected, doubts, reread, review, verdict
+from tabellion.pipelines.documents.review_reasons import Reason, corrected, doubts, reread, review, verdict
+from tabellion.pipelines.documents.row import FoundField, ReadDocument, row_of, seconds
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import Unreadable
@@ -55,7 +56,7 @@ class Extraction:
         self._threads: ThreadPoolExecutor | None = None
         self._outage = Outage(settings.retry_base)
 
-    async def read(self, job: Job) -> dict[str, Any]:
+    async def read(self, job: Job) -> Row:
         """Reads the document of this row. What it raises says whether another try would help."""
         tried: list[str] = []
         try:
@@ -99,7 +100,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         if threads is not None:
             threads.shutdown(wait=False)
 
-    async def _extracted(self, job: Job, tried: list[str]) -> dict[str, Any]:
+    async def _extracted(self, job: Job, tried: list[str]) -> Row:
         context = job.context
         assert context is not None  # noqa: S101 - every worker gives its jobs one
         context.users.add(self)
@@ -134,11 +135,11 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         reading = corrected(own, locks, doctype) if keep else own
         doubted = doubts(reading, doctype, asked=job["type"] is not None)
         reasons = review(doubted, doctype, job.text_key)
-        told = finish.cleaned(replace(reading, file=job["name"]).told())
+        told: Result = finish.cleaned(replace(reading, file=job["name"]).told())
         told["verdict"] = verdict(reading, doubted)
         # What people said of fields that the type does not have stays beside those it has.
         told["fields"] |= finish.cleaned({name: one.told() for name, one in locks.fields.items()}) if keep else {}
-        for name, one in told["fields"].items():
+        for name, one in cast("dict[str, FoundField]", told["fields"]).items():
             one["locked"] = keep and name in locks.fields
         found = _found(told, own, reading)
         others = finish.departed(told["fields"], locks)
@@ -147,7 +148,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         row = self._row(job, reading, doctype, told, reasons or doubted) | {"model": chosen}
         # A review that was finished stays so; one that waits is taken back where nobody need look.
         ended = None if others or locks.review == WAITING else locks.review
-        document = _document(job, row, told) | {"review": ended or (WAITING if reasons else None)}
+        document = {**_document(job, row, told), "review": ended or (WAITING if reasons else None)}
         row |= await self._written(job, doctype, document)
         superseded.note(job, row)
         if job.n > 1:
@@ -188,7 +189,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         named = None if job["asked_model"] else doctype.processing.model
         return self.settings.chosen_model(named or job["model"], doctype)
 
-    async def _written(self, job: Job, doctype: DocumentType, document: dict[str, Any]) -> dict[str, Any]:
+    async def _written(self, job: Job, doctype: DocumentType, document: Document) -> Row:
         """Writes the outputs: a kill from here on leaves files that the next try overwrites, never a row without its
         files. They say nothing that depends on the attempt (an answer costs once, remembered ones nothing): what a
         worker writes that froze here, and woke when another one had finished, is the same."""
@@ -239,9 +240,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             self._models[name] = self.settings.model(name)
         return self._models[name]
 
-    def _row(
-        self, job: Job, reading: Reading, doctype: DocumentType, told: Mapping[str, Any], reasons: list[dict[str, Any]]
-    ) -> dict[str, Any]:
+    def _row(self, job: Job, reading: Reading, doctype: DocumentType, told: Result, reasons: list[Reason]) -> Row:
         """The columns that are written with `completed`."""
         paid = job.cost if job.cost is not None else reading.cost
         cost = None if paid is None and job["cost"] is None else (job["cost"] or 0.0) + (paid or 0.0)
@@ -253,19 +252,14 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         }  # fmt: skip
 
 
-def _document(job: Job, row: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+def _document(job: Job, row: Row, told: Result) -> ReadDocument:
     """The document as its outputs and its listeners are told of it."""
-    values = {
-        **job.values, "json_path": None, "json_sha256": None, "parquet_path": None, "parquet_sha256": None, **row,
-        "status": "completed", "error": None, "created_at": seconds(job["created_at"]),
-        "started_at": seconds(job["started_at"]), "completed_at": time.time(),
-    }  # fmt: skip
-    return brief(values) | {
-        "fields": told["fields"], "issues": told["issues"], "notes": told["notes"], "page_details": told["pages"],
-    }  # fmt: skip
+    unwritten = dict.fromkeys(("json_path", "json_sha256", "parquet_path", "parquet_sha256"))
+    ended = {"status": "completed", "error": None, "completed_at": time.time()}
+    return read_document(row_of(job, **unwritten | row | ended), told)
 
 
-def _found(told: dict[str, Any], own: Reading, reading: Reading) -> finish.Found:
+def _found(told: Result, own: Reading, reading: Reading) -> finish.Found:
     """What was found, for the tables; what has no row there stands in the result."""
     offers = finish.cleaned({name: [one.told() for one in some] for name, some in reading.offers.items()})
     told["candidates"] = {name: some for name, some in offers.items() if name not in told["fields"]}
@@ -277,12 +271,7 @@ def _found(told: dict[str, Any], own: Reading, reading: Reading) -> finish.Found
     return finish.Found(told["fields"], finish.cleaned({name: one.value for name, one in own.fields.items()}), offers)
 
 
-def _entry(job: Job, told: Mapping[str, Any], found: finish.Found, model: str) -> Entry:
+def _entry(job: Job, told: Result, found: finish.Found, model: str) -> Entry:
     """What the trail says of a reading."""
     more = {"model": model, "type": told["type"], "verdict": told["verdict"], "version": job["version"]}
     return Entry("extracted", job.worker, job.text_key, after=dict(found.read), more=more)
-
-
-def seconds(value: Any) -> float:
-    """A time of a row, which each database gives in its own way, as seconds since 1970."""
-    return value.timestamp() if isinstance(value, datetime) else float(value)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tabellion.accounts.audit import Entry, statement
+from tabellion.accounts.audit import Entry, Statement, statement
 from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
@@ -18,9 +18,8 @@ from tabellion.pipelines.documents.priority import Urgency
 from tabellion.pipelines.documents.review.people import opening
 from tabellion.pipelines.documents.review_reasons import Doubt
 from tabellion.pipelines.documents.submit import new_id
-from tabellion.reading.field import stored_reasons
-
-Statement = tuple[str, dict[str, Any]]
+from tabellion.reading.alternative import Candidate
+from tabellion.reading.field import ToldField, stored_reasons
 
 _VALUE = ("value", "confidence", "page", "box", "quote", "source", "reasons")
 _NEWEST = "place = excluded.place, read_value = excluded.read_value, candidates = excluded.candidates"
@@ -79,12 +78,12 @@ class Review:
 class Found:
     """What a reading has found."""
 
-    fields: Mapping[str, Mapping[str, Any]]  #: as they are told: with what people have said in their place
+    fields: Mapping[str, ToldField]  #: as they are told: with what people have said in their place
     read: Mapping[str, Any]  #: the values that the reading itself has
-    offers: Mapping[str, list[dict[str, Any]]]  #: other values there are
+    offers: Mapping[str, list[Candidate]]  #: other values there are
 
 
-def departed(fields: Mapping[str, Mapping[str, Any]], locks: Locks) -> list[str]:
+def departed(fields: Mapping[str, ToldField], locks: Locks) -> list[str]:
     """The fields that are not any more what a person has approved."""
     if not locks.reviewed:
         return []

@@ -10,15 +10,16 @@ from typing import Any
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
+from tabellion.engine.table import Row
 from tabellion.messages import Message, restored
 from tabellion.pipelines.documents import states, superseded
 from tabellion.pipelines.documents.daily import root_of
-from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import written
 from tabellion.pipelines.documents.finish import overtaken
-from tabellion.pipelines.documents.lookup import TIMES, brief, problem
+from tabellion.pipelines.documents.lookup import brief, problem
 from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.reprocess import FORMER
+from tabellion.pipelines.documents.row import Failure, row_of
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage import files
 from tabellion.storage.lake import LakeError
@@ -32,7 +33,7 @@ class Following:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def follow(self, job: Job) -> dict[str, Any]:
+    async def follow(self, job: Job) -> Row:
         """Gives the duplicate its original's fate; one whose original is gone is read itself."""
         context = _context(job)
         rows = await context.fetch(
@@ -48,7 +49,7 @@ class Following:
         if original["status"] != "failed" or original["former"] is not None:
             # It is being read once more, or goes back to what it was before it was.
             return states.WAITS_FOR_ORIGINAL
-        why = problem(original["error"], original["attempts"]) or {"code": "original_failed", "message": ""}
+        why = problem(original["error"], original["attempts"]) or Failure(code="original_failed", message="")
         error = _followed(original["id"], why)
         _tell(self._settings, job, "document.failed", status="failed", error=error)
         return {"status": "failed", "error": error}
@@ -60,7 +61,7 @@ class Telling:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def tell(self, job: Job) -> dict[str, Any]:
+    async def tell(self, job: Job) -> Row:
         """Writes the deliveries; a document that had a result before goes back to it, and says what went wrong."""
         back = await _restored(_context(job), job) if job["former"] is not None else {}
         # Some attempt, not always the last one, may have died after it had written.
@@ -98,19 +99,19 @@ def _asked(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
     return row["type"], None if free else row["model"]
 
 
-def _followed(original: str, why: Mapping[str, Any]) -> str:
+def _followed(original: str, why: Failure) -> str:
     message = Message("failure.duplicate_of_failed", id=original, detail=restored(why, "message"))
     return written(why["code"], message, why.get("attempts", 0), ["followed its original"])
 
 
-async def _restored(context: JobContext, job: Job) -> dict[str, Any]:
+async def _restored(context: JobContext, job: Job) -> Row:
     """The columns of a document that was read once more without success, as they were before; its error stays.
 
     None of a duplicate whose original is not any more what it was a duplicate of.
     """
     former = json.loads(job["former"])
-    why = problem(job["error"], job["attempts"]) or {"code": "internal", "message": "", "attempts": job["attempts"]}
-    back = states.goes_back(former, FORMER, json.dumps(why | {"note": KEPT}, ensure_ascii=False))
+    why = problem(job["error"], job["attempts"]) or Failure(code="internal", message="", attempts=job["attempts"])
+    back = states.goes_back(former, FORMER, json.dumps({**why, "note": KEPT}, ensure_ascii=False))
     if former["status"] == "duplicate":
         original = former["duplicate_of"]
         rows = await context.fetch(
@@ -149,7 +150,7 @@ ON CONFLICT (key) DO NOTHING""",
     return back | {"done_pages": job["pages"]}
 
 
-async def _orphaned(context: JobContext, job: Job) -> dict[str, Any]:
+async def _orphaned(context: JobContext, job: Job) -> Row:
     """Its original was deleted: it takes the key and is read, or follows whoever was quicker."""
     await context.fetch(
         f"""INSERT INTO tabellion_processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
@@ -166,12 +167,7 @@ WHERE NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document
 def _tell(settings: Settings, job: Job, event: str, **changes: Any) -> None:
     if settings.outbox is None:
         return
-    values = {
-        **job.values,
-        **{name: seconds(job[name]) if job[name] is not None else None for name in TIMES},
-        **changes,
-    }
-    text, given = settings.outbox(event, brief(values), job["webhook"])
+    text, given = settings.outbox(event, brief(row_of(job, **changes)), job["webhook"])
     job.also(text, **given)
 
 

@@ -4,15 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 from tabellion.messages import restored
-from tabellion.reading.issue import Issue
+from tabellion.reading.alternative import Candidate
+from tabellion.reading.field import ToldField
+from tabellion.reading.issue import Issue, ToldIssue
+from tabellion.reading.page import PageSummary
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
 
 #: What may be wrong with a document itself: it stands when people say of every field of it that the document has it so.
 PRINTED = ("rule", "range", "pattern")
+
+
+class Result(TypedDict, total=False):
+    """What the `result` column keeps of a document's last reading, as JSON; what people changed is in it too."""
+
+    type: str | None
+    type_version: str | None
+    verdict: str
+    fields: dict[str, ToldField]
+    issues: list[ToldIssue]
+    notes: list[str]
+    pages: list[PageSummary]
+    candidates: dict[str, list[Candidate]]  #: of fields that have no row
+    read_issues: list[ToldIssue]  #: as the reading itself had them
+    read_fields: dict[str, ToldField]
 
 
 def judged(
@@ -44,12 +62,12 @@ def is_settled(paths: Iterable[str], said: Collection[str]) -> bool:
     return bool(about) and about <= {*said}
 
 
-def read_issues(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def read_issues(result: Result) -> list[ToldIssue]:
     """What the reading itself found: a result that people changed since says what is left of it beside."""
     return list(result.get("read_issues", result.get("issues") or []))
 
 
-def issue_of(told: Mapping[str, Any]) -> Issue:
+def issue_of(told: ToldIssue) -> Issue:
     """An issue as JSON tells it."""
     return Issue(
         told["code"], told["severity"], str(restored(told, "message")), tuple(told["fields"]), told.get("rule") or ""

@@ -10,7 +10,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
-from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED
+from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED, FieldRow
 from tabellion.reading.field import Field
 from tabellion.reading.types.doctype import DocumentType
 
@@ -89,7 +89,7 @@ FROM tabellion_field_decisions WHERE sha256 = $1 AND type = $2""",
     )
 
 
-def locked(row: Mapping[str, Any]) -> Field:
+def locked(row: FieldRow) -> Field:
     """A row of `extracted_fields` that a person has locked, as a field: what they say is so."""
     value = json.loads(row["value"]) if row["value"] is not None else None
     box = json.loads(row["box"]) if row["box"] else None

@@ -5,35 +5,44 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from tabellion.engine import sql
 from tabellion.engine.paths import hide_folders
-from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
 from tabellion.messages import translatable
 from tabellion.pipelines.documents import tables
-from tabellion.pipelines.documents.judging import is_settled, read_issues
+from tabellion.pipelines.documents.judging import Result, is_settled, read_issues
 from tabellion.pipelines.documents.locks import REVIEWED, locked, standing
-from tabellion.pipelines.documents.review.fields import DECIDED, Types, shown_type
+from tabellion.pipelines.documents.review.fields import DECIDED, FIELDS, FieldRow, Types, shown_type
 from tabellion.pipelines.documents.review.fields import issues as judge
-from tabellion.pipelines.documents.review_reasons import GRAVE
+from tabellion.pipelines.documents.review_reasons import GRAVE, Reason
+from tabellion.pipelines.documents.row import (
+    REVIEWS,
+    STATUSES,
+    TIMES,
+    Brief,
+    DocumentRow,
+    Failure,
+    FoundField,
+    ListedDocument,
+    Progress,
+    ReadDocument,
+    Review,
+    ReviewState,
+    State,
+    Verdict,
+    WholeDocument,
+)
 from tabellion.pipelines.documents.submit import is_id
 from tabellion.reading.field import restored_reasons
+from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.doctype import DocumentType
 
-STATUSES = ("queued", "processing", "completed", "failed", "duplicate")
-REVIEWS = ("pending", "approved", "corrected", "rejected")  #: where a review may stand, as lists and outputs say it
 ENDED = ("completed", "failed", "duplicate")
 MOST = 500  #: documents in one list
-TIMES = ("created_at", "started_at", "completed_at")
-BRIEF = (
-    "id", "status", "type", "found_type", "type_key", "model", "sha256", "bytes", "name", "media", "duplicate_of",
-    "pages", "done_pages", "verdict", "reasons", "json_path", "json_sha256", "parquet_path", "parquet_sha256", "cost",
-    "error", "attempts", "worker", "webhook", "version",
-)  # fmt: skip
 #: What a list may be narrowed by, and the condition; `$` is the value's place.
 FILTERS = {
     "status": "d.status = $",
@@ -51,8 +60,14 @@ FILTERS = {
 #: What a duplicate tells of the document it follows.
 _BORROWED = (
     "found_type", "pages", "done_pages", "verdict", "reasons", "json_path", "json_sha256", "parquet_path",
-    "parquet_sha256", "result",
+    "parquet_sha256",
 )  # fmt: skip
+
+
+class _Found(DocumentRow):
+    source: str  #: the document whose fields it has
+    review: str | None
+    result: str | None  #: JSON
 
 
 class BadQuery(TabellionError):  # noqa: N818 - what it is
@@ -67,7 +82,7 @@ async def get(
     store: Store,
     id: str,  # noqa: A002 - the column's name
     types: Types | None = None,
-) -> dict[str, Any] | None:
+) -> WholeDocument | None:
     """A document with everything that is known of it; a duplicate says what its original says. None: there is none.
 
     While people are at it, what is wrong with it is judged anew if `types` say by which rules.
@@ -75,18 +90,13 @@ async def get(
     if not is_id(id):
         return None
     await tables.SCHEMA.prepare(store)
-    rows = await _rows(store, (*BRIEF, "result"), "d.id = $1", [id])
+    rows = await _rows(store, "d.id = $1", [id], result="CASE WHEN o.id IS NULL THEN d.result ELSE o.result END")
     if not rows:
         return None
     row = rows[0]
-    fields = await store.database.fetch(
-        """SELECT name, value, confidence, page, box, quote, source, reasons, locked, state
-FROM tabellion_extracted_fields
-WHERE document_id = $1 ORDER BY place, name""",
-        row["source"],
-    )
+    fields: list[FieldRow] = await store.database.fetch(FIELDS, row["source"])
     review = await _review(store, row["source"])
-    result = json.loads(row.pop("result") or "{}")
+    result: Result = json.loads(row["result"] or "{}")
     said = {one["name"] for one in fields if one["locked"] or one["state"] in DECIDED}
     issues = result.get("issues", [])
     if said and types is not None and (doctype := shown_type(types, row["found_type"])).fields:
@@ -95,7 +105,8 @@ WHERE document_id = $1 ORDER BY place, name""",
     reasons = [one for one in told["reasons"] if is_open(one, said, issues)]
     if said and review is not None and standing(review["status"]) == "pending":
         told["verdict"] = _verdict(issues, reasons)
-    return told | {
+    return {
+        **told,
         "reasons": reasons,
         "reviewed": review is not None and review["status"] in REVIEWED,
         "review": review,
@@ -106,23 +117,21 @@ WHERE document_id = $1 ORDER BY place, name""",
     }
 
 
-def _judged(
-    result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], doctype: DocumentType, said: Collection[str]
-) -> list[dict[str, Any]]:
+def _judged(result: Result, rows: Sequence[FieldRow], doctype: DocumentType, said: Collection[str]) -> list[ToldIssue]:
     """What is wrong with the fields as they are now."""
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows}
     absent = [row["name"] for row in rows if row["state"] == "absent"]
     return judge(doctype, values, absent, read_issues(result), said)
 
 
-def _verdict(issues: Sequence[Mapping[str, Any]], reasons: Sequence[Mapping[str, Any]]) -> str:
+def _verdict(issues: Sequence[ToldIssue], reasons: Sequence[Reason]) -> Verdict:
     """How a document is judged that people are at: never `accept` while something about it is in doubt."""
     worst = {one["severity"] for one in issues}
     grave = any(one["code"] in GRAVE for one in reasons)
     return "reject" if "error" in worst else "warn" if grave or "warning" in worst else "accept"
 
 
-def is_open(reason: Mapping[str, Any], said: Collection[str], issues: Sequence[Mapping[str, Any]]) -> bool:
+def is_open(reason: Reason, said: Collection[str], issues: Sequence[ToldIssue]) -> bool:
     """Whether a reason for looking at a document still holds: people may have had their word on what it is about."""
     if not said or not reason["fields"]:
         return True
@@ -133,7 +142,7 @@ def is_open(reason: Mapping[str, Any], said: Collection[str], issues: Sequence[M
 
 async def listing(
     store: Store, filters: Mapping[str, Any] | None = None, cursor: str | None = None, limit: int = 50
-) -> tuple[list[dict[str, Any]], str | None]:
+) -> tuple[list[ListedDocument], str | None]:
     """Documents without their fields, the newest first, and where the next page begins; None: it was the last.
 
     `filters` has any of FILTERS; times are datetimes or seconds since 1970. Raises BadQuery, which names the field.
@@ -160,14 +169,14 @@ async def listing(
         values.append(cursor)
         conditions.append(f"d.id < ${len(values)}")
     await tables.SCHEMA.prepare(store)
-    rows = await _rows(store, BRIEF, " AND ".join(conditions), values, limit + 1)
-    more = len(rows) > limit
-    return [brief(row) | {"review": standing(row["review"])} for row in rows[:limit]], rows[limit - 1][
-        "id"
-    ] if more else None
+    rows = await _rows(store, " AND ".join(conditions), values, limit + 1)
+    found: list[ListedDocument] = [
+        {**brief(row), "review": cast("Review | None", standing(row["review"]))} for row in rows[:limit]
+    ]
+    return found, rows[limit - 1]["id"] if len(rows) > limit else None
 
 
-async def states(store: Store, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+async def states(store: Store, ids: Iterable[str]) -> dict[str, State]:
     """How far these documents are: status, progress and version, in one statement for however many are waited for."""
     wanted = [one for one in ids if is_id(one)]
     if not wanted:
@@ -180,17 +189,25 @@ async def states(store: Store, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     return {row["id"]: {"status": row["status"], "progress": _progress(row), "version": row["version"]} for row in rows}
 
 
-async def _review(store: Store, id: str) -> dict[str, Any] | None:  # noqa: A002
+async def _review(store: Store, id: str) -> ReviewState | None:  # noqa: A002
     """Where the review of a document stands."""
     rows = await store.database.fetch(
         f"""SELECT id, status, assigned_to, reviewer, reason, {sql.epoch("finished_at", store.dialect)} AS finished_at
 FROM tabellion_review_items WHERE document_id = $1""",
         id,
     )
-    return rows[0] | {"finished_at": iso(rows[0]["finished_at"])} if rows else None
+    return cast("ReviewState", rows[0] | {"finished_at": iso(rows[0]["finished_at"])}) if rows else None
 
 
-def brief(row: Mapping[str, Any]) -> dict[str, Any]:
+def read_document(row: DocumentRow, result: Result) -> ReadDocument:
+    """A document as its outputs and its listeners are told of it."""
+    return {
+        **brief(row), "fields": cast("dict[str, FoundField]", result["fields"]), "issues": result["issues"],
+        "notes": result.get("notes") or [], "page_details": result.get("pages") or [],
+    }  # fmt: skip
+
+
+def brief(row: DocumentRow) -> Brief:
     """A row as everybody is told of it."""
     return {
         "id": row["id"], "status": row["status"], "type": row["found_type"] or row["type"],
@@ -202,14 +219,15 @@ def brief(row: Mapping[str, Any]) -> dict[str, Any]:
         "hashes": {"json": row["json_sha256"], "parquet": row["parquet_sha256"]},
         "cost": row["cost"], "error": problem(row["error"], row["attempts"]), "attempts": row["attempts"],
         "webhook": row["webhook"], "version": row["version"],
-        **{name: iso(row[name]) for name in TIMES},
+        "created_at": iso(row["created_at"]), "started_at": iso(row["started_at"]),
+        "completed_at": iso(row["completed_at"]),
     }  # fmt: skip
 
 
-def field_told(row: Mapping[str, Any]) -> dict[str, Any]:
+def field_told(row: FieldRow) -> FoundField:
     """A row of `extracted_fields` as JSON tells it, wherever it is told: what a person has locked is theirs."""
     if row["locked"]:
-        return locked(row).told() | {"locked": True}
+        return {**locked(row).told(), "locked": True}
     reasons = restored_reasons(json.loads(row["reasons"] or "[]"))
     return {
         "value": json.loads(row["value"]) if row["value"] is not None else None,
@@ -219,7 +237,7 @@ def field_told(row: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def problem(text: str | None, attempts: int = 0) -> dict[str, Any] | None:
+def problem(text: str | None, attempts: int = 0) -> Failure | None:
     """The error column as a problem: JSON, but for what an older version or another program wrote there."""
     if text is None:
         return None
@@ -230,35 +248,32 @@ def problem(text: str | None, attempts: int = 0) -> dict[str, Any] | None:
         except ValueError:
             found = None
         if isinstance(found, dict) and "code" in found:
-            return found
+            return cast("Failure", found)
     return {"code": "try_failed", "message": text, "attempts": attempts}
 
 
-def _progress(row: Mapping[str, Any]) -> dict[str, int] | None:
+def _progress(row: DocumentRow) -> Progress | None:
     if row["status"] != "processing" or row["pages"] is None:
         return None
     return {"done": row["done_pages"] or 0, "pages": row["pages"]}
 
 
 async def _rows(
-    store: Store, columns: Sequence[str], where: str, values: Sequence[Any], limit: int = 1
-) -> list[dict[str, Any]]:
-    times = ", ".join(f"{_epoch(f'd.{name}', store.dialect)} AS {name}" for name in TIMES)
+    store: Store, where: str, values: Sequence[Any], limit: int = 1, *, result: str = "NULL"
+) -> list[_Found]:  # fmt: skip
+    borrowed = "CASE WHEN o.id IS NULL THEN d.{0} ELSE o.{0} END AS {0}"
     told = ", ".join(
-        f"CASE WHEN o.id IS NULL THEN d.{name} ELSE o.{name} END AS {name}" if name in _BORROWED else f"d.{name}"
-        for name in columns
-    )
+        f"{sql.epoch(f'd.{name}', store.dialect)} AS {name}" if name in TIMES
+        else borrowed.format(name) if name in _BORROWED else f"d.{name}"
+        for name in DocumentRow.__annotations__
+    )  # fmt: skip
     return await store.database.fetch(
-        f"""SELECT {told}, {times}, coalesce(o.id, d.id) AS source, r.status AS review
+        f"""SELECT {told}, {result} AS result, coalesce(o.id, d.id) AS source, r.status AS review
 FROM tabellion_documents AS d LEFT JOIN tabellion_documents AS o ON o.id = d.duplicate_of AND d.status = 'duplicate'
 LEFT JOIN tabellion_review_items AS r ON r.document_id = coalesce(o.id, d.id)
 WHERE {where} ORDER BY d.id DESC LIMIT {int(limit)}""",
         *values,
     )
-
-
-def _epoch(column: str, dialect: Dialect) -> str:
-    return sql.epoch(column, dialect)
 
 
 def _seconds(name: str, value: Any) -> float:

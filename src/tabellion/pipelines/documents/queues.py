@@ -9,6 +9,7 @@ from typing import Any
 
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
+from tabellion.engine.table import Row
 from tabellion.pipelines.documents import failure, states
 from tabellion.pipelines.documents.extraction import Extraction
 from tabellion.pipelines.documents.followups import Following, Telling
@@ -43,16 +44,16 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
     own = {name: _handlers(one) for name, one in (environments or {}).items()}
     following = Following(settings)
 
-    async def read(job: Job) -> dict[str, Any]:
+    async def read(job: Job) -> Row:
         return await own.get(job.environment, usual)[0].read(job)
 
-    async def rewrite(job: Job) -> dict[str, Any]:
+    async def rewrite(job: Job) -> Row:
         return await own.get(job.environment, usual)[1].rewrite(job)
 
-    async def remove(job: Job) -> dict[str, Any]:
+    async def remove(job: Job) -> Row:
         return await own.get(job.environment, usual)[2].remove(job)
 
-    async def tell(job: Job) -> dict[str, Any]:
+    async def tell(job: Job) -> Row:
         return await own.get(job.environment, usual)[3].tell(job)
 
     queues = [one for model, gate in settings.gates().items() for one in reading_queues(settings, model, gate)]

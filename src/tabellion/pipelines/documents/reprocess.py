@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tabellion.accounts.audit import SYSTEM, Entry, bound, numbered
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.engine.table import Row
 from tabellion.errors import TabellionError
 from tabellion.pipelines.documents import states, tables
 from tabellion.pipelines.documents.compact import forget, templates_of
@@ -23,7 +24,6 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
 
 Statement = tuple[str, Sequence[Any]]
-Row = Mapping[str, Any]
 #: The columns that reading once more changes before it has a result, as they go with the one there is.
 FORMER = ("type", "type_key", "model", "asked_model", "key", "duplicate_of")
 _TOGETHER = """UPDATE tabellion_documents SET type = $2, type_key = $3, model = $4, key = $5, asked_model = $6
@@ -189,9 +189,9 @@ async def has_documents(store: Store, sha256: str) -> bool:
     )
 
 
-async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
+async def _found(store: Store, id: str) -> Row:  # noqa: A002
     await tables.SCHEMA.prepare(store)
-    rows = []
+    rows: list[Row] = []
     if is_id(id):
         rows = await store.database.fetch(
             f"""SELECT id, status, type, type_key, found_type, model, asked_model, key, duplicate_of, former, sha256,
@@ -206,7 +206,7 @@ async def _found(store: Store, id: str) -> dict[str, Any]:  # noqa: A002
     return rows[0]
 
 
-async def _heir(store: Store, id: str, condition: str = "") -> dict[str, Any] | None:  # noqa: A002
+async def _heir(store: Store, id: str, condition: str = "") -> Row | None:  # noqa: A002
     """The oldest of its duplicates."""
     rows = await store.database.fetch(
         f"""SELECT id, status, former, {", ".join(FORMER)} FROM tabellion_documents WHERE duplicate_of = $1 {condition}
@@ -216,7 +216,7 @@ ORDER BY id LIMIT 1""",
     return rows[0] if rows else None
 
 
-async def _forget(settings: Settings, row: dict[str, Any], point: Point) -> None:
+async def _forget(settings: Settings, row: Row, point: Point) -> None:
     """Deletes its outputs from where they are, or may be: an attempt that died after writing them left no word."""
     types = await asyncio.to_thread(settings.types.all)
     found = {row["json_path"], row["parquet_path"], *possible_paths(types, row)}

@@ -6,9 +6,10 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NotRequired, cast
 
-from tabellion.messages import Message, has_code, translatable
+from tabellion.answers import Answer
+from tabellion.messages import Message, Translatable, has_code, translatable
 from tabellion.pipelines.documents.judging import judged
 from tabellion.pipelines.documents.locks import PERSON, Locks
 from tabellion.reading.alternative import beside
@@ -31,7 +32,23 @@ REASONS = {
 #: Those about the document itself. The others say how sure we are of values that may well be right.
 GRAVE = ("missing", "ungrounded", "issue", "page_failed", "type_uncertain")
 
-Doubt = dict[str, Any]
+
+class Reason(Answer):
+    """Why a person must look."""
+
+    code: str
+    message: str
+    translatable: NotRequired[Translatable]
+    fields: list[str]
+    certainty: NotRequired[float]
+    confidence: NotRequired[float]
+    threshold: NotRequired[float]
+    issue: NotRequired[str]
+    severity: NotRequired[str]
+    page: NotRequired[int]
+
+
+Doubt = Reason
 
 
 def doubts(reading: Reading, doctype: DocumentType, *, asked: bool) -> list[Doubt]:
@@ -135,4 +152,5 @@ def _below(confidence: float, threshold: float) -> str:
 
 
 def _doubt(code: str, message: str, *fields: str, **facts: Any) -> Doubt:
-    return {"code": code, "message": message, "fields": list(fields), **facts, **translatable(message=message)}
+    told = {"code": code, "message": message, "fields": list(fields), **facts, **translatable(message=message)}
+    return cast("Reason", told)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TypedDict
 
 from tabellion.engine.job import Job
+from tabellion.engine.table import Row
 from tabellion.errors import LeaseLost
 from tabellion.pipelines.documents import finish, superseded
-from tabellion.pipelines.documents.extraction import seconds
 from tabellion.pipelines.documents.failure import Postponed
-from tabellion.pipelines.documents.judging import issue_of, judged, read_issues
+from tabellion.pipelines.documents.judging import Result, issue_of, judged, read_issues
 from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, standing
-from tabellion.pipelines.documents.lookup import TIMES, brief, field_told
+from tabellion.pipelines.documents.lookup import field_told, read_document
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
-from tabellion.pipelines.documents.review.fields import DECIDED
-from tabellion.pipelines.documents.review_reasons import GRAVE
+from tabellion.pipelines.documents.review.fields import DECIDED, FIELDS, FieldRow
+from tabellion.pipelines.documents.review_reasons import GRAVE, Reason
+from tabellion.pipelines.documents.row import row_of
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.rules import verdict
@@ -26,13 +27,20 @@ from tabellion.storage.files import Unwritable
 from tabellion.storage.lake import LakeError
 
 
+class _Review(TypedDict):
+    id: str
+    status: str
+    reviewer: str | None
+    reason: str | None
+
+
 class Rewriting:
     """The handler of documents whose review has ended."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def rewrite(self, job: Job) -> dict[str, Any]:
+    async def rewrite(self, job: Job) -> Row:
         """Writes the outputs of this row's document; while they cannot be written, it waits at no attempt."""
         base = self._settings.retry_base
         try:
@@ -42,7 +50,7 @@ class Rewriting:
         except (LakeError, Unwritable) as error:
             raise Postponed("outputs_failed", error, job, base) from error
 
-    async def _rewritten(self, job: Job) -> dict[str, Any]:
+    async def _rewritten(self, job: Job) -> Row:
         """Writes JSON and Parquet from what the tables say now; their hashes commit with the row.
 
         They lie where they lay before. A kill leaves files that the next try writes again: they depend on nothing but
@@ -50,13 +58,8 @@ class Rewriting:
         """
         context = job.context
         assert context is not None  # noqa: S101 - every worker gives its jobs one
-        fields = await context.fetch(
-            """SELECT name, value, confidence, page, box, quote, source, reasons, locked, state
-FROM tabellion_extracted_fields
-WHERE document_id = $1 ORDER BY place, name""",
-            job.text_key,
-        )
-        items = await context.fetch(
+        fields: list[FieldRow] = await context.fetch(FIELDS, job.text_key)
+        items: list[_Review] = await context.fetch(
             "SELECT id, status, reviewer, reason FROM tabellion_review_items WHERE document_id = $1", job.text_key
         )
         name = job["found_type"]
@@ -64,22 +67,21 @@ WHERE document_id = $1 ORDER BY place, name""",
         review = items[0] if items else None
         result = _judged(json.loads(job["result"] or "{}"), fields, doctype)
         result["verdict"] = _verdict(result["verdict"], review, json.loads(job["reasons"] or "[]"))
-        row = {"verdict": result["verdict"], "result": json.dumps(result, ensure_ascii=False)}
-        document = _document(job, row, result) | {"review": standing(review["status"]) if review is not None else None}
+        row: Row = {"verdict": result["verdict"], "result": json.dumps(result, ensure_ascii=False)}
+        ended = standing(review["status"]) if review is not None else None
+        document = {**read_document(row_of(job, **row), result), "review": ended}
         if job.lost:
             raise LeaseLost(f"{job}: the claim is gone")
         row |= asdict(await write(self._settings.lake, {**document, "cost": None}, doctype))
         superseded.note(job, row)
         if self._settings.outbox is not None and review is not None and review["status"] not in OPEN:
-            told = _document(job, row, result) | {"reviewed": document["review"] in REVIEWED, "review": review}
+            told = {**read_document(row_of(job, **row), result), "reviewed": ended in REVIEWED, "review": review}
             text, values = self._settings.outbox("document.reviewed", told, job["webhook"])
             job.also(text, **values)
         return row
 
 
-def _judged(
-    result: dict[str, Any], rows: Sequence[Mapping[str, Any]], doctype: DocumentType
-) -> dict[str, Any]:  # fmt: skip
+def _judged(result: Result, rows: Sequence[FieldRow], doctype: DocumentType) -> Result:
     """The result with the fields as they are now, and with what is wrong with them now."""
     read = read_issues(result)
     fields = {row["name"]: field_told(row) for row in rows}
@@ -89,25 +91,16 @@ def _judged(
     issues = judged(map(issue_of, read), values, doctype, settled, absent)
     held = {row["name"] for row in rows if row["locked"]}
     before = {name: one for name, one in result["fields"].items() if name in held and one["source"] != PERSON}
-    return result | {
-        "fields": fields, "issues": finish.cleaned([issue.told() for issue in issues]), "verdict": verdict(issues),
-        "read_issues": read, "read_fields": before | (result.get("read_fields") or {}),
+    return {
+        **result, "fields": {**fields}, "issues": finish.cleaned([issue.told() for issue in issues]),
+        "verdict": verdict(issues), "read_issues": read, "read_fields": before | (result.get("read_fields") or {}),
     }  # fmt: skip
 
 
-def _verdict(judged: str, review: Mapping[str, Any] | None, reasons: Sequence[Mapping[str, Any]]) -> str:
+def _verdict(judged: str, review: _Review | None, reasons: Sequence[Reason]) -> str:
     """What the rules say; what a person has turned down is rejected, and what nobody has finished stays in doubt."""
     status = review["status"] if review is not None else None
     if status == "rejected":
         return "reject"
     grave = status not in REVIEWED and any(doubt["code"] in GRAVE for doubt in reasons)
     return "warn" if grave and judged == "accept" else judged
-
-
-def _document(job: Job, row: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
-    """The document as its outputs and its listeners are told of it."""
-    times = {name: seconds(job[name]) if job[name] is not None else None for name in TIMES}
-    return brief({**job.values, **times, **row}) | {
-        "fields": result["fields"], "issues": result["issues"], "notes": result.get("notes") or [],
-        "page_details": result.get("pages") or [],
-    }  # fmt: skip

@@ -20,7 +20,7 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage import files
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
-from tabellion.web.blueprint import Health
+from tabellion.web.blueprint import Health, HealthFacts
 
 SECONDS = 5.0  #: for the lake's answer
 KEPT = 5.0  #: seconds that an answer about a lake is good for: probes ask often, and buckets cost by the question
@@ -75,7 +75,7 @@ class ServedDocuments:
                 f"the disk is nearly full: a file may have {self.upload_bytes:,} bytes, "
                 "and there is less room than that"
             )
-        facts = {
+        facts: HealthFacts = {
             "blobs": "ok" if kept else "unwritable", "lake": "ok" if well else "unwritable",
             "disk": "ok" if free >= self.upload_bytes else "full",
         }  # fmt: skip

@@ -13,12 +13,13 @@ Five columns make a state; nothing outside this module writes them in SQL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 from tabellion.engine import sql
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW, Dialect, State
+from tabellion.engine.table import Row
 
 Change = tuple[str, dict[str, Any]]  #: a statement with `:name` placeholders, and its values
 TABLE = "tabellion_documents"
@@ -74,17 +75,17 @@ WAITS_FOR_ORIGINAL = {"status": "queued", "chore": "follow", "completed_at": Non
 IS_DUPLICATE = {"status": "duplicate", "error": None}
 
 
-def follows(original: str) -> dict[str, Any]:
+def follows(original: str) -> Row:
     """A duplicate whose original is another one now."""
     return {**WAITS_FOR_ORIGINAL, "duplicate_of": original}
 
 
-def takes_its_turn(version: int) -> dict[str, Any]:
+def takes_its_turn(version: int) -> Row:
     """A duplicate whose original is gone: it is read itself."""
     return {"status": "queued", "completed_at": None, "chore": None, "duplicate_of": None, "version": version + 1}
 
 
-def goes_back(former: Mapping[str, Any], columns: Sequence[str], error: str) -> dict[str, Any]:
+def goes_back(former: Row, columns: Sequence[str], error: str) -> Row:
     """A document that was read once more without success, as it was before; its error stays."""
     return {**{name: former.get(name) for name in columns}, "status": former["status"], "former": None, "error": error}
 

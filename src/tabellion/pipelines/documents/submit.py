@@ -10,11 +10,12 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
+from tabellion.engine.table import Row
 from tabellion.errors import Busy, TabellionError
 from tabellion.messages import Message
 from tabellion.pipelines.documents import tables
@@ -58,7 +59,7 @@ class Submitted:
     """What became of an upload."""
 
     id: str
-    status: str  #: queued, or duplicate where the same file has been read already
+    status: Literal["queued", "duplicate"]  #: duplicate where the same file has been read already
     duplicate_of: str | None = None
 
 
@@ -121,7 +122,7 @@ async def submit(
     type_key = doctype.key if doctype else settings.types.key(None)
     key = key_of(content.sha256, type, type_key, chosen)
     rules = doctype.idempotency if doctype else await _found_rules(store, settings, key)
-    row: dict[str, Any] = {
+    row: Row = {
         "id": new_id(), "type": type, "type_key": type_key, "model": chosen, "asked_model": model,
         "sha256": content.sha256, "bytes": content.bytes, "name": clean_name(content.name), "media": content.media,
         "blob": f"{content.sha256[:2]}/{content.sha256[2:4]}/{content.sha256}",
@@ -162,9 +163,7 @@ JOIN tabellion_documents AS d ON d.id = p.document_id WHERE p.key = $1 AND d.fou
         return Idempotency()
 
 
-def _statements(
-    dialect: Dialect, row: dict[str, Any], rules: Idempotency, *, told: bool
-) -> list[tuple[str, tuple[Any, ...]]]:
+def _statements(dialect: Dialect, row: Row, rules: Idempotency, *, told: bool) -> list[tuple[str, tuple[Any, ...]]]:
     """Takes the key, if nobody has it or whoever has it failed; then inserts the document as what that made of it."""
     columns, values = list(row), tuple(row.values())
     if rules.policy == "keep":

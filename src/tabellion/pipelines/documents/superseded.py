@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
+from tabellion.engine.table import Row
 from tabellion.errors import Permanent, RateLimited
 from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.compact import forget, templates_of
@@ -27,7 +27,7 @@ BUSY = 10.0  #: seconds before a document that is being read is looked at again
 AT_ONCE = 4  #: removals in one worker: they wait for whoever puts files of a day together
 
 
-def note(job: Job, made: Mapping[str, Any]) -> None:
+def note(job: Job, made: Row) -> None:
     """Has the outputs removed that a document has now and will not have any more, once its new ones have committed."""
     kept = {made[name] for name in PATHS}
     for path, sha256 in ((job[name], job[hash_]) for name, hash_ in PATHS.items()):
@@ -58,7 +58,7 @@ class Removing:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def remove(self, job: Job) -> dict[str, Any]:
+    async def remove(self, job: Job) -> Row:
         """Removes the file, if it still is what the document had, and its row from files of days that the document is
         not written to any more. The note goes with the end."""
         context = job.context

@@ -12,28 +12,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
-from tabellion.messages import Message
 from tabellion.reading.types.expression import names
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-#: Every kind of field, and how its normalised value looks.
-KINDS = {
-    "text": Message("kind.text"),
-    "name": Message("kind.name"),
-    "address": Message("kind.address"),
-    "id": Message("kind.identifier"),
-    "date": Message("kind.date"),
-    "money": Message("kind.amount"),
-    "number": Message("kind.number"),
-    "percent": Message("kind.percentage"),
-    "currency": Message("kind.currency"),
-    "bool": Message("kind.bool"),
-    "choice": Message("kind.choice"),
-    "list": Message("kind.list"),
-}
-NUMERIC = ("money", "number", "percent")
 THRESHOLD = 0.8
 ANY = "any"  #: the language of labels that belong to none
 

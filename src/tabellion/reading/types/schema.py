@@ -8,7 +8,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tabellion.reading.types import pattern
-from tabellion.reading.types.doctype import KINDS, NUMERIC, DocumentType, FieldSpec
+from tabellion.reading.types.doctype import DocumentType, FieldSpec
+from tabellion.reading.types.kinds import KINDS, NUMERIC
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

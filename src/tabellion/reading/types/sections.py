@@ -10,18 +10,9 @@ from string import Formatter
 from typing import Any
 
 from tabellion.reading.types import pattern
-from tabellion.reading.types.doctype import (
-    ANY,
-    KINDS,
-    NUMERIC,
-    FieldSpec,
-    Idempotency,
-    Locale,
-    Output,
-    Phrases,
-    Processing,
-)
+from tabellion.reading.types.doctype import ANY, FieldSpec, Idempotency, Locale, Output, Phrases, Processing
 from tabellion.reading.types.expression import RESERVED
+from tabellion.reading.types.kinds import KINDS, NUMERIC
 from tabellion.reading.types.yamlnode import Mistakes, Node
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from tabellion.accounts.roles import Role
+from tabellion.answers import Answer
 from tabellion.engine.values import json_text
-from tabellion.web import monitor_shapes as shapes
+from tabellion.monitor.gates import GatePicture
+from tabellion.monitor.overview import OverviewPicture
+from tabellion.monitor.overview_feed import News
+from tabellion.monitor.workers import WorkerPicture
 from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM, answer
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.routing import Guarded
@@ -20,29 +23,41 @@ from tabellion.web.streams import while_let_in
 router = APIRouter(route_class=Guarded, tags=["monitor"])
 
 
-@router.get("/api/overview", response_model=shapes.OverviewPicture, summary="Everything at a glance")
+class Workers(Answer):
+    """Those that live, then those that ended within the hour."""
+
+    at: str
+    workers: list[WorkerPicture]
+
+
+class Gates(Answer):
+    """Every gate that is configured or has been used."""
+
+    at: str
+    gates: list[GatePicture]
+
+
+@router.get("/api/overview", response_model=OverviewPicture, summary="Everything at a glance")
 async def overview(request: Request) -> Response:
     """Queues, workers, gates, spend, the SLA of review and what was settled, in one document."""
     environment: ServedEnvironment = request.state.environment
     return answer(await environment.monitor.picture())
 
 
-@router.get("/api/workers", response_model=shapes.Workers, summary="List workers")
+@router.get("/api/workers", response_model=Workers, summary="List workers")
 async def workers(request: Request) -> Response:
     """The workers that live, and those that ended within the hour."""
-    return await _part(request, "workers")
-
-
-@router.get("/api/gates", response_model=shapes.Gates, summary="List gates")
-async def gates(request: Request) -> Response:
-    """What stands before the models: rate, breaker, budget, and whether calls go."""
-    return await _part(request, "gates")
-
-
-async def _part(request: Request, name: str) -> Response:
     environment: ServedEnvironment = request.state.environment
     picture = await environment.monitor.picture()
-    return answer({"at": picture["at"], name: picture[name]})
+    return answer(Workers(at=picture["at"], workers=picture["workers"]))
+
+
+@router.get("/api/gates", response_model=Gates, summary="List gates")
+async def gates(request: Request) -> Response:
+    """What stands before the models: rate, breaker, budget, and whether calls go."""
+    environment: ServedEnvironment = request.state.environment
+    picture = await environment.monitor.picture()
+    return answer(Gates(at=picture["at"], gates=picture["gates"]))
 
 
 @router.get("/api/overview/events", responses=STREAM, response_class=Response, summary="Watch everything")
@@ -74,5 +89,5 @@ async def _events(request: Request, environment: ServedEnvironment) -> AsyncIter
                 spoke = time.monotonic()
 
 
-def _event(news: dict[str, Any]) -> str:
+def _event(news: News) -> str:
     return f"event: {'trouble' if 'problem' in news else 'overview'}\ndata: {json_text(news)}\n\n"

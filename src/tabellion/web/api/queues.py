@@ -11,18 +11,20 @@ from pydantic import Field
 from starlette.responses import Response
 
 from tabellion.accounts import audit
+from tabellion.answers import Answer, Doc
 from tabellion.engine import controls
 from tabellion.engine.declaration import Bound
 from tabellion.engine.queue import Queue
-from tabellion.engine.timestamps import iso
 from tabellion.errors import DeclarationError
 from tabellion.messages import Message
 from tabellion.monitor import failures
 from tabellion.monitor import rows as listing
+from tabellion.monitor.failures import ErrorGroups
 from tabellion.monitor.fingerprint import DIGITS
+from tabellion.monitor.overview import QueuePicture
+from tabellion.monitor.rows import QueueRow
 from tabellion.monitor.view import QueueView
 from tabellion.web import cursors
-from tabellion.web import monitor_shapes as shapes
 from tabellion.web.answers import answer
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.openapi import body_of
@@ -34,7 +36,6 @@ router = APIRouter(route_class=Guarded, tags=["monitor"])
 logger = logging.getLogger("tabellion.web")
 Name = Annotated[str, Path(min_length=1, max_length=200, description="The queue's name.")]
 Key = Annotated[str, Field(min_length=1, max_length=200)]
-TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")
 _KEYS = {
     "integer": re.compile(r"-?[0-9]{1,18}"),
     "uuid": re.compile(r"[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"),
@@ -54,15 +55,44 @@ class Retry(Strict):
     keys: list[Key] | None = Field(default=None, min_length=1, max_length=1000)
 
 
-@router.get("/api/queues", response_model=shapes.Queues, summary="List queues")
+class Queues(Answer):
+    """Every queue of the environment."""
+
+    at: str
+    queues: list[QueuePicture]
+
+
+class QueueRows(Answer):
+    """One page of the rows of a state."""
+
+    rows: list[QueueRow]
+    next: Annotated[str | None, Doc("The cursor of the next page; null: this was the last.")]
+
+
+class Retried(Answer):
+    """Rows that are ready again."""
+
+    queue: str
+    retried: int
+
+
+class Paused(Answer):
+    """Whether a queue may be claimed from."""
+
+    queue: str
+    paused: bool
+    reason: str | None
+
+
+@router.get("/api/queues", response_model=Queues, summary="List queues")
 async def queues(request: Request) -> Response:
     """Every queue with its counts, how old its oldest row is, and what it has settled lately."""
     environment: ServedEnvironment = request.state.environment
     picture = await environment.monitor.picture()
-    return answer({"at": picture["at"], "queues": picture["queues"]})
+    return answer(Queues(at=picture["at"], queues=picture["queues"]))
 
 
-@router.get("/api/queues/{name}", response_model=shapes.QueuePicture, summary="Look at a queue")
+@router.get("/api/queues/{name}", response_model=QueuePicture, summary="Look at a queue")
 async def show(request: Request, name: Name) -> Response:
     """One of them."""
     environment: ServedEnvironment = request.state.environment
@@ -71,7 +101,7 @@ async def show(request: Request, name: Name) -> Response:
     return answer(next(one for one in picture["queues"] if one["name"] == view.name))
 
 
-@router.get("/api/queues/{name}/rows", response_model=shapes.QueueRows, summary="List the rows of a state")
+@router.get("/api/queues/{name}/rows", response_model=QueueRows, summary="List the rows of a state")
 async def rows(
     request: Request,
     name: Name,
@@ -95,25 +125,21 @@ async def rows(
             expected="a cursor of rows that are there", fix="begin again without a cursor",
         ) from None  # fmt: skip
     onward = cursors.made(key, environment.name, question, following) if following is not None else None
-    return answer({"rows": [_row(view, row) for row in page], "next": onward})
+    return answer(QueueRows(rows=page, next=onward))
 
 
-@router.get("/api/queues/{name}/errors", response_model=shapes.ErrorGroups, summary="Failed rows by what went wrong")
+@router.get("/api/queues/{name}/errors", response_model=ErrorGroups, summary="Failed rows by what went wrong")
 async def errors(request: Request, name: Name) -> Response:
     """One group for each fingerprint: the error without what differs from row to row, as ids, numbers and paths."""
     environment: ServedEnvironment = request.state.environment
     view = found(environment, name)
     queue = view.queue
     await _bound(environment, queue)
-    told = await failures.groups(environment.store, queue)
-    groups = [
-        group | {"first_at": iso(group["first_at"]), "last_at": iso(group["last_at"])} for group in told["groups"]
-    ]
-    return answer(told | {"groups": groups})
+    return answer(await failures.groups(environment.store, queue))
 
 
 @router.post(
-    "/api/queues/{name}/pause", response_model=shapes.Paused, openapi_extra=body_of(Pause, required=False),
+    "/api/queues/{name}/pause", response_model=Paused, openapi_extra=body_of(Pause, required=False),
     summary="Pause a queue",
 )  # fmt: skip
 async def pause(request: Request, name: Name) -> Response:
@@ -124,10 +150,10 @@ async def pause(request: Request, name: Name) -> Response:
     wanted = await parsed(request, Pause, request.app.state.limits, empty=True)
     await controls.pause(environment.store, queue, wanted.reason)
     await _record(request, "paused", queue, reason=wanted.reason)
-    return answer({"queue": queue.name, "paused": True, "reason": wanted.reason or None})
+    return answer(Paused(queue=queue.name, paused=True, reason=wanted.reason or None))
 
 
-@router.post("/api/queues/{name}/resume", response_model=shapes.Paused, summary="Resume a queue")
+@router.post("/api/queues/{name}/resume", response_model=Paused, summary="Resume a queue")
 async def resume(request: Request, name: Name) -> Response:
     """Workers claim from it again."""
     environment: ServedEnvironment = request.state.environment
@@ -135,12 +161,10 @@ async def resume(request: Request, name: Name) -> Response:
     queue = view.queue
     await controls.resume(environment.store, queue)
     await _record(request, "resumed", queue)
-    return answer({"queue": queue.name, "paused": False, "reason": None})
+    return answer(Paused(queue=queue.name, paused=False, reason=None))
 
 
-@router.post(
-    "/api/queues/{name}/retry", response_model=shapes.Retried, openapi_extra=body_of(Retry), summary="Try rows again"
-)
+@router.post("/api/queues/{name}/retry", response_model=Retried, openapi_extra=body_of(Retry), summary="Try rows again")
 async def retry(request: Request, name: Name) -> Response:
     """Failed rows are ready again, with all counters reset; the answer says how many."""
     environment: ServedEnvironment = request.state.environment
@@ -157,7 +181,7 @@ async def retry(request: Request, name: Name) -> Response:
         _check_keys(bound, wanted.keys or [])
         count = await controls.restart(environment.store, queue, wanted.keys)
     await _record(request, "retried", queue, rows=count, fingerprint=wanted.fingerprint, keys=wanted.keys)
-    return answer({"queue": queue.name, "retried": count})
+    return answer(Retried(queue=queue.name, retried=count))
 
 
 def found(environment: ServedEnvironment, name: str) -> QueueView:
@@ -183,21 +207,6 @@ def _check_keys(bound: Bound, keys: list[str]) -> None:
         if "\x00" in key or (pattern is not None and not pattern.fullmatch(key)):
             raise Problem(422, "value_invalid", Message("problem.key_invalid"), field=f"/keys/{place}",
                           expected=f"a key of type {bound.key.type}")  # fmt: skip
-
-
-def _row(view: QueueView, row: dict[str, Any]) -> dict[str, Any]:
-    attempt, page = row["attempt"], view.page
-    mirrors = {
-        name: iso(value) if name in listing.TIMES and isinstance(value, int | float) else value
-        for name, value in row["mirrors"].items()
-    }
-    if mirrors.get("error") is not None:
-        mirrors["error"] = row["error"]
-    return row | {
-        "url": page.format(row["key"]) if page else None,
-        "mirrors": mirrors,
-        "attempt": None if attempt is None else attempt | {name: iso(attempt[name]) for name in TIMES},
-    }
 
 
 async def _record(request: Request, action: str, queue: Queue, *, reason: str = "", **facts: Any) -> None:

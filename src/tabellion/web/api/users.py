@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal
+from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Request
 from pydantic import Field
@@ -11,13 +11,13 @@ from starlette.responses import Response
 
 from tabellion.accounts import links, passwords, sessions, users
 from tabellion.accounts.keys import Holder, NameTaken
-from tabellion.accounts.roles import Role
+from tabellion.accounts.roles import Role, Word
 from tabellion.accounts.sessions import Ticket
-from tabellion.accounts.users import User
+from tabellion.answers import Answer, Doc
 from tabellion.engine.timestamps import iso
 from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
-from tabellion.web import cookies, csrf, shapes, throttle
+from tabellion.web import cookies, csrf, throttle
 from tabellion.web.answers import answer
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.openapi import body_of
@@ -28,7 +28,59 @@ from tabellion.web.validation import Strict, parsed
 
 router = APIRouter(route_class=Guarded, tags=["people"])
 logger = logging.getLogger("tabellion.web")
-Word = Literal["viewer", "reviewer", "operator", "admin"]
+Reviewing = Literal["reviewer", "operator", "admin"]
+
+
+class Me(Answer):
+    """Who asks."""
+
+    name: str
+    role: Word
+    environment: str
+    language: str
+    csrf: Annotated[str | None, Doc("What a session's changes carry as X-CSRF-Token; null for a key.")]
+
+
+class User(Answer):
+    """Somebody who may sign in."""
+
+    id: str
+    name: str
+    role: Word
+    available: bool
+    has_password: bool
+    language: str | None
+    created_at: str
+    last_seen_at: str | None
+    disabled_at: str | None
+
+
+class Users(Answer):
+    """Everybody."""
+
+    users: list[User]
+
+
+class Reviewer(Answer):
+    """Somebody who may review."""
+
+    name: str
+    role: Reviewing
+    available: bool
+
+
+class People(Answer):
+    """Those who may review."""
+
+    people: list[Reviewer]
+
+
+class Link(Answer):
+    """A link that signs somebody in, once."""
+
+    name: str
+    url: str
+    seconds: float
 
 
 class NewUser(Strict):
@@ -60,7 +112,7 @@ class NewPassword(Strict):
     new: str = Field(min_length=1, max_length=passwords.LONGEST)
 
 
-def told(user: User) -> dict[str, Any]:
+def told(user: users.User) -> User:
     """A user as JSON tells it."""
     return {
         "id": user.id, "name": user.name, "role": user.role.word, "available": user.available,
@@ -69,16 +121,16 @@ def told(user: User) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@router.get("/api/me", response_model=shapes.Me, summary="Who asks?")
+@router.get("/api/me", response_model=Me, summary="Who asks?")
 async def me(request: Request) -> Response:
     """The holder of the key or the session, and what their pages send with every change."""
     holder: Holder = request.state.holder
     ticket: Ticket | None = request.app.state.auth.ticket(request)
     return answer(
-        {
-            "name": holder.name, "role": holder.role.word, "environment": holder.environment,
-            "language": language_of(request), "csrf": csrf.token(ticket.secret) if ticket else None,
-        }
+        Me(
+            name=holder.name, role=holder.role.word, environment=holder.environment, language=language_of(request),
+            csrf=csrf.token(ticket.secret) if ticket else None,
+        )
     )  # fmt: skip
 
 
@@ -115,26 +167,25 @@ async def set_password(request: Request) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/api/people", response_model=shapes.People, summary="Who reviews?")
+@router.get("/api/people", response_model=People, summary="Who reviews?")
 async def people(request: Request) -> Response:
     """The names of those who may review, for whoever gives work to them."""
     environment: ServedEnvironment = request.state.environment
     there = [one for one in await users.listing(environment.store) if not one.disabled_at and one.role >= Role.REVIEWER]
-    return answer(
-        {"people": [{"name": one.name, "role": one.role.word, "available": one.available} for one in there]}
-    )  # fmt: skip
+    told: list[Reviewer] = [
+        {"name": one.name, "role": cast("Reviewing", one.role.word), "available": one.available} for one in there
+    ]
+    return answer(People(people=told))
 
 
-@router.get("/api/users", response_model=shapes.Users, summary="List users")
+@router.get("/api/users", response_model=Users, summary="List users")
 async def listing(request: Request) -> Response:
     """Everybody who may or might sign in."""
     environment: ServedEnvironment = request.state.environment
-    return answer({"users": [told(one) for one in await users.listing(environment.store)]})
+    return answer(Users(users=[told(one) for one in await users.listing(environment.store)]))
 
 
-@router.post(
-    "/api/users", status_code=201, response_model=shapes.User, openapi_extra=body_of(NewUser), summary="Add a user"
-)
+@router.post("/api/users", status_code=201, response_model=User, openapi_extra=body_of(NewUser), summary="Add a user")
 async def add(request: Request) -> Response:
     """A new user, who has no password yet."""
     environment: ServedEnvironment = request.state.environment
@@ -149,7 +200,7 @@ async def add(request: Request) -> Response:
     return answer(told(user), 201)
 
 
-@router.patch("/api/users/{id}", response_model=shapes.User, openapi_extra=body_of(Changes), summary="Change a user")
+@router.patch("/api/users/{id}", response_model=User, openapi_extra=body_of(Changes), summary="Change a user")
 async def change(request: Request, id: str) -> Response:  # noqa: A002
     """Gives another role, lets in or shuts out; at once, open sessions included."""
     environment: ServedEnvironment = request.state.environment
@@ -173,7 +224,7 @@ async def change(request: Request, id: str) -> Response:  # noqa: A002
     return answer(told(user))
 
 
-@router.post("/api/users/{id}/link", status_code=201, response_model=shapes.Link, summary="Make a sign-in link")
+@router.post("/api/users/{id}/link", status_code=201, response_model=Link, summary="Make a sign-in link")
 async def link(request: Request, id: str) -> Response:  # noqa: A002
     """A link that signs this user in, once and within 15 minutes. It is shown this once."""
     environment: ServedEnvironment = request.state.environment
@@ -184,9 +235,8 @@ async def link(request: Request, id: str) -> Response:  # noqa: A002
     if ticket is None:
         raise Problem(409, "user_disabled", fix="let the user in again first")
     logger.info("sign-in link for %s made by %s", user.name, request.state.holder.actor)
-    return answer(
-        {"name": user.name, "url": links.address(cookies.origin(request), ticket), "seconds": links.SECONDS}, 201
-    )
+    url = links.address(cookies.origin(request), ticket)
+    return answer(Link(name=user.name, url=url, seconds=links.SECONDS), 201)
 
 
 def _person(request: Request) -> str:

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from starlette.responses import Response
 
+from tabellion.answers import Answer
 from tabellion.delivery import endpoints
 from tabellion.net import guard
 from tabellion.pipeline import known_events
-from tabellion.web import shapes
 from tabellion.web.answers import answer
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.openapi import body_of
@@ -30,16 +30,35 @@ class New(Strict):
     )  # fmt: skip
 
 
-@router.get("/api/webhooks", response_model=shapes.Endpoints, summary="List webhook endpoints")
+class Endpoint(endpoints.ListedEndpoint):
+    """A webhook endpoint, without its secret."""
+
+
+class Endpoints(Answer):
+    """All webhook endpoints."""
+
+    webhooks: list[Endpoint]
+
+
+class NewEndpoint(Answer):
+    """A webhook endpoint that was just made, with its secret, this once."""
+
+    id: str
+    url: str
+    events: list[str]
+    secret: str
+
+
+@router.get("/api/webhooks", response_model=Endpoints, summary="List webhook endpoints")
 async def listing(request: Request) -> Response:
     """Every endpoint without its secret, and how its deliveries stand."""
     environment: ServedEnvironment = request.state.environment
     await endpoints.SCHEMA.prepare(environment.store)
-    return answer({"webhooks": await endpoints.listing(environment.store)})
+    return answer(Endpoints(webhooks=await endpoints.listing(environment.store)))
 
 
 @router.post(
-    "/api/webhooks", status_code=201, response_model=shapes.NewEndpoint, openapi_extra=body_of(New),
+    "/api/webhooks", status_code=201, response_model=NewEndpoint, openapi_extra=body_of(New),
     summary="Add a webhook endpoint",
 )  # fmt: skip
 async def add(request: Request) -> Response:
@@ -57,7 +76,7 @@ async def add(request: Request) -> Response:
                       fix="give a public http or https address") from None  # fmt: skip
     await endpoints.SCHEMA.prepare(environment.store)
     made = await endpoints.add(environment.store, wanted.url, wanted.events)
-    return answer({"id": made.id, "url": made.url, "events": list(made.events), "secret": made.secret}, 201)
+    return answer(NewEndpoint(id=made.id, url=made.url, events=list(made.events), secret=made.secret), 201)
 
 
 @router.delete("/api/webhooks/{id}", status_code=204, summary="Remove a webhook endpoint")

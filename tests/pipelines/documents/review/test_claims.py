@@ -155,7 +155,7 @@ def test_release_and_postpone(url: str) -> None:
         await claims.release(store, item, ANNA)
         assert await claims.claim_next(store, BEN) == item
         await claims.postpone(store, item, BEN, 60, "asks the vendor")
-        row = await items.row(store, item)
+        row: Any = await items.row(store, item)
         assert (row["status"], row["postponed_until"]) == ("pending", pytest.approx(clock() + 60))
         assert await claims.claim_next(store, ANNA) is None
         await claims.claim(store, item, ANNA)

@@ -30,7 +30,7 @@ async def held(store: Store, values: Any = None, **columns: Any) -> str:
     return item
 
 
-async def field(store: Store, item: str, name: str) -> dict[str, Any]:
+async def field(store: Store, item: str, name: str) -> fields.Row:
     """One field as it is kept."""
     row = await items.row(store, item)
     return (await fields.rows(store, row["document_id"]))[name]
@@ -306,7 +306,9 @@ def test_everybody_has_a_draft_of_their_own(url: str) -> None:
         await claims.release(store, item, CLEO)
         await claims.claim(store, item, ANNA)
         assert (await draft(ANNA), await draft(CLEO), await draft(BEN)) == ({"total": "12"}, {"total": "99"}, None)
-        assert (await whole.get(store, types, item, ANNA))["draft"]["saved_at"]
+        kept = (await whole.get(store, types, item, ANNA))["draft"]
+        assert kept is not None
+        assert kept["saved_at"]
         await finishing.approve(store, types, item, ANNA, 1)
         assert (await draft(ANNA), await draft(CLEO)) == (None, None)
         item = await held(store)

@@ -8,6 +8,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.pipelines.documents.review import errors, fields, items
+from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.typefile import compiled
 from tests.pipelines.documents.review.items import BILL, VALUES, put, types
@@ -59,7 +60,7 @@ def test_a_persons_word_stands(sqlite_url: str) -> None:
 
 def test_what_the_reading_found_stays_unless_a_rule_judges_it_anew() -> None:
     """Findings of standards are kept, those of the type's own rules are made again."""
-    read = [
+    read: list[ToldIssue] = [
         {"code": "rule", "severity": "error", "message": "old", "fields": ["total"], "rule": "adds_up"},
         {"code": "BR-CO-10", "severity": "error", "message": "e-invoice", "fields": [], "rule": "BR-CO-10"},
         {"code": "missing", "severity": "error", "message": "old", "fields": ["vendor"], "rule": ""},
@@ -109,7 +110,7 @@ def test_a_row_without_a_cell_that_is_required_fails() -> None:
 def test_what_a_reading_said_of_settled_fields_is_over() -> None:
     """Also of cells: who corrected the table has corrected its cells."""
     doctype = compiled('name: a\nversion: "1"\nfields:\n  lines: {type: list, items: {n: {type: text}}}\n')
-    read = [
+    read: list[ToldIssue] = [
         {"code": "xml", "severity": "error", "message": "no", "fields": ["lines[0].n"], "rule": "BR-1"},
         {"code": "damaged", "severity": "warning", "message": "cut off", "fields": [], "rule": ""},
     ]
@@ -119,8 +120,8 @@ def test_what_a_reading_said_of_settled_fields_is_over() -> None:
 
 def row(**columns: Any) -> fields.Row:
     """A field as its table has it."""
-    return {
-        "value": None, "confidence": 0.9, "page": None, "box": None, "quote": None, "source": "text", "reasons": [],
-        "locked": False, "corrected_by": None, "corrected_at": None, "state": None, "manually_corrected": False,
-        "candidates": None, "noted": {},
+    return {  # type: ignore[return-value]
+        "name": "", "place": 0, "value": None, "confidence": 0.9, "page": None, "box": None, "quote": None,
+        "source": "text", "reasons": [], "locked": False, "corrected_by": None, "corrected_at": None, "state": None,
+        "manually_corrected": False, "candidates": None, "noted": {},
     } | columns  # fmt: skip

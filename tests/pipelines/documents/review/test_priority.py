@@ -41,7 +41,7 @@ def test_the_nearness_of_the_deadline_moves(url: str) -> None:
             row = await items.row(store, item)
             assert float(row["proximity"]) == pytest.approx(near)
             assert float(row["priority"]) == pytest.approx(0.4 * 0.75 + 0.3 * near + 0.2 * 0.5 + 0.1 * 0.75)
-            parts = priority.parts(row)
+            parts: Any = priority.parts(row)
             assert sum(one["points"] for one in parts.values()) == pytest.approx(float(row["priority"]), abs=0.0005)
         assert items.told(row)["sla_left"] == pytest.approx(-2700)
 
@@ -72,5 +72,5 @@ def test_a_look_writes_only_what_has_moved(url: str) -> None:
 def test_the_weights_are_those_of_the_first_priority() -> None:
     """An item begins with the priority that it would be given here."""
     urgency = first.Urgency(0.3, 0.4, 0.5)
-    row = {"confidence": 0.3, "proximity": 0.2, "complexity": 0.4, "value": 0.5}
-    assert sum(one["points"] for one in priority.parts(row).values()) == pytest.approx(urgency.priority(0.2))
+    parts: Any = priority.parts({"confidence": 0.3, "proximity": 0.2, "complexity": 0.4, "value": 0.5})
+    assert sum(one["points"] for one in parts.values()) == pytest.approx(urgency.priority(0.2))

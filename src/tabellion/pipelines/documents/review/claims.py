@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tabellion.accounts import audit
@@ -31,6 +31,7 @@ from tabellion.pipelines.documents.review.errors import (
     TooMany,
     Underway,
 )
+from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import AVAILABLE, Person
 from tabellion.pipelines.documents.review.queue import NAME, OPEN, review_queue
 
@@ -131,7 +132,7 @@ async def _hindered(store: Store, person: Person) -> Exception | None:
     return TooMany([row["id"] for row in held]) if len(held) >= HELD else None
 
 
-def _refused(item: Mapping[str, Any], person: Person, *, takeover: bool) -> Exception | None:
+def _refused(item: ItemRow, person: Person, *, takeover: bool) -> Exception | None:
     """Why this person cannot have this item; None: nothing speaks against it."""
     if item["status"] not in OPEN:
         return Closed(item["status"], item["reviewer"])
@@ -143,11 +144,11 @@ def _refused(item: Mapping[str, Any], person: Person, *, takeover: bool) -> Exce
         return Underway()
     theirs = item["assigned_to"] not in (None, person.name) and not takeover
     if theirs and item["due_at"] >= item["now"] and (item["assigned_at"] or 0) >= item["now"] - queue.HOLD:
-        return Assigned(item["assigned_to"], takeover=person.operates)
+        return Assigned(str(item["assigned_to"]), takeover=person.operates)
     return None
 
 
-async def _taken(store: Store, item: Mapping[str, Any], person: Person) -> None:
+async def _taken(store: Store, item: ItemRow, person: Person) -> None:
     """Ends the claim of whoever has the item."""
     job = await store.held(review_queue(), item["id"])
     if job is None:
@@ -311,8 +312,8 @@ async def _left_behind(store: Store, id: str, person: Person) -> bool:  # noqa: 
     last = await store.database.fetch(
         "SELECT n, at, body FROM tabellion_audit_log WHERE item_id = $1 ORDER BY n DESC LIMIT 1", id
     )
-    told = audit.told(last[0]) if last else {}
-    return told.get("action") == "expired" and told["before"] == person.name
+    told = audit.told(last[0]) if last else None
+    return told is not None and told["action"] == "expired" and bool(told["before"] == person.name)
 
 
 async def not_held(store: Store, id: str) -> Exception:  # noqa: A002
@@ -323,7 +324,7 @@ async def not_held(store: Store, id: str) -> Exception:  # noqa: A002
     return NotHeld(item["holder"], item["lease_until"])
 
 
-def named(entry: Entry, item: Mapping[str, Any]) -> Entry:
+def named(entry: Entry, item: ItemRow) -> Entry:
     """The entry with the item and the document it is about."""
     return Entry(
         entry.action, entry.actor, item["document_id"], item["id"], entry.field, entry.before, entry.after,
@@ -336,7 +337,7 @@ def locked(store: Store) -> str:
     return " FOR UPDATE" if store.dialect == "postgresql" else ""
 
 
-def _entry(action: str, person: Person, item: Mapping[str, Any], **more: Any) -> Entry:
+def _entry(action: str, person: Person, item: ItemRow, **more: Any) -> Entry:
     return Entry(action, person.name, item["document_id"], item["id"], **more)
 
 

@@ -6,33 +6,57 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
 from tabellion.accounts import audit
 from tabellion.accounts.audit import Entry
+from tabellion.answers import Answer
 from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
-from tabellion.messages import Message, restored, translatable
-from tabellion.pipelines.documents.judging import read_issues
+from tabellion.messages import Message, Translatable, restored, translatable
+from tabellion.pipelines.documents.judging import Result, read_issues
 from tabellion.pipelines.documents.review import decisions, fields, items
 from tabellion.pipelines.documents.review.claims import mine, not_held
-from tabellion.pipelines.documents.review.errors import Refused, Stale, Underway
-from tabellion.pipelines.documents.review.fields import PERSON, Row, Types
+from tabellion.pipelines.documents.review.errors import Changed, Refused, Stale, Underway
+from tabellion.pipelines.documents.review.fields import EMPTY, PERSON, Row, Types
+from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.values import taken
-from tabellion.reading.field import stored_reasons
+from tabellion.reading.field import ToldField, stored_reasons
+from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.doctype import DocumentType
 
 Action = Literal["correct", "confirm", "absent", "unlock"]
 SAID = {"correct": "corrected", "confirm": "confirmed", "absent": "absent", "unlock": "unlocked"}
 LONGEST_DRAFT = 200_000  #: characters of a draft
 
-_WRITTEN = (
-    "value", "confidence", "page", "box", "quote", "source", "reasons", "locked", "state", "manually_corrected",
-    "corrected_by", "read_value", "old_value",
-)  # fmt: skip
+
+class Columns(TypedDict):
+    """What is written of a field; value, box, reasons and what readings said are JSON."""
+
+    value: str
+    confidence: float
+    page: int | None
+    box: str | None
+    quote: str | None
+    source: str | None
+    reasons: str
+    locked: bool
+    state: str | None
+    manually_corrected: bool
+    corrected_by: str | None
+    read_value: str | None
+    old_value: str | None
+
+
+class CheckedField(Answer):
+    """A value in the form of its field, or why it has none."""
+
+    value: Any
+    error: str | None
+    translatable: NotRequired[Translatable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +86,7 @@ async def edit(
     doctype = fields.type_of(types, item["type"])
     found = await fields.rows(store, item["document_id"])
     looks = any(name not in found or found[name]["locked"] for name in changes)
-    told = await fields.reading(store, item["document_id"]) if looks else {}
+    told: Result = await fields.reading(store, item["document_id"]) if looks else {}
     read = told.get("fields", {}) | told.get("read_fields", {})
     made, problems = {}, {}
     for name, change in changes.items():
@@ -105,12 +129,12 @@ async def edit(
     return int(results[0][0]["version"])
 
 
-Outcome = tuple[str, dict[str, Any]]  #: the action of the trail, and the columns
+Outcome = tuple[str, Columns]  #: the action of the trail, and the columns
 Place = tuple[int | None, list[float] | None, str | None]  #: page, box and quote
 
 
 def _applied(
-    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, read: Mapping[str, Any],
+    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, read: Mapping[str, ToldField],
     known: Sequence[Any],
 ) -> Outcome | str | None:  # fmt: skip
     """What a change makes of a field; a sentence where it cannot be; None where it is so already."""
@@ -120,7 +144,7 @@ def _applied(
         if row is not None and row["state"] == "absent":
             return None
         return _by_person(row, person, "absent", None, (None, None, None))
-    if row is None or (change.action == "confirm" and row["value"] in (None, "", [])):
+    if row is None or (change.action == "confirm" and row["value"] in EMPTY):
         return Message("edit.no_value", field=name, verb=change.action)
     if change.action == "confirm":
         return _kept(row)
@@ -129,7 +153,7 @@ def _applied(
 
 def _corrected(
     doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, known: Sequence[Any],
-    read: Mapping[str, Any],
+    read: Mapping[str, ToldField],
 ) -> Outcome | str | None:  # fmt: skip
     spec = fields.spec_of(doctype, name, row)
     assert spec is not None  # noqa: S101 - asked before
@@ -145,7 +169,7 @@ def _corrected(
         # What was changed is as the machine has read it after all: nobody has corrected anything.
         given_back = _unlocked(row, read)
         assert given_back is not None  # noqa: S101 - it is locked
-        return "confirmed", given_back[1] | {"state": "confirmed"}
+        return "confirmed", {**given_back[1], "state": "confirmed"}
     where = (change.page, list(change.box) if change.box else None, change.quote) if placed else None
     return _by_person(row, person, "corrected", value, where)
 
@@ -165,24 +189,26 @@ def _by_person(row: Row | None, person: Person, state: str, value: Any, where: P
 def _kept(row: Row) -> Outcome | None:
     """A field that is right as it is. Where the machine has read it again, what it says now is known from here on."""
     if row["state"] is None:
-        return "confirmed", _as_is(row) | {"state": "confirmed"}
+        return "confirmed", {**_as_is(row), "state": "confirmed"}
     if row["manually_corrected"] and row["noted"].get("old_value") != _read(row):
-        return "confirmed", _as_is(row) | {"old_value": _json(_read(row))}
+        return "confirmed", {**_as_is(row), "old_value": _json(_read(row))}
     return None
 
 
-def _unlocked(row: Row, read: Mapping[str, Any]) -> Outcome | None:
+def _unlocked(row: Row, read: Mapping[str, ToldField]) -> Outcome | None:
     """The field as the newest reading has it, with what is known of where that came from."""
     if not row["locked"]:
-        return None if row["state"] is None else ("unlocked", _as_is(row) | {"state": None})
-    value, known = _read(row), read.get(row["name"], {})
-    if known.get("value") != value or known.get("source") == PERSON:
-        known = {"page": row["page"], "box": row["box"], "quote": row["quote"]}
-    box = known.get("box")
+        return None if row["state"] is None else ("unlocked", {**_as_is(row), "state": None})
+    value, known = _read(row), read.get(row["name"])
+    page, box, quote, confidence, source, reasons = row["page"], row["box"], row["quote"], 0.0, "text", []
+    if known is not None and known["value"] == value and known["source"] != PERSON:
+        page, box, quote, confidence = known["page"], known["box"], known["quote"], known["confidence"]
+        source, reasons = known["source"], restored(known, "reasons")
+    elif known is None and value is None:
+        page = box = quote = None
     return "unlocked", {
-        "value": _json(value), "confidence": float(known.get("confidence", 0.0)), "page": known.get("page"),
-        "box": _json(box) if box else None, "quote": known.get("quote"), "source": known.get("source", "text"),
-        "reasons": _json(stored_reasons(restored({"reasons": [], **known}, "reasons"))),
+        "value": _json(value), "confidence": float(confidence), "page": page, "box": _json(box) if box else None,
+        "quote": quote, "source": source, "reasons": _json(stored_reasons(reasons)),
         "locked": False, "state": None, "manually_corrected": False,
         "corrected_by": None, "read_value": _json(value), "old_value": None,
     }  # fmt: skip
@@ -199,15 +225,19 @@ def _place(row: Row | None) -> Place:
     return (None, None, None) if row is None else (row["page"], row["box"], None)
 
 
-def _as_is(row: Row) -> dict[str, Any]:
-    noted = {name: _json(row["noted"][name]) if name in row["noted"] else None for name in ("read_value", "old_value")}
+def _as_is(row: Row) -> Columns:
+    noted = row["noted"]
     return {
-        **{name: row[name] for name in _WRITTEN}, "value": _json(row["value"]),
-        "box": _json(row["box"]) if row["box"] else None, "reasons": _json(stored_reasons(row["reasons"])), **noted,
+        "value": _json(row["value"]), "confidence": row["confidence"], "page": row["page"],
+        "box": _json(row["box"]) if row["box"] else None, "quote": row["quote"], "source": row["source"],
+        "reasons": _json(stored_reasons(row["reasons"])), "locked": row["locked"], "state": row["state"],
+        "manually_corrected": row["manually_corrected"], "corrected_by": row["corrected_by"],
+        "read_value": _json(noted["read_value"]) if "read_value" in noted else None,
+        "old_value": _json(noted["old_value"]) if "old_value" in noted else None,
     }  # fmt: skip
 
 
-def _guard(store: Store, item: Mapping[str, Any], version: int) -> Numbered:
+def _guard(store: Store, item: ItemRow, version: int) -> Numbered:
     """Takes the item if it still is of this version. A reading that ends takes the fields first, then the item: so do
     we, or each would wait for the other."""
     first = ""
@@ -226,7 +256,7 @@ def _unchanged(id: str, version: int) -> Numbered:  # noqa: A002
     return "SELECT version FROM tabellion_review_items WHERE id = $1 AND version = $2", [id, version]
 
 
-def _write(document: str, name: str, place: int, columns: Mapping[str, Any]) -> Numbered:
+def _write(document: str, name: str, place: int, columns: Columns) -> Numbered:
     marks = ", ".join(f"${number}" for number in range(4, len(columns) + 4))
     at = NOW if columns["corrected_by"] is not None else "NULL"
     updates = ", ".join(f"{column} = excluded.{column}" for column in (*columns, "corrected_at"))
@@ -251,38 +281,32 @@ ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = exc
         raise await not_held(store, id) from None
 
 
-async def stale(store: Store, item: Mapping[str, Any], version: int) -> Stale | Refused:
+async def stale(store: Store, item: ItemRow, version: int) -> Stale | Refused:
     """What has changed since a version: the fields that people changed, or all where the document was read again."""
     if version > item["version"]:
         never = f"the item never was of version {version}: it is of version {item['version']}"
         return Refused({"If-Match": never}, beside=True, fix=Message("item.fix_etag"))
     entries = await audit.history(store, item=item["id"])
     since = [one for one in entries if one["more"].get("version", 0) > version]
-    names = {one["field"]: one for one in since if one["field"] is not None}
     found = await fields.rows(store, item["document_id"])
-    told = {one["more"]["version"] for one in since}
-    if set(range(version + 1, int(item["version"]) + 1)) - told:
-        names = {
-            name: names.get(name, {"actor": row["corrected_by"], "at": None}) for name, row in found.items()
-        } | names
-    return Stale(
-        int(item["version"]),
-        {
-            name: {"value": found[name]["value"] if name in found else None, "by": one["actor"], "at": one["at"]}
-            for name, one in names.items()
-        },
-    )
+    changed: dict[str, Changed] = {}
+    if set(range(version + 1, int(item["version"]) + 1)) - {one["more"]["version"] for one in since}:
+        changed = {name: {"value": row["value"], "by": row["corrected_by"], "at": None} for name, row in found.items()}
+    for one in since:
+        if (name := one["field"]) is not None:
+            value = found[name]["value"] if name in found else None
+            changed[name] = {"value": value, "by": one["actor"], "at": one["at"]}
+    return Stale(int(item["version"]), changed)
 
 
 def check(
-    types: Types, item: Mapping[str, Any], found: Mapping[str, Row], given: Mapping[str, Any],
-    read: Mapping[str, Any],
-) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:  # fmt: skip
+    types: Types, item: ItemRow, found: Mapping[str, Row], given: Mapping[str, Any], read: Result,
+) -> tuple[list[ToldIssue], dict[str, CheckedField]]:  # fmt: skip
     """What would be wrong if these values were given, and each of them in the form of its field. Writes nothing."""
     doctype = fields.type_of(types, item["type"])
     merged = fields.values_of(found)
     absent = {name for name, row in found.items() if row["state"] == "absent"} - given.keys()
-    answers: dict[str, dict[str, Any]] = {}
+    answers: dict[str, CheckedField] = {}
     for name, value in given.items():
         spec = fields.spec_of(doctype, name, found.get(name))
         if spec is None:

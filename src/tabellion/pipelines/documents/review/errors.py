@@ -24,11 +24,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tabellion.errors import TabellionError
 from tabellion.messages import Message, joined, quoted, restored
+from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.yamlnode import TypeFileError
+
+if TYPE_CHECKING:
+    from tabellion.pipelines.documents.review.fields import Unsure
+
+
+class Changed(TypedDict):
+    """What somebody has made of a field meanwhile."""
+
+    value: Any
+    by: str | None
+    at: str | None
 
 
 class ReviewError(TabellionError):
@@ -119,18 +131,16 @@ class TypeBroken(ReviewError):  # noqa: N818 - a state
 class Stale(ReviewError):  # noqa: N818 - a state
     """The item was changed since the version that the change was made on."""
 
-    def __init__(self, version: int, fields: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, version: int, fields: Mapping[str, Changed]) -> None:
         self.version = version
-        self.fields = fields  #: those that have changed since: value, by, at
+        self.fields = fields  #: those that have changed since
         super().__init__(Message("item.version", n=version))
 
 
 class Gated(ReviewError):  # noqa: N818 - a state
     """The item cannot be approved as it is."""
 
-    def __init__(
-        self, missing: Sequence[str] = (), failing: Sequence[Mapping[str, Any]] = (), *, empty: bool = False
-    ) -> None:
+    def __init__(self, missing: Sequence[str] = (), failing: Sequence[ToldIssue] = (), *, empty: bool = False) -> None:
         self.missing, self.failing = list(missing), list(failing)
         whole = [name for name in missing if "[" not in name]
         cells = [name for name in missing if "[" in name]
@@ -148,9 +158,9 @@ class Untyped(ReviewError):  # noqa: N818 - a state
 class Unseen(ReviewError):  # noqa: N818 - a state
     """Fields are less sure than their type demands, and nobody has looked at them."""
 
-    def __init__(self, fields: Sequence[Mapping[str, Any]]) -> None:
-        self.fields = [dict(one) for one in fields]  #: name, label, value, confidence, threshold
-        super().__init__(Message("item.fields_unseen", fields=[str(one["name"]) for one in fields]))
+    def __init__(self, fields: Sequence[Unsure]) -> None:
+        self.fields = list(fields)
+        super().__init__(Message("item.fields_unseen", fields=[one["name"] for one in fields]))
 
 
 class Refused(ReviewError):  # noqa: N818 - what happened

@@ -5,20 +5,22 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
+from tabellion.answers import Answer
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
-from tabellion.messages import Message, has_code, quoted, translatable
-from tabellion.pipelines.documents.judging import field_of, issue_of, judged
+from tabellion.messages import Message, Translatable, has_code, quoted, translatable
+from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judged
 from tabellion.pipelines.documents.review.errors import TypeBroken
+from tabellion.reading.alternative import Candidate
 from tabellion.reading.field import restored_reasons
+from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.doctype import THRESHOLD, DocumentType, FieldSpec
 from tabellion.reading.types.yamlnode import TypeFileError
 
-Row = dict[str, Any]
 Types = Callable[[str], DocumentType]  #: gives the document type of a name, or raises
 #: What a document is of that is none of the types there are, or of one that is there no more.
 NO_TYPE = DocumentType(name="unknown", version="1", fields=())
@@ -26,13 +28,108 @@ PERSON = "person"  #: the source of a field that somebody has corrected
 DECIDED = ("confirmed", "corrected", "absent")  #: states that are a person's word
 #: Why a person's word is so sure.
 CORRECTED, ABSENT = (Message("reason.corrected"),), (Message("reason.absent"),)
-STATES = ("auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent")
-
+State = Literal["auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent"]
 LONGEST = 1000  #: characters of a sentence that lists fields
-_COLUMNS = (
-    "name", "place", "value", "confidence", "page", "box", "quote", "source", "reasons", "locked", "corrected_by",
-    "state", "manually_corrected", "read_value", "old_value", "candidates",
-)  # fmt: skip
+EMPTY: tuple[Any, ...] = (None, "", [])  #: values of a field that has none
+
+
+class FieldRow(TypedDict):
+    """What is told of a row of `tabellion_extracted_fields`."""
+
+    name: str
+    value: str | None  #: JSON, as are box and reasons
+    confidence: float
+    page: int | None
+    box: str | None
+    quote: str | None
+    source: str
+    reasons: str | None
+    locked: bool
+    state: str | None
+
+
+#: $1 document -> its fields.
+FIELDS = f"""SELECT {", ".join(FieldRow.__annotations__)} FROM tabellion_extracted_fields
+WHERE document_id = $1 ORDER BY place, name"""
+
+
+class Row(TypedDict):
+    """A row of `tabellion_extracted_fields`, its JSON taken apart."""
+
+    name: str
+    place: int
+    value: Any
+    confidence: float
+    page: int | None
+    box: list[float] | None
+    quote: str | None
+    source: str | None
+    reasons: list[str]
+    locked: bool
+    corrected_by: str | None
+    corrected_at: float | None
+    state: State | None
+    manually_corrected: bool
+    noted: dict[str, Any]  #: what readings said, by column: `read_value` and `old_value`, where anybody noted them
+    candidates: list[Candidate] | None
+
+
+_COLUMNS = [one for one in Row.__annotations__ if one not in ("noted", "corrected_at")] + ["read_value", "old_value"]
+
+
+class Column(Answer):
+    """A column of a list."""
+
+    name: str
+    label: str
+    kind: str
+    values: list[str] | None
+
+
+class ThreeWay(Answer):
+    """What the person, the reading of then and the reading of now say."""
+
+    human: Any
+    old_model: Any
+    new_model: Any
+
+
+class ReviewField(Answer):
+    """One field of the document: its value, where it stands, and how far it can be trusted."""
+
+    name: str
+    label: str
+    kind: str
+    help: str | None
+    required: bool
+    values: list[str] | None
+    columns: list[Column] | None
+    value: Any
+    confidence: float
+    threshold: float
+    page: int | None
+    box: list[float] | None
+    quote: str | None
+    source: str | None
+    reasons: list[str]
+    translatable: NotRequired[Translatable]
+    state: State
+    locked: bool
+    manually_corrected: bool
+    corrected_by: str | None
+    corrected_at: str | None
+    candidates: list[Candidate]
+    three_way: ThreeWay | None
+
+
+class Unsure(TypedDict):
+    """A field that the reading is not sure of."""
+
+    name: str
+    label: str
+    value: Any
+    threshold: float
+    confidence: float
 
 
 async def rows(store: Store, document: str) -> dict[str, Row]:
@@ -45,19 +142,19 @@ FROM tabellion_extracted_fields WHERE document_id = $1 ORDER BY place, name""",
     return {row["name"]: _parsed(row) for row in found}
 
 
-async def reading(store: Store, document: str) -> dict[str, Any]:
+async def reading(store: Store, document: str) -> Result:
     """What the document's last reading told: its pages, fields and issues."""
     found = await store.database.fetch("SELECT result FROM tabellion_documents WHERE id = $1", document)
-    return dict(json.loads(found[0]["result"] or "{}")) if found else {}
+    return cast("Result", json.loads(found[0]["result"] or "{}")) if found else {}
 
 
-def _parsed(row: Row) -> Row:
+def _parsed(row: Any) -> Row:
     # What a reading said is kept beside what people said, so NULL (nobody noted it) is not null (it said nothing).
     row["noted"] = {name: json.loads(row[name]) for name in ("read_value", "old_value") if row[name] is not None}
     for name in ("value", "box", "reasons", "candidates"):
         row[name] = json.loads(row[name]) if row[name] is not None else None
     row["reasons"] = restored_reasons(row["reasons"])
-    return row | {"locked": bool(row["locked"]), "manually_corrected": bool(row["manually_corrected"])}
+    return cast("Row", row | {name: bool(row[name]) for name in ("locked", "manually_corrected")})
 
 
 def type_of(types: Types, name: str | None) -> DocumentType:
@@ -88,11 +185,11 @@ def values_of(found: Mapping[str, Row]) -> dict[str, Any]:
     return {name: row["value"] for name, row in found.items()}
 
 
-def known(row: Row | None, offered: Iterable[Mapping[str, Any]] | None = None) -> list[Any]:
+def known(row: Row | None, offered: Iterable[Candidate] | None = None) -> list[Any]:
     """The values that a field has, that readings have given it, and that it is offered."""
     others = (row["candidates"] if row is not None else None) or offered or ()
     said = [] if row is None else [row["value"], *row["noted"].values()]
-    return [*said, *(one.get("value") for one in others)]
+    return [*said, *(one["value"] for one in others)]
 
 
 def decided(found: Mapping[str, Row]) -> set[str]:
@@ -101,15 +198,15 @@ def decided(found: Mapping[str, Row]) -> set[str]:
 
 
 def issues(
-    doctype: DocumentType, values: Mapping[str, Any], absent: Collection[str], read: Sequence[Mapping[str, Any]] = (),
+    doctype: DocumentType, values: Mapping[str, Any], absent: Collection[str], read: Sequence[ToldIssue] = (),
     said: Collection[str] = (),
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[ToldIssue]:  # fmt: skip
     """Everything that is wrong with these values now, as JSON tells it; `read` is what the reading found."""
     known = {name: value for name, value in values.items() if name in doctype}
     return [one.told() for one in judged(map(issue_of, read), known, doctype, said, absent)]
 
 
-def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[dict[str, Any]]]:
+def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[ToldIssue]]:
     """What stands before an approval: required fields that are neither there nor absent, and rules that fail though
     nobody has said that the document has it so."""
     absent = [name for name, row in found.items() if row["state"] == "absent"]
@@ -119,7 +216,7 @@ def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], li
     return missing, [one for one in errors if one["code"] != "missing"]
 
 
-def unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[dict[str, Any]]:
+def unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[Unsure]:
     """The fields that the reading is not sure of and that nobody has looked at."""
     return [
         {"name": spec.name, "label": spec.title, "value": row["value"], "threshold": spec.threshold,
@@ -131,15 +228,15 @@ def unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[dict[str, An
 
 def _unsure(spec: FieldSpec, row: Row) -> bool:
     """Whether a value that was read is less sure than its type demands."""
-    if row["value"] in (None, "", []):
+    if row["value"] in EMPTY:
         return False
     return float(row["confidence"]) < spec.threshold or has_code(row["reasons"], "reason.ungrounded")
 
 
 def told(
-    doctype: DocumentType, found: Mapping[str, Row], wrong: Sequence[Mapping[str, Any]],
-    offered: Mapping[str, list[Any]] | None = None,
-) -> list[dict[str, Any]]:  # fmt: skip
+    doctype: DocumentType, found: Mapping[str, Row], wrong: Sequence[ToldIssue],
+    offered: Mapping[str, list[Candidate]] | None = None,
+) -> list[ReviewField]:  # fmt: skip
     """The fields as JSON tells them, in the type's order; those that were not found too, with what is `offered`."""
     # A field that is missing is told as that; one with a cell that is missing fails.
     failed = {
@@ -160,14 +257,22 @@ def told(
     return [*declared, *others]
 
 
-def _field(spec: FieldSpec, row: Row | None, failed: bool, offered: list[Any] | None = None) -> dict[str, Any]:
-    found = row or {
-        "value": None, "confidence": 0.0, "page": None, "box": None, "quote": None, "source": None, "reasons": [],
-        "locked": False, "corrected_by": None, "corrected_at": None, "state": None, "manually_corrected": False,
-        "candidates": offered, "noted": {},
+def _field(
+    spec: FieldSpec, row: Row | None, failed: bool, offered: list[Candidate] | None = None
+) -> ReviewField:  # fmt: skip
+    found: Row = row or {
+        "name": spec.name, "place": 0, "value": None, "confidence": 0.0, "page": None, "box": None, "quote": None,
+        "source": None, "reasons": [], "locked": False, "corrected_by": None, "corrected_at": None, "state": None,
+        "manually_corrected": False, "candidates": offered, "noted": {},
     }  # fmt: skip
+    columns: list[Column] = [
+        {"name": one.name, "label": one.title, "kind": one.kind, "values": list(one.options) or None}
+        for one in spec.items
+    ]
     return {
-        **_described(spec), "value": found["value"], "confidence": round(float(found["confidence"]), 3),
+        "name": spec.name, "label": spec.title, "kind": spec.kind, "help": spec.description or None,
+        "required": spec.required, "values": list(spec.options) or None, "columns": columns or None,
+        "value": found["value"], "confidence": round(float(found["confidence"]), 3),
         "threshold": spec.threshold, "page": found["page"], "box": found["box"], "quote": found["quote"],
         "source": found["source"], "reasons": found["reasons"], "state": _state(spec, row, failed),
         "locked": found["locked"], "manually_corrected": found["manually_corrected"],
@@ -177,27 +282,18 @@ def _field(spec: FieldSpec, row: Row | None, failed: bool, offered: list[Any] | 
     }  # fmt: skip
 
 
-def _described(spec: FieldSpec) -> dict[str, Any]:
-    columns = [{"name": one.name, "label": one.title, "kind": one.kind, "values": list(one.options) or None}
-               for one in spec.items]  # fmt: skip
-    return {
-        "name": spec.name, "label": spec.title, "kind": spec.kind, "help": spec.description or None,
-        "required": spec.required, "values": list(spec.options) or None, "columns": columns or None,
-    }  # fmt: skip
-
-
-def _state(spec: FieldSpec, row: Row | None, failed: bool) -> str:
+def _state(spec: FieldSpec, row: Row | None, failed: bool) -> State:
     """A person's word stands; else what fails, then what is not sure."""
     if row is not None and row["state"]:
-        return str(row["state"])
+        return row["state"]
     if failed:
         return "rule_failed"
-    if row is None or row["value"] in (None, "", []):
+    if row is None or row["value"] in EMPTY:
         return "needs_look" if spec.required else "auto"
     return "needs_look" if _unsure(spec, row) else "auto"
 
 
-def _three_way(row: Row) -> dict[str, Any] | None:
+def _three_way(row: Row) -> ThreeWay | None:
     """What the person, the reading of then and the reading of now say, where the reading has changed its mind."""
     noted = row["noted"]
     if not row["manually_corrected"] or "read_value" not in noted or noted["read_value"] == noted.get("old_value"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from typing import Any
 
 from tabellion.accounts import audit
 from tabellion.accounts.audit import Entry, Statement
@@ -18,7 +17,8 @@ from tabellion.pipelines.documents.review import fields, items
 from tabellion.pipelines.documents.review.claims import mine, not_held
 from tabellion.pipelines.documents.review.editing import stale
 from tabellion.pipelines.documents.review.errors import Gated, NotAllowed, Open, Refused, Underway, Unseen, Untyped
-from tabellion.pipelines.documents.review.fields import Types
+from tabellion.pipelines.documents.review.fields import EMPTY, Types
+from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.queue import ENDINGS, OPEN, Ending, review_queue
 
@@ -55,7 +55,7 @@ async def approve(
     if not doctype.fields and not found:
         raise Untyped
     missing, failing = fields.gate(doctype, found)
-    empty = not fields.decided(found) and all(row["value"] in (None, "", []) for row in found.values())
+    empty = not fields.decided(found) and all(row["value"] in EMPTY for row in found.values())
     if missing or failing or empty:
         raise Gated(missing, failing, empty=empty and not missing)
     doubtful = fields.unseen(doctype, found)
@@ -89,7 +89,7 @@ async def reject(
 
 
 async def _finish(
-    store: Store, item: Mapping[str, Any], person: Person, ending: Ending, entry: Entry, seconds: float | None,
+    store: Store, item: ItemRow, person: Person, ending: Ending, entry: Entry, seconds: float | None,
     keystrokes: int | None, version: int | None, reason: str | None = None,
 ) -> None:  # fmt: skip
     id = str(item["id"])  # noqa: A001 - the column's name

@@ -4,24 +4,101 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NotRequired
 
+from tabellion.answers import Answer
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.messages import translatable
-from tabellion.pipelines.documents.judging import read_issues
+from tabellion.messages import Translatable, translatable
+from tabellion.pipelines.documents.judging import Result, read_issues
 from tabellion.pipelines.documents.review import editing, fields, items
 from tabellion.pipelines.documents.review.claims import sweep
-from tabellion.pipelines.documents.review.fields import Types
+from tabellion.pipelines.documents.review.editing import CheckedField
+from tabellion.pipelines.documents.review.fields import ReviewField, Types
 from tabellion.pipelines.documents.review.finishing import REJECTIONS
+from tabellion.pipelines.documents.review.items import Item, ItemRow, Position
 from tabellion.pipelines.documents.review.people import Person
-from tabellion.pipelines.documents.review.queue import ENDINGS
+from tabellion.pipelines.documents.review.queue import ENDINGS, Status
+from tabellion.pipelines.documents.row import Issue
 
 PREVIOUS = 5  #: items that somebody has just finished, to go back to
 
 
-async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, Any]:  # noqa: A002
+class SheetPage(Answer):
+    """A page of the document."""
+
+    number: int
+    size: list[float] | None
+    rotation: int | None
+    source: str | None
+    quality: float | None
+
+
+class Sheet(Answer):
+    """The document that an item is about."""
+
+    id: str
+    name: str
+    type: str | None
+    type_version: str | None
+    model: str
+    sha256: str
+    pages: list[SheetPage]
+    verdict: str | None
+    cost: float | None
+    created_at: str
+    status: str
+
+
+class Claim(Answer):
+    """Who has the item."""
+
+    mine: bool
+    holder: str
+    until: str
+
+
+class Rejection(Answer):
+    """A reason to turn a document down."""
+
+    code: str
+    text: str
+    translatable: NotRequired[Translatable]
+
+
+class Finished(Answer):
+    """An item that the asker has finished."""
+
+    id: str
+    name: str
+    status: Status
+    finished_at: str
+
+
+class WholeItem(Item):
+    """An item with everything that is shown of it."""
+
+    document: Sheet
+    fields: list[ReviewField]
+    issues: list[Issue]
+    draft: dict[str, Any] | None
+    claim: Claim | None
+    instructions: str | None
+    reject_reasons: list[Rejection]
+    position: Position
+    today: int
+    previous: list[Finished]
+
+
+class Checked(Answer):
+    """What would be wrong."""
+
+    issues: list[Issue]
+    fields: dict[str, CheckedField]
+
+
+async def get(store: Store, types: Types, id: str, person: Person) -> WholeItem:  # noqa: A002
     """Everything about one item, as this person sees it; raises Missing."""
     await sweep(store)
     item = await items.row(store, id)
@@ -30,8 +107,8 @@ async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, 
     doctype = fields.shown_type(types, item["type"])
     absent = [name for name, row in found.items() if row["state"] == "absent"]
     judged = fields.issues(doctype, fields.values_of(found), absent, read_issues(read), fields.decided(found))
-    return items.told(item) | {
-        "document": _document(item, read), "issues": judged,
+    return {
+        **items.told(item), "document": _document(item, read), "issues": judged,
         "fields": fields.told(doctype, found, judged, read.get("candidates")),
         "draft": await _draft(store, id, person), "claim": _claim(item, person),
         "instructions": doctype.instructions or None,
@@ -43,7 +120,7 @@ async def get(store: Store, types: Types, id: str, person: Person) -> dict[str, 
     }  # fmt: skip
 
 
-async def check(store: Store, types: Types, id: str, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: A002
+async def check(store: Store, types: Types, id: str, given: Mapping[str, Any]) -> Checked:  # noqa: A002
     """What would be wrong with an item if these values were given; writes nothing, and asks for no claim."""
     item = await items.row(store, id)
     read = await fields.reading(store, item["document_id"])
@@ -52,11 +129,14 @@ async def check(store: Store, types: Types, id: str, given: Mapping[str, Any]) -
     return {"issues": judged, "fields": answers}
 
 
-def _document(item: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
-    pages = [
-        {name: page.get(name) for name in ("number", "size", "rotation", "source", "quality")}
+def _document(item: ItemRow, read: Result) -> Sheet:
+    pages: list[SheetPage] = [
+        {
+            "number": page["number"], "size": page.get("size"), "rotation": page.get("rotation"),
+            "source": page.get("source"), "quality": page.get("quality"),
+        }
         for page in read.get("pages", [])
-    ]
+    ]  # fmt: skip
     return {
         "id": item["document_id"], "name": item["name"], "type": item["type"], "type_version": read.get("type_version"),
         "model": item["model"], "sha256": item["sha256"], "pages": pages, "verdict": item["verdict"],
@@ -74,19 +154,21 @@ WHERE item_id = $1 AND person = $2""",
     return dict(json.loads(found[0]["body"])) | {"saved_at": iso(found[0]["saved_at"])} if found else None
 
 
-def _claim(item: Mapping[str, Any], person: Person) -> dict[str, Any] | None:
-    if item["holder"] is None:
+def _claim(item: ItemRow, person: Person) -> Claim | None:
+    holder, until = item["holder"], item["lease_until"]
+    if holder is None or until is None:
         return None
-    return {"mine": item["holder"] == person.name, "holder": item["holder"], "until": iso(item["lease_until"])}
+    return {"mine": holder == person.name, "holder": holder, "until": iso(until)}
 
 
-async def _previous(store: Store, person: Person, id: str) -> list[dict[str, Any]]:  # noqa: A002
-    rows = await store.database.fetch(
+async def _previous(store: Store, person: Person, id: str) -> list[Finished]:  # noqa: A002
+    rows: list[ItemRow] = await store.database.fetch(
         f"""{items.selected(store.dialect)} WHERE r.reviewer = $1 AND r.id <> $2 AND r.finished_at IS NOT NULL
   AND r.status IN {ENDINGS} ORDER BY r.finished_at DESC LIMIT {PREVIOUS}""",
         person.name, id,
     )  # fmt: skip
     return [
-        {"id": row["id"], "name": row["name"], "status": row["status"], "finished_at": iso(row["finished_at"])}
+        {"id": row["id"], "name": row["name"], "status": row["status"], "finished_at": iso(at)}
         for row in rows
+        if (at := row["finished_at"]) is not None
     ]

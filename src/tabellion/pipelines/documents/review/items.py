@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
@@ -14,19 +14,108 @@ from tabellion.engine.timestamps import iso
 from tabellion.pipelines.documents.review import priority
 from tabellion.pipelines.documents.review.errors import Missing
 from tabellion.pipelines.documents.review.people import Person
-from tabellion.pipelines.documents.review.queue import ENDINGS, NAME, OPEN
+from tabellion.pipelines.documents.review.queue import ENDINGS, NAME, OPEN, Status
+from tabellion.pipelines.documents.review_reasons import Reason
 
 MOST = 200  #: items in one list
 DONE = "done"  #: for a list: all that are finished, however
-Row = dict[str, Any]
 _OPEN = "r.status IN ('pending', 'in_review')"
-
-_COLUMNS = (
-    "id", "document_id", "status", "priority", "confidence", "proximity", "complexity", "value", "reasons", "version",
-    "assigned_to", "reviewer", "reason", "escalated_by", "escalation", "seconds", "keystrokes",
-)  # fmt: skip
 _TIMES = ("created_at", "due_at", "assigned_at", "escalated_at", "claimed_at", "finished_at")
-_DOCUMENT = ("name", "pages", "model", "sha256", "verdict", "cost", "type_key")
+
+
+class _Columns(priority.Measures):
+    """What is read of `tabellion_review_items`; times are seconds since 1970."""
+
+    id: str
+    document_id: str
+    status: Status
+    priority: float
+    reasons: str  #: JSON
+    version: int
+    assigned_to: str | None
+    reviewer: str | None
+    reason: str | None
+    escalated_by: str | None
+    escalation: str | None
+    created_at: float
+    due_at: float
+    assigned_at: float | None
+    escalated_at: float | None
+    claimed_at: float | None
+    finished_at: float | None
+    seconds: float | None  #: that people took, and keys they pressed
+    keystrokes: int | None
+
+
+class ItemRow(_Columns):
+    """An item with its document's facts and its holder: a row of `selected`."""
+
+    name: str
+    pages: int | None
+    model: str
+    sha256: str
+    verdict: str | None
+    cost: float | None
+    type: str | None
+    document_status: str
+    uploaded_at: float
+    holder: str | None
+    lease_until: float | None
+    now: float
+    postponed_until: float | None
+
+
+class Escalation(Answer):
+    """Who handed an item to the operators, when and why."""
+
+    by: str | None
+    at: str
+    why: str | None
+
+
+class Item(Answer):
+    """A document that waits for a person, is held by one, or was finished by one."""
+
+    id: str
+    document_id: str
+    name: str
+    type: str | None
+    status: Status
+    priority: float
+    parts: priority.Parts
+    reasons: list[Reason]
+    assigned_to: str | None
+    holder: str | None
+    lease_until: str | None
+    postponed_until: str | None
+    escalated: Escalation | None
+    created_at: str
+    due_at: str
+    sla_left: Annotated[float, Doc("Seconds until it is due; negative: it was due so long ago.")]
+    pages: int | None
+    version: int
+    reviewer: str | None
+    finished_at: str | None
+    reason: str | None
+    url: str
+
+
+class Counts(Answer):
+    """How many items there are."""
+
+    pending: int
+    in_review: int
+    mine: int
+    overdue: int
+    escalated: int
+    done_today: int
+
+
+class Position(Answer):
+    """The item's place in the line."""
+
+    place: int | None
+    of: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +131,9 @@ class Filters:
     escalated: bool = False
 
 
-async def row(store: Store, id: str) -> Row:  # noqa: A002 - the column's name
+async def row(store: Store, id: str) -> ItemRow:  # noqa: A002 - the column's name
     """One item with its document's facts and its holder; raises Missing."""
-    rows = await store.database.fetch(f"{selected(store.dialect)} WHERE r.id = $1", id)
+    rows: list[ItemRow] = await store.database.fetch(f"{selected(store.dialect)} WHERE r.id = $1", id)
     if not rows:
         raise Missing
     return rows[0]
@@ -52,7 +141,7 @@ async def row(store: Store, id: str) -> Row:  # noqa: A002 - the column's name
 
 async def listing(
     store: Store, filters: Filters | None = None, cursor: str | None = None, limit: int = 50
-) -> tuple[list[Row], str | None]:
+) -> tuple[list[ItemRow], str | None]:
     """Items in the order in which they are claimed, or finished ones the latest first; and where the next page begins.
 
     Deadlines come nearer and priorities move: a page begins after the place that the last item of the page before had.
@@ -66,7 +155,7 @@ async def listing(
         values += [float(after), str(last)]
         mark = f"CAST(${len(values) - 1} AS double precision)"
         conditions.append(f"({place} < {mark} OR ({place} = {mark} AND r.id > ${len(values)}))")
-    rows = await store.database.fetch(
+    rows: list[ItemRow] = await store.database.fetch(
         f"""{selected(store.dialect)} WHERE {" AND ".join(conditions)}
 ORDER BY {place} DESC, r.id LIMIT {int(limit) + 1}""",
         *values,
@@ -112,7 +201,7 @@ def _conditions(given: Filters, dialect: Dialect) -> tuple[list[str], list[Any]]
     return found, values
 
 
-async def counts(store: Store, person: Person) -> dict[str, int]:
+async def counts(store: Store, person: Person) -> Counts:
     """How many items there are of each kind, for whoever asks."""
     kinds = {
         "pending": "r.status = 'pending'",
@@ -128,8 +217,10 @@ async def counts(store: Store, person: Person) -> dict[str, int]:
         f"(SELECT count(*) FROM tabellion_review_items AS r WHERE {kind}) AS {name}" for name, kind in kinds.items()
     ]
     [row] = await store.database.fetch(f"SELECT {', '.join(parts)}", person.name)
-    found = {name: int(count) for name, count in row.items()}
-    return found | {"mine": found.pop("assigned") + found.pop("held")}
+    return {
+        "pending": row["pending"], "in_review": row["in_review"], "mine": row["assigned"] + row["held"],
+        "overdue": row["overdue"], "escalated": row["escalated"], "done_today": row["done_today"],
+    }  # fmt: skip
 
 
 async def finished_today(store: Store, person: Person) -> int:
@@ -148,7 +239,7 @@ def _midnight(dialect: Dialect) -> str:
     return f"CAST(strftime('%s', date({NOW}, 'unixepoch')) AS REAL)"
 
 
-async def position(store: Store, item: Mapping[str, Any]) -> dict[str, int | None]:
+async def position(store: Store, item: ItemRow) -> Position:
     """The item's place in the line, and how long that is; a finished one has none."""
     mark = "CAST($1 AS double precision)" if store.dialect == "postgresql" else "$1"
     [found] = await store.database.fetch(
@@ -163,9 +254,12 @@ async def position(store: Store, item: Mapping[str, Any]) -> dict[str, int | Non
 
 def selected(dialect: Dialect) -> str:
     """The SELECT of items: `r` the item, `d` its document, `a` its live claim, `l` its last one."""
-    times = ", ".join(f"{sql.epoch(f'r.{name}', dialect)} AS {name}" for name in _TIMES)
-    return f"""SELECT {", ".join(f"r.{name}" for name in _COLUMNS)}, {times},
-  {", ".join(f"d.{name}" for name in _DOCUMENT)}, coalesce(d.found_type, d.type) AS type, d.status AS document_status,
+    columns = (
+        f"{sql.epoch(f'r.{one}', dialect)} AS {one}" if one in _TIMES else f"r.{one}"
+        for one in _Columns.__annotations__
+    )
+    return f"""SELECT {", ".join(columns)}, d.name, d.pages, d.model, d.sha256, d.verdict, d.cost,
+  coalesce(d.found_type, d.type) AS type, d.status AS document_status,
   {sql.epoch("d.created_at", dialect)} AS uploaded_at, a.worker AS holder,
   {sql.epoch("a.lease_until", dialect)} AS lease_until, {sql.epoch(NOW, dialect)} AS now,
   CASE WHEN r.status = 'pending' AND l.outcome = 'limited' AND l.retry_at > {NOW}
@@ -176,16 +270,18 @@ LEFT JOIN tabellion_attempts AS l ON l.queue = '{NAME}' AND l.key = r.id AND l.n
   SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = '{NAME}' AND m.key = r.id)"""
 
 
-def told(item: Mapping[str, Any]) -> dict[str, Any]:
+def told(item: ItemRow) -> Item:
     """An item as JSON tells it."""
-    escalated = {"by": item["escalated_by"], "at": iso(item["escalated_at"]), "why": item["escalation"]}
+    at, escalated = item["escalated_at"], None
+    if at is not None:
+        escalated = Escalation(by=item["escalated_by"], at=iso(at), why=item["escalation"])
     closed = item["status"] in ENDINGS
     return {
         "id": item["id"], "document_id": item["document_id"], "name": item["name"], "type": item["type"],
         "status": item["status"], "priority": round(float(item["priority"]), 4), "parts": priority.parts(item),
         "reasons": reasons(item), "assigned_to": item["assigned_to"], "holder": item["holder"],
         "lease_until": iso(item["lease_until"]), "postponed_until": iso(item["postponed_until"]),
-        "escalated": escalated if item["escalated_at"] is not None else None,
+        "escalated": escalated,
         "created_at": iso(item["created_at"]), "due_at": iso(item["due_at"]),
         "sla_left": round(item["due_at"] - ((closed and item["finished_at"]) or item["now"]), 1),
         "pages": item["pages"], "version": item["version"], "reviewer": item["reviewer"],
@@ -193,7 +289,6 @@ def told(item: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def reasons(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+def reasons(item: ItemRow) -> list[Reason]:
     """Why a person must look."""
-    found: Sequence[dict[str, Any]] = json.loads(item["reasons"] or "[]")
-    return list(found)
+    return list(json.loads(item["reasons"] or "[]"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
+from tabellion.answers import Answer
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -18,15 +18,44 @@ STEP = 0.005  #: nearness moves in steps of this size, so that a look writes few
 _next: weakref.WeakKeyDictionary[Store, float] = weakref.WeakKeyDictionary()
 
 
-def parts(row: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+class Measures(TypedDict):
+    """What a priority is reckoned from, each between 0 and 1."""
+
+    confidence: float
+    proximity: float
+    complexity: float
+    value: float
+
+
+class Part(Answer):
+    """One part of a priority."""
+
+    value: float
+    weight: float
+    points: float
+
+
+class Parts(Answer):
+    """What a priority is made of."""
+
+    confidence: Part
+    proximity: Part
+    complexity: Part
+    value: Part
+
+
+def parts(row: Measures) -> Parts:
     """What an item's priority is made of: each part's value, its weight, and the points that it gives."""
-    weights = {"confidence": CONFIDENCE, "proximity": PROXIMITY, "complexity": COMPLEXITY, "value": VALUE}
-    made = {}
-    for name, weight in weights.items():
-        value = float(row[name])
-        points = weight * ((1 - value) if name == "confidence" else value)
-        made[name] = {"value": round(value, 4), "weight": weight, "points": round(points, 4)}
-    return made
+    return {
+        "confidence": _part(row["confidence"], CONFIDENCE, 1 - row["confidence"]),
+        "proximity": _part(row["proximity"], PROXIMITY, row["proximity"]),
+        "complexity": _part(row["complexity"], COMPLEXITY, row["complexity"]),
+        "value": _part(row["value"], VALUE, row["value"]),
+    }  # fmt: skip
+
+
+def _part(value: float, weight: float, counted: float) -> Part:
+    return {"value": round(value, 4), "weight": weight, "points": round(weight * counted, 4)}
 
 
 async def refresh(store: Store, *, at_once: bool = False) -> None:

@@ -12,8 +12,8 @@ LEASE = 300.0  #: seconds that a claim holds after the holder's page was last he
 HOLD = 3600.0  #: seconds that an assignment keeps others away; then, or when it is overdue, anybody may help
 Ending = Literal["approved", "corrected", "rejected"]
 ENDINGS: tuple[Ending, ...] = ("approved", "corrected", "rejected")
-OPEN = ("pending", "in_review")
-STATUSES = (*OPEN, *ENDINGS)
+Status = Literal["pending", "in_review", "approved", "corrected", "rejected"]
+OPEN: tuple[Status, ...] = ("pending", "in_review")
 NEVER = 1_000_000_000  # people give items back as often as they like
 
 

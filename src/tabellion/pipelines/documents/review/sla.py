@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
+from tabellion.monitor.overview import OpenReview, Sla, SlaDay
 from tabellion.monitor.pace import Pace
 
 SOON = 7200.0  #: seconds before its time from which an item is due soon
@@ -15,16 +14,14 @@ DAYS = 7
 DAY = 86_400
 
 
-async def figure(store: Store, pace: Pace) -> dict[str, Any] | None:
+async def figure(store: Store, pace: Pace) -> Sla | None:
     """The same as the dashboard shows it; None where nothing is reviewed."""
     if await pace.answer(("sla", "known"), lambda: store.table("tabellion_review_items")) is None:
         return None
-    told = await sla(store, pace)
-    days = [one | {"at": iso(one["at"])} for one in told["days"]]
-    return told | {"next_at": iso(told["next_at"]), "days": days}
+    return await sla(store, pace)
 
 
-async def sla(store: Store, pace: Pace) -> dict[str, Any]:
+async def sla(store: Store, pace: Pace) -> Sla:
     """What is open now, and of what was due this week the share that a person finished in time."""
     still = await pace.answer(("sla", "open"), lambda: _open(store))
     days = await pace.answer(("sla", "finished"), lambda: _finished(store))
@@ -33,7 +30,7 @@ async def sla(store: Store, pace: Pace) -> dict[str, Any]:
     return {**still, "days": days, "kept": kept, "due": due, "compliance": kept / due if due else None}
 
 
-async def _open(store: Store) -> dict[str, Any]:
+async def _open(store: Store) -> OpenReview:
     d = store.dialect
     left = f"({sql.epoch('due_at', d)} - {sql.epoch(NOW, d)})"
     [row] = await store.database.fetch(
@@ -43,10 +40,13 @@ async def _open(store: Store) -> dict[str, Any]:
   min(CASE WHEN {left} >= 0 THEN {sql.epoch("due_at", d)} END) AS next_at
 FROM tabellion_review_items WHERE status IN ('pending', 'in_review')"""
     )
-    return {name: int(row[name]) for name in ("open", "in_review", "overdue", "soon")} | {"next_at": row["next_at"]}
+    return {
+        "open": int(row["open"]), "in_review": int(row["in_review"]), "overdue": int(row["overdue"]),
+        "soon": int(row["soon"]), "next_at": iso(row["next_at"]),
+    }  # fmt: skip
 
 
-async def _finished(store: Store) -> list[dict[str, Any]]:
+async def _finished(store: Store) -> list[SlaDay]:
     """Each of the last days (UTC): how many items people finished, and how many of them in time."""
     d = store.dialect
     now = await store.now()
@@ -65,7 +65,7 @@ GROUP BY {day}""",
     )
     found = {int(row["day"]): row for row in rows}
     return [
-        {"at": day * DAY, "finished": int(row["finished"]) if row else 0, "kept": int(row["kept"]) if row else 0}
+        {"at": iso(day * DAY), "finished": int(row["finished"]) if row else 0, "kept": int(row["kept"]) if row else 0}
         for day in range(first, first + DAYS)
         for row in [found.get(day)]
     ]

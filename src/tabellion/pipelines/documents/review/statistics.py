@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
+from tabellion.answers import Answer, Doc
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.pipelines.documents.review.queue import ENDINGS
+from tabellion.pipelines.documents.review.queue import ENDINGS, Ending
 
-Row = Mapping[str, Any]
 PERSON_COLUMNS = (
     "person", "documents", "approved", "corrected", "rejected", "seconds_mean", "seconds_median", "keystrokes_mean",
     "keystrokes_median", "fields", "corrections", "agreement", "in_time", "overdue",
@@ -24,34 +24,105 @@ FIELD_COLUMNS = ("field", "seen", "corrected", "share")
 EVERYBODY = "(everybody)"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
-
 #: Whose a field is.
 _DECIDED = "coalesce(CASE WHEN f.manually_corrected THEN f.corrected_by END, r.reviewer)"
+
+
+class Spread(Answer):
+    """Of what was noted; null where nobody did."""
+
+    mean: float | None
+    median: float | None
+    sum: float | None
+
+
+class Sums(Answer):
+    """What was finished, what it took, and how it turned out."""
+
+    documents: int
+    approved: int
+    corrected: int
+    rejected: int
+    seconds: Spread
+    keystrokes: Spread
+    fields: Annotated[
+        int, Doc("Fields of the documents that were not rejected; each is whose who corrected it, or else finished.")
+    ]
+    corrections: Annotated[dict[str, int], Doc("How many of them were corrected, by name.")]
+    agreement: Annotated[float | None, Doc("The share of fields that stayed as they were read.")]
+    in_time: Annotated[
+        float | None,
+        Doc("The share that was finished before it was due, of what was finished and what is late and open."),
+    ]
+    overdue: Annotated[int, Doc("Items that were due in that time and are open still.")]
+
+
+class PersonSums(Sums):
+    """The same of one person."""
+
+    name: str
+
+
+class FieldSums(Answer):
+    """How often a field was corrected."""
+
+    name: str
+    seen: int
+    corrected: int
+    share: float | None
+
+
+class Numbers(Answer):
+    """What review costs and yields, between two times."""
+
+    since: str
+    until: str
+    people: list[PersonSums]
+    totals: Sums
+    fields: list[FieldSums]
+
+
+class _Spent(TypedDict):
+    seconds: float | None
+    keystrokes: int | None
+
+
+class _Ended(_Spent):
+    reviewer: str | None
+    status: Ending
+    in_time: int
+
+
+class _Judged(TypedDict):
+    person: str | None
+    name: str
+    seen: int
+    corrected: int
 
 
 @dataclass(slots=True)
 class _Told:
     """What is known of one person, or of everybody."""
 
-    ended: list[Row] = field(default_factory=list)
-    judged: list[Row] = field(default_factory=list)
-    spent: list[Row] = field(default_factory=list)
+    ended: list[_Ended] = field(default_factory=list)
+    judged: list[_Judged] = field(default_factory=list)
+    spent: list[_Spent] = field(default_factory=list)
     late: int = 0
 
 
-async def numbers(store: Store, since: float, until: float) -> dict[str, Any]:
+async def numbers(store: Store, since: float, until: float) -> Numbers:
     """What was finished between two times, in seconds since 1970: per person, per field, and in all.
 
     What counts is an item's last ending; documents that were deleted since do not count. A field is whose word on it
     was the last: who corrected it, else who finished the item. Time is everybody's own, also of what was opened again.
     """
-    ended = await store.database.fetch(
+    ended: list[_Ended] = await store.database.fetch(
         f"""SELECT r.reviewer, r.status, r.seconds, r.keystrokes,
   CASE WHEN r.finished_at <= r.due_at THEN 1 ELSE 0 END AS in_time
 FROM tabellion_review_items AS r WHERE {_within(store.dialect)} AND r.status IN {ENDINGS}""",
         since, until,
     )  # fmt: skip
-    judged = await store.database.fetch(
+    judged: list[_Judged] = await store.database.fetch(
         f"""SELECT {_DECIDED} AS person, f.name, count(*) AS seen,
   count(*) FILTER (WHERE f.manually_corrected) AS corrected
 FROM tabellion_review_items AS r JOIN tabellion_extracted_fields AS f ON f.document_id = r.document_id
@@ -63,14 +134,14 @@ WHERE {_within(store.dialect)} AND r.status IN ('approved', 'corrected') GROUP B
     told: dict[str, _Told] = defaultdict(_Told)
     for row in ended:
         told[row["reviewer"] or ""].ended.append(row)
-    for row in judged:
-        told[row["person"] or ""].judged.append(row)
+    for one in judged:
+        told[one["person"] or ""].judged.append(one)
     for row in spent:
         told[row["actor"]].spent.append(row)
     for row in late:
         if row["person"] is not None:  # what is nobody's is late all the same
             told[row["person"]].late += row["late"]
-    people = [{"name": name} | _summed(one) for name, one in sorted(told.items())]
+    people: list[PersonSums] = [{**_summed(its), "name": name} for name, its in sorted(told.items())]
     everybody = _Told([*ended], [*judged], [*ended], sum(row["late"] for row in late))
     return {
         "since": iso(since), "until": iso(until), "people": people, "totals": _summed(everybody),
@@ -78,7 +149,7 @@ WHERE {_within(store.dialect)} AND r.status IN ('approved', 'corrected') GROUP B
     }  # fmt: skip
 
 
-async def _late(store: Store, since: float, until: float) -> list[dict[str, Any]]:
+async def _late(store: Store, since: float, until: float) -> list[Any]:
     """How many items were due between two times and are open still, by who has them or is to."""
     whose = "coalesce(CASE WHEN r.status = 'in_review' THEN r.reviewer END, r.assigned_to)"
     return await store.database.fetch(
@@ -89,7 +160,7 @@ GROUP BY {whose}""",
     )  # fmt: skip
 
 
-async def _spent(store: Store, since: float, until: float) -> list[dict[str, Any]]:
+async def _spent(store: Store, since: float, until: float) -> list[Any]:
     """What each ending took whoever ended; an item that was opened again has several."""
     noted = (
         "CAST(a.body AS json)->>'{0}' AS {0}"
@@ -112,17 +183,17 @@ def _within(dialect: Dialect, column: str = "r.finished_at") -> str:
     return f"{column} >= {first} AND {column} < {last}"
 
 
-def _summed(told: _Told) -> dict[str, Any]:
+def _summed(told: _Told) -> Sums:
     ended, judged = told.ended, told.judged
     seen = sum(row["seen"] for row in judged)
     corrections: dict[str, int] = defaultdict(int)
     for row in judged:
         corrections[row["name"]] += row["corrected"]
     changed = sum(corrections.values())
+    endings = Counter(row["status"] for row in ended)
     return {
-        "documents": len(ended),
-        **{ending: sum(row["status"] == ending for row in ended) for ending in ENDINGS},
-        "seconds": _spread(row["seconds"] for row in told.spent),
+        "documents": len(ended), "approved": endings["approved"], "corrected": endings["corrected"],
+        "rejected": endings["rejected"], "seconds": _spread(row["seconds"] for row in told.spent),
         "keystrokes": _spread(row["keystrokes"] for row in told.spent),
         "fields": seen, "corrections": {name: count for name, count in sorted(corrections.items()) if count},
         "agreement": _share(seen - changed, seen),
@@ -130,7 +201,7 @@ def _summed(told: _Told) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _spread(values: Iterable[float | None]) -> dict[str, float | None]:
+def _spread(values: Iterable[float | None]) -> Spread:
     """Mean, median and sum of what was noted; who does not tell does not count."""
     known = [float(value) for value in values if value is not None]
     if not known:
@@ -142,20 +213,20 @@ def _share(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
-def _fields(judged: Sequence[Row]) -> list[dict[str, Any]]:
+def _fields(judged: Sequence[_Judged]) -> list[FieldSums]:
     seen: dict[str, int] = defaultdict(int)
     corrected: dict[str, int] = defaultdict(int)
     for row in judged:
         seen[row["name"]] += row["seen"]
         corrected[row["name"]] += row["corrected"]
-    made = [
+    made: list[FieldSums] = [
         {"name": name, "seen": seen[name], "corrected": corrected[name], "share": _share(corrected[name], seen[name])}
         for name in seen
     ]
     return sorted(made, key=lambda one: (-(one["share"] or 0), one["name"]))
 
 
-def per_person(told: Mapping[str, Any]) -> str:
+def per_person(told: Numbers) -> str:
     """The numbers of people as CSV, everybody together last."""
     rows = [
         [
@@ -164,12 +235,16 @@ def per_person(told: Mapping[str, Any]) -> str:
             sum(one["corrections"].values()), one["agreement"], one["in_time"],
             one["overdue"],
         ]
-        for name, one in [*((one["name"], one) for one in told["people"]), (EVERYBODY, told["totals"])]
+        for name, one in _by_name(told)
     ]  # fmt: skip
     return _csv(PERSON_COLUMNS, rows)
 
 
-def per_field(told: Mapping[str, Any]) -> str:
+def _by_name(told: Numbers) -> list[tuple[str, Sums]]:
+    return [*((one["name"], one) for one in told["people"]), (EVERYBODY, told["totals"])]
+
+
+def per_field(told: Numbers) -> str:
     """The numbers of fields as CSV, those corrected most first."""
     rows = [[one["name"], one["seen"], one["corrected"], one["share"]] for one in told["fields"]]
     return _csv(FIELD_COLUMNS, rows)

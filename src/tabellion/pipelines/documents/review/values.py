@@ -11,7 +11,8 @@ from tabellion.engine.job import storable
 from tabellion.messages import Message
 from tabellion.models.normalise import normalised
 from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import KINDS, NUMERIC, DocumentType, FieldSpec
+from tabellion.reading.types.doctype import DocumentType, FieldSpec
+from tabellion.reading.types.kinds import KINDS, NUMERIC
 
 LONGEST = 2000  #: characters of a value
 MOST_ROWS = 1000  #: rows of a list

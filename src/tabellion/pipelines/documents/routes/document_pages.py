@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tabellion.pipelines.documents.lookup import REVIEWS, STATUSES
 from tabellion.pipelines.documents.routes.documents import found
 from tabellion.pipelines.documents.routes.titles import type_titles
+from tabellion.pipelines.documents.row import REVIEWS, STATUSES
 from tabellion.pipelines.documents.served import served_documents
 from tabellion.web.pages.page import Page, page
 

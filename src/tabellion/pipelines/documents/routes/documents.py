@@ -6,17 +6,18 @@ import asyncio
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NotRequired
 
 from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from starlette.responses import Response
 
-from tabellion.messages import Message, quoted, translatable
+from tabellion.answers import Answer, Doc
+from tabellion.messages import Message, Translatable, quoted, translatable
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents import reprocess as again
-from tabellion.pipelines.documents.routes import shapes
 from tabellion.pipelines.documents.routes.uploads import UPLOAD, Upload, fetched, received
+from tabellion.pipelines.documents.row import ListedDocument, Review, Status, Verdict, WholeDocument
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, submit
@@ -62,6 +63,52 @@ class Again(Strict):
     reopen: bool = Field(default=False, description="Whether a review that is finished begins anew.")
 
 
+class Taken(Answer):
+    """What became of one file of an upload."""
+
+    id: Annotated[str | None, Doc("Of the document; null where the file was rejected.")]
+    status: Status | Literal["rejected"]
+    status_url: Annotated[str | None, Doc("Where to look; of a rejected duplicate, where its original is.")]
+    name: str
+    duplicate_of: Annotated[str | None, Doc("The document that has the same file.")]
+    reason: NotRequired[Annotated[Literal["duplicate_rejected", "file_gone"], Doc("Why it was rejected.")]]
+    detail: NotRequired[Annotated[str, Doc("The same in a sentence.")]]
+    translatable: NotRequired[Translatable]
+
+
+class Uploaded(Answer):
+    """The documents of one upload, in the order of its files."""
+
+    documents: list[Taken]
+
+
+class Document(WholeDocument):
+    """A document with all that is known of it."""
+
+    status_url: str
+
+
+class Listed(ListedDocument):
+    """A document in a list."""
+
+    status_url: str
+
+
+class Documents(Answer):
+    """One page of a list, the newest first."""
+
+    documents: list[Listed]
+    next: Annotated[str | None, Doc("The cursor of the next page; null: this was the last.")]
+
+
+class Restarted(Answer):
+    """A document that will be read again."""
+
+    id: str
+    status: Status
+    status_url: str
+
+
 def status_url(id: str) -> str:  # noqa: A002
     """Where a document is looked at."""
     return f"/api/documents/{id}"
@@ -71,16 +118,16 @@ def _missing() -> Problem:
     return Problem(404, "not_found", Message("documents_api.not_found"), field="id")
 
 
-async def found(served: ServedDocuments, id: str) -> dict[str, Any]:  # noqa: A002
+async def found(served: ServedDocuments, id: str) -> Document:  # noqa: A002
     """A document of this environment, or the problem that there is none: of others nothing is told."""
     document = await lookup.get(served.store, id, served.settings.types.get)
     if document is None:
         raise _missing()
-    return document | {"status_url": status_url(id)}
+    return {**document, "status_url": status_url(id)}
 
 
 @router.post(
-    "/api/documents", status_code=202, openapi_extra=UPLOAD, response_model=shapes.Uploaded,
+    "/api/documents", status_code=202, openapi_extra=UPLOAD, response_model=Uploaded,
     summary="Upload documents",
 )  # fmt: skip
 async def upload(
@@ -118,14 +165,14 @@ async def upload(
                 return answer(reservation.answer, 202, {REPLAYED: "true"})
             await fetched(came, served.blobs, state.limits, state.rules)
             blobs = await came.settle()
-            taken: list[dict[str, Any]] = []
+            taken: list[Taken] = []
             for blob in blobs:
                 taken.append(await _submitted(served, came, blob))
             if all(one["status"] == "rejected" for one in taken):
                 raise _rejected(taken)
             reservation.given = {"documents": taken}
-    headers = {"Location": taken[0]["status_url"]} if len(taken) == 1 else None
-    return answer({"documents": taken}, 202, headers)
+    address = taken[0]["status_url"] if len(taken) == 1 else None
+    return answer(Uploaded(documents=taken), 202, {"Location": address} if address else None)
 
 
 def _check(served: ServedDocuments, came: Upload) -> None:
@@ -171,47 +218,50 @@ async def _check_webhook(served: ServedDocuments, id: str | None) -> None:  # no
                       expected="the id of an endpoint", fix="GET /api/webhooks lists them")  # fmt: skip
 
 
-async def _submitted(served: ServedDocuments, came: Upload, blob: Any) -> dict[str, Any]:
+async def _submitted(served: ServedDocuments, came: Upload, blob: Any) -> Taken:
     """What became of one file; one that is not taken says why and holds up none of the others."""
     said = came.said
-    told = {"id": None, "status": "rejected", "status_url": None, "name": blob.name, "duplicate_of": None}
     try:
         one = await submit(
             served.store, served.settings, blob, type=said.get("type"), model=said.get("model"),
             webhook=said.get("webhook"),
         )  # fmt: skip
     except AlreadyThere as error:
-        original = {"duplicate_of": error.original, "status_url": status_url(error.original)}
-        return told | original | _because("duplicate_rejected", str(error))
+        return {
+            "id": None, "status": "rejected", "status_url": status_url(error.original), "name": blob.name,
+            "duplicate_of": error.original, "reason": "duplicate_rejected", "detail": str(error),
+            **translatable(detail=str(error)),
+        }  # fmt: skip
     except FileGone:
-        return told | _because("file_gone", Message("upload.deleted_meanwhile"))
-    return told | {
-        "id": one.id, "status": one.status, "status_url": status_url(one.id), "duplicate_of": one.duplicate_of,
+        gone = Message("upload.deleted_meanwhile")
+        return {
+            "id": None, "status": "rejected", "status_url": None, "name": blob.name, "duplicate_of": None,
+            "reason": "file_gone", "detail": gone, **translatable(detail=gone),
+        }  # fmt: skip
+    return {
+        "id": one.id, "status": one.status, "status_url": status_url(one.id), "name": blob.name,
+        "duplicate_of": one.duplicate_of,
     }  # fmt: skip
 
 
-def _because(reason: str, detail: str) -> dict[str, Any]:
-    return {"reason": reason, "detail": detail, **translatable(detail=detail)}
-
-
-def _rejected(documents: list[dict[str, Any]]) -> Problem:
+def _rejected(documents: list[Taken]) -> Problem:
     """Nothing was taken: the first one's reason is the problem, and every file has its own beside it."""
-    first = documents[0]
-    fix = Message("upload.fix_again") if first["reason"] == "file_gone" else Message("upload.fix_original")
+    first, reason = documents[0], documents[0].get("reason", "file_gone")
+    fix = Message("upload.fix_again") if reason == "file_gone" else Message("upload.fix_original")
     return Problem(
-        409, first["reason"], first["detail"], original=first["duplicate_of"], original_url=first["status_url"],
+        409, reason, first.get("detail", ""), original=first["duplicate_of"], original_url=first["status_url"],
         documents=documents if len(documents) > 1 else None, fix=fix,
     )  # fmt: skip
 
 
-@router.get("/api/documents", response_model=shapes.Documents, summary="List documents")
+@router.get("/api/documents", response_model=Documents, summary="List documents")
 async def listing(
     request: Request,
-    status: Annotated[shapes.Status | None, Query(description="Only those that stand there.")] = None,
+    status: Annotated[Status | None, Query(description="Only those that stand there.")] = None,
     type: Annotated[Word | None, Query(description="Only those of this document type.")] = None,  # noqa: A002
-    verdict: Annotated[shapes.Verdict | None, Query(description="Only those judged so.")] = None,
+    verdict: Annotated[Verdict | None, Query(description="Only those judged so.")] = None,
     review: Annotated[
-        shapes.Review | None, Query(description="Only those whose review stands there; pending: not finished.")
+        Review | None, Query(description="Only those whose review stands there; pending: not finished.")
     ] = None,
     since: Annotated[Moment | None, Query(description="Only those uploaded at this time or later.")] = None,
     until: Annotated[Moment | None, Query(description="Only those uploaded before this time.")] = None,
@@ -232,10 +282,11 @@ async def listing(
     start = cursors.place(key, served.name, question, cursor) if cursor is not None else None
     rows, following = await lookup.listing(served.store, filters, start, limit)
     onward = cursors.made(key, served.name, question, following) if following else None
-    return answer({"documents": [row | {"status_url": status_url(row["id"])} for row in rows], "next": onward})
+    told: list[Listed] = [{**row, "status_url": status_url(row["id"])} for row in rows]
+    return answer(Documents(documents=told, next=onward))
 
 
-@router.get("/api/documents/{id}", response_model=shapes.Document, summary="Look at a document")
+@router.get("/api/documents/{id}", response_model=Document, summary="Look at a document")
 async def show(
     request: Request,
     id: str,  # noqa: A002
@@ -260,7 +311,7 @@ async def _ended(request: Request, served: ServedDocuments, id: str, seconds: fl
 
 
 @router.post(
-    "/api/documents/{id}/reprocess", status_code=202, response_model=shapes.Restarted,
+    "/api/documents/{id}/reprocess", status_code=202, response_model=Restarted,
     openapi_extra=body_of(Again, required=False), summary="Read a document again",
 )  # fmt: skip
 async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
@@ -283,7 +334,7 @@ async def restarted(served: ServedDocuments, id: str, actor: str, **how: Any) ->
         raise _unknown(error) from None
     except TypeFileError as error:
         raise _broken(error) from None
-    return answer({"id": one.id, "status": one.status, "status_url": status_url(one.id)}, 202)
+    return answer(Restarted(id=one.id, status=one.status, status_url=status_url(one.id)), 202)
 
 
 @router.delete("/api/documents/{id}", status_code=204, summary="Delete a document")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from tabellion.answers import Answer
 from tabellion.messages import Message
 from tabellion.pipelines.documents.page_words import FORM, Words
-from tabellion.pipelines.documents.routes import shapes
-from tabellion.pipelines.documents.routes.documents import found
+from tabellion.pipelines.documents.routes.documents import Document, found
 from tabellion.pipelines.documents.routes.page_images import LIMITS, WIDTHS, rotation_of, rounded
 from tabellion.pipelines.documents.served import served_documents
 from tabellion.web.problems import Problem
@@ -39,6 +38,12 @@ PICTURE: dict[int | str, dict[str, Any]] = {
 }
 
 
+class PageWords(Answer):
+    """The words of a page in reading order, each with its box: `[text, x0, y0, x1, y1]`, 0 to 1 from the top left."""
+
+    words: list[list[str | float]]
+
+
 @router.get("/api/documents/{id}/file", responses=FILE, response_class=Response, summary="Download the file")
 async def file(request: Request, id: str) -> Response:  # noqa: A002
     """The file as it came, to be saved; `Range` asks for a piece of it."""
@@ -62,7 +67,7 @@ async def page(
     served = served_documents(request)
     document = await found(served, id)
     _check(document, number)
-    turned = rotation_of(document.get("page_details", []), number)
+    turned = rotation_of(document["page_details"], number)
     width = rounded(width)
     tag = f'"{document["sha256"]}-{number}-{width}-{turned}"'
     headers = KEPT | {"ETag": tag}
@@ -75,7 +80,7 @@ async def page(
 
 
 @router.get(
-    "/api/documents/{id}/pages/{number}/words", responses=SAME, response_model=shapes.PageWords,
+    "/api/documents/{id}/pages/{number}/words", responses=SAME, response_model=PageWords,
     summary="Read the words of a page",
 )  # fmt: skip
 async def words(
@@ -100,7 +105,7 @@ async def words(
     return Response(told, 200, headers, "application/json")
 
 
-def _check(document: Mapping[str, Any], number: int) -> None:
+def _check(document: Document, number: int) -> None:
     if document["pages"] is not None and number > document["pages"]:
         raise Problem(
             404,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.timestamps import iso
 from tabellion.messages import Message
 from tabellion.pipelines.documents.lookup import problem
 from tabellion.pipelines.documents.queues import reading_queue_names
-from tabellion.pipelines.documents.routes import shapes
-from tabellion.pipelines.documents.routes.documents import found
+from tabellion.pipelines.documents.routes.documents import Document, found
+from tabellion.pipelines.documents.row import Failure
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.storage.lake import Absent
 from tabellion.web.answers import answer
@@ -36,12 +37,45 @@ OUTPUT: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/api/documents/{id}/work", response_model=shapes.Work, summary="Who worked on a document?")
+class Attempt(Answer):
+    """One try of one worker."""
+
+    queue: str
+    attempt: int
+    worker: str
+    outcome: Annotated[str | None, Doc("null: under way.")]
+    error: Failure | None
+    note: str | None
+    cost: float | None
+    claimed_at: str
+    lease_until: str
+    settled_at: str | None
+    retry_at: str | None
+
+
+class ReviewOf(Answer):
+    """The review item of a document."""
+
+    id: str
+    status: str
+    reviewer: str | None
+    assigned_to: str | None
+    url: str
+
+
+class Work(Answer):
+    """What was done with a document."""
+
+    attempts: list[Attempt]
+    review: ReviewOf | None
+
+
+@router.get("/api/documents/{id}/work", response_model=Work, summary="Who worked on a document?")
 async def work(request: Request, id: str) -> Response:  # noqa: A002
     """Every attempt at it, the newest first, and the review item that came of it."""
     served = served_documents(request)
     document = await found(served, id)
-    return answer({"attempts": await _attempts(served, id), "review": await _review(served, document)})
+    return answer(Work(attempts=await _attempts(served, id), review=await _review(served, document)))
 
 
 @router.get(
@@ -66,7 +100,7 @@ async def output(request: Request, id: str, kind: Literal["json", "parquet"]) ->
     return Response(content, headers=headers, media_type=MEDIA[kind])
 
 
-async def _attempts(served: ServedDocuments, id: str) -> list[dict[str, Any]]:  # noqa: A002
+async def _attempts(served: ServedDocuments, id: str) -> list[Attempt]:  # noqa: A002
     d = served.store.dialect
     queues = [*reading_queue_names(served.settings), FOLLOWERS]
     marks = ", ".join(f"${place}" for place in range(2, len(queues) + 2))
@@ -82,15 +116,16 @@ WHERE key = $1 AND queue IN ({marks}) ORDER BY a.claimed_at DESC, n DESC LIMIT {
         {
             "queue": row["queue"], "attempt": row["attempt"], "worker": row["worker"], "outcome": row["outcome"],
             "error": problem(row["error"], row["attempt"]), "note": row["note"], "cost": row["cost"],
-            **{name: iso(row[name]) for name in ("claimed_at", "lease_until", "settled_at", "retry_at")},
+            "claimed_at": iso(row["claimed_at"]), "lease_until": iso(row["lease_until"]),
+            "settled_at": iso(row["settled_at"]), "retry_at": iso(row["retry_at"]),
         }
         for row in rows
     ]  # fmt: skip
 
 
-async def _review(served: ServedDocuments, document: dict[str, Any]) -> dict[str, Any] | None:
+async def _review(served: ServedDocuments, document: Document) -> ReviewOf | None:
     """A duplicate is reviewed where its original is."""
-    rows = await served.store.database.fetch(
+    rows: list[ReviewOf] = await served.store.database.fetch(
         "SELECT id, status, reviewer, assigned_to FROM tabellion_review_items WHERE document_id = $1",
         document["duplicate_of"] or document["id"],
     )

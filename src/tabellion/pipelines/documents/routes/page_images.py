@@ -8,13 +8,13 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from tabellion.reading.draw import draw
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
+from tabellion.reading.page import PageSummary
 from tabellion.reading.sandbox import Sandbox
 from tabellion.web.problems import Problem
 
@@ -117,7 +117,7 @@ def rounded(width: int) -> int:
     return next((one for one in WIDTHS if one >= width), WIDTHS[-1])
 
 
-def rotation_of(pages: list[Mapping[str, Any]], number: int) -> int:
+def rotation_of(pages: Sequence[PageSummary], number: int) -> int:
     """How a page was turned when it was read."""
     for page in pages:
         if page.get("number") == number:

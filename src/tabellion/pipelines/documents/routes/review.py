@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from tabellion.accounts import audit
+from tabellion.answers import Answer, Doc
 from tabellion.engine.timestamps import iso
 from tabellion.pipelines.documents.review import claims, items, priority
 from tabellion.pipelines.documents.review import item_view as whole
-from tabellion.pipelines.documents.review.items import Filters
-from tabellion.pipelines.documents.routes import review_shapes as shapes_review
+from tabellion.pipelines.documents.review.item_view import WholeItem
+from tabellion.pipelines.documents.review.items import Counts, Filters, Item
 from tabellion.pipelines.documents.routes.documents import REPLAYED, found
 from tabellion.pipelines.documents.routes.review_bodies import Given, Later, Name, Next, Take, Why
 from tabellion.pipelines.documents.routes.review_request import (
@@ -31,7 +32,32 @@ from tabellion.web.validation import Whole, parsed
 
 router = APIRouter(route_class=Guarded, tags=["review"])
 NOBODY, ME = "none", "me"
+Asked = Literal["open", "done", "pending", "in_review", "approved", "corrected", "rejected"]
 EMPTY: dict[int | str, dict[str, Any]] = {204: {"description": "Nothing waits."}}
+
+
+class Items(Answer):
+    """One page of a list: open items in the order in which they are claimed, finished ones the latest first."""
+
+    items: list[Item]
+    next: Annotated[str | None, Doc("The cursor of the next page; null: this was the last.")]
+    counts: Counts
+
+
+class Renewed(Answer):
+    """Until when the claim holds now."""
+
+    until: str
+
+
+class Entry(audit.HistoryEntry):
+    """Something that happened."""
+
+
+class History(Answer):
+    """What happened, the oldest first."""
+
+    entries: list[Entry]
 
 
 async def shown(context: ReviewContext, id: str, headers: Mapping[str, str] | None = None) -> Response:  # noqa: A002
@@ -41,11 +67,11 @@ async def shown(context: ReviewContext, id: str, headers: Mapping[str, str] | No
     return answer(told, headers={**tag(told["version"]), **(headers or {})})
 
 
-@router.get("/api/review/items", response_model=shapes_review.Items, summary="List review items")
+@router.get("/api/review/items", response_model=Items, summary="List review items")
 async def listing(
     request: Request,
     status: Annotated[
-        shapes_review.Asked, Query(description="Only those that stand there; open: not finished; done: finished.")
+        Asked, Query(description="Only those that stand there; open: not finished; done: finished.")
     ] = "open",
     assigned: Annotated[Name | None, Query(description="Only those of `me`, of `none`, or of this person.")] = None,
     type: Annotated[Name | None, Query(description="Only documents of this type.")] = None,  # noqa: A002
@@ -71,11 +97,11 @@ async def listing(
     rows, following = await items.listing(context.store, filters, start, limit)
     onward = cursors.made(key, context.served.name, question, following) if following else None
     counts = await items.counts(context.store, context.person)
-    return answer({"items": [items.told(row) for row in rows], "next": onward, "counts": counts})
+    return answer(Items(items=[items.told(row) for row in rows], next=onward, counts=counts))
 
 
 @router.post(
-    "/api/review/claim", response_model=shapes_review.WholeItem, responses=EMPTY,
+    "/api/review/claim", response_model=WholeItem, responses=EMPTY,
     openapi_extra=body_of(Next, required=False), summary="Claim the next review item",
 )  # fmt: skip
 async def claim_next(request: Request) -> Response:
@@ -96,14 +122,14 @@ async def claim_next(request: Request) -> Response:
     return Response(status_code=204) if id is None else await shown(context, id)
 
 
-@router.get("/api/review/items/{id}", response_model=shapes_review.WholeItem, summary="Look at a review item")
+@router.get("/api/review/items/{id}", response_model=WholeItem, summary="Look at a review item")
 async def show(request: Request, id: str) -> Response:  # noqa: A002
     """An item with its document, fields, what is wrong, and who has it. Looking is not claiming."""
     return await shown(await item_context(request, id), id)
 
 
 @router.post(
-    "/api/review/items/{id}/claim", response_model=shapes_review.WholeItem,
+    "/api/review/items/{id}/claim", response_model=WholeItem,
     openapi_extra=body_of(Take, required=False), summary="Claim a review item",
 )  # fmt: skip
 async def claim(request: Request, id: str) -> Response:  # noqa: A002
@@ -115,13 +141,13 @@ async def claim(request: Request, id: str) -> Response:  # noqa: A002
     return await shown(context, id)
 
 
-@router.post("/api/review/items/{id}/renew", response_model=shapes_review.Renewed, summary="Keep a claim")
+@router.post("/api/review/items/{id}/renew", response_model=Renewed, summary="Keep a claim")
 async def renew(request: Request, id: str) -> Response:  # noqa: A002
     """Says that you are still there."""
     context = await item_context(request, id)
     with explained():
         until = await claims.renew(context.store, id, context.person)
-    return answer({"until": iso(until)})
+    return answer(Renewed(until=iso(until)))
 
 
 @router.post("/api/review/items/{id}/release", status_code=204, summary="Release a review item")
@@ -169,20 +195,18 @@ async def assign(request: Request, id: str) -> Response:  # noqa: A002
     return Response(status_code=204)
 
 
-@router.get(
-    "/api/review/items/{id}/history", response_model=shapes_review.History, summary="What happened to a review item"
-)
+@router.get("/api/review/items/{id}/history", response_model=History, summary="What happened to a review item")
 async def item_history(request: Request, id: str) -> Response:  # noqa: A002
     """Every action on the item, by whom and when, with the values before and after."""
     context = await item_context(request, id)
-    return answer({"entries": await audit.history(context.store, item=id)})
+    return answer(History(entries=await audit.history(context.store, item=id)))
 
 
-@router.get("/api/documents/{id}/history", response_model=shapes_review.History, summary="What happened to a document")
+@router.get("/api/documents/{id}/history", response_model=History, summary="What happened to a document")
 async def document_history(request: Request, id: str) -> Response:  # noqa: A002
     """Every action on the document and its review, by whom and when, with the values before and after."""
     context = await review_context(request)
     entries = await audit.history(context.store, document=id)
     if not entries:  # of a document that was deleted there are
         await found(context.served, id)
-    return answer({"entries": entries})
+    return answer(History(entries=entries))

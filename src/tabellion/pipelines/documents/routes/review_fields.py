@@ -7,12 +7,13 @@ import contextlib
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from tabellion.answers import Answer
 from tabellion.pipelines.documents.review import claims, editing, errors, finishing, items
 from tabellion.pipelines.documents.review import item_view as whole
 from tabellion.pipelines.documents.review.editing import Change
-from tabellion.pipelines.documents.routes import review_shapes as shapes_review
-from tabellion.pipelines.documents.routes import shapes
-from tabellion.pipelines.documents.routes.documents import restarted
+from tabellion.pipelines.documents.review.item_view import Checked, WholeItem
+from tabellion.pipelines.documents.review.items import Item
+from tabellion.pipelines.documents.routes.documents import Restarted, restarted
 from tabellion.pipelines.documents.routes.review import shown
 from tabellion.pipelines.documents.routes.review_bodies import Approval, Draft, Edits, Spent, Trial, Turned, Typed, Why
 from tabellion.pipelines.documents.routes.review_request import ReviewContext, explained, item_context, tag, version_of
@@ -24,8 +25,15 @@ from tabellion.web.validation import parsed
 router = APIRouter(route_class=Guarded, tags=["review"])
 
 
+class Ended(Answer):
+    """An item that was finished, and the next one if it was asked for and there is one."""
+
+    item: Item
+    next: WholeItem | None
+
+
 @router.patch(
-    "/api/review/items/{id}/fields", response_model=shapes_review.WholeItem, openapi_extra=body_of(Edits),
+    "/api/review/items/{id}/fields", response_model=WholeItem, openapi_extra=body_of(Edits),
     summary="Correct fields",
 )  # fmt: skip
 async def edit(request: Request, id: str) -> Response:  # noqa: A002
@@ -41,7 +49,7 @@ async def edit(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.post(
-    "/api/review/items/{id}/check", response_model=shapes_review.Checked, openapi_extra=body_of(Trial),
+    "/api/review/items/{id}/check", response_model=Checked, openapi_extra=body_of(Trial),
     summary="Judge values",
 )  # fmt: skip
 async def check(request: Request, id: str) -> Response:  # noqa: A002
@@ -65,7 +73,7 @@ async def draft(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.post(
-    "/api/review/items/{id}/approve", response_model=shapes_review.Ended,
+    "/api/review/items/{id}/approve", response_model=Ended,
     openapi_extra=body_of(Approval, required=False), summary="Approve a review item",
 )  # fmt: skip
 async def approve(request: Request, id: str) -> Response:  # noqa: A002
@@ -85,7 +93,7 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.post(
-    "/api/review/items/{id}/type", status_code=202, response_model=shapes.Restarted, openapi_extra=body_of(Typed),
+    "/api/review/items/{id}/type", status_code=202, response_model=Restarted, openapi_extra=body_of(Typed),
     summary="Say what a document is",
 )  # fmt: skip
 async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
@@ -99,7 +107,7 @@ async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.post(
-    "/api/review/items/{id}/reject", response_model=shapes_review.Ended, openapi_extra=body_of(Turned),
+    "/api/review/items/{id}/reject", response_model=Ended, openapi_extra=body_of(Turned),
     summary="Reject a review item",
 )  # fmt: skip
 async def reject(request: Request, id: str) -> Response:  # noqa: A002
@@ -123,11 +131,11 @@ async def _ended(context: ReviewContext, id: str, spent: Spent) -> Response:  # 
             with contextlib.suppress(errors.Paused, errors.TooMany):
                 following = await claims.claim_next(context.store, context.person)
         told = await whole.get(context.store, context.types, following, context.person) if following else None
-    return answer({"item": item, "next": told}, headers=tag(item["version"]))
+    return answer(Ended(item=item, next=told), headers=tag(item["version"]))
 
 
 @router.post(
-    "/api/review/items/{id}/reopen", response_model=shapes_review.WholeItem, openapi_extra=body_of(Why),
+    "/api/review/items/{id}/reopen", response_model=WholeItem, openapi_extra=body_of(Why),
     summary="Reopen a review item",
 )  # fmt: skip
 async def reopen(request: Request, id: str) -> Response:  # noqa: A002

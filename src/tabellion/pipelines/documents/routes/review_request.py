@@ -147,7 +147,8 @@ def refused(problems: dict[str, str], *, beside: bool = False, fix: str = "") ->
         {"field": pointer(*within, name), "detail": text, **translatable(detail=text)}
         for name, text in problems.items()
     ]
+    first, text = next(iter(problems.items()))
     return Problem(
-        422, "value_invalid", told[0]["detail"], field=told[0]["field"], fix=fix or Message("item.fix_value"),
+        422, "value_invalid", text, field=pointer(*within, first), fix=fix or Message("item.fix_value"),
         errors=told if len(told) > 1 else None,
     )  # fmt: skip

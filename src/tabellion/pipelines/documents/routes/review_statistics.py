@@ -14,7 +14,6 @@ from tabellion.engine.values import json_text
 from tabellion.messages import Message
 from tabellion.pipelines.documents.review import items
 from tabellion.pipelines.documents.review import statistics as numbers
-from tabellion.pipelines.documents.routes import review_shapes as shapes_review
 from tabellion.pipelines.documents.routes.documents import Moment
 from tabellion.pipelines.documents.routes.review_request import ReviewContext, review_context
 from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM, answer
@@ -30,7 +29,7 @@ Since = Annotated[Moment | None, Query(description="Finished at this time or lat
 Until = Annotated[Moment | None, Query(description="Finished before this time; now if not said.")]
 
 
-@router.get("/api/review/numbers", response_model=shapes_review.Numbers, summary="Numbers of review")
+@router.get("/api/review/numbers", response_model=numbers.Numbers, summary="Numbers of review")
 async def tell(request: Request, since: Since = None, until: Until = None) -> Response:
     """Seconds and keystrokes a document, corrections per field, agreement and deadlines, per person and in all."""
     return answer(await _numbers(request, since, until))
@@ -50,7 +49,7 @@ async def sheet(
     return Response(text, 200, name, f"{SHEET}; charset=utf-8")
 
 
-async def _numbers(request: Request, since: Moment | None, until: Moment | None) -> dict[str, Any]:
+async def _numbers(request: Request, since: Moment | None, until: Moment | None) -> numbers.Numbers:
     context = await review_context(request)
     end = until.timestamp() if until is not None else await context.store.now()
     begin = since.timestamp() if since is not None else end - USUAL

@@ -1,0 +1,160 @@
+"""A document's row, and the shapes in which everybody is told of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypedDict, cast, get_args
+
+from tabellion.answers import Answer, Doc
+from tabellion.engine.job import Job
+from tabellion.messages import Translatable
+from tabellion.pipelines.documents.review_reasons import Reason
+from tabellion.reading.field import ToldField
+from tabellion.reading.issue import ToldIssue
+from tabellion.reading.page import PageSummary
+
+Status = Literal["queued", "processing", "completed", "failed", "duplicate"]
+Verdict = Literal["accept", "warn", "reject"]
+#: Where a review may stand, as lists and outputs say it.
+Review = Literal["pending", "approved", "corrected", "rejected"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+REVIEWS: tuple[Review, ...] = get_args(Review)
+TIMES = ("created_at", "started_at", "completed_at")
+
+
+class DocumentFacts(Answer):
+    """What is told of a document as its row has it."""
+
+    id: str
+    status: Status
+    type: str | None
+    type_key: str
+    model: str
+    sha256: str
+    bytes: int
+    name: str
+    media: str
+    duplicate_of: str | None
+    pages: int | None
+    verdict: Verdict | None
+    cost: float | None
+    attempts: int
+    webhook: str | None
+    version: int
+
+
+class DocumentRow(DocumentFacts):
+    """What is read of `tabellion_documents`; times are seconds since 1970."""
+
+    found_type: str | None
+    done_pages: int | None
+    reasons: str | None  #: JSON
+    json_path: str | None
+    json_sha256: str | None
+    parquet_path: str | None
+    parquet_sha256: str | None
+    error: str | None
+    created_at: float
+    started_at: float | None
+    completed_at: float | None
+
+
+class Progress(Answer):
+    """How many of its pages are read."""
+
+    done: int | None
+    pages: int | None
+
+
+class Outputs(Answer):
+    """Where its results lie, below the lake."""
+
+    json: str | None
+    parquet: str | None
+
+
+class Failure(Answer, total=False):
+    """Why a document failed, or waits."""
+
+    code: str
+    message: str
+    attempts: int
+    tried: list[str]
+    note: str
+    translatable: Translatable
+
+
+class Brief(DocumentFacts):
+    """A document without what it says."""
+
+    asked_type: str | None
+    progress: Progress | None
+    reasons: list[Reason]
+    outputs: Outputs
+    hashes: Annotated[Outputs, Doc("The SHA-256 of each.")]
+    error: Failure | None
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+
+
+class FoundField(ToldField):
+    """One field: its value and how far it can be trusted."""
+
+    locked: bool
+
+
+class Issue(ToldIssue):
+    """Something that is wrong with the values."""
+
+
+class ReadDocument(Brief):
+    """A document with what it says."""
+
+    fields: dict[str, FoundField]
+    issues: list[Issue]
+    notes: list[str]
+    page_details: list[PageSummary]
+
+
+class ReviewState(Answer):
+    """Where the review of a document stands."""
+
+    id: str
+    status: str
+    assigned_to: str | None
+    reviewer: str | None
+    reason: str | None
+    finished_at: str | None
+
+
+class WholeDocument(ReadDocument):
+    """A document with all that is known of it."""
+
+    reviewed: Annotated[bool, Doc("Whether a person has said that it is right.")]
+    review: ReviewState | None
+
+
+class ListedDocument(Brief):
+    """A document in a list."""
+
+    review: Annotated[Review | None, Doc("Where its review stands; null: nobody has to look.")]
+
+
+class State(TypedDict):
+    """How far a document is."""
+
+    status: Status
+    progress: Progress | None
+    version: int
+
+
+def row_of(job: Job, **changes: Any) -> DocumentRow:
+    """The row of a document that is worked on, with what changes of it."""
+    times = {name: seconds(job[name]) if job[name] is not None else None for name in TIMES}
+    return cast("DocumentRow", {**job.values, **times, **changes})
+
+
+def seconds(value: Any) -> float:
+    """A time of a row, which each database gives in its own way, as seconds since 1970."""
+    return value.timestamp() if isinstance(value, datetime) else float(value)
