@@ -76,7 +76,7 @@ def test_a_model_is_asked_once_through_its_gate(config: Config, fake: Serving) -
     readings = [document.read(bill(), "invoice", model="gemini", config=config) for _ in range(2)]
     assert fake.report()["requests"] == before + 1
     for reading in readings:
-        assert "model and words agree" in reading.fields["total"].reasons
+        assert "model and page text agree" in reading.fields["total"].reasons
         assert (reading.model, codes(reading)) == ("gemini-2.5-flash", [])
     assert readings[0].cost
     assert readings[1].cost == 0.0

@@ -216,7 +216,7 @@ def test_a_message_is_its_english_text_and_knows_its_code() -> None:
 def test_a_message_may_hold_messages() -> None:
     """In their own language each; numbers, lists, and texts by language too."""
     made = Message("gate.closed", value=quoted("gemini"), detail=Message("gate.too_many_waiting"))
-    assert made == "gate 'gemini' is closed: too many callers wait for it"
+    assert made == "gate 'gemini' is closed: too many callers are waiting"
     assert translate("fr", made.code, **made.params).startswith("l’accès «\N{NO-BREAK SPACE}gemini")
     rule = Message("issue.rule", rule={"en": "It is wrong", "fr": "C’est faux"}, seen=["a", Decimal("1.50")])
     assert rule == "It is wrong (a, 1.50)"
@@ -235,7 +235,7 @@ def test_one_is_not_many() -> None:
 
 def test_what_looks_like_a_parameter_stays_as_it_is() -> None:
     """Parameters are filled in once."""
-    assert translate("en", "people.added", name="{name} {role}") == "{name} {role} is added."
+    assert translate("en", "people.added", name="{name} {role}") == "{name} {role} was added."
 
 
 def test_a_message_survives_storing_copying_and_pickling() -> None:
@@ -279,4 +279,4 @@ def test_sentences_are_joined() -> None:
     """One alone stays itself."""
     one, two = Message("value.nothing"), Message("gate.too_many_waiting")
     assert joined([one]) is one
-    assert joined([one, two]) == "(nothing); too many callers wait for it"
+    assert joined([one, two]) == "(nothing); too many callers are waiting"

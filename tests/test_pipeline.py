@@ -106,7 +106,7 @@ def test_its_tables_are_made_with_migrate(packages: Mapping[str, str], tmp_path:
 def test_a_pipeline_that_there_is_not_is_named() -> None:
     """With those there are."""
     assert "documents" in installed()
-    with pytest.raises(ConfigurationError, match="there is no pipeline 'invoices'; there is 'documents'"):
+    with pytest.raises(ConfigurationError, match="unknown pipeline 'invoices'; known: 'documents'"):
         named(["invoices"])
 
 

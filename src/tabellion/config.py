@@ -53,7 +53,7 @@ class Config:
     host: str = "127.0.0.1"
     port: int = 8080
     public_url: str = ""  #: where browsers find it; empty: where it listens
-    proxies: tuple[str, ...] = LOOPBACK  #: whose `X-Forwarded-For` is believed, as CIDR
+    proxies: tuple[str, ...] = LOOPBACK  #: whose `X-Forwarded-For` is trusted, as CIDR
     upload_bytes: int = 100_000_000
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: what was said to pipelines
     json_bytes: int = 1_000_000
@@ -73,7 +73,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
     if path.exists():
         settings = _read(path)
     elif file is not None or variables.get("TABELLION_CONFIG"):
-        raise ConfigurationError(f"{path}: there is no such file")
+        raise ConfigurationError(f"{path}: file not found")
     _override(settings, variables)
     data = Path(settings.get("data", DATA)).expanduser()
     own = f"sqlite:///{data}/tabellion.db"
@@ -88,7 +88,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         raise ConfigurationError(f"server.rate: {settings['server.rate']} must be 0 or more")
     if not 0 <= settings.get("server.port", 0) <= 65535:
         raise ConfigurationError(
-            f"server.port: {settings['server.port']} is no port; there are 1 to 65535, 0 picks one"
+            f"server.port: {settings['server.port']} is not a valid port: use 1 to 65535, or 0 to pick one"
         )
     return Config(
         queues=settings.get("queues"),
@@ -170,7 +170,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _check_type(key: str, value: object, where: str) -> None:
     wanted, meaning = known_keys()[key]
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
-        raise ConfigurationError(f"{where}: {key} = {value!r} does not fit: {meaning}")
+        raise ConfigurationError(f"{where}: {key} = {value!r} is not valid: {meaning}")
 
 
 def _override(settings: dict[str, Any], variables: Mapping[str, str]) -> None:
@@ -196,7 +196,7 @@ def _converted(key: str, text: str, variable: str) -> Any:
             return [one.strip() for one in text.split(",") if one.strip()]
         return float(text) if wanted == (int, float) else text
     except (KeyError, ValueError):
-        raise ConfigurationError(f"{variable}={text!r} does not fit: {meaning}") from None
+        raise ConfigurationError(f"{variable}={text!r} is not valid: {meaning}") from None
 
 
 def _environments(
@@ -266,7 +266,7 @@ def _home(name: str | None, environments: tuple[Environment, ...]) -> Environmen
         if name in (None, environment.name):
             return environment
     names = ", ".join(repr(environment.name) for environment in environments)
-    raise ConfigurationError(f"gates_at: there is no environment {name!r}; there are {names}")
+    raise ConfigurationError(f"gates_at: unknown environment {name!r}; known: {names}")
 
 
 def _folders(given: str | list[Any]) -> tuple[Path, ...]:
@@ -284,7 +284,7 @@ def _origin(given: str) -> str:
         r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?|https?://\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?/?", given
     ):
         raise ConfigurationError(
-            f"server.public_url: {given!r} is not an address such as https://docs.example.com, without a path"
+            f"server.public_url: {given!r} is not a URL without a path, such as https://docs.example.com"
         )
     return given.rstrip("/").lower()
 

@@ -87,5 +87,5 @@ def _missing(packages: Sequence[str], extra: str) -> PackageMissingError:
     what = "the package is" if len(packages) == 1 else "these packages are"
     return PackageMissingError(
         f"{what} not installed: {', '.join(packages)}. Run pip install 'tabellion[{extra}]' "
-        "(or 'tabellion[all]', which brings everything)"
+        "(or 'tabellion[all]' for everything)"
     )

@@ -17,7 +17,7 @@ PACKAGES = ["tabellion"]  #: those with catalogues: `locale/<language>/messages.
 #: A sentence, or its forms where it counts something: for one, and for any other number.
 Template = str | tuple[str, str]
 Translatable = Annotated[
-    dict[str, Any], Doc("For each text beside it that is a message: its code and parameters, or a list of these.")
+    dict[str, Any], Doc("The code and parameters of each text that is a message, or a list of these.")
 ]
 
 _DEEPEST = 8  # messages within messages; what comes from a reading child may be anything

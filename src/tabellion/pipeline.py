@@ -119,7 +119,7 @@ class Pipeline:
         if not found:
             raise NotMigrated(
                 f"the pipeline {self.name} has no tables in {environment.address}: `tabellion up` and "
-                f"`tabellion migrate --with {self.name}` make them"
+                f"`tabellion migrate --with {self.name}` create them"
             )
 
     async def before_migration(self, store: Store) -> None:
@@ -170,7 +170,7 @@ def named(names: Sequence[str]) -> list[Pipeline]:
     names = list(dict.fromkeys(names))
     for name in names:
         if name not in found:
-            raise ConfigurationError(f"there is no pipeline {name!r}; there is {', '.join(map(repr, found))}")
+            raise ConfigurationError(f"unknown pipeline {name!r}; known: {', '.join(map(repr, found))}")
     return [found[name] for name in names]
 
 
@@ -203,7 +203,7 @@ def _loaded(point: EntryPoint) -> Pipeline:
         package = point.dist.name if point.dist is not None else point.value
         raise ConfigurationError(
             f"the pipeline {point.name!r} of the package {package} cannot be loaded "
-            f"({type(error).__name__}: {error}): mend the package, or uninstall it"
+            f"({type(error).__name__}: {error}): fix the package, or uninstall it"
         ) from error
 
 

@@ -210,5 +210,5 @@ def test_time_does_not_run_backwards(url: str) -> None:
 
 def test_an_action_that_is_none_is_refused() -> None:
     """Before anything is written."""
-    with pytest.raises(ValueError, match="no action"):
+    with pytest.raises(ValueError, match="not an audit action"):
         Entry("sneezed", "anna")

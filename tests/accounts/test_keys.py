@@ -98,7 +98,7 @@ def test_a_name_belongs_to_one_key_at_a_time(url: str) -> None:
 
     async def story(store: Store) -> None:
         first, _ = await keys.create(store, "prod", "reviewer", "bob")
-        with pytest.raises(keys.NameTaken, match="there is a key called 'bob' already"):
+        with pytest.raises(keys.NameTaken, match="a key named 'bob' already exists"):
             await keys.create(store, "prod", "viewer", "bob")
         await keys.create(store, "test", "viewer", "bob")
         for _ in range(2):
@@ -119,7 +119,7 @@ def test_a_role_or_a_life_that_is_none_is_refused(sqlite_url: str) -> None:
     async def story(store: Store) -> None:
         with pytest.raises(ConfigurationError, match="viewer, reviewer, operator, admin"):
             await keys.create(store, "prod", "root")
-        with pytest.raises(ConfigurationError, match="for some time"):
+        with pytest.raises(ConfigurationError, match="positive time"):
             await keys.create(store, "prod", "admin", seconds=-1)
 
     ask(sqlite_url, story)

@@ -1,4 +1,4 @@
-"""Sign-in links: good once, for a quarter of an hour, and for nobody who is shut out."""
+"""Sign-in links: good once, for a quarter of an hour, and for nobody who is disabled."""
 
 from __future__ import annotations
 

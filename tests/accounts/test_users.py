@@ -117,7 +117,7 @@ def test_the_last_admin_stays(place: Live, admin: Browser) -> None:
 
 
 def test_an_admin_makes_a_link(place: Live, admin: Browser) -> None:
-    """To where the admin's own browser is; not for who is shut out."""
+    """To where the admin's own browser is; not for who is disabled."""
     anna = admin.ask("POST", "/api/users", json={"name": "anna", "role": "viewer"}).json()
     told = admin.ask("POST", f"/api/users/{anna['id']}/link").json()
     assert told["url"].startswith(f"{place.url}/enter#prod:")
@@ -175,7 +175,7 @@ def test_names_and_roles_are_checked_where_they_are_kept(url: str) -> None:
     """Whoever calls: the command line has no other way in."""
     with pytest.raises(ConfigurationError, match="viewer, reviewer, operator, admin"):
         ask(url, lambda store: users.add(store, "anna", "root"))
-    with pytest.raises(ConfigurationError, match="begins with a letter"):
+    with pytest.raises(ConfigurationError, match="start with a letter"):
         ask(url, lambda store: users.add(store, "../x", "viewer"))
     with pytest.raises(users.NoSuchUser, match="anna"):
         ask(url, lambda store: users.named(store, "anna"))

@@ -256,7 +256,7 @@ def test_rows_of_every_state_are_there(gallery: Gallery) -> None:
         assert page.locator("#tab-done").get_attribute("aria-selected") == "true"
         page.keyboard.press("2")
         page.locator("#rows-empty h2").wait_for()
-        assert page.locator("#rows-empty h2").inner_text() == "Nothing waits for its time"
+        assert page.locator("#rows-empty h2").inner_text() == "Nothing is scheduled for later"
         page.keyboard.press("1")
         until(page, lambda: page.locator("#rows tr").count() == 50)
         page.locator("#more").click()

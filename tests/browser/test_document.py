@@ -20,11 +20,11 @@ def test_what_people_do_is_seen_at_once(visitor: Visitor) -> None:
     """A document that was read is reviewed elsewhere: the page says so, and offers the review no more as work."""
     item = visitor.site.doubtful()
     page = visitor.open(f"/documents/{item['document_id']}")
-    expect(page.locator("#standing")).to_contain_text("waits for review")
+    expect(page.locator("#standing")).to_contain_text("waiting for review")
     page.locator("[data-field=total] .field-name").click()
     rejected(visitor.site, item)
     expect(page.locator("#standing")).to_contain_text("rejected by a person")
-    expect(page.locator("#open-review")).to_have_text("See the review")
+    expect(page.locator("#open-review")).to_have_text("Open the review")
     expect(page.locator("[data-field=total] .field-name")).to_be_focused()
     expect(page.locator("#leaf .spot.here")).to_be_visible()
 

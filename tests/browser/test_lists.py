@@ -247,7 +247,7 @@ def test_documents_tell_checks_from_review(boss: Visitor) -> None:
     page = boss.open("/documents?q=receipt")
     row = page.locator("#rows tr[data-row]").first
     expect(row).to_contain_text("checks passed")
-    expect(row).to_contain_text("waits for review")
+    expect(row).to_contain_text("waiting for review")
     page.locator("select[name=review]").select_option("approved")
     expect(page.locator("#nothing")).to_be_visible()
     page.locator("select[name=review]").select_option("pending")

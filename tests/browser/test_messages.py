@@ -18,7 +18,7 @@ SAID = """async texts => {
 }"""
 #: Ordinary English words that no French sentence has.
 ENGLISH = re.compile(r"\b(?:the|is|are|was|were|it|its|of|and|with|label|other|than|not|has|no|at|by|an|for)\b")
-QUOTED = re.compile(r"«[^»]*»|le modèle dit .*|les mots disent .*")
+QUOTED = re.compile(r"«[^»]*»|le modèle dit .*|le texte de la page dit .*")
 
 
 def told(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -90,7 +90,7 @@ def test_parameters_are_said_as_their_names_tell(site: Site, chromium: Browser) 
     wanted = {
         Message("issue.not_of_kind", field="line_items[0].unit_price", value=quoted("abc"), detail=KINDS["money"]):
             "Lignes, rangée 1, prix unitaire : « abc » n’est pas un montant comme 1234.50, sans devise",
-        Message("issue.missing", field="registration_date"): "Date d'inscription manque ; ce champ est obligatoire",
+        Message("issue.missing", field="registration_date"): "Date d'inscription est obligatoire mais manque",
         Message("unreadable.bytes_over_limit", n=12345678, limit=1000):
             "le fichier a 12 345 678 octets ; la limite est 1 000",
         Message("reason.but", detail=doubt): "mais peut-être 12.50 (1 lu pour 7 : 10.00 + 2.50 = 12.50)",

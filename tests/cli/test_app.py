@@ -71,7 +71,7 @@ def test_several_environments_must_be_told_apart(lite: Project) -> None:
     file.write_text(file.read_text() + f'dev = "sqlite:///{lite.folder}/dev.db"\n')
     result = lite.run("pause", "invoices")
     assert result.exit_code == 3
-    assert "which environment? Say --environment with one of: prod, dev" in str(result.exception)
+    assert "which environment? Use --environment with one of: prod, dev" in str(result.exception)
     assert lite.run("pause", "invoices", "-e", "prod").exit_code == 0
 
 

@@ -19,7 +19,7 @@ def test_whoever_has_it_says_where_they_are(tmp_path: Path) -> None:
         note("http://127.0.0.1:8080")
         note("http://[::1]:99")
         assert address_in(data) == "http://[::1]:99"
-        with pytest.raises(ConfigurationError, match="another `tabellion up` uses"), held(data):
+        with pytest.raises(ConfigurationError, match="another `tabellion up` is using"), held(data):
             raise AssertionError
         assert address_in(data) == "http://[::1]:99"
     assert address_in(data) is None

@@ -14,10 +14,10 @@ from tests.cli.project import Project
 def test_the_doctor_names_the_missing_index_and_its_fix_works(project: Project) -> None:
     """The DDL it prints is the DDL that quiets it, and it changes nothing itself."""
     findings = project.json("doctor")
-    [index] = [one for one in findings if "no index leads" in one["what"]]
+    [index] = [one for one in findings if "no index covers" in one["what"]]
     assert project.sql(_tables(project)) == [{"n": 0}]
     project.sql(index["fix"].replace("CONCURRENTLY ", ""))
-    assert not [one for one in project.json("doctor") if "no index leads" in one["what"]]
+    assert not [one for one in project.json("doctor") if "no index covers" in one["what"]]
 
 
 def test_the_doctor_finds_the_indexes_of_the_document_service(
@@ -29,7 +29,7 @@ def test_the_doctor_finds_the_indexes_of_the_document_service(
     assert project.run("migrate", "--with", "documents").exit_code == 0
     findings = project.json("doctor", "--with", "documents")
     assert {"prod: documents", "prod: documents_gemini", "prod: webhooks"} <= {one["where"] for one in findings}
-    assert not [one for one in findings if "no index leads" in one["what"]]
+    assert not [one for one in findings if "no index covers" in one["what"]]
 
 
 def _tables(project: Project) -> str:
@@ -46,7 +46,7 @@ def test_the_doctor_names_the_collision_of_seed_000(lite: Project) -> None:
     )
     result = lite.run("doctor")
     assert result.exit_code == 3
-    assert "running and failed are the same rows: both are status_id = 4" in " ".join(result.output.split())
+    assert "running and failed match the same rows: both are status_id = 4" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("migrated", [True, False], ids=["register", "no register"])

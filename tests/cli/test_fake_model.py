@@ -70,4 +70,4 @@ def test_a_wrong_knob_is_exit_code_3() -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 3
-    assert "there is no knob 'slow'" in done.stderr
+    assert "unknown knob 'slow'" in done.stderr

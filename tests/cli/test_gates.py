@@ -25,18 +25,18 @@ def tell(project: Project, news: News) -> None:
 
 def test_without_gates_it_says_so(lite: Project) -> None:
     """No gate is not an error."""
-    assert "no gate yet" in lite.run("gates").output
+    assert "no gates yet" in lite.run("gates").output
     assert lite.json("gates") == []
 
 
 def test_a_closed_gate_is_shown_with_its_reason_and_opened_by_a_person(project: Project) -> None:
     """An outage shows; --reset ends it."""
-    tell(project, News(failed=5, why="gemini said 503: overloaded"))
+    tell(project, News(failed=5, why="gemini returned HTTP 503: overloaded"))
     [gate] = project.json("gates")
     assert (gate["gate"], gate["state"], gate["breaker"]) == ("gemini", "closed", "open")
-    assert "gemini said 503: overloaded" in gate["reason"]
+    assert "gemini returned HTTP 503: overloaded" in gate["reason"]
     assert 50 < gate["reopens_in"] <= 60
-    assert "gemini said 503" in " ".join(project.run("gates").output.split())
+    assert "gemini returned HTTP 503" in " ".join(project.run("gates").output.split())
     [gate] = project.json("gates", "gemini", "--reset")
     assert (gate["state"], gate["breaker"]) == ("open", "closed")
 
@@ -59,7 +59,7 @@ def test_mistakes_are_explained(lite: Project) -> None:
     configured(lite, "[gates.gemini]\n")
     result = lite.run("gates", "gemmini", "--reset")
     assert result.exit_code == 3
-    assert "there are 'gemini'" in str(result.exception)
+    assert "known: 'gemini'" in str(result.exception)
     assert lite.run("gates", "--rate", "5").exit_code == 2
     result = lite.run("gates", "gemini", "--rate", "0")
     assert result.exit_code == 3

@@ -64,7 +64,7 @@ def test_the_line_is_the_users_own(tmp_path: Path) -> None:
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     """A file, a module, and a package whose module is missing."""
-    assert run(tmp_path, "--queues", "nope.py", "status") == (3, "error: nope.py: there is no such file\n")
+    assert run(tmp_path, "--queues", "nope.py", "status") == (3, "error: nope.py: file not found\n")
     code, errors = run(tmp_path, "--queues", "shop.queues", "status")
     assert (code, errors.startswith("error: there is no module 'shop.queues' to import queues from")) == (3, True)
     (tmp_path / "queues.py").write_text(GOOD)

@@ -134,7 +134,7 @@ def test_a_folder_that_cannot_be_one_is_said_before_anything_is_read(option: str
     """One line, exit code 5, nothing printed."""
     done = run("a.pdf", option, "notes.txt", folder=folder)
     assert (done.returncode, done.stdout) == (5, "")
-    assert done.stderr == f"error: {option} notes.txt: this cannot be a folder (File exists)\n"
+    assert done.stderr == f"error: {option} notes.txt: cannot be used as a folder (File exists)\n"
 
 
 def test_a_full_disk_is_one_line(folder: Path) -> None:

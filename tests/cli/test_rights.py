@@ -80,7 +80,7 @@ def test_a_worker_that_may_not_make_the_register_says_who_can(guest: Guest) -> N
     assert "Traceback" not in errors
     assert registered(guest) == 0
     [finding] = guest.doctor()
-    assert f"role {guest.role} may not make the register in schema public" in finding["what"]
+    assert f"role {guest.role} may not create the register in schema public" in finding["what"]
     assert f"tabellion migrate --sql --grant {guest.role}" in finding["fix"]
 
 

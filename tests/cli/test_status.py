@@ -20,7 +20,7 @@ def test_status_counts_rows_by_state(project: Project) -> None:
     [queue] = picture["queues"]
     assert (queue["ready"], queue["running"], queue["done"], queue["failed"]) == (1, 0, 2, 1)
     assert picture["up"] is True
-    assert "no worker is alive here" in project.run("status").output
+    assert "no live worker here" in project.run("status").output
     assert "no file" in project.run("status", "invoices").output
 
 

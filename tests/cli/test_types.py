@@ -64,10 +64,10 @@ def test_every_mistake_is_told_by_line_and_exits_with_3(folder: Path) -> None:
     result, code = run("check", "types/lease.yaml")
     assert code == 3
     assert result.stdout.splitlines()[:2] == [
-        "types/lease.yaml:6:16: there is no type 'amount'",
+        "types/lease.yaml:6:16: unknown type 'amount'",
         "   fix: write money: an amount such as 1234.50, without currency",
     ]
-    assert "types/lease.yaml:10:32: there is no field 'rnet'; did you mean 'rent'?" in result.stdout
+    assert "types/lease.yaml:10:32: unknown field 'rnet'; did you mean 'rent'?" in result.stdout
     [one] = told("check", "types/lease.yaml")
     assert [(mistake["line"], mistake["column"]) for mistake in one["mistakes"]] == [(6, 16), (10, 32)]
 
@@ -92,7 +92,7 @@ def test_the_list_has_ones_own_first_and_says_what_is_wrong(folder: Path) -> Non
     (folder / "types" / "lease.yaml").write_text("name: lease\n")
     found = {one["name"]: one for one in told("list")}
     assert list(found) == ["lease", "deed", "invoice", "receipt"]
-    assert found["lease"]["wrong"] == "2 mistakes: tabellion types check types/lease.yaml"
+    assert found["lease"]["wrong"] == "2 errors: tabellion types check types/lease.yaml"
     assert (found["invoice"]["from"], found["invoice"]["wrong"]) == ("shipped", None)
     assert "receipt" in run("list")[0].stdout
 
@@ -126,7 +126,7 @@ def test_mistakes_of_the_command_itself() -> None:
     """An unknown type is 3 and names those there are; an unknown schema is 2."""
     result, code = run("show", "leese")
     assert code == 3
-    assert "there are lease, deed, invoice, receipt" in str(result.exception)
+    assert "known: lease, deed, invoice, receipt" in str(result.exception)
     assert run("show", "lease", "--schema", "xml")[1] == 2
 
 

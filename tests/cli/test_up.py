@@ -72,7 +72,7 @@ def test_the_model_that_reads_what_names_none(tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=kept, check=False)
     assert done.returncode == 3
-    assert "there is no model 'gemniy'" in done.stderr
+    assert "unknown model 'gemniy'" in done.stderr
 
 
 def test_a_request_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_port_in_use_and_a_folder_in_use(tmp_path: Path) -> None:
         service.said("started")
         code, said = tried("--port", "0", "--data", str(tmp_path / "data"))
         assert code == 3
-        assert "another `tabellion up` uses" in said
+        assert "another `tabellion up` is using" in said
         assert service.stop() == 0
     (tmp_path / "file").touch()
     assert tried("--port", "0", "--data", str(tmp_path / "file"))[0] == 3

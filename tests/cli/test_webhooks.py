@@ -37,7 +37,7 @@ def test_what_is_recommended_works(lite: Project) -> None:
     told = re.search("`tabellion (.*?)`", lite.run("webhooks", "enable", made["id"]).stdout)
     assert told is not None
     done = lite.run(*told[1].split())
-    assert (done.exit_code, done.stdout) == (0, "0 rows of webhooks ready again\n")
+    assert (done.exit_code, done.stdout) == (0, "0 rows of webhooks retried\n")
 
 
 def test_what_cannot_be_is_an_input_error(lite: Project) -> None:

@@ -102,7 +102,7 @@ def test_an_unknown_pipeline_is_refused(theirs: Project) -> None:
     """With those there are."""
     result = theirs.run("status", "--with", "dokuments")
     assert result.exit_code == 3
-    assert "there is no pipeline 'dokuments'; there is 'documents'" in str(result.exception)
+    assert "unknown pipeline 'dokuments'; known: 'documents'" in str(result.exception)
 
 
 def test_a_worker_beside_the_service_works_its_documents(theirs: Project) -> None:

@@ -229,7 +229,7 @@ def test_a_receiver_that_hangs_is_left(sqlite_url: str, receiver: Receiver, monk
         eventually(lambda: diary.of("retried"))
         receiver.script.hangs = False
         eventually(lambda: diary.of("done"))
-    assert "no complete answer within 0.3 s" in (diary.of("retried")[0].error or "")
+    assert "no complete response within 0.3 s" in (diary.of("retried")[0].error or "")
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_an_address_of_our_own_network_is_not_called(sqlite_url: str, receiver: 
     with owning(sqlite_url) as owner:
         [row] = owner("SELECT status, error FROM tabellion_webhook_deliveries")
     assert row["status"] == "failed"
-    assert "its URL is not called" in row["error"]
+    assert "its URL cannot be called" in row["error"]
     assert "http://" not in row["error"]
     assert receiver.got == []
 
@@ -269,7 +269,7 @@ def test_a_worker_killed_between_sending_and_settling_sends_again(url: str, owne
     seen: set[str] = set()
     [to] = owner("SELECT secret FROM tabellion_webhook_endpoints")
     verify(receiver.got[0][1], receiver.got[0][2], to["secret"], seen=seen)
-    with pytest.raises(BadSignature, match="has come before"):
+    with pytest.raises(BadSignature, match="was already received"):
         verify(receiver.got[1][1], receiver.got[1][2], to["secret"], seen=seen)
 
 
@@ -348,16 +348,16 @@ def test_removing_an_endpoint_forgets_its_deliveries(url: str, owner: Owner) -> 
         owner("SELECT * FROM tabellion_webhook_deliveries") == owner("SELECT * FROM tabellion_webhook_endpoints") == []
     )
     for change in (endpoints.remove, endpoints.enable, endpoints.rotate):
-        with pytest.raises(endpoints.EndpointError, match="there is no endpoint"):
+        with pytest.raises(endpoints.EndpointError, match="unknown endpoint"):
             ask(url, lambda store, change=change: change(store, to.id))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
     ("to", "events", "message"),
     [
-        ("ftp://example.com", ("*",), "begins with https://"),
+        ("ftp://example.com", ("*",), "must start with https://"),
         ("https://example.com/" + "x" * 3000, ("*",), "at most 2,048"),
-        ("https://example.com", ("document.eaten",), "no event 'document.eaten'"),
+        ("https://example.com", ("document.eaten",), "unknown event 'document.eaten'"),
     ],
 )
 def test_an_endpoint_that_cannot_be(sqlite_url: str, to: str, events: tuple[str, ...], message: str) -> None:

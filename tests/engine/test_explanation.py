@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tabellion import Queue, Store
@@ -37,7 +39,7 @@ async def test_a_row_that_is_not_there(store: Store) -> None:
 async def test_nobody_works_the_queue(store: Store) -> None:
     """The commonest reason, with the command that helps."""
     queue = await tasks(store, 1)
-    assert "No living worker works this queue: start one with `tabellion worker`." in await said(store, queue, 1)
+    assert "No live worker serves this queue: start one with `tabellion worker`." in await said(store, queue, 1)
 
 
 @asynchronous
@@ -45,8 +47,8 @@ async def test_next_in_line_and_further_back(store: Store) -> None:
     """With a free worker, the place in line is what is left to tell."""
     queue = await tasks(store, 3)
     await staff(store)
-    assert "it is next in line" in await said(store, queue, 1)
-    assert "2 ready rows stand before it in line" in await said(store, queue, 3)
+    assert "it is next in the queue" in await said(store, queue, 1)
+    assert "2 ready rows are ahead of it" in await said(store, queue, 3)
 
 
 @asynchronous
@@ -112,8 +114,8 @@ async def test_a_row_its_owner_set_back(store: Store) -> None:
     await claim_one(store, queue, "w7")
     await run(store, "UPDATE tasks SET status = 'new'")
     text = await said(store, queue, 1)
-    assert "Its owner put it back to ready while w7" in text
-    assert "only then is the row claimable again" in text
+    assert "It was set to ready by its owner while w7" in text
+    assert "only then can the row be claimed again" in text
 
 
 @asynchronous
@@ -128,11 +130,11 @@ async def test_a_running_job(store: Store, clock: Clock) -> None:
     assert explanation.state == "running"
     assert explanation.sentences == [
         "It is running: w7 claimed it 30 s ago, attempt 1.",
-        "Its last note: page 12 of 40.",
-        "Its lease is good for another 10 minutes.",
+        "Last note: page 12 of 40.",
+        "Its lease is valid for another 10 minutes.",
     ]
     clock.advance(600)
-    assert "Its lease ran out 30 s ago" in await said(store, queue, 1)
+    assert "Its lease expired 30 s ago" in await said(store, queue, 1)
 
 
 @asynchronous
@@ -172,7 +174,7 @@ async def test_a_row_failed_by_someone_else(store: Store) -> None:
     """The register knows of no attempt and says so."""
     queue = await tasks(store, 1)
     await run(store, "UPDATE tasks SET status = 'failed'")
-    assert "something other than tabellion set this state" in await said(store, queue, 1)
+    assert "this state was not set by tabellion" in await said(store, queue, 1)
 
 
 @asynchronous
@@ -184,7 +186,7 @@ async def test_a_row_in_none_of_the_states(store: Store) -> None:
     assert explanation.state == "elsewhere"
     assert explanation.sentences == [
         "It is in none of this queue's states: status = 'parked'.",
-        "To be claimed it must be status = 'new'.",
+        "To be claimed, it must be status = 'new'.",
     ]
 
 
@@ -215,4 +217,4 @@ async def test_the_line_by_any_first_column(store: Store, column: str) -> None:
     queue = Queue("t", name="tasks", order="rank DESC", **STATES)
     await staff(store)
     for key in (1, 2):
-        assert "in line" in await said(store, queue, key)
+        assert re.search("next in the queue|ahead of it", await said(store, queue, key))

@@ -82,7 +82,7 @@ def test_a_script_whose_handler_raises_says_so_with_the_traceback(failing: str, 
         '        raise LookupError(f"row {key} is odd")',
         "    LookupError: row 1 is odd",
     ]
-    assert "ERROR tabellion.queue.jobs: jobs/1 in prod failed for good on attempt 2" in text
+    assert "ERROR tabellion.queue.jobs: jobs/1 in prod failed permanently on attempt 2" in text
     assert "INFO tabellion.worker: w1 stopped: 0 done, 1 failed, 1 retried" in lines[-1]
     assert "tabellion/engine" not in text
 
@@ -93,7 +93,7 @@ def test_a_storm_of_failures_prints_one_traceback(failing: str, tmp_path: Path) 
         owner.insert(*range(2, 51))
         text = printed(tmp_path, failing, "worker.run(until_idle=True)")
     assert text.count("Traceback") == 1
-    assert text.count("failed for good on attempt 2") == 50
+    assert text.count("failed permanently on attempt 2") == 50
 
 
 def test_a_handlers_verdict_has_no_traceback(failing: str, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_handlers_verdict_has_no_traceback(failing: str, tmp_path: Path) -> No
     with owning(failing, create=False) as owner:
         owner("UPDATE jobs SET id = 100")
         text = printed(tmp_path, failing, "worker.run(until_idle=True)")
-    assert "ERROR tabellion.queue.jobs: jobs/100 in prod failed for good on attempt 1" in text
+    assert "ERROR tabellion.queue.jobs: jobs/100 in prod failed permanently on attempt 1" in text
     assert text.splitlines()[1].endswith(": an empty file")
     assert len(text.splitlines()) == 3
 
@@ -119,7 +119,7 @@ def test_a_script_whose_database_is_away_says_so_once(tmp_path: Path) -> None:
             process.kill()
     text = errors.read_text()
     [warning] = [line for line in text.splitlines() if "WARNING" in line]
-    assert "tabellion.worker: prod (postgresql://127.0.0.1:9/shop) does not answer: ConnectionRefusedError" in warning
+    assert "tabellion.worker: prod (postgresql://127.0.0.1:9/shop) cannot be reached: ConnectionRefusedError" in warning
     assert "canary" not in text
     assert text.splitlines()[-1].endswith("w1 stopped: 0 done, 0 failed, 0 retried")
 
@@ -132,7 +132,7 @@ def test_a_script_that_set_up_logging_is_left_alone(failing: str, tmp_path: Path
     """
     text = printed(tmp_path, failing, body)
     [line] = [line for line in text.splitlines() if not line.startswith(" ")]
-    assert line.startswith("mine ERROR jobs/1 in prod failed for good")
+    assert line.startswith("mine ERROR jobs/1 in prod failed permanently")
 
 
 def test_an_embedded_worker_sets_up_nothing(failing: str, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_database_that_is_back_is_one_line(capsys: pytest.CaptureFixture[str])
     write(Event("environment_up", environment="prod", note="postgresql://db/shop"))
     write(Event("environment_up", environment="prod", note="postgresql://db/shop", seconds=35.2))
     [line] = capsys.readouterr().err.splitlines()
-    assert line.endswith("INFO tabellion.worker: prod (postgresql://db/shop) answers again after 35 s")
+    assert line.endswith("INFO tabellion.worker: prod (postgresql://db/shop) can be reached again after 35 s")
 
 
 def test_printable_keeps_what_people_read() -> None:

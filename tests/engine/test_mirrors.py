@@ -166,7 +166,7 @@ async def test_what_cannot_be_emptied_is_refused_with_its_fix(pg_store: Store) -
     with pytest.raises(DeclarationError) as caught:
         await store.bind(queue)
     [problem] = caught.value.problems
-    assert "worker='worker' is who NOT NULL without a default, so it cannot be emptied" in problem.what
+    assert "worker='worker' is who NOT NULL without a default, so it cannot be cleared" in problem.what
     await run(store, problem.fix.partition(";")[0])
     await store.bind(queue)
 

@@ -50,7 +50,7 @@ async def test_a_failure_that_cannot_be_written_is_parked(store: Store) -> None:
     assert attempt["outcome"] == "parked"
     assert attempt["settled_at"] is not None
     assert attempt["error"] == parked.error
-    for words in ("the database refuses the state failed (status = 'failed')", ILLEGAL, "no such file"):
+    for words in ("the database rejects the state failed (status = 'failed')", ILLEGAL, "no such file"):
         assert words in attempt["error"]
     assert await row(store) == before
 

@@ -34,7 +34,7 @@ async def problem(store: Store, queue: Queue) -> Problem:
 
 async def follow(store: Store, fix: str) -> None:
     """Runs the SQL of a recipe as it stands."""
-    script = fix.partition(" then say ")[0]
+    script = fix.partition(" then use ")[0]
     if store.dialect == "sqlite":
         connection = sqlite3.connect(store.url.removeprefix("sqlite:///"))
         connection.executescript(script)

@@ -72,13 +72,13 @@ def test_a_column_may_hold_the_number_of_attempts(value: int | None, bound: int)
 @pytest.mark.parametrize(
     ("states", "said"),
     [
-        ({"running": "new"}, "ready and running are the same rows: both are status = 'new'"),
-        ({"done": "working"}, "running and done are the same rows"),
-        ({"failed": "done"}, "done and failed are the same rows"),
-        ({"ready": {}}, "ready names no column"),
+        ({"running": "new"}, "ready and running match the same rows: both are status = 'new'"),
+        ({"done": "working"}, "running and done match the same rows"),
+        ({"failed": "done"}, "done and failed match the same rows"),
+        ({"ready": {}}, "ready has no column"),
         ({"ready": ["new"]}, "not a number, text, boolean or None"),
         ({"ready": b"new"}, "not a number, text, boolean or None"),
-        ({"running": {"busy": True}}, "ready and running are the same rows"),
+        ({"running": {"busy": True}}, "ready and running match the same rows"),
     ],
 )
 def test_states_that_cannot_be_told_apart_are_refused(states: dict[str, Any], said: str) -> None:
@@ -108,7 +108,7 @@ def test_a_number_that_is_none_is_no_state(value: float) -> None:
         ({"worker": "note", "error": "note"}, "two mirrors write 'note'"),
         ({"order": "priority + 1"}, "order='priority + 1' is not a list of columns"),
         ({"order": "id; DROP TABLE tasks"}, "is not a list of columns"),
-        ({"stale_after": 60}, "stale_after= needs to know when a row was started"),
+        ({"stale_after": 60}, "stale_after= requires the time at which a row was started"),
         ({"lease": 0}, "lease=0 must be above zero"),
         ({"timeout": -1}, "timeout=-1 must be above zero"),
         ({"max_attempts": 0}, "max_attempts=0 must be above zero"),
@@ -162,7 +162,7 @@ def test_a_queue_has_one_handler() -> None:
         """Does nothing."""
 
     assert queue.handler(work) is work
-    with pytest.raises(DeclarationError, match="it has a handler already"):
+    with pytest.raises(DeclarationError, match="it already has a handler"):
         queue.handler(lambda job: None)
 
 
@@ -204,7 +204,7 @@ def test_seed_000_numbering_is_refused() -> None:
     with pytest.raises(DeclarationError) as caught:
         check_together([extraction, ocr])
     assert any("status_id = 4 means ocr.running and extraction.failed" in said for said in problems(caught))
-    with pytest.raises(DeclarationError, match="running and failed are the same rows: both are status_id = 4"):
+    with pytest.raises(DeclarationError, match="running and failed match the same rows: both are status_id = 4"):
         extraction_queue("ocr", ready=3, running=4, done=5, failed=4)
 
 
@@ -238,7 +238,7 @@ def test_two_queues_cannot_want_the_same_rows() -> None:
     """The same ready state twice is refused unless `where=` tells the rows apart."""
     one = Queue("tasks", name="one", **STATES)
     other = Queue("tasks", name="other", ready="new", running="w2", done="d2", failed="f2")
-    with pytest.raises(DeclarationError, match=r"one\.ready and other\.ready are the same rows"):
+    with pytest.raises(DeclarationError, match=r"one\.ready and other\.ready match the same rows"):
         check_together([one, other])
     apart = Queue("tasks", name="apart", where="kind = 'b'", ready="new", running="w2", done="d2", failed="f2")
     check_together([one, apart])

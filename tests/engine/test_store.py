@@ -243,7 +243,7 @@ async def test_a_row_set_back_to_ready_is_claimable_when_its_claim_has_ended(sto
 
 @asynchronous
 async def test_a_row_set_back_to_ready_is_claimable_after_a_renewal(store: Store) -> None:
-    """The old claim is superseded at its next renewal, and only then is the row claimable again."""
+    """The old claim is superseded at its next renewal, and only then can the row be claimed again."""
     queue = await tasks(store, 1)
     job = await claim_one(store, queue)
     await run(store, "UPDATE tasks SET status = 'new' WHERE id = 1")
@@ -890,7 +890,7 @@ async def test_adding_rows_that_do_not_fit(store: Store) -> None:
     queue = await tasks(store)
     with pytest.raises(ValueRefused, match="did you mean 'kind'"):
         await store.add(queue, id=1, kindd="x")
-    with pytest.raises(ValueRefused, match="all name the same columns"):
+    with pytest.raises(ValueRefused, match="all have the same columns"):
         await store.add_many(queue, [{"id": 1}, {"id": 2, "kind": "x"}])
     with pytest.raises(ValueRefused, match=r"(?i)check constraint"):
         await store.add_many(queue, [{"id": 1, "small": 1}, {"id": 2, "small": 1000}])

@@ -107,7 +107,7 @@ class Table:
             self._execute(statement)
 
     def insert(self, count: int) -> None:
-        """Adds rows; when the database does not answer, whether they are in is found out the next time."""
+        """Adds rows; when the database cannot be reached, whether they are in is found out the next time."""
         first = self.inserted + 1
         marks = ", ".join(f"({key})" for key in range(first, first + count))
         with contextlib.suppress(*AWAY):

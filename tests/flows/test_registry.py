@@ -108,7 +108,7 @@ def test_the_snippet_of_the_design_runs_as_printed(url: str, tmp_path: Path) -> 
 
 def test_the_numbering_of_seed_000_is_refused() -> None:
     """Status 4 for both OCR_PROCESSING and ERREUR is named as the collision it is."""
-    with pytest.raises(DeclarationError, match="running and failed are the same rows: both are status_id = 4"):
+    with pytest.raises(DeclarationError, match="running and failed match the same rows: both are status_id = 4"):
         Queue("extraction_queue", name="ocr", status="status_id", ready=3, running=4, done=5, failed=4)
     extraction = Queue("extraction_queue", name="extraction", status="status_id", ready=1, running=2, done=3, failed=4)
     ocr = Queue("extraction_queue", name="ocr", status="status_id", ready=3, running=4, done=5, failed=7)

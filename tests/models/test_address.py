@@ -45,8 +45,8 @@ def test_a_model_may_be_here_or_behind_https(url: str) -> None:
     [
         ("http://169.254.169.254/v1", "credentials"), ("https://169.254.169.254/v1", "credentials"),
         ("https://metadata.google.internal/v1", "credentials"), ("http://sly.example.com", "credentials"),
-        ("http://[fd00:ec2::254]/", "credentials"), ("http://api.example.com/v1", "clear words"),
-        ("http://93.184.215.14:8000", "clear words"),
+        ("http://[fd00:ec2::254]/", "credentials"), ("http://api.example.com/v1", "unencrypted"),
+        ("http://93.184.215.14:8000", "unencrypted"),
     ],
 )  # fmt: skip
 def test_a_model_is_nowhere_where_a_key_would_be_lost(url: str, why: str) -> None:

@@ -57,7 +57,7 @@ def test_a_model_that_agrees_makes_it_surer(fake: Serving) -> None:
         assert after.fields[name].value == before.fields[name].value
         assert after.fields[name].box == before.fields[name].box
         assert after.fields[name].confidence >= before.fields[name].confidence
-        assert "model and words agree" in after.fields[name].reasons
+        assert "model and page text agree" in after.fields[name].reasons
     assert after.model == "gemini-2.5-flash"
     assert after.cost is not None
     assert 0 < after.cost < 0.01
@@ -179,8 +179,8 @@ def test_what_was_cut_off_is_asked_in_parts(fake: Serving) -> None:
     before = fake.report()["requests"]
     after = ask(Gemini(KEY, fake.url), local(), bill(), ask=Ask(hint={"split": 3}))
     assert fake.report()["requests"] == before + 3
-    assert "model and words agree" in after.fields["total"].reasons
-    assert "model and words agree" in after.fields["invoice_number"].reasons
+    assert "model and page text agree" in after.fields["total"].reasons
+    assert "model and page text agree" in after.fields["invoice_number"].reasons
 
 
 def test_what_the_caller_says_comes_first() -> None:

@@ -59,22 +59,22 @@ def test_thoughts_are_paid_and_not_answered(fake: Serving) -> None:
 
 
 ERRORS: list[tuple[str, type[ModelError], str]] = [
-    ("400", Rejected, "gemini said 400: bad request"),
-    ("401", KeyRefused, "gemini said 401: the key is not accepted"),
-    ("402", KeyRefused, "gemini said 402"),
-    ("403", KeyRefused, "gemini said 403: the key may not do this"),
-    ("404", Rejected, "gemini said 404: not found"),
-    ("429=36", Throttled, "gemini said 429: too many requests (quota Generate"),
-    ("429bare", Throttled, "gemini said 429: too many requests: Resource has been exhausted"),
-    ("429=36,errorlist", Throttled, "gemini said 429: too many requests (quota Generate"),
-    ("429=36,html", Throttled, "gemini said 429: too many requests"),
-    ("500", Unavailable, "gemini said 500: internal error"),
-    ("502", Unavailable, "gemini said 502: bad gateway"),
-    ("503", Unavailable, "gemini said 503: unavailable: The model is overloaded"),
-    ("503,html", Unavailable, "gemini said 503: unavailable: a web page"),
-    ("504", Unavailable, "gemini said 504"),
-    ("reset", Unavailable, "gemini broke off the connection"),
-    ("block", Rejected, "gemini will not answer this: blocked as PROHIBITED_CONTENT"),
+    ("400", Rejected, "gemini returned HTTP 400: bad request"),
+    ("401", KeyRefused, "gemini returned HTTP 401: the key was rejected"),
+    ("402", KeyRefused, "gemini returned HTTP 402"),
+    ("403", KeyRefused, "gemini returned HTTP 403: the key is not allowed to do this"),
+    ("404", Rejected, "gemini returned HTTP 404: not found"),
+    ("429=36", Throttled, "gemini returned HTTP 429: too many requests (quota Generate"),
+    ("429bare", Throttled, "gemini returned HTTP 429: too many requests: Resource has been exhausted"),
+    ("429=36,errorlist", Throttled, "gemini returned HTTP 429: too many requests (quota Generate"),
+    ("429=36,html", Throttled, "gemini returned HTTP 429: too many requests"),
+    ("500", Unavailable, "gemini returned HTTP 500: internal error"),
+    ("502", Unavailable, "gemini returned HTTP 502: bad gateway"),
+    ("503", Unavailable, "gemini returned HTTP 503: unavailable: The model is overloaded"),
+    ("503,html", Unavailable, "gemini returned HTTP 503: unavailable: a web page"),
+    ("504", Unavailable, "gemini returned HTTP 504"),
+    ("reset", Unavailable, "gemini closed the connection"),
+    ("block", Rejected, "gemini refused the request: blocked as PROHIBITED_CONTENT"),
 ]
 
 

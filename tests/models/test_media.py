@@ -96,8 +96,8 @@ def test_a_long_document_is_cut_and_the_cut_is_noted() -> None:
     assert chosen(30, 2) == [1, 2]
     parts, notes = sent(FILE, reading(count=12), most=5)
     assert [part for part in parts if isinstance(part, str)] == ["Page 1:", "Page 2:", "Page 11:", "Page 12:"]
-    assert notes[0] == "5 of 12 pages were sent to the model"
-    assert notes[1].startswith("page 3 could not be drawn")
+    assert notes[0] == "only 5 of 12 pages were sent to the model"
+    assert notes[1].startswith("page 3 could not be rendered")
 
 
 def test_words_for_those_who_cannot_see() -> None:

@@ -31,7 +31,7 @@ def test_agreement_makes_surer_and_keeps_the_box_of_the_words() -> None:
     assert field is not None
     assert (field.value, field.box, field.source) == ("120.00", BOX, "text")
     assert field.confidence == pytest.approx(0.97)
-    assert field.reasons[-1] == "model and words agree"
+    assert field.reasons[-1] == "model and page text agree"
     assert both(0.98, 0.98) < 1
 
 
@@ -40,7 +40,7 @@ def test_of_a_contradiction_the_likelier_side_is_taken_and_less_believed() -> No
     field = one("total", words("12.00", 0.6), model("120.00", 0.9))
     assert field is not None
     assert (field.value, field.source) == ("120.00", "model")
-    assert field.reasons[-1] == "words say 12.00"
+    assert field.reasons[-1] == "page text says 12.00"
     assert field.confidence == pytest.approx(against(0.9, 0.6)) != 0.9
     assert field.confidence < 0.9
     other = one("total", words("12.00", 0.95), model("120.00", 0.9))
@@ -71,7 +71,7 @@ def test_names_that_are_nearly_the_same_do_not_contradict() -> None:
     field = one("vendor", words("Acme Too1s Ltd", 0.6, "ocr"), model("Acme Tools Ltd"))
     assert field is not None
     assert (field.value, field.box, field.confidence) == ("Acme Tools Ltd", BOX, 0.9)
-    assert field.reasons[-1] == "model and words nearly agree"
+    assert field.reasons[-1] == "model and page text nearly agree"
 
 
 def test_sums_are_taken_so_that_they_close() -> None:
@@ -81,8 +81,8 @@ def test_sums_are_taken_so_that_they_close() -> None:
     found = merged(mine, theirs, SMALL)
     chosen = [found[name].value for name in ("subtotal", "tax", "total")]
     assert chosen == ["100.00", "20.00", "120.00"]
-    assert all("arithmetic closes" in found[name].reasons for name in ("subtotal", "tax", "total"))
-    assert "words say 120.00" in found["subtotal"].reasons
+    assert all("amounts add up" in found[name].reasons for name in ("subtotal", "tax", "total"))
+    assert "page text says 120.00" in found["subtotal"].reasons
     assert found["subtotal"].confidence > against(0.7, 0.8)
 
 

@@ -42,22 +42,22 @@ def test_text_is_answered_with_text(fake: Serving) -> None:
 
 
 ERRORS: list[tuple[str, type[ModelError], str]] = [
-    ("400", Rejected, "openai said 400: bad request"),
-    ("401", KeyRefused, "openai said 401: the key is not accepted"),
-    ("402", KeyRefused, "openai said 402: payment required"),
-    ("403", KeyRefused, "openai said 403: the key may not do this"),
-    ("404", Rejected, "openai said 404: not found"),
-    ("429=36", Throttled, "openai said 429: too many requests; retry in 36"),
-    ("429bare", Throttled, "openai said 429: too many requests: Model busy, retry later"),
-    ("429bare,detail", Throttled, "openai said 429: too many requests: Model busy, retry later"),
-    ("500", Unavailable, "openai said 500: internal error"),
-    ("502", Unavailable, "openai said 502: bad gateway"),
-    ("503", Unavailable, "openai said 503: unavailable: The engine is currently overloaded"),
-    ("503,html", Unavailable, "openai said 503: unavailable: a web page"),
-    ("503,detail", Unavailable, "openai said 503: unavailable: The engine"),
-    ("504", Unavailable, "openai said 504"),
-    ("reset", Unavailable, "openai broke off the connection"),
-    ("block", Rejected, "openai will not answer this"),
+    ("400", Rejected, "openai returned HTTP 400: bad request"),
+    ("401", KeyRefused, "openai returned HTTP 401: the key was rejected"),
+    ("402", KeyRefused, "openai returned HTTP 402: payment required"),
+    ("403", KeyRefused, "openai returned HTTP 403: the key is not allowed to do this"),
+    ("404", Rejected, "openai returned HTTP 404: not found"),
+    ("429=36", Throttled, "openai returned HTTP 429: too many requests; retry in 36"),
+    ("429bare", Throttled, "openai returned HTTP 429: too many requests: Model busy, retry later"),
+    ("429bare,detail", Throttled, "openai returned HTTP 429: too many requests: Model busy, retry later"),
+    ("500", Unavailable, "openai returned HTTP 500: internal error"),
+    ("502", Unavailable, "openai returned HTTP 502: bad gateway"),
+    ("503", Unavailable, "openai returned HTTP 503: unavailable: The engine is currently overloaded"),
+    ("503,html", Unavailable, "openai returned HTTP 503: unavailable: a web page"),
+    ("503,detail", Unavailable, "openai returned HTTP 503: unavailable: The engine"),
+    ("504", Unavailable, "openai returned HTTP 504"),
+    ("reset", Unavailable, "openai closed the connection"),
+    ("block", Rejected, "openai refused the request"),
 ]
 
 

@@ -60,14 +60,14 @@ def test_a_refusal_has_one_meaning(status: int, body: object, verdict: type[Mode
     error = refused("gemini", status, body)
     assert type(error) is verdict
     assert error.status == status
-    assert str(error).startswith(f"gemini said {status}: ")
+    assert str(error).startswith(f"gemini returned HTTP {status}: ")
 
 
 def test_a_person_understands_the_message() -> None:
     """Who, what, which quota, when again."""
     body = google(429, "Please retry in 36.4s.", "RESOURCE_EXHAUSTED", [QUOTA, RETRY])
     quota = "quota GenerateRequestsPerMinutePerProjectPerModel-FreeTier 10"
-    assert str(refused("gemini", 429, body)) == f"gemini said 429: too many requests ({quota}); retry in 36 s"
+    assert str(refused("gemini", 429, body)) == f"gemini returned HTTP 429: too many requests ({quota}); retry in 36 s"
 
 
 HINTS: list[tuple[object, dict[str, str], float | None]] = [

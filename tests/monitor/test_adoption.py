@@ -73,7 +73,7 @@ def test_every_guess_is_marked_with_its_reason(url: str) -> None:
     found = adopted(url, failed="broken")
     assert found.states == {"ready": "new", "running": "processing", "done": "done", "failed": "broken"}
     assert why(found, "ready") == "the column's default"
-    assert why(found, "done") == "the word says so; 2 rows have it"
+    assert why(found, "done") == "the word means it; 2 rows have it"
     assert why(found, "running") == "the usual word; no row has it yet"
     assert (why(found, "failed"), why(found, "worker")) == ("", "its name and type")
     lines = found.declaration.splitlines()
@@ -127,11 +127,11 @@ def test_only_words_that_a_check_allows_are_guessed(url: str, check: str) -> Non
 
 
 def test_a_check_without_a_word_for_running_is_a_question(url: str) -> None:
-    """With the words that it allows."""
+    """With the values that it allows."""
     run(url, "CREATE TABLE jobs (id KEY, status text CHECK (status IN ('new', 'done', 'error', 'archived', 'paused')))")
     with pytest.raises(ConfigurationError) as error:
         adopted(url)
-    assert "Say --running VALUE." in str(error.value)
+    assert "Use --running VALUE." in str(error.value)
     assert "it allows only 'new', 'done', 'error', 'archived', 'paused'" in str(error.value)
 
 
@@ -140,7 +140,7 @@ def test_the_last_word_is_guessed_by_elimination(url: str) -> None:
     run(url, "CREATE TABLE jobs (id KEY, status text CHECK (status IN ('new', 'chez_ocr', 'done', 'error')))")
     found = adopted(url)
     assert found.states["running"] == "chez_ocr"
-    assert "the only value left" in why(found, "running")
+    assert "the only remaining value" in why(found, "running")
 
 
 def test_words_of_the_owners_own_are_read_by_their_form(url: str) -> None:
@@ -267,7 +267,7 @@ def test_a_table_without_anything_like_a_status(url: str) -> None:
     """Its columns are named, and the column that would do."""
     run(url, "CREATE TABLE jobs (id KEY, url text)")
     with pytest.raises(
-        ConfigurationError, match="which column of 'jobs' is the status\\? Say --status; it has id, url"
+        ConfigurationError, match="which column of 'jobs' is the status\\? Use --status; its columns are id, url"
     ):
         adopted(url)
 
@@ -288,7 +288,7 @@ def test_leftovers_are_counted_and_taken_over_only_when_wanted(url: str) -> None
     assert declared(found).stale_after is None
     found = adopted(url, "bare")
     assert "stale_after" not in found.declaration
-    assert any("no column tells since when" in note for note in found.notes)
+    assert any("no column has the start time" in note for note in found.notes)
 
 
 def test_other_values_are_named(url: str) -> None:
@@ -310,7 +310,7 @@ def test_two_words_for_one_state_are_both_named(url: str) -> None:
     )
     found = adopted(url)
     assert found.states["ready"] == "queued"
-    assert "'pending' could be it too" in why(found, "ready")
+    assert "'pending' could also mean it" in why(found, "ready")
 
 
 def test_columns_that_are_something_else_are_no_mirrors(url: str) -> None:
@@ -425,7 +425,7 @@ def test_rows_without_a_value_are_ready_where_nothing_else_says_so(url: str) -> 
     )
     found = adopted(url)
     assert declared(found).states["ready"] == {"status": None}
-    assert why(found, "ready") == "NULL in 2 rows, and no value says ready"
+    assert why(found, "ready") == "NULL in 2 rows, and no value means ready"
     assert found.problems == []
     [note] = adopted(url, "letters").notes
     assert note.endswith("NULL (1 row)")

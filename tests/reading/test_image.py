@@ -166,5 +166,5 @@ def test_what_cannot_be_decoded_is_damaged() -> None:
     content = papers.encoded(Image.new("L", (50, 50)))
     assert refusal(content[:20], Kind.PNG).code == "image_damaged"
     torn = refusal(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01" + bytes(200), Kind.JPEG)
-    assert str(torn) == "the image cannot be decoded: it only begins like JPEG"
+    assert str(torn) == "the image cannot be decoded: only its beginning looks like JPEG"
     assert refusal(b"\x89PNG\r\n\x1a\n" + b"x" * 100, Kind.PNG).code == "image_damaged"

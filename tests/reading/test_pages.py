@@ -40,7 +40,7 @@ def test_the_header_tells_what_is_embedded_and_noted(sandbox: Sandbox, tmp_path:
     path.write_bytes(papers.pdf_with_file("factur-x.xml", b"<?xml version='1.0'?><a/>"))
     with open_document(path, sandbox=sandbox) as opened:
         assert opened.header.attachments == (("factur-x.xml", b"<?xml version='1.0'?><a/>"),)
-        assert opened.header.notes == ("the name ends in '.png' but the content is PDF",)
+        assert opened.header.notes == ("the file name ends in '.png', but the content is PDF",)
         assert repr(opened) == "<Document PDF, 1 pages>"
 
 
@@ -228,7 +228,7 @@ def test_a_document_that_was_pieced_together_says_so(sandbox: Sandbox) -> None:
     """In the notes of its header."""
     with open_document(papers.pdf().partition(b"startxref")[0], sandbox=sandbox) as opened:
         (note,) = opened.header.notes
-    assert "pieced together" in note
+    assert "repaired" in note
 
 
 def test_embedded_files_that_do_not_fit_are_left_out_and_noted(sandbox: Sandbox) -> None:
@@ -239,7 +239,7 @@ def test_embedded_files_that_do_not_fit_are_left_out_and_noted(sandbox: Sandbox)
         paper.embed_file(basename=name, bytes=b"<a>" + b"x" * size + b"</a>")
     with open_document(bytes(paper.output()), sandbox=sandbox, limits=Limits(attachment_bytes=120)) as opened:
         assert [name for name, _ in opened.header.attachments] == ["b.xml", "c.xml"]
-        assert opened.header.notes == ("embedded files that were left out, being too large or too many: 2",)
+        assert opened.header.notes == ("embedded files skipped because they are too large or too many: 2",)
 
 
 def test_content_of_any_kind_is_taken_and_may_have_a_name(sandbox: Sandbox) -> None:
@@ -247,7 +247,7 @@ def test_content_of_any_kind_is_taken_and_may_have_a_name(sandbox: Sandbox) -> N
     content = papers.pdf()
     for source in (bytearray(content), memoryview(content)):
         with open_document(source, sandbox=sandbox, name="scans/a.png") as opened:
-            assert opened.header.notes == ("the name ends in '.png' but the content is PDF",)
+            assert opened.header.notes == ("the file name ends in '.png', but the content is PDF",)
             assert opened.sha256 == hashlib.sha256(content).hexdigest()
             assert len(list(opened)) == 1
 

@@ -104,8 +104,8 @@ def test_a_password_is_asked_for_and_taken() -> None:
     """Without it and with a wrong one the file is encrypted; with it, it opens."""
     content = papers.pdf(password="view")
     assert refusal(content).code == refusal(content, "wrong").code == "pdf_encrypted"
-    assert "needs a password to be opened: send a copy without one" in str(refusal(content))
-    assert "not right" in str(refusal(content, "wrong"))
+    assert "requires a password: send a copy without one" in str(refusal(content))
+    assert "is wrong" in str(refusal(content, "wrong"))
     assert found(words(content, password="view"), "Northern")
 
 

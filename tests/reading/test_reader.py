@@ -109,7 +109,7 @@ def test_a_document_without_words_is_no_error(sandbox: Sandbox) -> None:
     """A blank page is read, and it is noted that it says nothing."""
     reading = read_local(papers.pdf(()), sandbox=sandbox, types=(), ocr="never")
     assert reading.error is None
-    assert reading.notes == ("no text was found", "it is none of the types there are")
+    assert reading.notes == ("no text was found", "it matches none of the document types")
 
 
 TYPE = """name: hire
@@ -149,7 +149,7 @@ def test_a_type_with_a_mistake_does_not_stop_what_does_not_ask_for_it(sandbox: S
     reading = read_local(papers.pdf(INVOICE), sandbox=sandbox, types=(tmp_path,))
     assert (reading.error, reading.type) == (None, "invoice")
     (note,) = reading.notes
-    assert "the type lease was left out" in note
+    assert "the document type lease was skipped" in note
     assert "lease.yaml:" in note
     with pytest.raises(ConfigurationError, match=r"lease\.yaml"):
         read_local(papers.pdf(INVOICE), "lease", sandbox=sandbox, types=(tmp_path,))
@@ -226,8 +226,8 @@ SCAN = papers.encoded(papers.drawing(INVOICE, (900, 900)), "JPEG")
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (SCAN[: len(SCAN) * 3 // 4], "the image is cut off"), (papers.taller(SCAN, 2), "the image is cut off"),
-        (papers.pdf(INVOICE).replace(b"startxref", b"startxrfe"), "pieced together"),
+        (SCAN[: len(SCAN) * 3 // 4], "the image is truncated"), (papers.taller(SCAN, 2), "the image is truncated"),
+        (papers.pdf(INVOICE).replace(b"startxref", b"startxrfe"), "repaired"),
     ],
     ids=["half a JPEG", "wrong height", "broken startxref"],
 )  # fmt: skip

@@ -96,7 +96,7 @@ def test_a_loop_ends_at_the_deadline(pool: Sandbox) -> None:
     """Who gives no sign within the limit is killed."""
     items = pool.run(HERE + "loop", {}, limits=Limits(page_seconds=0.2))
     pid = next(items)["pid"]
-    with pytest.raises(Unreadable, match=r"the limit of 0\.2 s a page") as caught:
+    with pytest.raises(Unreadable, match=r"the limits of 0\.2 s per page") as caught:
         next(items)
     assert caught.value.code == "timed_out"
     assert not alive(pid)
@@ -115,7 +115,7 @@ def test_memory_in_use_is_watched(pool: Sandbox) -> None:
     """A child that has more in memory than allowed is killed, whatever it has mapped."""
     if not Path("/proc/self/statm").exists():
         pytest.skip("this system does not say")
-    with pytest.raises(Unreadable, match="MB in memory; the limit is 200") as caught:
+    with pytest.raises(Unreadable, match="MB of memory; the limit is 200") as caught:
         run(pool, "swell", Limits(memory=200 * MEBI))
     assert caught.value.code == "resource_limit"
 

@@ -68,10 +68,10 @@ def test_nothing_is_an_empty_file() -> None:
         (b"BM is a text", "text"),
         (b"{\\rtf1", "an RTF document"),
         (b"\x1f\x8b\x08", "a gzip archive"),
-        (bytes(range(128, 256)), "no format that is known here"),
-        (b"Received: from x\r\n", "an e-mail"),
-        (b"RIFF\0\0\0\0WAVE", "a sound or video file"),
-        (b"\0" * 50, "no format that is known here"),
+        (bytes(range(128, 256)), "an unknown format"),
+        (b"Received: from x\r\n", "an email message"),
+        (b"RIFF\0\0\0\0WAVE", "an audio or video file"),
+        (b"\0" * 50, "an unknown format"),
     ],
 )
 def test_what_is_not_read_is_named(content: bytes, name: str) -> None:
@@ -85,7 +85,7 @@ def test_what_is_not_read_is_named(content: bytes, name: str) -> None:
 
 def test_a_name_that_contradicts_the_content_is_noted() -> None:
     """The ending is compared with the content and only noted."""
-    assert contradiction("a.pdf", Kind.PNG) == "the name ends in '.pdf' but the content is PNG"
+    assert contradiction("a.pdf", Kind.PNG) == "the file name ends in '.pdf', but the content is PNG"
     assert contradiction("a.JPG", Kind.JPEG) is None
     assert contradiction("no ending", Kind.PDF) is None
 
@@ -109,7 +109,7 @@ def test_what_is_no_file_is_refused_without_being_read(tmp_path: Path) -> None:
     for source, code, said in (
         (tmp_path, "type_unsupported", "a folder"), ("/dev/zero", "type_unsupported", "not a regular file"),
         (pipe, "type_unsupported", "not a regular file"), (tmp_path / "none", "file_missing", "No such file"),
-        ("a\0b", "file_missing", "null"), (b"", "empty_file", "no bytes"),
+        ("a\0b", "file_missing", "null"), (b"", "empty_file", "is empty"),
     ):  # fmt: skip
         with pytest.raises(Unreadable, match=said) as caught, opened(source, Limits()):
             pass

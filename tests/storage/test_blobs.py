@@ -138,7 +138,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
     """On a real file system that is too small; the next file that fits is taken."""
     with small_disk(tmp_path / "disk", 3 << 20):
         blobs = Blobs(tmp_path / "disk" / "blobs")
-        with pytest.raises(NoSpace, match=r"no space is left for .*blobs.* free some"):
+        with pytest.raises(NoSpace, match=r"no space left for .*blobs.* free some"):
             received(blobs, *[b"x" * BATCH] * 5)
         assert everything(tmp_path / "disk") == []
         assert received(blobs, b"x" * BATCH).bytes == BATCH
@@ -208,7 +208,7 @@ def test_the_start_of_a_file_is_at_hand(tmp_path: Path) -> None:
     async def run() -> None:
         async with Blobs(tmp_path).receive() as sink:
             await sink.write(b"%PDF")
-            with pytest.raises(RuntimeError, match="not whole yet"):
+            with pytest.raises(RuntimeError, match="not complete yet"):
                 _ = sink.blob
             await sink.write(b"-1.7" + b"x" * 10_000)
             assert sink.head == b"%PDF-1.7" + b"x" * 4088

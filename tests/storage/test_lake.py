@@ -200,9 +200,9 @@ def _killed(url: str, place: str) -> None:
 )  # fmt: skip
 def test_no_path_leads_out_of_the_lake(tmp_path: Path, path: str) -> None:
     """Nor to a name that is kept for files without a name."""
-    with pytest.raises(ValueError, match="is not a path of the lake"):
+    with pytest.raises(ValueError, match="is not a valid lake path"):
         checked(path)
-    with pytest.raises(ValueError, match="is not a path of the lake"):
+    with pytest.raises(ValueError, match="is not a valid lake path"):
         asyncio.run(Lake(tmp_path / "lake").put(path, b""))
     assert list(tmp_path.iterdir()) == []
 

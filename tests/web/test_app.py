@@ -104,7 +104,7 @@ FILES: dict[str, tuple[bytes, str | None]] = {
 #: What is said of those that were read all the same: the code of an issue, or words of a note.
 SAID = {
     "damaged xref": "damaged", "60 nested forms": "damaged", "a header that says another height": "damaged",
-    "actions": "the PDF has actions (JavaScript, Launch): they were ignored", "blank": "no text was found",
+    "actions": "the PDF contains actions (JavaScript, Launch), which were ignored", "blank": "no text was found",
 }  # fmt: skip
 
 

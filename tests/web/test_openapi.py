@@ -110,7 +110,7 @@ def test_no_request_brings_it_down(tmp_path: Path) -> None:
 
 
 def _known(web: Live, folder: Path) -> None:
-    """Tells it documents that are there, so that it comes past "there is no such document"."""
+    """Tells it documents that are there, so that it comes past "document not found"."""
     lines = []
     for number, name in enumerate(
         ("GET /api/documents/{id}", "GET /api/documents/{id}/file", "GET /api/documents/{id}/pages/{number}.png",

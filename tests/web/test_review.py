@@ -310,7 +310,7 @@ def test_what_is_said_helps(desk: Live) -> None:
     body = {"fields": {"vendor_name": {"action": "confirm"}}}
     told = problem(anna("PATCH", f"/items/{item}/fields", body), 422, "value_invalid")
     assert "there are vendor, date" in told["detail"]
-    assert told["fix"] == "name a field that there is"
+    assert told["fix"] == "use an existing field name"
     never = problem(anna("PATCH", f"/items/{item}/fields", body, tag='"999"'), 422, "value_invalid")
     assert never["field"] == "/If-Match"
     unknown = problem(anna("POST", f"/items/{item}/postpone", {"seconds": 5, "until": 3}), 422, "value_unknown")
@@ -322,7 +322,7 @@ def test_what_is_said_helps(desk: Live) -> None:
     assert problem(boss("POST", f"/items/{item}/claim", {}), 409, "item_assigned")["fix"] == (
         'claim it with {"takeover": true}'
     )
-    assert problem(anna("POST", f"/items/{item}/claim", {}), 409, "item_assigned")["fix"] == "take another one"
+    assert problem(anna("POST", f"/items/{item}/claim", {}), 409, "item_assigned")["fix"] == "claim another item"
 
 
 def test_a_draft_is_its_writers(desk: Live) -> None:

@@ -26,32 +26,32 @@ Statement = tuple[str, dict[str, Any]]
 #: Every action and what it means. They are stable: people script against them.
 ACTIONS = {
     "extracted": "the document was read",
-    "created": "a review item was made",
-    "assigned": "the item was given to the person with the least to do",
-    "claimed": "a person took the item",
-    "released": "the holder gave the item back",
-    "expired": "the holder's lease ran out, and the item went back",
-    "postponed": "the holder put the item off",
-    "escalated": "the item was handed to operators",
-    "reassigned": "the item was given to somebody by somebody",
-    "corrected": "a person changed a field; it is locked",
-    "confirmed": "a person said that a field is right",
-    "absent": "a person said that the document has no such field; it is locked",
-    "unlocked": "a person gave a field back to the machine",
-    "approved": "a person finished the item; `after` says whether they corrected anything",
-    "rejected": "a person turned the document down",
-    "reopened": "a finished item went back to the queue",
-    "reprocessed": "the document was put back in line to be read again",
+    "created": "a review item was created",
+    "assigned": "the item was assigned to the person with the least work",
+    "claimed": "a person claimed the item",
+    "released": "the holder released the item",
+    "expired": "the holder's claim expired, and the item was released",
+    "postponed": "the holder postponed the item",
+    "escalated": "the item was escalated to the operators",
+    "reassigned": "the item was assigned to a person",
+    "corrected": "a person corrected a field; it is locked",
+    "confirmed": "a person confirmed a field",
+    "absent": "a person marked a field as absent; it is locked",
+    "unlocked": "a person unlocked a field",
+    "approved": "a person approved the item; `after` says whether anything was corrected",
+    "rejected": "a person rejected the document",
+    "reopened": "a finished item was reopened",
+    "reprocessed": "the document was queued to be read again",
     "deleted": "the document was deleted",
     "paused": "a queue was paused",
-    "resumed": "a paused queue was opened again",
-    "retried": "failed rows of a queue were put back in line",
-    "user_added": "somebody may sign in from now on",
-    "user_changed": "a user was given another role, shut out, or let in again",
-    "password_set": "a user has another password",
-    "link_made": "a link was made that signs somebody in as a user",
-    "key_made": "a program may come in from now on",
-    "key_revoked": "a program may come in no more",
+    "resumed": "a paused queue was resumed",
+    "retried": "failed rows of a queue were retried",
+    "user_added": "a user was added",
+    "user_changed": "a user's role was changed, or the user was disabled or enabled",
+    "password_set": "a user's password was changed",
+    "link_made": "a sign-in link for a user was created",
+    "key_made": "an API key was created",
+    "key_revoked": "an API key was revoked",
 }
 SYSTEM = "tabellion"  #: who acts when nobody does
 COMMAND = "command line"  #: who acts there, as nobody is signed in
@@ -68,7 +68,7 @@ _COLUMNS: tuple[Literal["document_id", "item_id", "actor", "action"], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that happened."""
+    """An action."""
 
     action: str
     actor: str
@@ -82,7 +82,7 @@ class Entry:
 
     def __post_init__(self) -> None:
         if self.action not in ACTIONS:
-            raise ValueError(f"{self.action!r} is no action of the trail")
+            raise ValueError(f"{self.action!r} is not an audit action")
 
     def body(self) -> dict[str, Any]:
         """All it says but number and time."""
@@ -226,7 +226,7 @@ async def verify(store: Store, *, known: str | None = None) -> Verdict:
         "SELECT count(*) AS entries, coalesce(min(n), 0) AS n FROM tabellion_audit_log WHERE n < 1 OR n IS NULL"
     )
     if strange[0]["entries"]:
-        return Verdict(0, GENESIS, int(strange[0]["n"]), "it stands before the beginning of the chain: nobody wrote it")
+        return Verdict(0, GENESIS, int(strange[0]["n"]), "it precedes the start of the chain")
     while True:
         rows: list[Row] = await store.database.fetch(
             f"""SELECT {", ".join(Row.__annotations__)} FROM tabellion_audit_log
@@ -239,20 +239,20 @@ WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
                 return Verdict(n, last, n + 1, why)
             n, last, seen = n + 1, row["hash"], seen or row["hash"] == known
             if before is not None and before["n"] == n and before["hash"] != last:
-                return Verdict(n, last, n, "the end of the chain was another one when it was written")
+                return Verdict(n, last, n, "it does not match the end of the chain at the time it was written")
         if len(rows) < PAGE:
             break
     ends = await _ends(store)
     if before is None or not ends:
-        return Verdict(n, last, n + 1, "the row that keeps the end of the chain is gone")
+        return Verdict(n, last, n + 1, "the row with the end of the chain is missing")
     if n < before["n"]:
         return Verdict(n, last, n + 1, f"entries are missing at the end: there were {before['n']}")
     if ends[0]["n"] < n:
         return Verdict(n, last, int(ends[0]["n"]) + 1, "entries were added past the end of the chain")
     if (entries := await _entries(store)) is not None:
-        return Verdict(n, last, n + 1, f"the chain has another number of entries than there are: {entries}")
+        return Verdict(n, last, n + 1, f"the number of entries differs from the chain: {entries}")
     if not seen:
-        return Verdict(n, last, 1, "the hash that was noted earlier is not in the chain: it was made anew")
+        return Verdict(n, last, 1, "the known hash is not in the chain: the chain was rewritten")
     return Verdict(n, last)
 
 
@@ -276,14 +276,14 @@ def _fault(row: Row, n: int, last: str) -> str:
     if row["previous"] != last:
         return "it does not follow the entry before it"
     if row["hash"] != digest(last, row["n"], row["at"], row["body"]):
-        return "it is not what was written: its hash is another"
+        return "its content was changed: its hash differs"
     try:
         told = json.loads(row["body"])
     except ValueError:
-        return "its body is no JSON"
+        return "its body is not valid JSON"
     for name in _COLUMNS:
         if told.get(name) != row[name]:
-            return f"its {name} is not what its body says"
+            return f"its {name} differs from its body"
     return ""
 
 

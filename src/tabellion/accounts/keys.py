@@ -81,9 +81,9 @@ async def create(
     """A new key: its id, and its text, which is nowhere else from now on. Raises NameTaken: whoever comes with a key is
     known by its name."""
     if role not in ROLES:
-        raise ConfigurationError(f"there is no role {role!r}; there are {', '.join(ROLES)}")
+        raise ConfigurationError(f"unknown role {role!r}; known: {', '.join(ROLES)}")
     if seconds is not None and seconds <= 0:
-        raise ConfigurationError("a key must hold for some time, or for ever")
+        raise ConfigurationError("a key must be valid for a positive time, or without limit")
     await _prepare(store)
     key, name = Key(environment, secrets.token_hex(6), secrets.token_hex(32)), name[:LONGEST_NAME]
     expiry = "NULL" if seconds is None else sql.later(f"{float(seconds)!r}", store.dialect)
@@ -95,7 +95,7 @@ SELECT $1, $2, $3, CAST($4 AS text), $5, {NOW}, {expiry} WHERE CAST($4 AS text) 
     )
     entry = Entry("key_made", COMMAND, after={"role": role}, more={"key": key.id, "name": name})
     if not await store.database.transact([insert, audit.bound(store.dialect, entry)], guarded=True):
-        raise NameTaken(f"there is a key called {name!r} already: choose another name, or revoke that one")
+        raise NameTaken(f"a key named {name!r} already exists: choose another name, or revoke it")
     return key.id, str(key)
 
 

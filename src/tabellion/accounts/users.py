@@ -59,14 +59,14 @@ def plain_name(given: str) -> str:
     if not NAME.fullmatch(name):
         raise ConfigurationError(Message("problem.user_name"))
     if RESERVED.fullmatch(name):
-        raise ConfigurationError(f"nobody can be called {name}: the name means something else here; choose another one")
+        raise ConfigurationError(f"{name} is a reserved name: choose another one")
     return name
 
 
 def role_named(word: str) -> Role:
     """The role of this name."""
     if word not in ROLES:
-        raise ConfigurationError(f"there is no role {word!r}; there are {', '.join(ROLES)}")
+        raise ConfigurationError(f"unknown role {word!r}; known: {', '.join(ROLES)}")
     return ROLES[word]
 
 
@@ -103,7 +103,7 @@ async def named(store: Store, name: str) -> User:
     """The user of this name; raises NoSuchUser."""
     user = await by_name(store, name)
     if user is None:
-        raise NoSuchUser(f"there is no user {name.strip().lower()!r} here")
+        raise NoSuchUser(f"unknown user {name.strip().lower()!r}")
     return user
 
 

@@ -17,8 +17,8 @@ from tabellion.monitor import adoption
 
 def adopt(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help="The table, with its schema if it needs one.")],
-    status: Annotated[str | None, typer.Option(help="The status column, when it is not obvious.")] = None,
+    table: Annotated[str, typer.Argument(help="The table, with its schema if needed.")],
+    status: Annotated[str | None, typer.Option(help="The status column, if it cannot be guessed.")] = None,
     ready: Annotated[str | None, typer.Option(help="The status value that means ready.")] = None,
     running: Annotated[str | None, typer.Option(help="The status value that means running.")] = None,
     done: Annotated[str | None, typer.Option(help="The status value that means done.")] = None,
@@ -28,7 +28,7 @@ def adopt(
     ] = None,
     name: Annotated[str | None, typer.Option(help="The queue's name. [default: the table's]")] = None,
     write: Annotated[Path | None, typer.Option(help="Write the declaration to this new file.")] = None,
-    notify: Annotated[bool, typer.Option(help="Also print a trigger that wakes workers at once (PostgreSQL).")] = False,
+    notify: Annotated[bool, typer.Option(help="Also print a trigger that wakes workers (PostgreSQL).")] = False,
     environment: Annotated[
         str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
     ] = None,
@@ -61,7 +61,7 @@ def adopt(
     found = asyncio.run(run())
     if write is not None:
         if write.exists():
-            raise typer.BadParameter(f"{write} is there already; nothing was written", param_hint="--write")
+            raise typer.BadParameter(f"{write} already exists; nothing was written", param_hint="--write")
         write.write_text(found.declaration, "utf-8")
     if json:
         output.as_json(asdict(found))

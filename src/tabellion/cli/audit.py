@@ -39,8 +39,8 @@ def verify(
 ) -> None:
     """Check every entry of the audit log. Exit code 6 if one was changed.
 
-    Note the hash it prints somewhere else, and give it back with --known: then not even somebody who may change
-    everything in the database can make another past.
+    Store the hash that it prints elsewhere, and pass it with --known later: then not even an administrator of the
+    database can rewrite the history unnoticed.
 
     Examples:
 
@@ -90,7 +90,7 @@ def show(
         ]  # fmt: skip
         output.show(output.table("", headings, rows))
     if not entries:
-        typer.echo(f"there is no history of a document {document}", err=True)
+        typer.echo(f"no history found for document {document}", err=True)
         raise typer.Exit(INPUT)
 
 

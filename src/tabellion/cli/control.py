@@ -40,10 +40,10 @@ def retry(
         tabellion retry ocr --all
     """
     if sum((bool(keys), error is not None, all_failed)) != 1:
-        raise typer.BadParameter("say which: keys, --error TEXT, or --all (one of them)")
+        raise typer.BadParameter("use one of: keys, --error TEXT or --all")
 
     count = _do(context, queue, environment, lambda store, chosen: controls.restart(store, chosen, keys or None, error))
-    _tell(json, {"queue": queue, "retried": count}, f"{count} {'row' if count == 1 else 'rows'} of {queue} ready again")
+    _tell(json, {"queue": queue, "retried": count}, f"{count} {'row' if count == 1 else 'rows'} of {queue} retried")
     if keys and count < len(keys):
         typer.echo(f"{len(keys) - count} of {len(keys)} keys are not failed rows", err=True)
         raise typer.Exit(6)
@@ -68,7 +68,7 @@ def cancel(
     with contextlib.suppress(Exception):  # a container may have no name for its user
         who = getpass.getuser()
     done = _do(context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason, by=who))
-    _tell(json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} is cancelled" if done else "")
+    _tell(json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} cancelled" if done else "")
     if not done:
         typer.echo(f"{queue} {key} is neither ready nor running: nothing to cancel", err=True)
         raise typer.Exit(5)
@@ -89,7 +89,7 @@ def pause(
     """
 
     _do(context, queue, environment, lambda store, chosen: controls.pause(store, chosen, reason))
-    _tell(json, {"queue": queue, "paused": True}, f"{queue} is paused; `tabellion resume {queue}` ends it")
+    _tell(json, {"queue": queue, "paused": True}, f"{queue} paused; resume it with `tabellion resume {queue}`")
 
 
 def resume(context: typer.Context, queue: QueueName, environment: Place = None, json: Json = False) -> None:
@@ -101,7 +101,7 @@ def resume(context: typer.Context, queue: QueueName, environment: Place = None, 
     """
 
     _do(context, queue, environment, controls.resume)
-    _tell(json, {"queue": queue, "paused": False}, f"{queue} goes on")
+    _tell(json, {"queue": queue, "paused": False}, f"{queue} resumed")
 
 
 def limit(
@@ -125,9 +125,9 @@ def limit(
 
     _do(context, queue, environment, lambda store, chosen: controls.limit(store, chosen, running))
     said = (
-        f"at most {running} jobs of {queue} run at once"
+        f"the limit of {queue} is now {running} running jobs"
         if running is not None
-        else f"{queue} has its declared limit again"
+        else f"{queue} is back to its declared limit"
     )
     _tell(json, {"queue": queue, "limit": running}, said)
 

@@ -33,7 +33,9 @@ def held(data: Path) -> Iterator[Callable[[str], None]]:
 
     try:
         if not any(_locked(handle) for _ in range(TRIES)):
-            raise ConfigurationError(f"another `tabellion up` uses {data}: stop it, or name another folder with --data")
+            raise ConfigurationError(
+                f"another `tabellion up` is using {data}: stop it or name another folder with --data"
+            )
         note("")
         yield note
     finally:
@@ -68,7 +70,7 @@ def _make_private(data: Path) -> None:
     """Takes others' rights to a database that an earlier version made; refuses a folder that everybody may write to."""
     if data.stat().st_mode & stat.S_IWOTH:
         raise ConfigurationError(
-            f"everybody on this machine may write to the data folder {data}: run `chmod 700 {data}`, or name another "
+            f"all users of this machine can write to the data folder {data}: run `chmod 700 {data}`, or name another "
             "folder with --data"
         )
     for ending in ("", "-wal", "-shm"):

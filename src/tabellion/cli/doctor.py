@@ -72,4 +72,4 @@ def _show(findings: list) -> None:  # type: ignore[type-arg]
         if finding.fix:
             console.print(Text(f"        fix: {printable(finding.fix)}", "dim"), soft_wrap=True)
     worst = [finding for finding in findings if finding.level in ("error", "warning")]
-    console.print(f"\n{len(worst)} to look at, {len(findings) - len(worst)} fine" if worst else "\nall is well")
+    console.print(f"\n{len(worst)} need attention, {len(findings) - len(worst)} ok" if worst else "\nno problems found")

@@ -42,12 +42,12 @@ def gates(
     given = {"rate": rate, "min_rate": min_rate, "max_rate": max_rate, "budget": budget, "profile": profile}
     changes = {key: value for key, value in given.items() if value is not None}
     if (changes or reset) and name is None:
-        raise typer.BadParameter("say which gate: tabellion gates GATE --rate 10")
+        raise typer.BadParameter("name the gate: tabellion gates GATE --rate 10")
     pictures = asyncio.run(_run(config_of(context), name, changes, reset))
     if json:
         output.as_json(pictures)
     elif not pictures:
-        typer.echo("no gate yet: one appears when a model is called, or when the configuration names it")
+        typer.echo("no gates yet: a gate appears when a model is called or the configuration names it")
     else:
         headings = ("gate", "state", "rate", "calls", "429s", "failures", "spent today")
         rows = [
@@ -78,8 +78,8 @@ async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bo
     try:
         known = await _known(store, config.gates)
         if name is not None and name not in known:
-            there = f"there are {', '.join(map(repr, known))}" if known else "there is none yet"
-            raise ConfigurationError(f"there is no gate {name!r}; {there}")
+            there = f"known: {', '.join(map(repr, known))}" if known else "there are no gates yet"
+            raise ConfigurationError(f"unknown gate {name!r}; {there}")
         if name is not None and (changes or reset):
             row = gate_row.GateRow(store, name, config.gates.get(name, GateSettings()))
             await row.edit(changes, reset=reset)

@@ -48,7 +48,7 @@ def ground(
             raise
         raise Unreadable(error.code, f"{error} (--password, or TABELLION_PDF_PASSWORD)") from None
     except RecursionError:
-        raise Permanent(f"{data}: lists or objects within each other, too deep to follow") from None
+        raise Permanent(f"{data}: lists and objects are nested too deeply") from None
     if not json:
         headings = ("field", "value", "match", "page", "box", "quote")
         output.show(output.table("", headings, [_shown(path, one) for path, one in leaves]))

@@ -89,14 +89,14 @@ class Installation:
                 for pipeline in self.pipelines:
                     pipeline.close()
                 await store.close()
-        self._say("stopped", "stopped" if self._asked < 2 else "stopped at once; documents in work were handed back")
+        self._say("stopped", "stopped" if self._asked < 2 else "stopped immediately; running documents were released")
         return FORCED if self._asked > 1 else 0
 
     def stop(self) -> None:
         """Ends it in order; asked again, at once."""
         self._asked += 1
         if self._asked == 1:
-            self._say("stopping", "stopping: requests are answered, documents finished; Ctrl-C again does not wait")
+            self._say("stopping", "stopping after running requests and documents; press Ctrl-C again to stop now")
         self._stopping.set()
         self._pass_on()
         if self._crew is not None:
@@ -113,7 +113,7 @@ class Installation:
         for one in self.pipelines:
             if type(one).demo is not Pipeline.demo:
                 return one
-        raise ConfigurationError("none of the selected pipelines has a demo: leave --demo out")
+        raise ConfigurationError("none of the selected pipelines has a demo: omit --demo")
 
     def own_queues(self) -> list[QueueView]:
         """Those of the user's own module, which can be looked at here."""
@@ -218,7 +218,7 @@ class Installation:
         if key is not None:
             words["key"] = key
             lines.append(f"admin key (shown once): {key}")
-        lines.append(f"admin key file: {key_file}   Ctrl-C stops it")
+        lines.append(f"admin key file: {key_file}   press Ctrl-C to stop")
         self._say("started", "\n".join(lines), **words)
 
     def _say(self, event: str, sentence: str, **facts: Any) -> None:

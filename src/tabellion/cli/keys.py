@@ -30,7 +30,7 @@ DAY = 86_400.0
 @keys.command("create")
 def create(
     context: typer.Context,
-    role: Annotated[str, typer.Option(help="viewer, reviewer, operator or admin; each may what those before it may.")],
+    role: Annotated[str, typer.Option(help="viewer, reviewer, operator or admin; each includes those before it.")],
     name: Annotated[str, typer.Option(help="A name for the key, shown in the list.")] = "",
     days: Annotated[float | None, typer.Option(min=0.001, help="Time until it expires. [default: never]")] = None,
     environment: Place = None,
@@ -104,9 +104,9 @@ def revoke(
     if json:
         output.as_json({"id": id, "revoked": done})
     elif done:
-        typer.echo(f"key {id} is revoked")
+        typer.echo(f"key {id} revoked")
     if not done:
-        typer.echo(f"there is no active key {id}", err=True)
+        typer.echo(f"no active key has the id {id}", err=True)
         raise typer.Exit(5)
 
 

@@ -75,7 +75,7 @@ def queue_named(queues: Sequence[Queue], name: str) -> Queue:
     for queue in queues:
         if queue.name == name:
             return queue
-    raise ConfigurationError(f"there is no queue {name!r}; there are {', '.join(repr(queue.name) for queue in queues)}")
+    raise ConfigurationError(f"unknown queue {name!r}; known: {', '.join(repr(queue.name) for queue in queues)}")
 
 
 def environment_named(config: Config, name: str | None, *, new: bool = False) -> Environment:
@@ -84,12 +84,12 @@ def environment_named(config: Config, name: str | None, *, new: bool = False) ->
         if len(config.environments) == 1:
             return config.environments[0] if new else present(config.environments[0])
         names = ", ".join(environment.name for environment in config.environments)
-        raise ConfigurationError(f"which environment? Say --environment with one of: {names}")
+        raise ConfigurationError(f"which environment? Use --environment with one of: {names}")
     for environment in config.environments:
         if environment.name == name:
             return environment if new else present(environment)
     names = ", ".join(repr(environment.name) for environment in config.environments)
-    raise ConfigurationError(f"there is no environment {name!r}; there are {names}")
+    raise ConfigurationError(f"unknown environment {name!r}; known: {names}")
 
 
 def present(environment: Environment) -> Environment:
@@ -97,7 +97,7 @@ def present(environment: Environment) -> Environment:
     if missing := environment.missing_file():
         raise ConfigurationError(
             f"there is no database file {_shown(missing)}: name the data folder that has it with --data, or correct "
-            "the URL; `tabellion up` and `tabellion migrate` make a new one"
+            "the URL; `tabellion up` and `tabellion migrate` create a new one"
         )
     return environment
 

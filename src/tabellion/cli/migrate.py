@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def migrate(
     context: typer.Context,
     sql: Annotated[
-        bool, typer.Option("--sql", help="Print the SQL for someone who may run it; change nothing.")
+        bool, typer.Option("--sql", help="Print the SQL for a role that is allowed to run it; change nothing.")
     ] = False,
     grant: Annotated[
         str | None,
@@ -53,7 +53,7 @@ def migrate(
     chosen = [environment_named(config, environment, new=True)] if environment else list(config.environments)
     pipelines = named_pipelines(context, config)
     if grant is not None and not sql:
-        raise typer.BadParameter("grants are printed, not given: say --sql too", param_hint="--grant")
+        raise typer.BadParameter("--grant only prints grants: use it with --sql", param_hint="--grant")
     if sql:
         for place in chosen:
             if grant is not None and place.url.startswith("sqlite"):

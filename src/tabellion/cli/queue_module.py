@@ -30,7 +30,7 @@ def _import_module(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         file = Path(f"{name}.py")
         hint = f"did you mean {file}?" if file.is_file() else "write shop.queues, or a file that ends in .py"
-        raise ConfigurationError(f"{name!r} is not the name of a module: {hint}")
+        raise ConfigurationError(f"{name!r} is not a valid module name: {hint}")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -48,7 +48,7 @@ def _import_module(name: str) -> ModuleType:
 
 def _import_file(path: Path) -> ModuleType:
     if not path.exists():
-        raise ConfigurationError(f"{path}: there is no such file")
+        raise ConfigurationError(f"{path}: file not found")
     sys.path.insert(0, str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None  # noqa: S101 - the file is there and ends in .py

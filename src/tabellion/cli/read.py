@@ -70,14 +70,14 @@ def read(
     """
 
     if ocr not in ("auto", "never", "always"):
-        raise typer.BadParameter(f"--ocr {ocr}: say auto, never or always")
+        raise typer.BadParameter(f"--ocr {ocr}: must be auto, never or always")
     for option, folder in (("--out", out), ("--draw", draw)):
         _made(option, folder)
     paths, skipped = _documents(files)
     if skipped:
         typer.echo(f"skipped {skipped} files that are not documents", err=True)
     if not paths:
-        raise typer.BadParameter("no documents: the folders hold no PDF and no image")
+        raise typer.BadParameter("no documents: the folders contain no PDFs or images")
     held = _standard_input() if STANDARD_INPUT in paths else b""
     sources = [(path, held if path == STANDARD_INPUT else path) for path in paths]
     names = _Names()
@@ -106,7 +106,7 @@ def _made(option: str, folder: Path | None) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise Permanent(f"{option} {folder}: this cannot be a folder ({error.strerror})") from None
+            raise Permanent(f"{option} {folder}: cannot be used as a folder ({error.strerror})") from None
 
 
 def _documents(files: Sequence[Path]) -> tuple[list[Path], int]:

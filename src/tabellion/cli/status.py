@@ -149,7 +149,7 @@ def _environment(picture: Snapshot) -> list[Any]:
     elif picture.register:
         parts.append(Text(picture.register, "yellow"))
     else:
-        parts.append(Text("no worker is alive here: start one with `tabellion worker`", "yellow"))
+        parts.append(Text("no live worker here: start one with `tabellion worker`", "yellow"))
     return [*parts, Text("")]
 
 

@@ -36,9 +36,9 @@ def check(
     files: Annotated[list[Path] | None, typer.Argument(help="Type files. [default: all in your folders]")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List every mistake in a type file, by line and column, with the fix.
+    """List every error in a type file, by line and column, with the fix.
 
-    Exits with 3 when there is one, with 5 when a file cannot be read.
+    Exits with 3 if there is an error, with 5 if a file cannot be read.
 
     Examples:
 
@@ -101,7 +101,7 @@ def list_(context: typer.Context, json: Annotated[bool, typer.Option("--json", h
     found = []
     for name, path in typefile.available(config_of(context).types).items():
         result = _checked(path)
-        wrong = result["error"] or f"{len(result['mistakes'])} mistakes: tabellion types check {path}"
+        wrong = result["error"] or f"{len(result['mistakes'])} errors: tabellion types check {path}"
         one = {"name": name, "version": "", "title": "", "fields": None, "rules": None} | result.get("type", {})
         one["from"] = "shipped" if path.parent == typefile.SHIPPED else str(path)
         found.append(one | {"wrong": None if result["ok"] else wrong})

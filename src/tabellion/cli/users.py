@@ -41,7 +41,7 @@ Url = Annotated[
 def add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Letters a-z, digits and . _ @ + -.")],
-    role: Annotated[str, typer.Option(help="viewer, reviewer, operator or admin; each may what those before it may.")],
+    role: Annotated[str, typer.Option(help="viewer, reviewer, operator or admin; each includes those before it.")],
     url: Url = None,
     environment: Place = None,
     json: Json = False,
@@ -63,7 +63,7 @@ def add(
         output.as_json({"name": user.name, "role": user.role.word, "environment": place, "link": link})
         return
     typer.echo(link)
-    typer.echo(f"{user.name} is a {user.role.word}; the link is good once, within 15 minutes", err=True)
+    typer.echo(f"{user.name} is a {user.role.word}; the link works once, within 15 minutes", err=True)
 
 
 @users.command("list")
@@ -109,7 +109,7 @@ def password(context: typer.Context, name: Name, environment: Place = None, json
     """
 
     if sys.stdin.isatty():
-        text = typer.prompt("New password", hide_input=True, confirmation_prompt="Once more")
+        text = typer.prompt("New password", hide_input=True, confirmation_prompt="Repeat the new password")
     else:
         text = sys.stdin.readline().rstrip("\r\n")
     passwords.check_new(text, name)

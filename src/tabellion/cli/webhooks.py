@@ -151,7 +151,7 @@ def remove(context: typer.Context, id: Id, environment: Place = None, json: Json
     """
 
     _do(context, environment, lambda store: endpoints.remove(store, id))
-    _tell(json, {"id": id, "removed": True}, f"{id} is forgotten")
+    _tell(json, {"id": id, "removed": True}, f"{id} removed")
 
 
 def _do(context: typer.Context, environment: str | None, move: Callable[[Store], Awaitable[Any]]) -> Any:

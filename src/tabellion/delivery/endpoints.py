@@ -201,7 +201,7 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
         ]
     )
     if not gone:
-        raise EndpointError(f"there is no endpoint {id!r}")
+        raise EndpointError(f"unknown endpoint {id!r}")
 
 
 def of_row(row: EndpointRow) -> Endpoint:
@@ -223,12 +223,12 @@ async def _change(store: Store, id: str, changes: str, *values: Any) -> None:  #
         f"UPDATE tabellion_webhook_endpoints SET {changes} WHERE id = $1 RETURNING id", id, *values
     )  # fmt: skip
     if not rows:
-        raise EndpointError(f"there is no endpoint {id!r}")
+        raise EndpointError(f"unknown endpoint {id!r}")
 
 
 def _check(url: str, events: Sequence[str], known: Sequence[str] | None) -> None:
     if len(url) > LONGEST_URL or not url.startswith(("https://", "http://")):
-        raise EndpointError(f"an endpoint's URL begins with https:// and has at most {LONGEST_URL:,} characters")
+        raise EndpointError(f"an endpoint's URL must start with https:// and have at most {LONGEST_URL:,} characters")
     for event in events:
         if known is not None and event not in (*known, EVERYTHING):
-            raise EndpointError(f"there is no event {event!r}: choose of {', '.join(known)}, or {EVERYTHING} for all")
+            raise EndpointError(f"unknown event {event!r}: use one of {', '.join(known)}, or {EVERYTHING} for all")

@@ -120,9 +120,9 @@ class Courier:
                 async with self._client(job).stream("POST", url, headers=headers, content=content) as response:
                     return Answer(response.status_code, dict(response.headers), await _beginning(response))
         except TimeoutError:
-            raise Undelivered(f"the receiver gave no complete answer within {ANSWER_SECONDS:g} s") from None
+            raise Undelivered(f"the receiver sent no complete response within {ANSWER_SECONDS:g} s") from None
         except Blocked as error:
-            raise Undelivered(f"its URL is not called: {error.reason}") from None
+            raise Undelivered(f"its URL cannot be called: {error.reason}") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise Undelivered(f"the receiver could not be reached ({type(error).__name__})") from None
 
@@ -189,7 +189,7 @@ SET disabled_at = {sql.CLOCK[job.context.dialect]}, disabled_why = :why WHERE id
     if answer.status in (TOO_MANY, UNAVAILABLE) and after is not None:
         raise RateLimited(after, f"{said}; it asked for {after:g} s")
     if 300 <= answer.status < 400:
-        raise Undelivered(f"{said}; redirects are not followed: give the endpoint its final URL")
+        raise Undelivered(f"{said}; redirects are not followed: use the final URL")
     raise Undelivered(said)
 
 

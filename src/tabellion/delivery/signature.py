@@ -41,9 +41,9 @@ def verify(
         Webhook(secret).verify(text, given, json_parse=False)
         told = json.loads(text)
     except Exception as error:  # of the library's own, or what a forged header made of it
-        raise BadSignature(f"the delivery is refused: {error}") from None
+        raise BadSignature(f"the delivery was rejected: {error}") from None
     if seen is not None:
         if given["webhook-id"] in seen:
-            raise BadSignature(f"the delivery {given['webhook-id']} has come before")
+            raise BadSignature(f"the delivery {given['webhook-id']} was already received")
         seen.add(given["webhook-id"])
     return dict(told)

@@ -69,7 +69,7 @@ class Database(Protocol):
         """Claims up to `n` rows."""
 
     async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[Any]] | None:
-        """Renews one claim and runs statements with it, guarded; None: the claim is gone."""
+        """Renews one claim and runs statements with it, guarded; None: the claim was lost."""
 
     async def settle(self, bound: Bound, batch: Sequence[Settlement]) -> dict[str, str]:
         """Settles jobs that end alike; what became of each key, those missing being someone else's."""

@@ -172,7 +172,7 @@ def _type_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Pro
 
 
 def _unwritable(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Problem]:
-    """States and mirrors that the database computes itself, and mirrors that cannot be emptied."""
+    """States and mirrors that the database computes itself, and mirrors that cannot be cleared."""
     for state in STATES:
         columns = [table.columns[name] for name in queue.changes[state] if name in table.columns]
         if columns and all(column.generated for column in columns):
@@ -194,7 +194,7 @@ def _unwritable(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Proble
                 else "make it nullable"
             )
             yield Problem(
-                f"{mirror}={name!r} is {column.type} NOT NULL without a default, so it cannot be emptied",
+                f"{mirror}={name!r} is {column.type} NOT NULL without a default, so it cannot be cleared",
                 f"{drop} or name another column for {mirror}, or none",
             )
 

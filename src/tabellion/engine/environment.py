@@ -50,7 +50,7 @@ class Environment:
             port = f":{parts.port}" if parts.port else ""
             return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
         except ValueError:
-            return "a URL that cannot be understood"
+            return "a URL that cannot be parsed"
 
     def __repr__(self) -> str:
         return f"Environment({self.name!r}, {self.address!r})"

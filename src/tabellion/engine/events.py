@@ -9,39 +9,39 @@ from dataclasses import dataclass, field
 
 #: What can happen, with one line on each; the docs list is checked against it.
 NAMES: dict[str, str] = {
-    "worker_started": "a worker began to claim",
-    "worker_stopping": "a worker was asked to stop and claims no more",
-    "worker_stopped": "a worker ended in order",
-    "environment_up": "a database answers",
-    "environment_down": "a database does not answer; the others go on",
-    "queue_skipped": "a queue cannot work in one environment as declared; it is looked at again later",
-    "queue_restored": "a queue that was skipped works now",
-    "claim_refused": "a database refuses claims of a queue; it is tried again later",
-    "set_aside": "a database does not let one row run; it is tried again later, and the others go on",
+    "worker_started": "a worker started and claims jobs",
+    "worker_stopping": "a worker was asked to stop and claims no more jobs",
+    "worker_stopped": "a worker stopped normally",
+    "environment_up": "a database can be reached",
+    "environment_down": "a database cannot be reached; the others continue",
+    "queue_skipped": "a queue does not match its table in one environment; it is checked again later",
+    "queue_restored": "a queue that was skipped is usable again",
+    "claim_refused": "a database rejects claims of a queue; they are retried later",
+    "set_aside": "a database does not allow one row to become running; it is retried later, and the others continue",
     "claimed": "a job was claimed",
     "done": "a job's result was accepted",
-    "failed": "a job failed for good",
-    "retried": "a job failed and is due again later",
-    "limited": "a job was rate limited and is due again later, the attempt not spent",
-    "released": "a job was handed back, the attempt not spent",
-    "crashed": "a claim's lease ran out; the job is ready again",
-    "quarantined": "a job crashed too often in a row (twice, if its queue does not say); it failed with the evidence",
-    "parked": "a job failed, the database refuses that state, and the row was left as it is until someone mends it",
-    "cancelled": "a person stopped a job",
-    "superseded": "the row's owner changed it while it ran; the owner won",
-    "lease_lost": "a claim was gone when its worker came back to it; nothing was changed",
-    "timed_out": "a handler ran past its queue's timeout and was stopped",
-    "taken_over": "rows left running by workers outside the register were given back",
+    "failed": "a job failed permanently",
+    "retried": "a job failed and will be retried",
+    "limited": "a job was rate limited and will be retried, without using up an attempt",
+    "released": "a job was released, without using up an attempt",
+    "crashed": "a claim's lease expired; the job is ready again",
+    "quarantined": "a job crashed too often in a row (default: twice); it failed, with the evidence as its error",
+    "parked": "a job failed, but the database rejects that state; the row is left unchanged until someone fixes it",
+    "cancelled": "a job was cancelled by a person",
+    "superseded": "the row was changed by its owner while it ran; the result was discarded",
+    "lease_lost": "a worker no longer held the claim when it returned a result; nothing was changed",
+    "timed_out": "a handler exceeded its queue's timeout and was stopped",
+    "taken_over": "rows left running by workers outside the register were released",
     "foreign_found": "rows are running without a claim in the register",
-    "gate_closed": "nothing may go to a model for now; queues that use it wait, the others go on",
-    "gate_opened": "calls to a model may go again",
-    "listener_failed": "a listener raised; the engine went on",
+    "gate_closed": "calls to a model are not allowed for now; queues that use it wait, the others continue",
+    "gate_opened": "calls to a model are allowed again",
+    "listener_failed": "a listener raised an exception; the engine continues",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened."""
+    """An action."""
 
     name: str
     worker: str = ""

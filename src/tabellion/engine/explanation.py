@@ -83,7 +83,7 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
         now = {column: row["row"].get(column) for column in queue.states["ready"]}
         sentences = [
             f"It is in none of this queue's states: {spoken(now)}.",
-            f"To be claimed it must be {spoken(queue.states['ready'])}.",
+            f"To be claimed, it must be {spoken(queue.states['ready'])}.",
         ]
     return Explanation(queue.name, str(key), state, sentences, history)
 
@@ -112,8 +112,8 @@ async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt |
         sentences.append(f"It does not meet the queue's condition: {queue.where}.")
     if last and last["outcome"] is None:
         sentences.append(
-            f"Its owner put it back to ready while {last['worker']} had it; that claim ends at its next renewal "
-            f"or in {max(0.0, -last['lease_ago']):.0f} s, and only then is the row claimable again."
+            f"It was set to ready by its owner while {last['worker']} held it; that claim ends at its next renewal "
+            f"or in {max(0.0, -last['lease_ago']):.0f} s, and only then can the row be claimed again."
         )
     elif last and last["due_in"] is not None and last["due_in"] > 0:
         sentences.append(
@@ -135,7 +135,7 @@ async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt |
         sentences.append(f"{running} jobs of this queue are running and its limit for all workers together is {limit}.")
     alive = [member for member in await roster.members(store) if queue.name in member["queues"].split(",")]
     if not alive:
-        sentences.append("No living worker works this queue: start one with `tabellion worker`.")
+        sentences.append("No live worker serves this queue: start one with `tabellion worker`.")
     elif all(member["busy"] >= member["slots"] for member in alive):
         sentences.append(
             f"All {len(alive)} workers of this queue are full: {sum(m['busy'] for m in alive)} jobs in their slots."
@@ -144,9 +144,7 @@ async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt |
         ahead = await _ahead(store, bound, row)
         count = f"{ahead} or more" if ahead >= LINE_SHOWN else str(ahead)
         sentences.append(
-            "Nothing stands in its way: it is next in line."
-            if not ahead
-            else f"{count} ready rows stand before it in line."
+            "Nothing blocks it: it is next in the queue." if not ahead else f"{count} ready rows are ahead of it."
         )
     return sentences
 
@@ -156,33 +154,31 @@ def _why_running(queue: Queue, last: PastAttempt | None) -> list[str]:
         stale = (
             f"it is taken over {_ago(queue.stale_after)} after its {queue.mirrors['started_at']}"
             if queue.stale_after is not None
-            else "declare stale_after= to have such rows taken over"
+            else "declare stale_after= to take over such rows"
         )
         return [
             f"It is running ({spoken(queue.states['running'])}), but no claim of it is in the register: "
-            f"a worker that does not use tabellion has it or left it behind; {stale}."
+            f"a worker outside tabellion holds it or has abandoned it; {stale}."
         ]
     sentences = [
         f"It is running: {last['worker']} claimed it {_ago(last['claimed_ago'])} ago, attempt {last['attempt']}.",
     ]
     if last["note"]:
-        sentences.append(f"Its last note: {last['note']}.")
+        sentences.append(f"Last note: {last['note']}.")
     if last["lease_ago"] > 0:
-        sentences.append(
-            f"Its lease ran out {_ago(last['lease_ago'])} ago: the next sweep of any worker takes it back."
-        )
+        sentences.append(f"Its lease expired {_ago(last['lease_ago'])} ago: the next sweep of any worker releases it.")
     else:
-        sentences.append(f"Its lease is good for another {_ago(-last['lease_ago'])}.")
+        sentences.append(f"Its lease is valid for another {_ago(-last['lease_ago'])}.")
     return sentences
 
 
 def _why_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
     return [
-        f"It is parked: attempt {last['attempt']} ended {_ago(last['settled_ago'])} ago, and the database refused its "
-        f"failed state; the row is as the attempt left it ({spoken(queue.states['running'])}).",
-        f"What was said: {last['error']}.",
-        f"No worker touches it. Fix what refuses the state (`tabellion doctor`), then `tabellion retry {queue.name} "
-        f"{key}` to have it tried again, or `tabellion cancel {queue.name} {key}` to have it failed.",
+        f"It is parked: attempt {last['attempt']} ended {_ago(last['settled_ago'])} ago, and the database rejected its "
+        f"failed state; the row is unchanged ({spoken(queue.states['running'])}).",
+        f"Error: {last['error']}.",
+        f"No worker touches it. Fix what rejects the state (`tabellion doctor`), then `tabellion retry {queue.name} "
+        f"{key}` to retry it, or `tabellion cancel {queue.name} {key}` to fail it.",
     ]
 
 
@@ -196,8 +192,8 @@ def _why_failed(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
             f"{last['error'] or 'no error text'}."
         )
     else:
-        sentences.append("The register knows of no attempt: something other than tabellion set this state.")
-    sentences.append(f"Try it again with `tabellion retry {queue.name} {key}`; all counters start anew.")
+        sentences.append("The register has no attempt of it: this state was not set by tabellion.")
+    sentences.append(f"Retry it with `tabellion retry {queue.name} {key}`; all counters are reset.")
     return sentences
 
 
@@ -262,7 +258,7 @@ WHERE {sql.holds(queue.states["ready"], store.dialect)}
 def _outcome_words(outcome: str | None) -> str:
     words = {
         "limited": "was rate limited",
-        "released": "was handed back",
+        "released": "was released",
         "retried": "failed",
         "failed": "failed",
         "crashed": "crashed",

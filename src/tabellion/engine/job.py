@@ -120,7 +120,7 @@ class Job:
     def note(self, text: str) -> None:
         """Says how far the job is: people see it in `status`, and it stays as evidence after a crash."""
         if self.lost:
-            raise LeaseLost(f"{self}: the claim is gone, the handler should stop")
+            raise LeaseLost(f"{self}: the claim was lost, the handler should stop")
         self._note = storable(str(text))
         if self._on_note is not None:
             self._on_note(self)

@@ -54,30 +54,30 @@ _SENTENCES = {
     "worker_started": "{worker} started: {note}",
     "worker_stopping": "{worker} is stopping, {count} jobs are running",
     "worker_stopped": "{worker} stopped: {note}",
-    "environment_up": "{environment} ({note}) answers",
-    "environment_down": "{environment} ({note}) does not answer: {error}; trying again",
+    "environment_up": "{environment} ({note}) can be reached",
+    "environment_down": "{environment} ({note}) cannot be reached: {error}; retrying",
     "queue_skipped": "{queue} in {environment} is skipped: {error}",
-    "queue_restored": "{queue} in {environment} works now",
-    "claim_refused": "{queue} in {environment}: the database refuses claims: {error}; trying again",
-    "set_aside": "{job} is set aside{next}: the database does not let it run: {error}",
+    "queue_restored": "{queue} in {environment} is usable again",
+    "claim_refused": "{queue} in {environment}: the database rejects claims: {error}; retrying",
+    "set_aside": "{job} is set aside{next}: the database does not allow it to become running: {error}",
     "claimed": "{job} claimed, attempt {attempt}",
     "done": "{job} done{after}",
-    "failed": "{job} failed for good on attempt {attempt}{after}: {error}",
+    "failed": "{job} failed permanently on attempt {attempt}{after}: {error}",
     "retried": "{job} failed on attempt {attempt}{after}{next}: {error}",
     "limited": "{job} was rate limited{after}{next}: {error}",
-    "released": "{job} released{after}, the attempt not spent",
+    "released": "{job} released{after} without using up an attempt",
     "crashed": "{job} crashed on attempt {attempt} and is ready again: {error}",
-    "quarantined": "{job} failed for good: {error}",
+    "quarantined": "{job} failed permanently: {error}",
     "parked": "{job} is parked{after}: {error}",
     "cancelled": "{job} was cancelled{after}: {error}",
-    "superseded": "{job} was changed by its owner{after}; its result is not kept",
-    "lease_lost": "{job} lost its lease{after}; its result is not kept",
-    "timed_out": "{job} ran past its timeout{after} and is stopped",
+    "superseded": "{job} was changed by its owner{after}; its result is discarded",
+    "lease_lost": "{job} lost its lease{after}; its result is discarded",
+    "timed_out": "{job} exceeded its timeout{after} and was stopped",
     "taken_over": "{queue} in {environment}: {count} rows left running by other workers are ready again",
     "foreign_found": "{queue} in {environment}: {count} rows are running without a claim in the register",
     "gate_closed": "gate {queue} is closed: {error}",
     "gate_opened": "gate {queue} is open",
-    "listener_failed": "a listener raised: {error}",
+    "listener_failed": "a listener raised an exception: {error}",
 }
 _FACTS = tuple(field.name for field in fields(Event) if field.name not in ("name", "traceback", "at"))
 
@@ -125,13 +125,13 @@ def sentence(event: Event) -> str:
     if event.name == "worker_stopped" and event.error:
         template = "{worker} {error}"
     elif event.name == "environment_up" and event.seconds is not None:
-        template = "{environment} ({note}) answers again{after}"
+        template = "{environment} ({note}) can be reached again{after}"
     text = template.format(
         name=event.name, worker=event.worker, environment=event.environment, queue=event.queue, attempt=event.attempt,
         count=event.count, job=f"{event.queue}/{event.key} in {event.environment}", note=event.note or "",
         error=event.error or "no reason given",
         after="" if event.seconds is None else f" after {_seconds(event.seconds)}",
-        next="" if event.due_in is None else f", next try in {_seconds(event.due_in)}",
+        next="" if event.due_in is None else f", retry in {_seconds(event.due_in)}",
     )  # fmt: skip
     return printable(text)
 

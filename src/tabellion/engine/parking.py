@@ -25,7 +25,7 @@ def refused_error(settlement: Settlement, refusal: StoreError) -> str:
 def parked_error(bound: Bound, why: str, refusal: StoreError) -> str:
     """What is said of a job that cannot even fail: how it ended, and why that could not be written."""
     failed = spoken(bound.queue.changes["failed"])
-    return f"{why}; the database refuses the state failed ({failed}), so the row is left running: {refusal.words}"
+    return f"{why}; the database rejects the state failed ({failed}), so the row is left running: {refusal.words}"
 
 
 async def park(database: Database, bound: Bound, settlement: Settlement, error: str) -> bool:

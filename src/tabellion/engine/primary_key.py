@@ -142,4 +142,4 @@ def _recipe(table: Table, dialect: Dialect) -> str:
             f"CREATE TRIGGER {sql.column(f'{bare}_{NEW_KEY}_new')} AFTER INSERT ON {name} WHEN NEW.{new} IS NULL "
             f"BEGIN UPDATE {name} SET {new} = {number} WHERE rowid = NEW.rowid; END;"
         )
-    return f"{steps} then say key={NEW_KEY!r} (`adopt` takes --key {NEW_KEY})"
+    return f"{steps} then use key={NEW_KEY!r} (`adopt` takes --key {NEW_KEY})"

@@ -127,7 +127,7 @@ class Queue:
         if self.function is not None and self.function is not function:
             raise DeclarationError(
                 f"queue {self.name!r}",
-                [Problem("it has a handler already", "declare a second Queue with its own name= and states")],
+                [Problem("it already has a handler", "declare a second Queue with its own name= and states")],
             )
         self.function = function
         self.is_async = inspect.iscoroutinefunction(function)
@@ -176,13 +176,13 @@ class Queue:
                         f"write the column's own value {where}",
                     )
             if not self.changes[state]:
-                yield Problem(f"{state} names no column", f"give {state} a value {where}")
+                yield Problem(f"{state} has no column", f"give {state} a value {where}")
         for index, first in enumerate(STATES):
             for second in STATES[index + 1 :]:
                 if not disjoint(self.states[first], self.states[second]):
                     yield Problem(
-                        f"{first} and {second} are the same rows: both are {spoken(self.states[second])}",
-                        f"a value can mean one state only: give {first} or {second} another one {where}",
+                        f"{first} and {second} match the same rows: both are {spoken(self.states[second])}",
+                        f"a value can mean only one state: give {first} or {second} a different one {where}",
                     )
         if order is not None and self.order is None:
             yield Problem(
@@ -198,10 +198,10 @@ class Queue:
                 )
         shared = [column for column in set(self.mirrors.values()) if list(self.mirrors.values()).count(column) > 1]
         for column in shared:
-            yield Problem(f"two mirrors write {column!r}", "give each mirror a column of its own")
+            yield Problem(f"two mirrors write {column!r}", "give each mirror its own column")
         if self.stale_after is not None and "started_at" not in self.mirrors:
             yield Problem(
-                "stale_after= needs to know when a row was started",
+                "stale_after= requires the time at which a row was started",
                 "name the column: started_at='started_at'",
             )
         yield from self._numbers(where)
@@ -245,7 +245,7 @@ def check_together(queues: Sequence[Queue]) -> None:
                 problems.append(
                     Problem(
                         f"two queues are named {one.name!r}",
-                        f"give one another name: Queue({other.table!r}, name=…)",
+                        f"rename one: Queue({other.table!r}, name=…)",
                     )
                 )
             elif _bare(one.table) == _bare(other.table):
@@ -268,9 +268,9 @@ def _collisions(one: Queue, other: Queue) -> Iterable[Problem]:
     overlapping = not disjoint(one.states["ready"], other.states["ready"])
     if overlapping and (one.where or "") == (other.where or ""):
         yield Problem(
-            f"{one.name}.ready and {other.name}.ready are the same rows of table {one.table!r}: "
+            f"{one.name}.ready and {other.name}.ready match the same rows of table {one.table!r}: "
             f"{spoken(other.states['ready'])}",
-            "give one of them another ready state, or tell them apart with where=",
+            "give one of them a different ready state, or distinguish them with where=",
         )
 
 

@@ -81,5 +81,5 @@ FROM (SELECT 1 AS one) AS o LEFT JOIN tabellion_attempts AS l ON l.queue = $1 AN
   AND l.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = $2)
 WHERE l.n IS NULL OR l.settled_at IS NOT NULL""",
         bound.queue.name, key, worker, str(uuid.uuid4()),
-        f"the database does not let the row become running: {error}", AGAIN,
+        f"the database does not allow the row to become running: {error}", AGAIN,
     )  # fmt: skip

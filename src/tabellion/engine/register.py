@@ -242,8 +242,8 @@ TABLES = (
     "tabellion_counts",
 )  # fmt: skip
 
-MISSING = "there is no register in this database yet: workers make it where their role may, or `tabellion migrate`"
-OLD = "the register is of version {}, too old for this tabellion: workers update it, or `tabellion migrate`"
+MISSING = "this database has no register yet: workers create it if their role is allowed to, or run `tabellion migrate`"
+OLD = "the register has version {}, which is too old for this tabellion: workers update it, or run `tabellion migrate`"
 
 VERSION_TABLE: dict[Dialect, str] = {
     "postgresql": """CREATE TABLE IF NOT EXISTS tabellion_schema (
@@ -307,7 +307,7 @@ async def migrate(database: Database) -> int:
         role = (await database.fetch("SELECT current_user AS role"))[0]["role"]
         raise NotMigrated(
             f"the register is not in this database and role {role} may not create it: "
-            f"have someone who may run the SQL that `tabellion migrate --sql --grant {role}` prints"
+            f"ask a role that may do so to run the SQL that `tabellion migrate --sql --grant {role}` prints"
         ) from error
     except StoreError as error:
         # Another process may have been quicker.

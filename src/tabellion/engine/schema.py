@@ -97,7 +97,7 @@ class Schema:
         except Forbidden as error:
             raise NotMigrated(
                 f"the {self.name} tables are not in this database and this role may not create them ({error}): "
-                f"have someone who may run the SQL that `{self.fix}` prints"
+                f"ask a role that may do so to run the SQL that `{self.fix}` prints"
             ) from error
         except StoreError as error:
             # Another process may have been quicker.
@@ -121,7 +121,7 @@ class Schema:
                     raise  # else they are all there, and only the note of it is not
         if found > self.current:
             raise NotMigrated(
-                f"the {self.name} tables are of version {found}, this tabellion knows {self.current}: upgrade tabellion"
+                f"the {self.name} tables have version {found}, tabellion supports {self.current}: upgrade tabellion"
             )
         self._prepared.add(store)
 

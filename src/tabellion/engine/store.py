@@ -82,7 +82,7 @@ class Store:
                 version = await self.version()
                 if version > register.CURRENT:
                     raise NotMigrated(
-                        f"the register is of version {version}, this tabellion knows {register.CURRENT}: "
+                        f"the register has version {version}, this tabellion supports {register.CURRENT}: "
                         "upgrade tabellion"
                     )
                 if version < register.CURRENT:
@@ -139,9 +139,7 @@ class Store:
         except AWAY:
             raise
         except StoreError as error:
-            problem = Problem(
-                f"the database does not understand where={bound.queue.where!r}: {error}", "correct the condition"
-            )
+            problem = Problem(f"the database rejects where={bound.queue.where!r}: {error}", "correct the condition")
             raise DeclarationError(f"queue {bound.queue.name!r}", [problem]) from error
 
     async def table(self, name: str) -> Table | None:
@@ -183,7 +181,7 @@ class Store:
         if unknown:
             raise ValueRefused(_no_column(min(unknown, key=str), bound))
         if len(rows) > 1 and any(row.keys() != rows[0].keys() for row in rows):
-            raise ValueRefused("add_many takes rows that all name the same columns")
+            raise ValueRefused("add_many requires rows that all have the same columns")
         blank = {column: ready.get(column) for column in columns}
         records = [list((blank | dict(row)).values()) for row in rows]
         for place, column in enumerate(columns):
@@ -239,7 +237,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         """
         results = await self.database.amend(await self.bind(job.queue), job, statements)
         if results is None:
-            raise LeaseLost(f"{job}: the claim is gone")
+            raise LeaseLost(f"{job}: the claim was lost")
         return results
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
@@ -336,7 +334,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
     async def _settle_one(self, settlement: Settlement) -> None:
         [verdict] = await self._settle_batch([settlement])
         if not verdict.accepted:
-            raise LeaseLost(f"{settlement.job}: the claim is gone ({verdict.outcome or 'settled by someone else'})")
+            raise LeaseLost(f"{settlement.job}: the claim was lost ({verdict.outcome or 'settled by someone else'})")
 
     async def _settle_batch(self, batch: Sequence[Settlement]) -> list[Verdict]:
         bound = await self.bind(batch[0].job.queue)

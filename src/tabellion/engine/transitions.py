@@ -122,7 +122,7 @@ async def _refused_by_references(database: Database, bound: Bound, state: StateN
             continue  # the database looks there with its owner's rights; ours do not reach
         if not found:
             words = f"{name} must be in {table}.{column}, where there is no {value!r}"
-            refusals.append(_refusal(bound, state, words, f"insert it into {table}, or use a value that is there"))
+            refusals.append(_refusal(bound, state, words, f"insert it into {table}, or use an existing value"))
     return refusals
 
 
@@ -245,11 +245,11 @@ async def _refusals(database: Database, bound: Bound, answers: Answers) -> dict[
                     stops_work = not await _may_be_made_good(database, bound, answer)
                 refusals[change] = Refusal(state, Problem(what, _fix(bound, answer)), stops_work)
         elif change == CLAIM and answer and not answer[0].pop("tabellion_runs"):
-            words = f"after the change the row is {spoken(answer[0])}: a trigger or a rule of the table undoes it"
+            words = f"after the change the row is {spoken(answer[0])}: a trigger or rule of the table reverts it"
             refusals[change] = _refusal(bound, state, words, "change the trigger, or name the values that it writes")
         elif change == CLAIM and not answer:
-            words = "after the change the row cannot be seen any more"
-            fix = "let the worker's role see running rows: row level security hides them"
+            words = "after the change the row is no longer visible"
+            fix = "allow the worker's role to see running rows: row level security hides them"
             refusals[change] = _refusal(bound, state, words, fix)
     return refusals
 

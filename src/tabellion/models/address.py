@@ -19,12 +19,12 @@ def check(name: str, base_url: str, rules: Rules | None = None) -> None:
     host = (split.hostname or "").removesuffix(".")
     found = _addresses(host, split.port or 80) if split.scheme == "http" else []
     if any(is_metadata(one) for one in (host, *found)):
-        raise ConfigurationError(f"{name}: the base URL leads to a server that hands out credentials of this machine")
+        raise ConfigurationError(f"{name}: the base URL points to a server that gives out credentials of this machine")
     bounds = rules or Rules()
     public = [one for one in map(ip_address, found) if one.is_global and not bounds.allows(one)]
     if public:
         raise ConfigurationError(
-            f"{name}: plain http to {host} would send the key and every document in clear words: write https, or open "
+            f"{name}: plain http to {host} would send the key and every document unencrypted: use https, or allow "
             "its network with server.allow"
         )
 

@@ -100,13 +100,13 @@ def make(
                 chosen[key] = value
     if "key" in parameters and "key" not in chosen and _needs_key(name, parameters["key"], chosen):
         known = [*entry.variables.get("key", ()), variable(label, "key")]
-        raise ConfigurationError(f"{label} needs a key: set {' or '.join(known)}")
+        raise ConfigurationError(f"{label} requires a key: set {' or '.join(known)}")
     try:
         model = kind(**chosen)
     except TypeError as error:
         raise ConfigurationError(f"{label}: {error}") from None
     if not all(hasattr(model, part) for part in ("name", "model", "call", "close")):
-        raise ConfigurationError(f"{entry.target} is no model: it must have name, model, call() and close()")
+        raise ConfigurationError(f"{entry.target} is not a model: it must have name, model, call() and close()")
     if isinstance(address := getattr(model, "base_url", None), str):
         check_address(label, address, rules)
     return model  # type: ignore[no-any-return]
@@ -135,7 +135,7 @@ def _entry(name: str) -> Entry:
     known = names()
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}, or package.module:Class"
-    raise ConfigurationError(f"there is no model {name!r}; {hint}")
+    raise ConfigurationError(f"unknown model {name!r}; {hint}")
 
 
 def _loaded(name: str, target: str) -> Any:

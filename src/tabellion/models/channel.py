@@ -112,7 +112,7 @@ class Lanes(httpx2.AsyncBaseTransport):
         if encoding != "identity" or (length.isdigit() and int(length) > self._limit):
             await stream.aclose()
             if encoding != "identity":
-                raise Unavailable(f"the server answered in {encoding[:20]} although it was asked not to")
+                raise Unavailable(f"the server answered in {encoding[:20]} although this was not requested")
             raise too_large(self._limit)
         response.stream = Counted(stream, self._limit)
         return response
@@ -184,9 +184,9 @@ def _named(name: str, error: BaseException, secret: str) -> Exception:
         if isinstance(found, httpx2.TimeoutException | TimeoutError):
             return Unavailable(Message("model.no_answer_in_time", model=name))
         if isinstance(found, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol | httpx2.InvalidURL):
-            return Rejected(f"{name} was asked in a way that HTTP does not know ({type(found).__name__})")
+            return Rejected(f"{name} received an invalid HTTP request ({type(found).__name__})")
         if isinstance(found, httpx2.TransportError | httpx2.StreamError | OSError):
             return Unavailable(Message("model.connection_broken", model=name, error=type(found).__name__))
     if isinstance(error, ValueError | TypeError | KeyError | RecursionError):
-        return Rejected(f"{name}: the request could not be made ({type(error).__name__})")
+        return Rejected(f"{name}: the request could not be sent ({type(error).__name__})")
     return Unavailable(f"{name}: {type(error).__name__}")

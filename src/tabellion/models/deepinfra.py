@@ -49,7 +49,7 @@ class DeepInfra(OpenAI):
         if "olmocr" not in self.model.lower():
             return await super().call(parts, schema, ask)
         if schema is not None:
-            raise Rejected("olmOCR reads pages, it does not fill in fields: ask another model with the text")
+            raise Rejected("olmOCR reads pages and cannot extract fields: use another model for the text")
         images = [part for part in parts if isinstance(part, Blob)]
         if len(images) != 1 or not images[0].type.startswith("image/"):
             raise Rejected("olmOCR reads one page image at a time: give it exactly one image part")
@@ -72,10 +72,10 @@ class DeepInfra(OpenAI):
         try:
             about, text = front_matter(reply.text)
         except ValueError as error:
-            raise bad(f"the page's front matter is wrong: {error}", "schema", warmer) from None
+            raise bad(f"the page's front matter is not valid: {error}", "schema", warmer) from None
         if not about["is_rotation_valid"]:
             turn = (turned + about["rotation_correction"]) % 360
-            raise bad(f"the page lies on its side: it must be turned by {turn} degrees", "rotation", {"rotate": turn})
+            raise bad(f"the page must be rotated by {turn} degrees", "rotation", {"rotate": turn})
         return replace(reply, text=text, object=about)
 
 
@@ -137,9 +137,9 @@ def front_matter(text: str) -> tuple[dict[str, Any], str]:
             return found, "\n".join(lines[number:]).strip("\n")
         key, colon, value = (piece.strip() for piece in line.partition(":"))
         if not colon or key not in KEYS or key in found:
-            raise ValueError(f"line {number} is not one of its keys")
+            raise ValueError(f"line {number} is not a known key")
         try:
             found[key] = KEYS[key](value)
         except KeyError:
-            raise ValueError(f"{key} has no such value") from None
+            raise ValueError(f"{key} has an invalid value") from None
     raise ValueError("it does not end")

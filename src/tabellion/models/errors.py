@@ -32,18 +32,18 @@ class ModelError(TabellionError):
 
 
 class Rejected(ModelError, Permanent):  # noqa: N818 - a verdict
-    """The provider will never answer this request: bad request, blocked content, a model that is gone."""
+    """The provider refuses this request permanently: bad request, blocked content, or a removed model."""
 
 
 class KeyRefused(ModelError, RateLimited):  # noqa: N818 - a verdict
-    """The provider does not accept the key: nothing of the job's doing."""
+    """The provider rejects the key; the job is not the cause."""
 
     def __init__(self, message: str) -> None:
         RateLimited.__init__(self, after=60.0, message=message)
 
 
 class Throttled(ModelError, RateLimited):  # noqa: N818 - a verdict
-    """The provider wants fewer requests."""
+    """The provider limits the request rate."""
 
     def __init__(self, message: str, hint: float | None = None) -> None:
         self.hint = None if hint is None else min(max(hint, 0.0), LONGEST_HINT)  #: the server's own word on when
@@ -51,7 +51,7 @@ class Throttled(ModelError, RateLimited):  # noqa: N818 - a verdict
 
 
 class Unavailable(ModelError):  # noqa: N818 - a state
-    """The provider, or the way to it, is in trouble."""
+    """The provider or the connection to it is failing."""
 
     def __init__(self, message: str = "", hint: float | None = None) -> None:
         self.hint = None if hint is None else min(max(hint, 0.0), LONGEST_HINT)  #: the server's own word on when
@@ -59,7 +59,7 @@ class Unavailable(ModelError):  # noqa: N818 - a state
 
 
 class BadOutput(ModelError):  # noqa: N818 - a verdict
-    """The provider answered, and the answer cannot be used."""
+    """The provider answered, but the answer cannot be used."""
 
     def __init__(
         self, message: str, fault: Fault, *, raw: str = "", usage: Usage | None = None, cost: float | None = None,

@@ -177,7 +177,7 @@ class Gemini(Remote["genai.Client"]):
         self._accept(begun)
         place = begun.headers.get("x-goog-upload-url", "")
         if not place:
-            raise Unavailable("gemini took no upload: its answer named no place to put the file")
+            raise Unavailable("gemini did not accept the upload: its answer has no upload URL")
         done = await http.post(
             self._here(place), content=blob.data,
             headers=self._auth | {"x-goog-upload-command": "upload, finalize", "x-goog-upload-offset": "0"},

@@ -48,7 +48,7 @@ class Form:
             value = _filled(inner, found.get(own), self.schema)
             if value is None and not nullable(inner, self.schema):
                 if own in (root.get("required") or ()):
-                    raise Rejected(f"the local model did not find {own[:60]!r}, and the schema demands it")
+                    raise Rejected(f"the local model did not find {own[:60]!r}, but the schema requires it")
                 continue
             made[own] = value
         return made

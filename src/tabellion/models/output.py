@@ -103,7 +103,7 @@ def parse(text: str) -> Any:
             raise _Unfinished(str(error)) from None
         raise ValueError(f"{error.msg} at character {error.pos}") from None
     except UnicodeEncodeError:
-        raise ValueError("it has half a character in it") from None
+        raise ValueError("it contains a lone surrogate") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return found
@@ -215,7 +215,7 @@ def _validator(schema: str) -> Any:
     try:
         return jsonschema_rs.validator_for(json.loads(schema), retriever=_nowhere)
     except ValueError as error:
-        raise Rejected(f"the schema itself is wrong: {str(error).splitlines()[0][:200]}") from None
+        raise Rejected(f"the schema is not valid: {str(error).splitlines()[0][:200]}") from None
 
 
 def _nowhere(uri: str) -> Any:

@@ -120,7 +120,7 @@ def checked_key(name: str, key: str) -> str:
     """The key, fit for a header: an HTTP library's complaint about it would quote it."""
     key = key.strip()
     if not key.isascii() or any(mark <= " " or mark == "\x7f" for mark in key):
-        raise ConfigurationError(f"{name}: the key has a space or a character in it that no key has")
+        raise ConfigurationError(f"{name}: the key contains a space or an invalid character")
     return key
 
 

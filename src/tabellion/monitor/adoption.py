@@ -96,8 +96,8 @@ async def adopt(
     draft.notes += [] if column else await _null_flags(store, draft)
     if role := await bound_by_row_security(store, table):
         draft.notes.append(
-            f"row level security binds role {role}: rows hidden from it were not looked at and are never claimed; use "
-            "the service role, or add a policy for this one"
+            f"row level security binds role {role}: rows hidden from it were not examined and are never claimed; use "
+            "the service role, or add a policy for this role"
         )
     return Adoption(
         table.name,
@@ -172,13 +172,13 @@ def _flag_states(table: Table) -> dict[StateName, Guess]:
         columns = " ".join(f"{alter} {USUAL_FLAGS[state]} boolean NOT NULL DEFAULT false;" for state in lacking)
         raise ConfigurationError(
             f"{' and '.join(flags.values())} of {table.name!r} cannot say that a row is {' or '.join(lacking)}: "
-            f"{columns} then adopt it again; or say --status COLUMN"
+            f"{columns} then adopt it again; or use --status COLUMN"
         )
     if computed := computed_status(table):
         raise refuse_computed(table, computed)
     raise ConfigurationError(
-        f"which column of {table.name!r} is the status? Say --status; it has {', '.join(table.columns)}. "
-        f"Where none is: {alter} status text NOT NULL DEFAULT 'pending'; and set it to 'completed' in the rows that are"
+        f"which column of {table.name!r} is the status? Use --status; its columns are {', '.join(table.columns)}. "
+        f"If there is none: {alter} status text NOT NULL DEFAULT 'pending'; and set it to 'completed' in finished rows"
     )
 
 
@@ -212,7 +212,7 @@ async def _try(store: Store, draft: _Draft, bound: Bound) -> list[Refusal]:
     try:
         return await try_transitions(store.database, bound)
     except StoreError as error:
-        note = f"its states could not be tried: {error}"
+        note = f"its state changes could not be tested: {error}"
         if note not in draft.notes:
             draft.notes.append(note)
         return []
@@ -234,14 +234,12 @@ def _remark(draft: _Draft, queue: Queue, leftovers: int) -> None:
         if status.nulls and not isinstance(used[0], dict):
             others.append(f"NULL ({count_rows(status.nulls)})")
         if others:
-            draft.notes.append(
-                f"other values of {status.column.name}, which the queue leaves alone: {', '.join(others)}"
-            )
+            draft.notes.append(f"other values of {status.column.name}, which the queue ignores: {', '.join(others)}")
     if leftovers:
         rest = (
-            "stale_after= has workers take over what is old enough"
+            "with stale_after=, workers take over rows that are old enough"
             if "started_at" in queue.mirrors
-            else "no column tells since when, so nothing is taken over: set it to ready by hand once nobody works on it"
+            else "no column has the start time: set the rows to ready once no program works on them"
         )
         draft.notes.append(f"running now and not in the register: {count_rows(leftovers)}; {rest}")
 
@@ -255,7 +253,7 @@ async def _null_flags(store: Store, draft: _Draft) -> list[str]:
         if rows[0]["n"]:
             notes.append(
                 f"{name} is NULL in {count_rows(rows[0]['n'])}, and such rows are never claimed: UPDATE {table} SET "
-                f"{column} = false WHERE {column} IS NULL; and have new rows say false"
+                f"{column} = false WHERE {column} IS NULL; and set it to false in new rows"
             )
     return notes
 
@@ -266,7 +264,7 @@ def _stale(queue: Queue, leftovers: int) -> str | None:
         return None
     return (
         f"stale_after={HOUR},  # takes over rows that run outside the register ({leftovers} now) an hour after their "
-        "start: uncomment it when no other program works on them"
+        "start: uncomment it once no other program works on them"
     )
 
 

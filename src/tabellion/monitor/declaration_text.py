@@ -9,7 +9,7 @@ from tabellion.monitor.guessing import Guess
 
 HEAD = '''"""The queues of this project: `tabellion --queues THIS_FILE worker` works them.
 
-Lines marked `guessed` are what `tabellion adopt` made of the table: look at each, then remove its mark.
+Lines marked `guessed` were guessed by `tabellion adopt`: check each one, then remove its mark.
 """
 
 from tabellion import Job, Queue  # noqa: F401

@@ -61,9 +61,7 @@ async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Fin
             await store.database.open()
         except StoreError as error:
             return [
-                Finding(
-                    "error", environment.name, f"the database does not answer: {error}", f"check {environment.address}"
-                )
+                Finding("error", environment.name, f"database unreachable: {error}", f"check {environment.address}")
             ]
         findings += [finding async for finding in _database(environment.name, store)]
         lacking = await missing_rights(store, queues)
@@ -126,7 +124,7 @@ async def _database(where: str, store: Store) -> AsyncIterator[Finding]:
             yield finding
         return
     rows = await store.database.fetch("SELECT current_setting('server_version') AS version")
-    how = "behind a pooler: polling, no LISTEN, no prepared statements" if store.database.pooled else "reached directly"
+    how = "behind a pooler: polling, no LISTEN, no prepared statements" if store.database.pooled else "direct access"
     yield Finding("ok", where, f"PostgreSQL {rows[0]['version']}, {how}")
     long = await store.database.fetch(
         f"""SELECT pid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds FROM pg_stat_activity
@@ -137,7 +135,7 @@ ORDER BY xact_start LIMIT 3"""
         yield Finding(
             "warning", where,
             f"a transaction of process {row['pid']} has been open for {row['seconds'] / 60:.0f} minutes: "
-            "finished rows cannot be cleaned up behind it and claims get slower",
+            "finished rows cannot be vacuumed and claims become slower",
             f"SELECT pg_terminate_backend({row['pid']}); if nobody needs it",
         )  # fmt: skip
 
@@ -150,7 +148,7 @@ def _sqlite(where: str) -> list[Finding]:
                 "warning", where,
                 f"SQLite {version} has a rare bug that can damage a file written by several processes at once "
                 "(fixed in 3.51.3)",
-                "upgrade the SQLite your Python is linked with, or let one process alone write the file",
+                "upgrade the SQLite your Python is linked with, or let only one process write the file",
             )
         ]  # fmt: skip
     return [Finding("ok", where, f"SQLite {version}; workers use a write-ahead log and synchronous = FULL")]
@@ -176,21 +174,21 @@ async def _states(where: str, store: Store, bound: Bound) -> list[Finding]:
     try:
         refusals = await try_transitions(store.database, bound)
     except StoreError as error:
-        return [Finding("warning", where, f"its states could not be tried: {error}")]
+        return [Finding("warning", where, f"its state changes could not be tested: {error}")]
     findings = [
         Finding("error" if refusal.stops_work else "warning", where, refusal.problem.what, refusal.problem.fix)
         for refusal in refusals
     ]
     if not any(finding.level == "error" for finding in findings):
         ready = spoken(queue.states["ready"])
-        findings.insert(0, Finding("ok", where, f"table {queue.table} can carry it; ready is {ready}"))
+        findings.insert(0, Finding("ok", where, f"table {queue.table} is suitable; ready is {ready}"))
     if not queue.try_states:
-        findings.append(Finding("note", where, "its states were not tried on a row: try_states=False"))
+        findings.append(Finding("note", where, "its state changes were not tested on a row: try_states=False"))
     return findings
 
 
 def _no_index(where: str, bound: Bound) -> Finding:
-    what = "no index leads to its ready rows: every claim reads the table, which dies at a million rows"
+    what = "no index covers its ready rows: every claim scans the table, which is too slow at a million rows"
     return Finding("warning", where, what, bound.index_ddl())
 
 
@@ -205,7 +203,7 @@ async def _queue(where: str, store: Store, bound: Bound, members: list[roster.Ag
         fix = (
             "they are taken over after stale_after"
             if queue.stale_after is not None
-            else "once the old workers are gone: declare started_at= and stale_after= to have them taken over"
+            else "once the old workers are gone, declare started_at= and stale_after= to take them over"
         )
         yield Finding("warning", where, f"{foreign} rows are running with no claim in the register", fix)
     parked = await parked_rows(store.database, bound)
@@ -213,13 +211,13 @@ async def _queue(where: str, store: Store, bound: Bound, members: list[roster.Ag
         yield Finding(
             "warning",
             where,
-            f"{len(parked)} rows are parked: the database refused their failed state",
-            f"`tabellion explain {queue.name} {parked[0]}` says why; once mended, `tabellion retry {queue.name} --all`",
+            f"{len(parked)} rows are parked: the database rejected their failed state",
+            f"`tabellion explain {queue.name} {parked[0]}` says why; then run `tabellion retry {queue.name} --all`",
         )
     if queue.function is None:
-        yield Finding("note", where, "no handler is declared: workers of this module will not work it")
+        yield Finding("note", where, "no handler is declared: workers of this module skip it")
     if not any(queue.name in member["queues"].split(",") for member in members):
-        yield Finding("note", where, "no living worker works it", "tabellion worker")
+        yield Finding("note", where, "no live worker serves it", "tabellion worker")
     if store.dialect == "postgresql":
         async for finding in _postgres_table(where, store, bound):
             yield finding
@@ -234,14 +232,14 @@ async def _postgres_table(where: str, store: Store, bound: Bound) -> AsyncIterat
     if role := await bound_by_row_security(store, bound.table):
         yield Finding(
             "warning", where, f"row level security binds role {role}: rows hidden from it are never claimed",
-            "use the service role, or add a policy for this one",
+            "use the service role, or add a policy for this role",
         )  # fmt: skip
     if bound.table.kind == "partitioned":
         async for finding in _shared_keys(where, store, bound):
             yield finding
     if (facts["dead"] or 0) > max(MANY_DEAD, facts["live"] or 0):
         yield Finding(
-            "warning", where, f"{facts['dead']:,} dead rows stand between the living: claims walk over them",
+            "warning", where, f"{facts['dead']:,} dead rows slow down claims",
             f"VACUUM {table}; ALTER TABLE {table} SET (autovacuum_vacuum_scale_factor = 0.01);",
         )  # fmt: skip
 
@@ -254,12 +252,12 @@ async def _shared_keys(where: str, store: Store, bound: Bound) -> AsyncIterator[
             f"SELECT {key} AS key FROM {sql.name(bound.queue.table)} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
         )
     except StoreError as error:
-        yield Finding("note", where, f"whether a key is in two partitions could not be found out: {error}")
+        yield Finding("note", where, f"duplicate keys across partitions could not be checked: {error}")
         return
     if shared:
         yield Finding(
             "error",
             where,
-            f"two rows have {bound.key.name} = {shared[0]['key']}: they would be one job",
+            f"two rows have {bound.key.name} = {shared[0]['key']}: they would be the same job",
             f"give one of them another {bound.key.name}",
         )

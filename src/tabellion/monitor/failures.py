@@ -46,7 +46,7 @@ class _Group:
 
 
 class ErrorGroup(Answer):
-    """Failed rows with one and the same trouble."""
+    """Failed rows with the same error."""
 
     fingerprint: str
     shape: Annotated[str, Doc("The error with what differs from row to row replaced.")]
@@ -54,17 +54,17 @@ class ErrorGroup(Answer):
     first_at: str | None
     last_at: str | None
     key: Annotated[str, Doc("One of the rows.")]
-    name: Annotated[str | None, Doc("What people call that row.")]
-    message: Annotated[str, Doc("What was said of that row.")]
+    name: Annotated[str | None, Doc("The name of that row.")]
+    message: Annotated[str, Doc("The error message of that row.")]
     translatable: Translatable | None
 
 
 class ErrorGroups(Answer):
-    """The failed rows of a queue by what went wrong, the largest group first."""
+    """The failed rows of a queue grouped by error, the largest group first."""
 
     groups: list[ErrorGroup]
-    rows: Annotated[int, Doc("Failed rows that were looked at.")]
-    whole: Annotated[bool, Doc("Whether these were all.")]
+    rows: Annotated[int, Doc("Failed rows that were examined.")]
+    whole: Annotated[bool, Doc("Whether all failed rows were examined.")]
 
 
 async def groups(store: Store, queue: Queue) -> ErrorGroups:

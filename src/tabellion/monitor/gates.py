@@ -31,7 +31,7 @@ class GateFacts(Answer):
     calls: int
     throttled: int
     failed: int
-    spent: Annotated[float, Doc("Dollars of today (UTC).")]
+    spent: Annotated[float, Doc("Spent today (UTC), in dollars.")]
     budget: float | None
 
 
@@ -45,7 +45,7 @@ class GateReport(GateFacts):
 
 
 class GatePicture(GateFacts):
-    """A gate before a model."""
+    """The gate of a model."""
 
     name: str
     reason: str | None

@@ -109,7 +109,7 @@ def _by_word(state: StateName, status: StatusColumn, free: list[Scalar], _: Foun
     value, *others = matching
     reasons = ["the column's default"] if value == status.default else [_called(status, value)]
     if others:
-        reasons.append(f"{' and '.join(map(repr, others))} could be it too")
+        reasons.append(f"{' and '.join(map(repr, others))} could also mean it")
     return Guess(state, value, "; ".join(reasons))
 
 
@@ -137,7 +137,7 @@ def _by_null(state: StateName, status: StatusColumn, _: list[Scalar], __: Found,
     """Rows that nobody has given a state wait for one, where new rows get none by themselves."""
     if state != "ready" or not status.nulls or status.default is not None:
         return None
-    return Guess(state, {status.column.name: None}, f"NULL in {count_rows(status.nulls)}, and no value says ready")
+    return Guess(state, {status.column.name: None}, f"NULL in {count_rows(status.nulls)}, and no value means ready")
 
 
 def _by_elimination(
@@ -145,7 +145,7 @@ def _by_elimination(
 ) -> Guess | None:
     left = [value for value in free if not NEITHER.search(status.word(value))]
     alone = status.allowed is not None and len(found) == len(STATES) - 1 and len(left) == 1
-    return Guess(state, left[0], "the only value left that the column allows") if alone else None
+    return Guess(state, left[0], "the only remaining value that the column allows") if alone else None
 
 
 def _by_usual_word(
@@ -176,7 +176,7 @@ def _called(status: StatusColumn, value: Scalar) -> str:
     if value in status.labels:
         return f"it is called {status.labels[value]!r}"
     rows = status.seen.get(value, 0)
-    return f"the word says so; {count_rows(rows)} {'has' if rows == 1 else 'have'} it"
+    return f"the word means it; {count_rows(rows)} {'has' if rows == 1 else 'have'} it"
 
 
 def count_rows(n: int) -> str:
@@ -195,8 +195,8 @@ def ask_for(table: str, status: StatusColumn, missing: Collection[StateName]) ->
         else f"; it allows only {', '.join(_shown(status, value) for value in status.allowed)}"
     )
     return (
-        f"which values of {table}.{name} mean {_listed(list(missing))}? Say {options}. "
-        f"The column holds {seen or 'nothing yet'}{allowed}"
+        f"which values of {table}.{name} mean {_listed(list(missing))}? Use {options}. "
+        f"The column contains {seen or 'nothing yet'}{allowed}"
     )
 
 
@@ -284,7 +284,7 @@ def guess_condition(table: Table) -> Guess | None:
             condition = f"coalesce({quoted}, 0) = 0" if column.nullable else f"{quoted} = 0"
         else:
             continue
-        return Guess("where", condition, f"{column.name} marks rows as deleted; they are left alone")
+        return Guess("where", condition, f"{column.name} marks rows as deleted; they are ignored")
     return None
 
 

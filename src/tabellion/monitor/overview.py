@@ -28,28 +28,28 @@ Figure = Callable[[Store, Pace], Awaitable[Any]]
 
 
 class Settled(Answer):
-    """Jobs that were settled in some stretch of time."""
+    """Jobs that were settled in a period."""
 
     done: int
     failed: int
 
 
 class QueueThroughput(Answer):
-    """What a queue has settled lately."""
+    """Recent throughput of a queue."""
 
     minute: Settled
     hour: Settled
 
 
 class Spark(Answer):
-    """What was settled in each of the last sixty minutes, the one that runs last."""
+    """Jobs settled in each of the last sixty minutes, the current minute last."""
 
     done: list[int]
     failed: list[int]
 
 
 class QueueGate(Answer):
-    """The gate before the model that a queue's jobs call."""
+    """The gate of the model that a queue's jobs call."""
 
     name: str
     state: Literal["open", "closed"]
@@ -57,35 +57,35 @@ class QueueGate(Answer):
 
 
 class QueuePicture(Answer):
-    """A queue as it stands."""
+    """The current state of a queue."""
 
     name: str
     table: str
-    chore: Annotated[bool, Doc("Whether it sees to what comes after a document: not counted as work of its own.")]
+    chore: Annotated[bool, Doc("Whether it does post-processing of documents: not counted in totals.")]
     model: str | None
-    states: Annotated[dict[StateName, str], Doc("What makes a row be in each state.")]
+    states: Annotated[dict[StateName, str], Doc("The condition of each state.")]
     ready: int
-    waiting: Annotated[int, Doc("Of the ready rows, those not due yet.")]
+    waiting: Annotated[int, Doc("Ready rows that are not due yet.")]
     running: int
     done: int
     failed: int
-    more: Annotated[list[StateName], Doc("States with more rows than were counted.")]
-    foreign: Annotated[int, Doc("Running without a claim in the register.")]
-    oldest_at: Annotated[str | None, Doc("When the oldest ready row came to be.")]
+    more: Annotated[list[StateName], Doc("States that have more rows than the count shows.")]
+    foreign: Annotated[int, Doc("Rows that are running without a claim in the register.")]
+    oldest_at: Annotated[str | None, Doc("When the oldest ready row was created.")]
     throughput: QueueThroughput
-    error_rate: Annotated[float | None, Doc("The share of the last hour's attempts that ended in an error.")]
+    error_rate: Annotated[float | None, Doc("Share of attempts in the last hour that ended in an error.")]
     spark: Spark
     paused: bool
     paused_at: str | None
     reason: Annotated[str | None, Doc("Why it is paused.")]
-    limit: Annotated[int | None, Doc("Jobs that may run at once in all workers together.")]
+    limit: Annotated[int | None, Doc("How many jobs may run at once across all workers.")]
     gate: QueueGate | None
-    workers: Annotated[int, Doc("Living workers that work it.")]
-    problem: Annotated[str | None, Doc("Why it cannot be counted: its table is not as it is declared.")]
+    workers: Annotated[int, Doc("Live workers of the queue.")]
+    problem: Annotated[str | None, Doc("Why it cannot be counted: its table does not match its declaration.")]
 
 
 class SlaDay(Answer):
-    """What people finished on one day (UTC)."""
+    """Reviews finished on one day (UTC)."""
 
     at: str
     finished: int
@@ -103,7 +103,7 @@ class OpenReview(Answer):
 
 
 class Sla(OpenReview):
-    """Whether people look at doubtful documents in time."""
+    """Whether documents are reviewed on time."""
 
     days: list[SlaDay]
     kept: int
@@ -112,7 +112,7 @@ class Sla(OpenReview):
 
 
 class Line(Answer):
-    """Jobs settled in each of a row of equal stretches of time, the one that runs last."""
+    """Jobs settled in each of several equal periods, the current period last."""
 
     since: str
     step: int
@@ -121,7 +121,7 @@ class Line(Answer):
 
 
 class Lines(Answer):
-    """The last hour by minutes, and the last day by hours, of all queues but chores and review."""
+    """The last hour by minute and the last day by hour, for all queues except post-processing and review."""
 
     minutes: Line
     hours: Line

@@ -46,7 +46,7 @@ async def missing_rights(store: Store, queues: Sequence[Queue]) -> list[MissingR
 
 
 async def _register(store: Store, role: str, schema: str | None) -> list[MissingRight]:
-    fix = f"have someone who may run what `tabellion migrate --sql --grant {role}` prints"
+    fix = f"ask a role that may do so to run the SQL that `tabellion migrate --sql --grant {role}` prints"
     names = list(REGISTER)
     rows = await store.database.fetch(
         """SELECT n.name, to_regclass(n.name) IS NOT NULL AS there,
@@ -57,12 +57,12 @@ FROM unnest($1::text[]) AS n (name)""",
     )
     if not any(row["there"] for row in rows):
         if schema is None:
-            what = f"role {role} may use no schema of its search_path, so that there is none for the register"
+            what = f"role {role} may not use any schema of its search_path, so the register has no schema"
             return [MissingRight(None, Problem(what, fix))]
         allowed = await store.database.fetch("SELECT has_schema_privilege($1, 'CREATE') AS allowed", schema)
         if allowed[0]["allowed"]:
             return []
-        return [MissingRight(None, Problem(f"role {role} may not make the register in schema {schema}", fix))]
+        return [MissingRight(None, Problem(f"role {role} may not create the register in schema {schema}", fix))]
     lacking = [
         f"{' and '.join(needed)} on {row['name']}"
         for row in rows

@@ -35,15 +35,15 @@ class AttemptFacts(Answer):
     n: int
     attempt: int
     worker: str
-    outcome: Annotated[str | None, Doc("Null: it runs.")]
-    error_code: Annotated[str | None, Doc("The code of the error, where it has one.")]
+    outcome: Annotated[str | None, Doc("Null: still running.")]
+    error_code: Annotated[str | None, Doc("The code of the error, if it has one.")]
     error: str | None
     note: str | None
     cost: float | None
 
 
 class LastAttempt(AttemptFacts):
-    """The last attempt of a row, as the register has it."""
+    """The last attempt of a row, from the register."""
 
     translatable: Translatable | None
     claimed_at: str
@@ -56,9 +56,9 @@ class QueueRow(Answer):
     """One row of a queue."""
 
     key: str
-    name: Annotated[str | None, Doc("What people call it, where its table has a name, a title or a file_name.")]
-    url: Annotated[str | None, Doc("The page about it, where there is one.")]
-    mirrors: Annotated[dict[str, Any], Doc("The columns that the queue keeps filled in: worker, error, …")]
+    name: Annotated[str | None, Doc("Its name, if its table has a column name, title or file_name.")]
+    url: Annotated[str | None, Doc("The URL of its page, if there is one.")]
+    mirrors: Annotated[dict[str, Any], Doc("The columns that the queue maintains: worker, error, …")]
     attempt: LastAttempt | None
     error: str | None
     translatable: Translatable | None

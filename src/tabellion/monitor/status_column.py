@@ -96,12 +96,12 @@ def _choose(table: Table, allowed: dict[str, tuple[Scalar, ...]], given: str | N
             return table.columns[spelled[name]], "its name"
     telling = [name for name, words in allowed.items() if len(states_named(plain(str(word)) for word in words)) > 1]
     ending = [name for word, name in spelled.items() if word.endswith(("_status", "_state"))]
-    for found, why in ((telling, "the words that it allows"), (ending, "its name")):
+    for found, why in ((telling, "the values that it allows"), (ending, "its name")):
         if len(found) == 1:
             return table.columns[found[0]], why
     if telling or ending:
         names = ", ".join(sorted({*telling, *ending}))
-        raise ConfigurationError(f"which column of {table.name!r} is the status? Say --status with one of: {names}")
+        raise ConfigurationError(f"which column of {table.name!r} is the status? Use --status with one of: {names}")
     return None, ""
 
 
@@ -115,7 +115,7 @@ def refuse_computed(table: Table, name: str) -> ConfigurationError:
     """What is said of a status that nobody can write."""
     written = ", ".join(column.name for column in table.columns.values() if not column.generated)
     return ConfigurationError(
-        f"{name} of {table.name!r} is computed by the database and cannot be written: say --status with the column "
+        f"{name} of {table.name!r} is computed by the database and cannot be written: use --status with the column "
         f"that it is computed from, one of {written}; and --ready, --running, --done and --failed with its values"
     )
 

@@ -44,5 +44,5 @@ def together(*lists: Iterable[QueueView]) -> list[QueueView]:
     found: dict[str, QueueView] = {}
     for view in (view for views in lists for view in views):
         if found.setdefault(view.name, view).queue is not view.queue:
-            raise ConfigurationError(f"two queues are named {view.name!r}: give one another name: Queue(…, name=…)")
+            raise ConfigurationError(f"two queues are named {view.name!r}: rename one: Queue(…, name=…)")
     return list(found.values())

@@ -91,7 +91,7 @@ class Pinned(httpx2.AsyncBaseTransport):
         peer = stream.get_extra_info("server_addr") if stream is not None else None
         if peer is None or ip_address(str(peer[0]).partition("%")[0]) != address:
             await response.aclose()
-            raise Blocked("it was answered from another address")
+            raise Blocked("the response came from another address")
         return response
 
     async def aclose(self) -> None:
@@ -130,10 +130,10 @@ async def fetch(
             finally:
                 await response.aclose()
     except TimeoutError:
-        raise FetchFailed(f"the address did not give it all within {deadline:g} s") from None
+        raise FetchFailed(f"the download took longer than {deadline:g} s") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError):
         # One sentence for all: which of them it was would tell what listens where.
-        raise FetchFailed("nothing could be fetched from the address") from None
+        raise FetchFailed("the URL could not be fetched") from None
 
 
 async def _followed(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple[httpx2.Response, str]:
@@ -148,20 +148,20 @@ async def _followed(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple
             break
         moved = parse(urljoin(where, onward)).url
         if where.startswith("https:") and not moved.startswith("https:"):
-            raise Blocked("it leads from https to http")
+            raise Blocked("it redirects from https to http")
         where = moved
     raise FetchFailed(f"too many redirects (more than {redirects})")
 
 
 def _checked(response: httpx2.Response, url: str, limit: int, media: Collection[str] | None) -> Fetched:
     if response.status_code != 200:
-        raise FetchFailed(f"the address answered with status {response.status_code}")
+        raise FetchFailed(f"the server returned status {response.status_code}")
     encoding = response.headers.get("content-encoding", "identity").lower()
     if encoding not in ("", "identity"):
-        raise FetchFailed("the address answered in a packed form although it was asked not to")
+        raise FetchFailed("the server sent a compressed response although this was not requested")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media is not None and kind and kind not in media:
-        raise FetchFailed(f"the address answered with {_shown(kind)}, which is not a document that is read", "url_type")
+        raise FetchFailed(f"the server returned {_shown(kind)}, which is not a supported document", "url_type")
     length = response.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise _too_large(limit)
@@ -178,7 +178,7 @@ async def _capped(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]
 
 
 def _too_large(limit: int) -> FetchFailed:
-    return FetchFailed(f"the address gives more than {limit:,} bytes", "too_large")
+    return FetchFailed(f"the file is larger than {limit:,} bytes", "too_large")
 
 
 def _shown(media: str) -> str:

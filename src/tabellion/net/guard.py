@@ -60,7 +60,7 @@ class Blocked(TabellionError):  # noqa: N818 - a verdict
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"this URL is not fetched: {reason}")
+        super().__init__(f"this URL cannot be fetched: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +134,15 @@ def parse(url: str) -> Target:
     if len(url) > LONGEST:
         raise Blocked(f"it is longer than {LONGEST:,} characters")
     if not all("!" <= letter <= "~" for letter in url):
-        raise Blocked("it has a blank, a control character or a letter beyond ASCII; write those percent-encoded")
+        raise Blocked("it contains a space, a control character or a non-ASCII character; percent-encode them")
     if "\\" in url:
-        raise Blocked("it has a backslash")
+        raise Blocked("it contains a backslash")
     match = _URL.fullmatch(url)
     if match is None:
-        raise Blocked("it is no absolute http or https URL")
+        raise Blocked("it is not an absolute http or https URL")
     scheme = match["scheme"].lower()
     if scheme not in STANDARD:
-        raise Blocked("only http and https are fetched")
+        raise Blocked("only http and https are supported")
     host, port = _authority(match["authority"], scheme)
     rest = match["rest"]
     return Target(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
@@ -150,25 +150,25 @@ def parse(url: str) -> Target:
 
 def _authority(text: str, scheme: str) -> tuple[str, int]:
     if "@" in text:
-        raise Blocked("it carries a user name or a password")
+        raise Blocked("it contains a user name or password")
     if text.startswith("["):
         host, closed, after = text[1:].partition("]")
         if not closed or (after and not after.startswith(":")):
-            raise Blocked("its host cannot be understood")
+            raise Blocked("its host is not valid")
         written, colon = after[1:], bool(after)
         try:
             if "%" in host:
                 raise ValueError
             host = str(IPv6Address(host))
         except ValueError:
-            raise Blocked("its host cannot be understood") from None
+            raise Blocked("its host is not valid") from None
     else:
         host, mark, written = text.partition(":")
         host, colon = _name(host), bool(mark)
     if not colon:
         return host, STANDARD[scheme]
     if not _PORT.fullmatch(written) or int(written) > 65535:
-        raise Blocked("its port cannot be understood")
+        raise Blocked("its port is not valid")
     return host, int(written)
 
 
@@ -176,13 +176,13 @@ def _name(text: str) -> str:
     host = text.lower().removesuffix(".")
     labels = host.split(".")
     if not host or len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise Blocked("its host cannot be understood")
+        raise Blocked("its host is not valid")
     if _NUMBER.fullmatch(labels[-1]):
         # 2130706433, 0x7f000001, 0177.0.0.1 and 127.1 are all 127.0.0.1 to the system's resolver.
         try:
             return str(IPv4Address(host))
         except ValueError:
-            raise Blocked("its host is a number in disguise; write an IP address as four decimal numbers") from None
+            raise Blocked("its host is an obfuscated number; write an IP address as four decimal numbers") from None
     if host in METADATA_NAMES:
         raise Blocked("its host is a metadata server")
     return host
@@ -196,7 +196,7 @@ async def vetted(url: str, rules: Rules | None = None) -> Target:
     for address in addresses:
         bounds.check(address)
     if target.port not in bounds.ports and not all(bounds.allows(address) for address in addresses):
-        raise Blocked(f"its port is none of {', '.join(map(str, sorted(bounds.ports)))}")
+        raise Blocked(f"its port is not one of {', '.join(map(str, sorted(bounds.ports)))}")
     return replace(target, addresses=addresses)
 
 
@@ -211,7 +211,7 @@ async def _found(target: Target, rules: Rules) -> list[str]:
     except (OSError, UnicodeError, TimeoutError):
         found = []
     if not found or len(found) > MOST_ADDRESSES:
-        raise Blocked("its host is not known")
+        raise Blocked("its host is unknown")
     return found
 
 

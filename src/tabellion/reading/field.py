@@ -17,7 +17,7 @@ class ToldField(Answer):
     value: Any
     confidence: float
     page: int | None
-    box: Annotated[list[float] | None, Doc("x0, y0, x1, y1 as shares of the page, from its top left corner.")]
+    box: Annotated[list[float] | None, Doc("x0, y0, x1, y1 as fractions of the page, from the top left corner.")]
     quote: str | None
     source: str
     reasons: list[str]

@@ -138,7 +138,7 @@ class Sandbox:
         """
         module, _, name = task.partition(":")
         if not name or not (module + ".").startswith(self.allowed):
-            raise ValueError(f"the sandbox does not run {task!r}: allowed are {', '.join(self.allowed)}")
+            raise ValueError(f"the sandbox does not run {task!r}: allowed: {', '.join(self.allowed)}")
         return self._run(task, arguments, file, limits or self.limits, stop or threading.Event())
 
     def _run(
@@ -281,19 +281,19 @@ class _Child:
                 self.fit = not message.get("spent")
                 raise Unreadable(code, received(message))
             else:
-                raise self._wrecked("it sent what was not agreed")
+                raise self._wrecked("it sent an unexpected message")
 
     def _receive(self, deadline: float, limits: Limits, stop: threading.Event) -> dict[str, Any]:
         """The next frame, before the deadline and within memory."""
         length = struct.unpack("!I", self._exactly(4, deadline, limits, stop))[0]
         if length > FRAME:
-            raise self._wrecked("it sent a frame beyond any size")
+            raise self._wrecked("it sent a frame that is too large")
         try:
             message = json.loads(self._exactly(length, deadline, limits, stop))
         except (ValueError, RecursionError):
-            raise self._wrecked("it sent what is not JSON") from None
+            raise self._wrecked("it sent invalid JSON") from None
         if not isinstance(message, dict):
-            raise self._wrecked("it sent what is not an object")
+            raise self._wrecked("it sent JSON that is not an object")
         return message
 
     def _exactly(self, count: int, deadline: float, limits: Limits, stop: threading.Event) -> bytes:

@@ -78,7 +78,7 @@ class Sink:
     def blob(self) -> Blob:
         """The file, once it is whole."""
         if self._blob is None:
-            raise RuntimeError("the file is not whole yet: leave the block, or `await sink.finish()`, first")
+            raise RuntimeError("the file is not complete yet: leave the block, or `await sink.finish()`, first")
         return self._blob
 
     async def write(self, chunk: bytes) -> None:
@@ -204,7 +204,7 @@ class Blobs:
     def relative(sha256: str) -> str:
         """Where a content lies below the folder."""
         if not _SHA256.fullmatch(sha256):
-            raise ValueError(f"{sha256[:80]!r} is not a SHA-256: 64 digits of 0-9a-f")
+            raise ValueError(f"{sha256[:80]!r} is not a SHA-256: must be 64 hexadecimal digits")
         return f"{sha256[:2]}/{sha256[2:4]}/{sha256}"
 
     def path(self, sha256: str) -> Path:

@@ -43,7 +43,7 @@ class Bucket:
         try:
             self._store = S3Store.from_url(url, client_options=client, retry_config=RETRIES, **options)  # type: ignore[arg-type]
         except exceptions.BaseError as error:
-            raise ConfigurationError(f"{url} is no lake: {error}") from error
+            raise ConfigurationError(f"{url} is not a valid lake: {error}") from error
 
     async def put(self, path: str, data: bytes, create: bool) -> None:
         """Writes one whole, in one request."""
@@ -141,9 +141,9 @@ class Bucket:
         try:
             yield
         except (exceptions.NotFoundError, FileNotFoundError) as error:
-            raise Absent(f"{where} is not there") from error
+            raise Absent(f"{where} does not exist") from error
         except exceptions.AlreadyExistsError as error:
-            raise Present(f"{where} is there already") from error
+            raise Present(f"{where} already exists") from error
         except (exceptions.BaseError, OSError) as error:
             raise LakeError(f"{where}: {_first_line(error)}") from error
 

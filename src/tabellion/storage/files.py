@@ -70,7 +70,7 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise NoSpace(f"no space is left for {path} ({error.strerror}): free some, then try again") from error
+            raise NoSpace(f"no space left for {path} ({error.strerror}): free some, then try again") from error
         raise Unwritable(f"{path} cannot be written: {error.strerror or error}") from error
 
 
@@ -169,7 +169,7 @@ class Unnamed:
             make_folder(final.parent, self.root)
             failpoint("put.pre_rename")
             if not (_linked(self.path, final) if new else _renamed(self.path, final)):
-                raise Taken(f"{final} is there already")
+                raise Taken(f"{final} already exists")
             failpoint("put.post_rename")
             sync_folder(final.parent)
 

@@ -110,7 +110,7 @@ class Folder:
         try:
             unnamed.name(self.root / path, new=create)
         except files.Taken:
-            raise Present(f"{path} is in {self.root} already") from None
+            raise Present(f"{path} already exists in {self.root}") from None
 
     def _entry(self, path: str) -> Entry | None:
         try:

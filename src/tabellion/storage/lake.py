@@ -94,7 +94,7 @@ class Lake:
         self._basin: Basin
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", self.url) and not self.url.startswith("file://"):
             if not self.url.startswith("s3://"):
-                raise ConfigurationError(f"a lake is a folder or s3://bucket/prefix; {self.url} is neither")
+                raise ConfigurationError(f"a lake must be a folder or s3://bucket/prefix; {self.url} is neither")
             with extras.explained():
                 from tabellion.storage.bucket import Bucket
             self._basin = Bucket(self.url, **options)
@@ -179,6 +179,6 @@ def checked(path: str) -> str:
         or any("\ud800" <= sign <= "\udfff" for sign in path)
     ):
         raise ValueError(
-            f"{path[:100]!r} is not a path of the lake: parts with / between, none empty or with a dot first"
+            f"{path[:100]!r} is not a valid lake path: parts separated by /, none empty or starting with a dot"
         )
     return path

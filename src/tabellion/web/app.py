@@ -70,9 +70,9 @@ def make_app(
 ) -> FastAPI:
     """The HTTP application over some environments; each key opens its own only. The stores stay open at its end."""
     if len({one.name for one in environments}) < len(environments):
-        raise ConfigurationError("each environment of the application needs a name of its own")
+        raise ConfigurationError("each environment of the application must have a unique name")
     if len({one.store.url for one in environments}) < len(environments):
-        raise ConfigurationError("two environments of the application are one database: their keys would open both")
+        raise ConfigurationError("two environments of the application share a database: their keys would open both")
     return _assembled(config, list(environments), list(pipelines), limits or _limits(config))
 
 
@@ -174,7 +174,7 @@ def _check_policy(app: FastAPI) -> None:
         (method, route.path) for route in app.routes if isinstance(route, Route) for method in route.methods or ()
     } - {("HEAD", route.path) for route in app.routes if isinstance(route, Route)}
     for method, path in sorted(there ^ app.state.policy.keys()):
-        lacks = "is in no policy: name the role that it needs" if (method, path) in there else "has a role and no route"
+        lacks = "has no policy: name its role" if (method, path) in there else "has a policy but no route"
         raise ConfigurationError(f"the route {method} {path} {lacks}")
 
 

@@ -18,7 +18,7 @@ from tabellion.web.environment import ServedEnvironment
 from tabellion.web.problems import Problem
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tabellion"'}
-FIX = "send the header Authorization: Bearer KEY; `tabellion keys create` makes one"
+FIX = "send the header Authorization: Bearer KEY; create a key with `tabellion keys create`"
 
 
 @dataclass(slots=True)

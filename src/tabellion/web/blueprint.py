@@ -32,9 +32,9 @@ class Place:
 class HealthFacts(Answer, total=False):
     """What pipelines add to what /readyz tells of an environment."""
 
-    blobs: Annotated[Literal["ok", "unwritable"], Doc("Whether uploads can be kept.")]
+    blobs: Annotated[Literal["ok", "unwritable"], Doc("Whether uploads can be stored.")]
     lake: Annotated[Literal["ok", "unwritable"], Doc("Whether outputs can be written.")]
-    disk: Annotated[Literal["ok", "full"], Doc("Whether there is room for one more upload.")]
+    disk: Annotated[Literal["ok", "full"], Doc("Whether the disk has room for another upload.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ def check_way(request: Request) -> None:
     if is_secure(request) or request.app.state.config.public_url or _is_loopback(request):
         return
     raise Problem(
-        403, "https_needed", "signing in over plain http is possible on this machine only",
-        fix="put a proxy with TLS before it and set server.public_url to its https address",
+        403, "https_needed", "signing in over plain HTTP is possible only on the same machine",
+        fix="put a TLS proxy in front and set server.public_url to its https URL",
     )  # fmt: skip
 
 

@@ -27,13 +27,13 @@ def check(request: Request, secret: str) -> None:
         return
     site = request.headers.get("sec-fetch-site")
     if site is not None and site != "same-origin":
-        raise _refused("it was sent by a page of another site")
+        raise _refused("it was sent from a page of another site")
     came = request.headers.get("origin")
     if came is not None and came.lower() != cookies.origin(request):
-        raise _refused("it was sent by a page of another origin")
+        raise _refused("it was sent from a page of another origin")
     given = request.headers.get(HEADER, "")
     if not secret or not hmac.compare_digest(given.encode(), token(secret).encode()):
-        raise _refused("its X-CSRF-Token is not the one of this session")
+        raise _refused("its X-CSRF-Token does not match the session")
 
 
 def visit(request: Request) -> str:
@@ -53,4 +53,4 @@ def check_visit(request: Request) -> None:
 
 
 def _refused(why: str) -> Problem:
-    return Problem(403, "csrf_failed", why, fix="load the page again; programs use an API key")
+    return Problem(403, "csrf_failed", why, fix="reload the page; programs must use an API key")

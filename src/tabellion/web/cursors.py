@@ -59,8 +59,8 @@ def place(key: bytes, environment: str, question: Mapping[str, Any], cursor: str
     except (ValueError, binascii.Error):
         pass
     raise Problem(
-        422, "cursor_invalid", field="cursor", expected="the `next` of the page before, with the same filters",
-        fix="begin again without a cursor",
+        422, "cursor_invalid", field="cursor", expected="the `next` value of the previous page, with the same filters",
+        fix="start again without a cursor",
     )  # fmt: skip
 
 

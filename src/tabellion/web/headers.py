@@ -147,9 +147,9 @@ def last_resort(error: Exception, request_id: str) -> Problem:
         return error
     if isinstance(error, Full | Unwritable) or (isinstance(error, OSError) and error.errno in NO_ROOM):
         logger.error("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
-        return Problem(507, "no_space", fix="tell the operator; what was sent was not kept")
+        return Problem(507, "no_space", fix="tell the operator; nothing was stored")
     if isinstance(error, Unreachable | Busy | NotMigrated):
         logger.warning("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
         return Problem(503, "database_unreachable", fix="try again shortly", headers={"Retry-After": "5"})
     logger.error("request %s failed", request_id, exc_info=error)
-    return Problem(500, "unexpected", fix="tell the operator the request id; the log has the rest")
+    return Problem(500, "unexpected", fix="give the operator the request id; the log has the details")

@@ -25,7 +25,7 @@ NOT_READY = {"application/json": {"schema": {"$ref": "#/components/schemas/Readi
 
 
 class Health(Answer):
-    """Whether the process lives."""
+    """Whether the process is alive."""
 
     status: Literal["alive"]
 
@@ -40,22 +40,22 @@ class Station(HealthFacts):
 
 
 class Readiness(Answer):
-    """Whether work that is given now will be done."""
+    """Whether submitted work will be processed."""
 
     status: Literal["ready", "not_ready"]
     reasons: list[str]
     environments: list[Station]
 
 
-@router.get("/healthz", response_model=Health, summary="Is the process alive?")
+@router.get("/healthz", response_model=Health, summary="Check that the process is alive")
 async def healthz() -> Response:
-    """Always, when it can answer at all."""
+    """200 whenever the process can respond."""
     return answer(Health(status="alive"))
 
 
 @router.get(
-    "/readyz", response_model=Readiness, summary="Will work be done?",
-    responses={503: {"content": NOT_READY, "description": "Not now; the reasons are told."}},
+    "/readyz", response_model=Readiness, summary="Check that the service is ready",
+    responses={503: {"content": NOT_READY, "description": "Not ready; the body lists the reasons."}},
 )  # fmt: skip
 async def readyz(request: Request) -> Response:
     """200 when every database answers, has its tables and a worker, and files can be written; 503 with the reasons when
@@ -65,8 +65,8 @@ async def readyz(request: Request) -> Response:
     stations = await asyncio.gather(*(_whole(one, state.pipelines) for one in environments.values()))
     reasons = [f"{one['name']}: {reason}" for one, found in stations for reason in found]
     if state.closing.is_set():
-        reasons.append("the server is going down")
-    told: Readiness = {
+        reasons.append("the server is shutting down")
+    told = {
         "status": "not_ready" if reasons else "ready", "reasons": reasons, "environments": [one for one, _ in stations],
     }  # fmt: skip
     return answer(told, 503 if reasons else 200)
@@ -96,7 +96,7 @@ async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> 
     except NotMigrated as error:
         return {**told, "database": "not_migrated"}, f"the database is not migrated: run `{error}`"
     except (StoreError, TimeoutError):
-        return {**told, "database": "unreachable"}, "the database does not answer"
+        return told | {"database": "unreachable"}, "the database cannot be reached"
     worked = [{name.strip() for name in one["queues"].split(",")} for one in members]
     workers = [
         one
@@ -132,7 +132,7 @@ async def _migrated(environment: ServedEnvironment, pipelines: list[Pipeline]) -
     await database.open()
     path = getattr(database, "path", None)  # of SQLite: a file that was deleted answers as long as it is open
     if path is not None and not str(path).startswith(":") and not await asyncio.to_thread(os.path.exists, path):
-        raise Unreachable("the file of the database is gone")
+        raise Unreachable("the database file is missing")
     there = await environment.store.version() >= register.CURRENT
     for pipeline in pipelines:
         there = there and all([await schema.version(database) >= schema.current for schema in pipeline.all_schemas()])

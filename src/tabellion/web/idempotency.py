@@ -36,7 +36,7 @@ def key_of(header: str | None) -> str | None:
         return None
     if not _FORM.fullmatch(header):
         raise Problem(
-            422, "value_invalid", "the Idempotency-Key does not fit", field=HEADER,
+            422, "value_invalid", "the Idempotency-Key is not valid", field=HEADER,
             expected="1 to 255 visible ASCII characters", fix="use a UUID",
         )  # fmt: skip
     return header
@@ -123,7 +123,7 @@ RETURNING key""",
             return None
         if rows and rows[0]["fingerprint"] != print_:
             raise Problem(
-                409, "idempotency_mismatch", "this Idempotency-Key was used for another request", field=HEADER,
+                409, "idempotency_mismatch", "this Idempotency-Key was already used for another request", field=HEADER,
                 fix="use a new key for a new request",
             )  # fmt: skip
         if rows and rows[0]["answer"] is not None:

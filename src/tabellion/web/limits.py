@@ -44,7 +44,7 @@ def too_large(limit: int, got: int | None, what: str, field: str | None = None) 
     """The problem of a body, file or field beyond its limit."""
     known = f"; it has {got:,}" if got is not None else ""
     return Problem(
-        413, "too_large", f"{what} may have {limit:,} bytes{known}", field=field, limit=limit, got=got,
+        413, "too_large", f"{what} may have at most {limit:,} bytes{known}", field=field, limit=limit, got=got,
     )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ async def chunks(request: Request, limits: Limits, limit: int, what: str = "a bo
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise _stalled(f"no byte of the body came for {limits.silence:g} s") from None
+            raise _stalled(f"no byte of the body was received for {limits.silence:g} s") from None
         except ClientDisconnect:
             raise Problem(400, "request_incomplete") from None
         count += len(chunk)
@@ -70,7 +70,7 @@ async def chunks(request: Request, limits: Limits, limit: int, what: str = "a bo
             raise too_large(limit, None, what)
         took = time.monotonic() - began
         if took > limits.patience and count < took * limits.slowest:
-            raise _stalled(f"the body comes at less than {limits.slowest} bytes a second")
+            raise _stalled(f"the body arrives at less than {limits.slowest} bytes per second")
         yield chunk
 
 

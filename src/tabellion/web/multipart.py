@@ -49,7 +49,7 @@ def boundary_of(header: str) -> bytes:
     _, options = parse_options_header(header)
     boundary = options.get(b"boundary", b"")
     if not _BOUNDARY.fullmatch(boundary):
-        raise Problem(400, "form_invalid", "the content type names no boundary", fix="let your HTTP library write it")
+        raise Problem(400, "form_invalid", "the content type has no boundary", fix="let your HTTP library set it")
     return boundary
 
 
@@ -64,7 +64,7 @@ async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> As
         headers = _Headers()
         count += 1
         if count > most:
-            raise Problem(413, "too_many_parts", f"a form may have {most:,} parts", limit=most)
+            raise Problem(413, "too_many_parts", f"a form may have at most {most:,} parts", limit=most)
 
     def header_name(data: bytes, start: int, end: int) -> None:
         headers.name += data[start:end]
@@ -75,7 +75,7 @@ async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> As
     def header_end() -> None:
         name = headers.name.decode("latin-1").lower()
         if name in headers.found:
-            raise Problem(400, "form_invalid", "a part has a header twice")
+            raise Problem(400, "form_invalid", "a part repeats a header")
         headers.found[name] = headers.value
         headers.name = headers.value = b""
 
@@ -101,7 +101,7 @@ async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> As
             yield event
         waiting.clear()
     if not ended:
-        raise Problem(400, "form_invalid", "the form ends in the middle", fix="send it whole")
+        raise Problem(400, "form_invalid", "the form is incomplete", fix="send the complete form")
 
 
 def _part(found: dict[str, bytes]) -> Part:
@@ -109,7 +109,7 @@ def _part(found: dict[str, bytes]) -> Part:
     kind, options = parse_options_header(disposition)
     name = options.get(b"name")
     if kind != b"form-data" or name is None:
-        raise Problem(400, "form_invalid", "a part does not say which field it is")
+        raise Problem(400, "form_invalid", "a part does not name its field")
     media = found.get("content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     given = options.get(b"filename")
     if given is None and b"filename*" in disposition.lower():

@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 REFERENCE = "#/components/schemas/{model}"
 PROBLEM = {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 SAID = {
-    400: "The body or the form cannot be read.",
-    401: "No key, or one that does not work.",
-    403: "The key's role is too low.",
-    404: "There is nothing of that name.",
-    405: "Another method is meant.",
-    406: "It does not exist in a form that is accepted.",
-    408: "The body stopped arriving.",
-    409: "It clashes with what is there.",
-    413: "It is larger than allowed.",
-    415: "It is of a type that is not read.",
-    416: "The file has no such bytes.",
-    422: "A value does not fit.",
-    428: "Which version is meant?",
-    429: "Too much at once.",
-    431: "The headers are larger than allowed.",
-    500: "Something went wrong here.",
-    503: "The database does not answer.",
+    400: "The body or form cannot be parsed.",
+    401: "The API key is missing or not valid.",
+    403: "The role is not sufficient.",
+    404: "Not found.",
+    405: "Method not allowed.",
+    406: "Not available in an accepted content type.",
+    408: "The request was not received in time.",
+    409: "Conflict with the current state.",
+    413: "Too large.",
+    415: "Unsupported content type.",
+    416: "The range is outside the file.",
+    422: "A value is not valid.",
+    428: "The header If-Match is required.",
+    429: "Too many requests.",
+    431: "The headers are too large.",
+    500: "Unexpected error.",
+    503: "The database cannot be reached.",
     507: "The disk is full.",
 }
 ALWAYS = (405, 406, 422, 431, 500, 503, 507)
@@ -46,19 +46,19 @@ MARKS = ("repeatable", "versioned", "clashing", "resumable")
 CHANGING = ("/api/users", "/api/me", "/api/queues")
 IF_MATCH = {
     "name": "If-Match", "in": "header", "required": True, "schema": {"type": "string", "pattern": '^"[0-9]{1,9}"$'},
-    "description": "The ETag of the item as you saw it.",
+    "description": "The ETag of the item that you last read.",
 }  # fmt: skip
-SCHEME = {"key": {"type": "http", "scheme": "bearer", "description": "An API key: `tabellion keys create` makes one."}}
+SCHEME = {"key": {"type": "http", "scheme": "bearer", "description": "An API key from `tabellion keys create`."}}
 ID = {"type": "string", "pattern": "^[0-9a-z_]{1,64}$"}
 IDEMPOTENCY = {
     "name": "Idempotency-Key", "in": "header", "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-    "description": "The same key with the same body gives the first answer again, for a day.",
+    "description": "The same key with the same body returns the first response again, for one day.",
 }  # fmt: skip
 LAST_EVENT = {
     "name": "Last-Event-ID", "in": "header", "required": False,
     "schema": {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?$"},
-    "description": "Goes on after this event.",
+    "description": "Continues after this event.",
 }  # fmt: skip
 
 

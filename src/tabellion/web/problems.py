@@ -52,7 +52,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         **more: Any,
     ) -> None:
         if code not in CODES:
-            raise ValueError(f"{code!r} is no code of a problem")
+            raise ValueError(f"{code!r} is not a valid problem code")
         self.status = status
         self.code = code
         self.detail = detail or CODES[code]

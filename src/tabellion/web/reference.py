@@ -21,7 +21,7 @@ STATIC = {"docs.js": "text/javascript", "docs.css": "text/css"}
 TEXT = {"schema": {"type": "string"}}
 HTML: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": TEXT}}}
 PARTS: dict[int | str, dict[str, Any]] = {200: {"content": dict.fromkeys(STATIC.values(), TEXT)}}
-UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "It is the one that If-None-Match names."}}
+UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "Not modified."}}
 FRESH = {"Cache-Control": "no-cache"}
 
 
@@ -30,22 +30,22 @@ def static(name: str) -> bytes:
     return (files("tabellion.web") / "static" / name).read_bytes()
 
 
-@router.get("/docs", responses=HTML, response_class=Response, summary="This API, for people")
+@router.get("/docs", responses=HTML, response_class=Response, summary="API reference")
 async def docs() -> Response:
-    """A page that shows every address, its parameters and its answers."""
+    """A page that shows every endpoint with its parameters and responses."""
     headers = FRESH | {"Content-Security-Policy": PAGE_POLICY}
     return Response(static("docs.html"), headers=headers, media_type="text/html; charset=utf-8")
 
 
-@router.get("/docs/{file}", responses=PARTS, response_class=Response, summary="What the page is made of")
+@router.get("/docs/{file}", responses=PARTS, response_class=Response, summary="Files of the API reference")
 async def part(file: str) -> Response:
-    """Its script and its style."""
+    """Its script and style sheet."""
     if file not in STATIC:
         raise Problem(404, "not_found", Message("problem.no_such_file"))
     return Response(static(file), headers=FRESH, media_type=f"{STATIC[file]}; charset=utf-8")
 
 
-@router.get("/openapi.json", responses=UNCHANGED, summary="This API, for programs")
+@router.get("/openapi.json", responses=UNCHANGED, summary="OpenAPI document")
 async def openapi(request: Request) -> Response:
     """The OpenAPI document."""
     text = json_text(request.app.openapi())

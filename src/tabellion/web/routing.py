@@ -72,13 +72,13 @@ def check_query(pairs: list[tuple[str, str]], known: set[str]) -> None:
         if name not in known:
             allowed = ", ".join(sorted(known)) or "none"
             raise Problem(
-                422, "value_unknown", "the query has a parameter that does not exist here", field=name[:100],
-                fix=f"parameters here: {allowed}", expected=f"one of: {allowed}",
+                422, "value_unknown", "unknown query parameter", field=name[:100],
+                fix=f"known parameters: {allowed}", expected=f"one of: {allowed}",
             )  # fmt: skip
         if given.count(name) > 1:
-            raise Problem(422, "value_repeated", "the query has a parameter twice", field=name, fix="give it once")
+            raise Problem(422, "value_repeated", "a query parameter is repeated", field=name, fix="send it once")
         if "\x00" in value:
-            raise Problem(422, "value_invalid", "a parameter has a NUL character", field=name, expected="no NUL")
+            raise Problem(422, "value_invalid", "a parameter contains a NUL character", field=name, expected="no NUL")
 
 
 def check_accept(header: str, produced: tuple[str, ...]) -> None:
@@ -97,7 +97,7 @@ def check_accept(header: str, produced: tuple[str, ...]) -> None:
             if alike and (minor in ("*", there_minor) or there_minor == "*"):
                 return
     raise Problem(
-        406, "not_acceptable", f"the answer is {' or '.join(produced)}",
+        406, "not_acceptable", f"the response is {' or '.join(produced)}",
         fix=f"send Accept: {produced[0]}, or no Accept at all",
     )  # fmt: skip
 
@@ -108,10 +108,8 @@ def of_http_error(request: Request, error: HTTPException) -> Problem:
         allowed = ", ".join(sorted(_methods(request)))
         return Problem(405, "method_not_allowed", fix=f"allowed: {allowed}", headers={"Allow": allowed})
     if error.status_code == 404:
-        return Problem(
-            404, "not_found", Message("problem.no_such_address"), fix="GET /docs lists the addresses there are"
-        )
-    return Problem(400, "form_invalid", "the request cannot be understood")
+        return Problem(404, "not_found", Message("problem.no_such_address"), fix="GET /docs lists all URLs")
+    return Problem(400, "form_invalid", "the request is not valid")
 
 
 def _methods(request: Request) -> set[str]:

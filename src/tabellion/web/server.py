@@ -122,6 +122,6 @@ async def check_listening(host: str, places: Iterable[tuple[str, Store]]) -> Non
     for environment, store in places:
         if not await keys.any_alive(store, environment):
             raise ConfigurationError(
-                f"{host} can be reached by others, and environment {environment!r} has no API key yet: "
+                f"{host} can be reached from other machines, but environment {environment!r} has no API key yet: "
                 f"run `tabellion keys create --environment {environment} --role admin` first, or listen on 127.0.0.1"
             )

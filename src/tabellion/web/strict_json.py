@@ -34,7 +34,7 @@ def loads(body: bytes) -> Any:
 
 
 def _too_deep() -> Problem:
-    return Problem(400, "json_too_deep", f"lists and objects are nested more than {DEEPEST} deep")
+    return Problem(400, "json_too_deep", f"lists and objects are nested more than {DEEPEST} levels deep")
 
 
 def _scan(text: str) -> None:
@@ -61,7 +61,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise Problem(400, "json_invalid", f"the key {_shown(twice)} is there twice")
+        raise Problem(400, "json_invalid", f"the key {_shown(twice)} is repeated")
     return made
 
 
@@ -99,7 +99,7 @@ def _check_text(text: str, path: tuple[str | int, ...]) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Problem(400, "json_invalid", "a text has half a character (a lone surrogate)") from None
+        raise Problem(400, "json_invalid", "a text contains a lone surrogate") from None
 
 
 def _shown(name: str) -> str:

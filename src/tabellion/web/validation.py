@@ -27,7 +27,7 @@ class Strict(BaseModel):
 
 def _whole(text: Any) -> Any:
     if isinstance(text, str) and not _WHOLE.fullmatch(text):
-        raise ValueError("it must be a whole number in decimal digits")
+        raise ValueError("must be a whole number in decimal digits")
     return text
 
 
@@ -49,7 +49,7 @@ def refused(errors: Sequence[Any], known: Iterable[str] = ()) -> Problem:
     fix = f"expected: {first['expected']}"
     if code == "value_unknown":
         there = ", ".join(known) if first["field"].count("/") == 1 else ""
-        fix = f"take it out; there are {there}" if there else "take it out"
+        fix = f"remove it; known fields: {there}" if there else "remove it"
     return Problem(
         status, code, first["detail"], field=first["field"], fix=fix,
         expected=first["expected"], got=first.get("got"), **more,
@@ -80,7 +80,7 @@ def media_of(request: Request) -> str:
 def unsupported(media: str, allowed: str) -> Problem:
     """The problem of a body of another type."""
     said = f"a body of type {media[:100]!r}" if media else "a body without a content type"
-    return Problem(415, "media_unsupported", f"{said} is not read here", fix=f"send {allowed}")
+    return Problem(415, "media_unsupported", f"{said} is not supported", fix=f"send {allowed}")
 
 
 async def parsed(request: Request, model: type[Model], limits: bounds.Limits, *, empty: bool = False) -> Model:

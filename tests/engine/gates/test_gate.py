@@ -74,15 +74,15 @@ def test_five_failures_close_it_for_everyone(url: str) -> None:
             (await theirs_gate.admit()).succeeded(None)
             for _ in range(5):
                 admitted = await ours.named("gemini").admit()
-                admitted.failed("gemini said 503")
+                admitted.failed("gemini returned HTTP 503")
                 closed = await admitted.heard()
-            assert "gemini said 503" in closed
+            assert "gemini returned HTTP 503" in closed
 
             async def told_closed() -> bool:
                 try:
                     (await theirs_gate.admit()).abandoned()
                 except GateClosed as error:
-                    return "gemini said 503" in str(error) and 30 < error.after <= 60
+                    return "gemini returned HTTP 503" in str(error) and 30 < error.after <= 60
                 return False
 
             await until(told_closed)

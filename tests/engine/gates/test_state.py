@@ -24,9 +24,9 @@ def test_an_open_gate_hands_out_slots() -> None:
 def test_an_outage_closes_it_with_the_reason() -> None:
     """Five failures close it, and the reason and the time are told."""
     gate = state()
-    turn = gate.turn(NOON, News(failed=5, why="gemini said 503"), 5)
+    turn = gate.turn(NOON, News(failed=5, why="gemini returned HTTP 503"), 5)
     assert turn.slots == ()
-    assert "gemini said 503" in turn.closed
+    assert "gemini returned HTTP 503" in turn.closed
     assert turn.reopens == pytest.approx(60)
 
 

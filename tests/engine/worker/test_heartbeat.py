@@ -49,7 +49,7 @@ async def test_two_living_workers_cannot_share_an_id(store: Store, clock: Clock)
     await roster.enlist(store, member())
     clock.advance(ALIVE + 1)
     await roster.enlist(store, member(boot="boot-2"))
-    await roster.leave(store, "w1", "stopped in order")
+    await roster.leave(store, "w1", "stopped normally")
     await roster.enlist(store, member(boot="boot-3"))
     assert len(await roster.members(store)) == 1
 
@@ -70,7 +70,7 @@ async def test_a_worker_that_starts_again_counts_from_zero(store: Store, clock: 
     await roster.enlist(store, member(done=0))
     await roster.beat(store, member(done=50))
     clock.advance(100)
-    await roster.leave(store, "w1", "stopped in order")
+    await roster.leave(store, "w1", "stopped normally")
     await roster.enlist(store, member(boot="boot-2"))
     [found] = await roster.members(store)
     assert (found["done"], found["up_for"], found["ending"]) == (0, 0, None)
@@ -80,10 +80,10 @@ async def test_a_worker_that_starts_again_counts_from_zero(store: Store, clock: 
 async def test_leaving_is_written_down(store: Store) -> None:
     """How a worker ended stays as evidence."""
     await roster.enlist(store, member(busy=1))
-    await roster.leave(store, "w1", "stopped in order")
+    await roster.leave(store, "w1", "stopped normally")
     assert await roster.members(store) == []
     [found] = await roster.members(store, alive=False)
-    assert (found["ending"], found["busy"]) == ("stopped in order", 0)
+    assert (found["ending"], found["busy"]) == ("stopped normally", 0)
 
 
 @asynchronous

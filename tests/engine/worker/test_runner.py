@@ -111,7 +111,7 @@ def test_deferral_respects_the_deadline() -> None:
     assert deferred(run_of(age=60, deadline=100).job, RateLimited(after=30), ran=5).outcome == "limited"
     settlement = deferred(run_of(age=60, deadline=100).job, RateLimited(after=36), ran=5)
     assert settlement.outcome == "failed"
-    assert "deadline of 100 s" in (settlement.error or "")
+    assert "the deadline (100 s" in (settlement.error or "")
 
 
 def test_a_timeout_is_a_spent_attempt() -> None:

@@ -276,7 +276,7 @@ def test_default_ids_differ(url: str) -> None:
 
 
 def test_the_register_tells_who_worked(url: str, owner: Owner) -> None:
-    """A worker that stopped in order says so in the roster, with what it has done."""
+    """A worker that stopped normally says so in the roster, with what it has done."""
     owner.insert(1, 2)
     queue = jobs_queue()
 
@@ -287,7 +287,7 @@ def test_the_register_tells_who_worked(url: str, owner: Owner) -> None:
 
     drain(make_worker(url, queue, id="w1"))
     [member] = owner("SELECT * FROM tabellion_workers")
-    assert (member["id"], member["pid"], member["ending"]) == ("w1", os.getpid(), "stopped in order")
+    assert (member["id"], member["pid"], member["ending"]) == ("w1", os.getpid(), "stopped normally")
     assert (member["done"], member["failed"], member["busy"]) == (1, 1, 0)
     assert member["stopped_at"] is not None
 

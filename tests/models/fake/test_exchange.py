@@ -295,7 +295,7 @@ def test_a_knob_that_is_none(fake: Serving) -> None:
     """Refused with the list of those there are."""
     reply = generate(fake.url, "x", "m@slow")
     assert reply.status == 400
-    assert "there is no knob 'slow'" in reply.json["error"]["message"]
+    assert "unknown knob 'slow'" in reply.json["error"]["message"]
 
 
 def test_knobs_bend_streams_too(google: genai.Client, openai: OpenAI) -> None:

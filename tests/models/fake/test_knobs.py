@@ -59,11 +59,11 @@ def test_statuses_and_how_likely_they_are(text: str, status: str, after: float, 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("slow", "there is no knob 'slow'; there are rate, window, latency"),
-        ("rate=0", "rate=0: that is no number it can take"),
-        ("rate", "rate=: that is no number it can take"),
+        ("slow", "unknown knob 'slow'; known: rate, window, latency"),
+        ("rate=0", "rate=0: not a valid value"),
+        ("rate", "rate=: not a valid value"),
         ("latency=soon", "latency=soon"),
-        ("503=7", "write how likely it is"),
+        ("503=7", "must be a probability"),
         ("hint=loud", "it is one of full, text, header, bare"),
     ],
 )

@@ -121,9 +121,7 @@ def test_what_the_configuration_says_of_documents_is_what_settings_have(tmp_path
     assert (settings.ocr, settings.sla, settings.timeout) == ("always", 60.0, 5.0)
     assert (settings.model_deadline, settings.pages_sent) == (7.0, 2)
     (tmp_path / "tabellion.toml").write_text(text.replace('model = "gemini"', 'model = "gemniy"'))
-    with pytest.raises(
-        ConfigurationError, match=r"documents\.model: there is no model 'gemniy'; there are local, gemini"
-    ):
+    with pytest.raises(ConfigurationError, match=r"documents\.model: unknown model 'gemniy'; known: local, gemini"):
         pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))
 
 
@@ -131,5 +129,5 @@ def test_a_configured_model_that_nobody_provides_is_refused_at_the_start(tmp_pat
     """Not by every document in turn."""
     text = CONFIG.format(folder=tmp_path) + '[models]\ngpt = { model = "gpt-5" }\n[documents]\nmodel = "gpt"\n'
     (tmp_path / "tabellion.toml").write_text(text)
-    with pytest.raises(ConfigurationError, match=r"models\.gpt: there is no model 'gpt'; known: gemini, "):
+    with pytest.raises(ConfigurationError, match=r"models\.gpt: unknown model 'gpt'; known: gemini, "):
         pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))

@@ -178,7 +178,7 @@ def test_a_file_that_may_not_be_read_is_set_aside(inbox: Path, sqlite_url: str) 
 
 def test_a_document_that_fails_later_brings_its_file_to_failed(inbox: Path, sqlite_url: str) -> None:
     """With what the document says; a second file of the same name takes nobody's place."""
-    error = {"code": "pdf_encrypted", "message": "needs a password"}
+    error = {"code": "pdf_encrypted", "message": "requires a password"}
 
     async def story(one: Consumer, owner: Owner) -> None:
         for number in (1, 2):
@@ -192,7 +192,7 @@ def test_a_document_that_fails_later_brings_its_file_to_failed(inbox: Path, sqli
     assert lying(inbox) == {f"failed/{name}" for name in (
         "a.pdf", "a.pdf.reason.json", "a-2.pdf", "a-2.pdf.reason.json")}  # fmt: skip
     told = json.loads((inbox / "failed" / "a.pdf.reason.json").read_text())
-    assert (told["file"], told["code"], told["message"]) == ("a.pdf", "pdf_encrypted", "needs a password")
+    assert (told["file"], told["code"], told["message"]) == ("a.pdf", "pdf_encrypted", "requires a password")
     assert len(told["document"]) == 26
     assert {(inbox / "failed" / name).read_bytes() for name in ("a.pdf", "a-2.pdf")} == {paper(1), paper(2)}
 

@@ -171,7 +171,7 @@ def test_types_and_statuses_narrow_it(url: str) -> None:
     ]  # fmt: skip
     columns = pq.read_table(io.BytesIO(exported(url, "parquet", range=both)[0])).to_pydict()
     assert (columns["status"], columns["rent"]) == (["completed", "duplicate", "queued"], [5, 5, None])
-    with pytest.raises(ValueError, match="there is no status 'done'"):
+    with pytest.raises(ValueError, match="unknown status 'done'"):
         Range(statuses=("done",))
 
 
@@ -221,7 +221,7 @@ def test_a_row_that_is_broken_is_told_and_the_others_come(url: str) -> None:
     data, done = exported(url, "jsonl")
     assert ids(data) == ["01", "03"]
     assert (done.documents, done.failed) == (2, 1)
-    assert done.mishaps[0].startswith("02: its row cannot be told (JSONDecodeError")
+    assert done.mishaps[0].startswith("02: its row cannot be exported (JSONDecodeError")
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
@@ -351,5 +351,5 @@ def test_a_review_is_asked_for_by_where_it_stands(url: str) -> None:
         assert ids(data) == found
     told = [json.loads(line)["review"] for line in exported(url, "jsonl")[0].splitlines()]
     assert told == [None, "pending", "pending", "approved", "corrected", "rejected"]
-    with pytest.raises(ValueError, match="there is no review 'aproved'; there are none, pending"):
+    with pytest.raises(ValueError, match="unknown review 'aproved'; known: none, pending"):
         Range(reviews=("aproved",))

@@ -182,7 +182,7 @@ def test_a_model_is_asked_and_what_it_says_is_paid_for(url: str, clerk: Any, set
     processed(url, rich, gates=FAST)
     found = document(url, one.id)
     assert (found["status"], found["model"], found["cost"], model.asked) == ("completed", "clerk", 0.25, 1)
-    assert "model and words agree" in found["fields"]["total"]["reasons"]
+    assert "model and page text agree" in found["fields"]["total"]["reasons"]
     assert rows(url, "SELECT queue FROM tabellion_attempts") == [{"queue": "documents_clerk"}]
 
 

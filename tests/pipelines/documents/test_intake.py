@@ -81,7 +81,7 @@ def test_a_content_that_goes_while_it_comes_is_copied_again(
 
 def test_a_type_that_is_none_and_one_that_takes_no_copies(sqlite_url: str, settings: Settings) -> None:
     """The sender's fault too, said in a sentence."""
-    with pytest.raises(NotTaken, match="no type 'poem'") as caught:
+    with pytest.raises(NotTaken, match="unknown document type 'poem'") as caught:
         taken(sqlite_url, settings, paper(), name="a.pdf", type="poem")
     assert caught.value.code == "type_unknown"
     write_type(settings, "once", "idempotency: {policy: reject}\n")

@@ -60,7 +60,7 @@ def test_progress_is_told_while_it_is_read(url: str, settings: Settings) -> None
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [('{"code": "pdf_encrypted", "message": "needs a password", "attempts": 1}', "pdf_encrypted"),
+    [('{"code": "pdf_encrypted", "message": "requires a password", "attempts": 1}', "pdf_encrypted"),
      ("Unavailable: 503", "try_failed"),
      ("{not json", "try_failed"), ('{"a": 1}', "try_failed")],
 )  # fmt: skip

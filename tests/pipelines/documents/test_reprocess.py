@@ -291,7 +291,7 @@ def test_the_api_and_the_outputs_tell_the_same_fields(url: str, settings: Settin
         "person",
         1.0,
     )
-    assert (first["tax"]["value"], first["tax"]["reasons"]) == (None, ["not on the document, a person says"])
+    assert (first["tax"]["value"], first["tax"]["reasons"]) == (None, ["marked as absent by a person"])
     again(url, settings, key, type="slip")
     second = alike()
     assert "tax" not in settings.types.get("slip")

@@ -125,7 +125,7 @@ def test_a_correction_takes_the_place_of_what_was_read_and_is_judged() -> None:
     wrong = reading(
         fields={"vendor": Field("Acme", 0.95), "subtotal": Field("100.00", 0.9), "tax": Field("20.00", 0.9),
                 "total": Field("12.00", 0.9, 1, (0.1, 0.1, 0.2, 0.2))},
-        issues=(Issue("rule", "error", "adds up does not hold", ("total", "subtotal", "tax"), "adds up"),
+        issues=(Issue("rule", "error", "the rule 'adds up' is not met", ("total", "subtotal", "tax"), "adds up"),
                 Issue("ungrounded", "warning", "no words", ("total",), "grounding"),
                 Issue("xml_differs", "warning", "no", ("vendor",), "the same invoice twice")),
     )  # fmt: skip

@@ -52,9 +52,9 @@ def test_whoever_starts_is_told_every_mistake(settings: Settings) -> None:
 
 def test_unknown_names_are_told_with_those_there_are(settings: Settings) -> None:
     """Types and models alike."""
-    with pytest.raises(Unknown, match=r"no type 'bill'; there are deed, invoice, receipt"):
+    with pytest.raises(Unknown, match=r"unknown document type 'bill'; known: deed, invoice, receipt"):
         settings.types.get("bill")
-    with pytest.raises(Unknown, match=r"no model 'gemini'; there are local") as caught:
+    with pytest.raises(Unknown, match=r"unknown model 'gemini'; known: local") as caught:
         settings.chosen_model("gemini", None)
     assert (caught.value.field, caught.value.known) == ("model", ("local",))
 

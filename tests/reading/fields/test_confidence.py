@@ -17,17 +17,19 @@ ANSWER = Answer("total", "12.00", 1, (0.1, 0.1, 0.2, 0.2), "12.00", "text", scor
 def test_proofs_raise_and_doubts_lower_it() -> None:
     """Evidence counts in its own direction."""
     plain = confidence(ANSWER)
-    assert confidence(replace(ANSWER, proofs=["arithmetic closes"])) > plain
-    assert confidence(replace(ANSWER, doubts=["subtotal and tax do not make the total"])) < plain
+    assert confidence(replace(ANSWER, proofs=["amounts add up"])) > plain
+    assert confidence(replace(ANSWER, doubts=["subtotal and tax do not add up to the total"])) < plain
     assert confidence(replace(ANSWER, reading=0.8)) < plain
 
 
 def test_a_field_says_why() -> None:
     """Reasons, proofs and doubts are told, and the OCR's score where it was OCR."""
     field = field_of(
-        replace(ANSWER, source="ocr", reading=0.91, proofs=["cash less change"], doubts=["far away"], reasons=["alone"])
+        replace(
+            ANSWER, source="ocr", reading=0.91, proofs=["cash minus change"], doubts=["far away"], reasons=["alone"]
+        )
     )
-    assert field.reasons == ("grounded", "alone", "cash less change", "but far away", "OCR score 0.91")
+    assert field.reasons == ("grounded", "alone", "cash minus change", "but far away", "OCR score 0.91")
 
 
 def test_nobody_measured_it_nobody_trusts_it_much() -> None:

@@ -61,4 +61,4 @@ def test_nobody_pays_before_the_invoice_is_issued() -> None:
     )
     assert (read["invoice_date"].value, read["due_date"].value) == ("2024-03-04", "2024-04-03")
     assert read["invoice_date"].confidence <= 0.65
-    assert "but day and month could change places" in read["invoice_date"].reasons
+    assert "but day and month could be swapped" in read["invoice_date"].reasons

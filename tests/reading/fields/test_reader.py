@@ -46,7 +46,7 @@ def test_every_field_says_where_it_stands_and_why() -> None:
     assert (total.page, total.quote, total.source) == (1, "218,96 €", "text")
     assert total.box is not None
     assert 0.68 < total.box[0] < total.box[2] < 0.8
-    assert "arithmetic closes" in total.reasons
+    assert "amounts add up" in total.reasons
     assert total.confidence > 0.9
 
 
@@ -62,7 +62,7 @@ def test_a_digit_that_contradicts_the_arithmetic_is_pointed_at() -> None:
     """The value stays as it was read; the reasons say which digit would make the sums close."""
     total = fields("Subtotal  156.25\nVAT        31.25\nTotal     137.50", source="ocr")["total"]
     assert total.value == "137.50"
-    assert any(reason.startswith("but perhaps 187.50 (3 read for 8") for reason in total.reasons)
+    assert any(reason.startswith("but possibly 187.50 (3 read instead of 8") for reason in total.reasons)
 
 
 def test_an_empty_page_says_nothing() -> None:

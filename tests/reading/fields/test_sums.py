@@ -56,7 +56,7 @@ def test_cash_less_change_proves_the_total() -> None:
     """On a receipt the money that stays is what it cost, whatever the label."""
     read = chosen("SUBTOTAL   28.70\nCASH      100.00\nCHANGE     71.30", "receipt")
     assert read.total is not None
-    assert (str(read.total.value), read.proofs) == ("28.70", ["cash less change"])
+    assert (str(read.total.value), read.proofs) == ("28.70", ["cash minus change"])
 
 
 def test_the_rounded_total_is_the_total() -> None:

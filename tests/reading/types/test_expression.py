@@ -112,7 +112,7 @@ def test_mistakes_name_their_character(text: str, at: int, what: str) -> None:
 @pytest.mark.parametrize("text", ["(" * 31 + "a" + ")" * 31, "not " * 31 + "a", "-" * 31 + "a", "f(" * 32 + ")" * 32])
 def test_depth_is_bounded(text: str) -> None:
     """Brackets, nots, signs and calls within each other end at a limit, not in a crash."""
-    with pytest.raises(ExpressionError, match="more than 30 deep"):
+    with pytest.raises(ExpressionError, match="more than 30 levels deep"):
         parse(text)
 
 

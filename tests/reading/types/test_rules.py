@@ -81,8 +81,8 @@ def test_a_rule_with_a_missing_field_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("changes", "code", "field", "words"),
     [
-        ({"vendor": None}, "missing", "vendor", "vendor is missing"),
-        ({"vendor": ""}, "missing", "vendor", "vendor is missing"),
+        ({"vendor": None}, "missing", "vendor", "vendor is required but missing"),
+        ({"vendor": ""}, "missing", "vendor", "vendor is required but missing"),
         ({"invoice_date": "2026-02-30", "due_date": None}, "type", "invoice_date", "'2026-02-30' is not a date"),
         ({"invoice_date": "20261001", "due_date": None}, "type", "invoice_date", "YYYY-MM-DD"),
         ({"total": "114,98"}, "type", "total", "'114,98' is not an amount"),
@@ -93,8 +93,8 @@ def test_a_rule_with_a_missing_field_says_nothing() -> None:
         ({"currency": "cad"}, "type", "currency", "three letters"),
         ({"invoice_date": "1889-10-01", "due_date": None}, "range", "invoice_date", "is less than 1990-01-01"),
         ({"line_items": "Paper"}, "type", "line_items", "is not a list of rows"),
-        ({"line_items": ["Paper"]}, "type", "line_items[0]", "is not a row"),
-        ({"line_items": [{"amount": "100.00"}]}, "missing", "line_items[0].description", "is missing"),
+        ({"line_items": ["Paper"]}, "type", "line_items[0]", "is not a valid row"),
+        ({"line_items": [{"amount": "100.00"}]}, "missing", "line_items[0].description", "is required but missing"),
         ({"taxes": None, "line_items": [{"description": "a", "amount": "ten"}]}, "type", "line_items[0].amount",
          "'ten' is not an amount"),
     ],

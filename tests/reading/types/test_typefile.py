@@ -170,12 +170,12 @@ def test_own_types_come_first_and_paths_are_files(tmp_path: Path) -> None:
     assert "net" in load(f"{tmp_path}/bill.yml")
     assert set(available([tmp_path])) == {"bill", "invoice", "receipt", "deed"}
     assert "net" not in load("invoice", [tmp_path / "nowhere"])
-    with pytest.raises(ConfigurationError, match=r"no document type 'invioce'; there are deed, invoice, receipt"):
+    with pytest.raises(ConfigurationError, match=r"unknown document type 'invioce'; known: deed, invoice, receipt"):
         load("invioce", ())
     with pytest.raises(ConfigurationError, match="No such file"):
         load(tmp_path / "gone.yaml")
     (tmp_path / "other.yaml").write_text(SMALL)
-    with pytest.raises(TypeFileError, match=r"called 'other' and the type 'bill'"):
+    with pytest.raises(TypeFileError, match=r"named 'other' and the type 'bill'"):
         load("other", [tmp_path])
 
 
@@ -215,26 +215,26 @@ output: {json: ../x.json}
                    "write required: true", "has no options", "has no items", "did you mean 'net'?",
                    "cannot be compared", "one of error, warning", "without .. and", "{id}"):  # fmt: skip
         assert wanted in text, wanted
-    assert str(TypeFileError("bill.yaml", found)).startswith("bill.yaml has 13 mistakes:\nbill.yaml:1:1: ")
+    assert str(TypeFileError("bill.yaml", found)).startswith("bill.yaml has 13 errors:\nbill.yaml:1:1: ")
 
 
 @pytest.mark.parametrize(
     ("text", "line", "column", "what"),
     [
         ("name: a\n\tversion: 1\n", 2, 1, "a tab"),
-        ("name: a\nname: b\n", 2, 1, "'name' is written twice; first on line 1"),
+        ("name: a\nname: b\n", 2, 1, "'name' is repeated; first on line 1"),
         ("name: &x a\n", 1, 7, "an anchor"),
         ("name: *x\n", 1, 7, "an alias"),
         ("name: !!python/object/apply:os.system [ls]\n", 1, 7, "the tag"),
         ("name: !secret a\n", 1, 7, "the tag"),
         ("a: {<<: {b: c}}\n", 1, 5, "merge keys"),
-        ("[a]: b\n", 1, 1, "a key must be a word"),
+        ("[a]: b\n", 1, 1, "a key must be a plain text"),
         ("name: a\n---\nname: b\n", 2, 1, "a second document"),
         ("name: [a\n", 2, 1, "not YAML"),
         ("title: a: b\n", 1, 9, "a second `: `"),
         ("title: @home\n", 1, 8, "not YAML"),
         ("- a\n", 1, 1, "must be a mapping"),
-        ("name: " + "[" * 20 + "]" * 20, 1, 18, "nested more than 12 deep"),
+        ("name: " + "[" * 20 + "]" * 20, 1, 18, "nested more than 12 levels deep"),
         ("name: a\x01\n", 1, 1, "does not allow"),
     ],
 )
@@ -285,17 +285,17 @@ def test_unquoted_words_that_are_no_texts_must_be_quoted(word: str) -> None:
         ("{type: money, range: {min: '1,5'}}", "with a point"),
         ("{type: money, range: {min: 5, max: 1}}", "the range is empty"),
         ("{type: money, range: {mni: 5}}", "did you mean 'min'"),
-        ("{type: date, range: {min: tomorrow}}", "is written 2000-01-31"),
+        ("{type: date, range: {min: tomorrow}}", "must be written as 2000-01-31"),
         ("{type: text, range: {min: 1}}", "has no range"),
         ("{type: money, pattern: x}", "has no pattern"),
-        ("{type: id, pattern: '('}", "not a regular expression"),
+        ("{type: id, pattern: '('}", "not a valid RE2 regular expression"),
         ("{type: id, pattern: '(?=a)'}", "no look-around"),
         ("{type: money, enum: [a]}", "has no enum"),
         ("{type: choice, enum: [a, a]}", "twice"),
         ("{type: choice, enum: {a: b}}", "a list of texts"),
         ("{type: text, items: {a: text}}", "only a list has items"),
         ("{type: list, items: {a: {type: list, items: {b: text}}}}", "a list within a list"),
-        ("{type: list, items: {quote: text}}", "no field may be called so"),
+        ("{type: list, items: {quote: text}}", "cannot be a field name"),
         ("{type: text, labels: {english: [a]}}", "is not a language"),
         ("{type: text, labels: {en: [a, '']}}", "an empty text"),
         ("{type: text, labels: {en: {a: b}}}", "a list of texts"),
@@ -317,11 +317,11 @@ def test_mistakes_of_fields(field: str, what: str) -> None:
         ("output: {json: 'C:\\{id}.json'}", "below the data folder"),
         ("output: {json: 'a/x.json'}", "the same file for every document"),
         ("output: {json: 'a/{id}.parquet'}", "must end in .json"),
-        ("output: {json: 'a/{idd}.json'}", "no placeholder {idd}"),
-        ("output: {json: 'a/{id.__class__}.json'}", "no placeholder {id.__class__}"),
-        ("output: {json: 'a/{id!r:>99}.json'}", "no placeholder {id}"),
+        ("output: {json: 'a/{idd}.json'}", "unknown placeholder {idd}"),
+        ("output: {json: 'a/{id.__class__}.json'}", "unknown placeholder {id.__class__}"),
+        ("output: {json: 'a/{id!r:>99}.json'}", "unknown placeholder {id}"),
         ("output: {json: 'a/{id.json'}", "as in json/"),
-        ("output: {atomic: false}", "always written whole"),
+        ("output: {atomic: false}", "always written atomically"),
         ("output: {compression: lz5}", "one of zstd"),
         ("idempotency: {policy: ignore}", "one of link, reject, keep"),
         ("idempotency: {hash: md5}", "one of sha256"),
@@ -332,7 +332,7 @@ def test_mistakes_of_fields(field: str, what: str) -> None:
         ("processing: {review: sometimes}", "one of never, doubtful, always"),
         ("processing: {sampling: 200}", "at most 100"),
         ("locale: {dates: us}", "one of dmy, mdy, ymd"),
-        ("locale: {currency: eur}", "three capitals"),
+        ("locale: {currency: eur}", "three capital letters"),
         ("locale: []", "must be a mapping"),
         ("recognise: {en: [no]}", "without quotes"),
     ],
@@ -351,7 +351,7 @@ def test_mistakes_of_sections(section: str, what: str) -> None:
         ("totl > 0", 11, "did you mean 'total'?"),
         ("total > paid_on", 19, "cannot be compared"),
         ('"total > nett"', 20, "did you mean 'net'?"),
-        ("total - net", 11, "must come out as true or false"),
+        ("total - net", 11, "must be true or false"),
         ("rows.amount > 0", 11, "put all(…) around it"),
         ("total > tolerance", 19, "add `tolerance: 0.02`"),
         ("sum(total) > 0", 15, "sum() takes a column"),
@@ -377,7 +377,7 @@ def test_a_rule_over_several_lines_is_pointed_at_in_words() -> None:
     """Where columns cannot be told, the words around the mistake are."""
     found = only(SMALL.replace("total >= net", "total >= net\n      and totl > 0"))
     assert found.line == 11
-    assert found.fix == "look at: total >= net and ▶totl > 0"
+    assert found.fix == "see: total >= net and ▶totl > 0"
 
 
 def test_importing_reads_no_yaml_and_no_pydantic() -> None:

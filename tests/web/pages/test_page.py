@@ -124,7 +124,7 @@ def test_what_is_not_there_is_a_page_too(place: Live, admin: Browser) -> None:
         answer = admin.get(path, headers=browsers)
         assert answer.status_code == 404
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
-        assert "There is no such page" in answer.text
+        assert "Page not found" in answer.text
         assert answer.headers["x-request-id"] in answer.text
         assert 'id="sign-out-button"' in answer.text
     assert place.get("/nope", key=None, headers=browsers).status_code == 404

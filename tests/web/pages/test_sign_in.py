@@ -230,7 +230,7 @@ def test_refused_sign_ins_are_recorded(place: Live, caplog: pytest.LogCaptureFix
         stranger.send("/enter", {"token": "nonsense"})
     said = [one.getMessage() for one in caplog.records if "sign-in refused from 127.0.0.1" in one.getMessage()]
     assert {one.partition(": ")[2].partition(",")[0] for one in said} == {
-        "wrong name or password", "too many tries", "the link is not valid",
+        "wrong name or password", "too many attempts", "the link is not valid",
     }  # fmt: skip
     assert not any("secretname" in one for one in said)
 

@@ -182,7 +182,7 @@ class PostgreSQL:
             connection.add_termination_listener(lambda _: lost.set())
             await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, said: ring(said))
             await lost.wait()
-            raise Unreachable("the connection that listens for wake-ups was cut")
+            raise Unreachable("the connection that listens for wake-ups was lost")
         finally:
             connection.terminate()
 
@@ -288,7 +288,7 @@ class PostgreSQL:
                 return []
 
     async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[Any]] | None:
-        """Renews one claim and runs statements with it, guarded; None: the claim is gone."""
+        """Renews one claim and runs statements with it, guarded; None: the claim was lost."""
         values = [[job.text_key], [job.token], [job._note], bound.queue.lease]
         async with self.connection() as connection:
             try:

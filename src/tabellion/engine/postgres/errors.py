@@ -19,7 +19,7 @@ from tabellion.errors import (
     ValueRefused,
 )
 
-BAD_URL = "the database URL cannot be understood; percent-encode / # @ : and ? in its password"
+BAD_URL = "the database URL cannot be parsed; percent-encode / # @ : and ? in its password"
 GONE = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -67,7 +67,7 @@ def _translated(error: Exception, deadline: float) -> Exception:
     if isinstance(error, TabellionError):
         return error
     if isinstance(error, TimeoutError):
-        return Unreachable(f"no answer from the database within {deadline:g} s")
+        return Unreachable(f"no response from the database within {deadline:g} s")
     misfit = isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
     if misfit or isinstance(
         error,

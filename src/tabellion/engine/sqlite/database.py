@@ -297,7 +297,7 @@ class SQLite:
         return await self._thread.call(work, atomic=True)
 
     async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[Any]] | None:
-        """Renews one claim and runs statements with it, guarded; None: the claim is gone."""
+        """Renews one claim and runs statements with it, guarded; None: the claim was lost."""
         extend, supersede = self._text(moves.renew(bound)), self._text(moves.supersede_unheld(bound))
 
         def work(connection: Connection) -> list[list[Any]] | None:

@@ -86,7 +86,7 @@ AND {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} < {ALIVE}""",
     if rows and not (here and is_gone(rows[0]["pid"])):
         raise ConfigurationError(
             f"worker id {member.id!r} is in use by process {rows[0]['pid']} on {rows[0]['host']}: "
-            "give each worker an id of its own"
+            "give each worker its own id"
         )
     _boots.add(member.boot)
     await store.database.transact(

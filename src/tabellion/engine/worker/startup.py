@@ -13,12 +13,12 @@ from tabellion.errors import ConfigurationError, DeclarationError, Problem
 def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]) -> None:
     """Refuses environments and queues that no worker can work, before any database is asked."""
     if not environments:
-        raise ConfigurationError("a worker needs an environment: Environment('prod', 'postgresql://…')")
+        raise ConfigurationError("a worker requires an environment: Environment('prod', 'postgresql://…')")
     names = [environment.name for environment in environments]
     for name in sorted({name for name in names if names.count(name) > 1}):
         raise ConfigurationError(f"two environments are named {name!r}")
     if not queues:
-        raise ConfigurationError("a worker needs a queue to work")
+        raise ConfigurationError("a worker requires a queue")
     idle = [queue for queue in queues if queue.function is None]
     if idle:
         raise DeclarationError(

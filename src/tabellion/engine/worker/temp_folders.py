@@ -28,7 +28,7 @@ class Folders:
         """Makes the folder, after clearing away what dead workers left."""
         self.base.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.base.stat().st_uid != os.getuid():
-            raise ConfigurationError(f"{self.base} belongs to another user: set TMPDIR to a folder of your own")
+            raise ConfigurationError(f"{self.base} belongs to another user: set TMPDIR to your own folder")
         self.clear_dead()
         # Locked before it has its name: whoever sees the folder finds it held.
         unnamed = Path(tempfile.mkdtemp(prefix=NEW, dir=self.base))
@@ -40,7 +40,7 @@ class Folders:
             shutil.rmtree(unnamed, ignore_errors=True)
             os.close(self._lock)
             self._lock = None
-            raise ConfigurationError(f"a worker named {self.root.name!r} runs on this machine already") from error
+            raise ConfigurationError(f"a worker named {self.root.name!r} is already running on this machine") from error
         return self.root
 
     def close(self) -> None:

@@ -207,7 +207,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._gates.close()
-            await asyncio.gather(*(site.close("stopped in order") for site in self._sites), return_exceptions=True)
+            await asyncio.gather(*(site.close("stopped normally") for site in self._sites), return_exceptions=True)
             self._folders.close()
             self.listeners.tell(Event("worker_stopped", worker=self.id, note=self.member.tally))
 

@@ -34,7 +34,7 @@ class Control:
         """Takes over new settings, all or none of them."""
         unknown = set(settings) - {"rate", "latency", "knobs"}
         if unknown:
-            raise ConfigurationError(f"there is no setting {sorted(unknown)[0]!r}; there are rate, latency, knobs")
+            raise ConfigurationError(f"unknown setting {sorted(unknown)[0]!r}; known: rate, latency, knobs")
         rate, latency = settings.get("rate", self.rate), settings.get("latency", self.latency)
         text = str(settings.get("knobs", self.text) or "")
         words = [text]

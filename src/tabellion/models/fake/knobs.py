@@ -16,17 +16,17 @@ Form = Literal["full", "text", "header", "bare"]
 
 #: Every knob and what it does; the table in docs/reference/fake-model.md is checked against it.
 KNOBS: dict[str, str] = {
-    "rate": "429 above this many requests a second",
+    "rate": "429 above this many requests per second",
     "window": "how `rate` is counted: `bucket:1`, `fixed:60` or `sliding:60`, the length in seconds",
     "latency": "seconds before the answer: `3`, `0.5-2` or `exp:1.5`",
-    "429": "too many requests, with every hint the provider gives; `429=36` says when to come back",
-    "429bare": "too many requests, and not a word on when to come back",
-    "429text": "too many requests; when to come back stands only in the message",
-    "429header": "too many requests; when to come back stands only in a Retry-After header",
-    "hint": "how a 429 says when to come back: `full`, `text`, `header` or `bare`",
+    "429": "too many requests, with every hint the provider gives; `429=36` sets the delay",
+    "429bare": "too many requests, without a retry delay",
+    "429text": "too many requests; the retry delay is only in the message",
+    "429header": "too many requests; the retry delay is only in a Retry-After header",
+    "hint": "how a 429 states the retry delay: `full`, `text`, `header` or `bare`",
     "400": "bad request",
     "401": "not authenticated",
-    "402": "out of money",
+    "402": "payment required",
     "403": "permission denied",
     "404": "no such model",
     "500": "internal error",
@@ -37,14 +37,14 @@ KNOBS: dict[str, str] = {
     "detail": "error bodies as FastAPI servers write them (OpenAI)",
     "hang": "never answers",
     "drip": "a byte every 0.2 s, without end",
-    "reset": "the connection is cut in the middle of the body",
+    "reset": "the connection is closed in the middle of the body",
     "html": "an HTML page instead of JSON, with status 200 or that of an error knob",
     "truncate": "half an answer, ended by the token limit",
     "empty": "no answer at all, ended by the token limit",
     "schema": "valid JSON that breaks the schema",
     "repeat": "a repetition loop up to the token limit",
     "block": "blocked content",
-    "thought": "a thought comes before the answer",
+    "thought": "a thought precedes the answer",
     "huge": "a reply of 64 MB; `huge=N` of N MB",
     "rotate90": "olmOCR models call an upright picture rotated until it is wider than high",
 }
@@ -102,7 +102,7 @@ def _split(text: str) -> dict[str, str]:
         name, _, value = word.partition("=")
         name = name.strip().lower()
         if name not in KNOBS:
-            raise ConfigurationError(f"there is no knob {name!r}; there are {', '.join(KNOBS)}")
+            raise ConfigurationError(f"unknown knob {name!r}; known: {', '.join(KNOBS)}")
         values[name] = value.strip()
     return values
 
@@ -145,7 +145,7 @@ def _chance(name: str, value: str) -> tuple[float | None, float]:
         else:
             likely = _number(name, word)
     if likely > 1:
-        raise ConfigurationError(f"{name}={value}: write how likely it is, 0 to 1 or in %")
+        raise ConfigurationError(f"{name}={value}: must be a probability, 0 to 1 or in %")
     return number, likely
 
 
@@ -168,5 +168,5 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e9 or (name == "rate" and number == 0):
-        raise ConfigurationError(f"{name}={text}: that is no number it can take; {name} is {KNOBS[name]}")
+        raise ConfigurationError(f"{name}={text}: not a valid value; {name} is {KNOBS[name]}")
     return number

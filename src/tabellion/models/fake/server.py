@@ -90,9 +90,9 @@ class Door:
         except ClientDisconnect:
             raise
         except Exception:
-            _logger.exception("a fault of the fake model itself")
+            _logger.exception("an internal error of the fake model")
             entry.status = 500
-            return PlainTextResponse("the fake model has a fault of its own: see its standard error\n", 500)
+            return PlainTextResponse("internal error of the fake model: see its standard error\n", 500)
 
 
 def application(control: Control, log: Log) -> Router:

@@ -48,7 +48,7 @@ def _default_model(config: Config) -> str:
     """The model that reads what nobody chose one for; refused where there is no such model."""
     name, known = config.section("documents").get("model", LOCAL), [LOCAL, *model_gates(config)]
     if name not in known:
-        raise ConfigurationError(f"documents.model: there is no model {name!r}; there are {', '.join(known)}")
+        raise ConfigurationError(f"documents.model: unknown model {name!r}; known: {', '.join(known)}")
     return str(name)
 
 

@@ -118,7 +118,7 @@ class Consumer:
             try:
                 self._give_back(self._mine)
             except (OSError, files.Unwritable) as error:
-                self._trouble(f"what was taken cannot be given back: {error}")
+                self._trouble(f"accepted files cannot be moved back: {error}")
             os.close(self._lock)
             self._lock = None
 
@@ -161,7 +161,7 @@ class Consumer:
                 continue
             back = self._inbox.place(path, os.path.relpath(path, owner))
             if back is not None:
-                self._listen("back", back, "it was taken and not submitted")
+                self._listen("back", back, "it was accepted but not submitted")
         with contextlib.suppress(OSError), self._inbox.open(owner) as handle:
             os.unlink(LOCK, dir_fd=handle)
         self._inbox.remove_empty(owner)
@@ -182,7 +182,7 @@ class Consumer:
         except OSError as error:
             if not below:
                 raise
-            self._trouble(f"{below} cannot be looked into: {error.strerror}")
+            self._trouble(f"{below} cannot be read: {error.strerror}")
             return
         for file in found:
             name = f"{below}{file}"

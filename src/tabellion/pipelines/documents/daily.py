@@ -140,7 +140,7 @@ def rows_of(data: bytes, path: str) -> Iterator[Row]:
     try:
         file = pq.ParquetFile(io.BytesIO(data))
         if not set(file.schema_arrow.names) >= NEEDED:
-            raise LakeError(f"{path}: it lacks columns that every output has")
+            raise LakeError(f"{path}: it lacks required columns")
         shape = shape_of(file.schema_arrow)
         for batch in file.iter_batches(GROUP, use_threads=False):  # one row wants no threads
             table = pa.Table.from_batches([batch])
@@ -152,7 +152,7 @@ def rows_of(data: bytes, path: str) -> Iterator[Row]:
                     raise LakeError(f"{path}: it has a row without id, type or time")
                 yield Row(id_, version or 0, kind, shape, table.slice(place, 1), created_at.date(), path)
     except (pa.ArrowException, OSError) as error:
-        raise LakeError(f"{path}: it is no Parquet file: {str(error).splitlines()[0][:200]}") from error
+        raise LakeError(f"{path}: it is not a valid Parquet file: {str(error).splitlines()[0][:200]}") from error
 
 
 def newest(streams: Iterable[Iterator[Row]]) -> Iterator[Row]:

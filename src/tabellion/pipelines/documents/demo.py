@@ -46,7 +46,7 @@ class Summary:
         return {status: found[status] for status in ORDER if found[status]}
 
     def line(self) -> str:
-        """The same in a sentence."""
+        """Why it was rejected, as a sentence."""
         said = ", ".join(f"{count} {status}" for status, count in self.counts().items())
         return f"{len(self.names) + len(self.refused)} sample documents: {said}"
 

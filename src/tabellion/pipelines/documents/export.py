@@ -41,10 +41,10 @@ class Range:
     def __post_init__(self) -> None:
         for review in self.reviews:
             if review not in REVIEWS:
-                raise ValueError(f"there is no review {review!r}; there are {', '.join(REVIEWS)}")
+                raise ValueError(f"unknown review {review!r}; known: {', '.join(REVIEWS)}")
         for status in self.statuses:
             if status not in STATUSES:
-                raise ValueError(f"there is no status {status!r}; there are {', '.join(STATUSES)}")
+                raise ValueError(f"unknown status {status!r}; known: {', '.join(STATUSES)}")
 
     @property
     def timed(self) -> bool:
@@ -104,7 +104,7 @@ async def _exported(
 ) -> Exported:
     await store.open()
     if await tables.SCHEMA.version(store.database) == 0:
-        raise NotMigrated("there are no documents in this database: nothing was ever submitted to it")
+        raise NotMigrated("this database has no documents: nothing has been submitted yet")
     where, values = _condition(store, range)
     [about] = await store.database.fetch(
         f"SELECT count(*) AS count, max(d.id) AS last FROM {_FROM} WHERE {where}", *values
@@ -240,5 +240,5 @@ def _told(row: Mapping[str, Any], done: Exported) -> dict[str, Any] | None:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         done.failed += 1
         if len(done.mishaps) < MOST_MISHAPS:
-            done.mishaps.append(f"{row['id']}: its row cannot be told ({type(error).__name__}: {error})")
+            done.mishaps.append(f"{row['id']}: its row cannot be exported ({type(error).__name__}: {error})")
         return None

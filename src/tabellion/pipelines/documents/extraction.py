@@ -194,7 +194,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         files. They say nothing that depends on the attempt (an answer costs once, remembered ones nothing): what a
         worker writes that froze here, and woke when another one had finished, is the same."""
         if job.lost:
-            raise LeaseLost(f"{job}: the claim is gone")
+            raise LeaseLost(f"{job}: the claim was lost")
         made = asdict(await write(self.settings.lake, {**document, "cost": None}, doctype))
         if any(made.values()):
             self._outage.over()

@@ -92,7 +92,7 @@ def _opened(path: Path) -> int:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise NotTaken("not_a_file", f"{path.name} is a link: give the file itself") from None
+            raise NotTaken("not_a_file", f"{path.name} is a link: use the file itself") from None
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENXIO):
             raise NotTaken("file_missing", f"{path.name} cannot be opened: {error.strerror}") from None
         raise

@@ -150,11 +150,11 @@ async def listing(
     if not 1 <= limit <= MOST:
         raise BadQuery("limit", f"limit is 1 to {MOST}")
     if cursor is not None and not is_id(cursor):
-        raise BadQuery("cursor", "this is no cursor: use the `next` of the page before")
+        raise BadQuery("cursor", "the cursor is not valid: use the `next` value of the previous page")
     conditions, values = ["1 = 1"], []
     for name, value in (filters or {}).items():
         if name not in FILTERS:
-            raise BadQuery(name, f"there is no filter {name!r}; there are {', '.join(FILTERS)}")
+            raise BadQuery(name, f"unknown filter {name!r}; known: {', '.join(FILTERS)}")
         if name == "status" and value not in STATUSES:
             raise BadQuery(name, f"status is one of {', '.join(STATUSES)}")
         if name == "review" and value not in REVIEWS:
@@ -190,7 +190,7 @@ async def states(store: Store, ids: Iterable[str]) -> dict[str, State]:
 
 
 async def _review(store: Store, id: str) -> ReviewState | None:  # noqa: A002
-    """Where the review of a document stands."""
+    """The review state of a document."""
     rows = await store.database.fetch(
         f"""SELECT id, status, assigned_to, reviewer, reason, {sql.epoch("finished_at", store.dialect)} AS finished_at
 FROM tabellion_review_items WHERE document_id = $1""",

@@ -44,18 +44,18 @@ class Documents(Pipeline):
     keys: Mapping[str, Key] = {
         "documents.model": (
             str,
-            "the model that reads documents where neither the upload nor its type names one (local)",
+            "the model that reads documents if neither the upload nor its type names one (local)",
         ),
         "documents.ocr": (str, "whether pages are read by OCR: auto, always or never (auto)"),
         "documents.sla": (
             (int, float),
-            "seconds in which a person should have looked, where the type says nothing (86400)",
+            "seconds until a review is due, unless the type sets it (86400)",
         ),
-        "documents.timeout": ((int, float), "seconds that one try at a document may take (3600)"),
+        "documents.timeout": ((int, float), "seconds that one attempt at a document may take (3600)"),
         "documents.model_deadline": ((int, float), "seconds that one call of a model may take (120)"),
-        "documents.pages_sent": (int, "pages of a document that are sent to a model as pictures (10)"),
-        "review.lease": ((int, float), "seconds that a claim holds after its holder was last heard of (300)"),
-        "review.assignment_hold": ((int, float), "seconds that an assignment keeps others away (3600)"),
+        "documents.pages_sent": (int, "pages of a document that are sent to a model as images (10)"),
+        "review.lease": ((int, float), "seconds until a claim expires after its last renewal (300)"),
+        "review.assignment_hold": ((int, float), "seconds that an assigned item is reserved for its assignee (3600)"),
     }
     choices: Mapping[str, Sequence[str]] = {"documents.ocr": ("auto", "always", "never")}
     variables: Mapping[str, str] = {
@@ -219,7 +219,7 @@ class Documents(Pipeline):
 
         if await has_former_tables(store):
             steps = "".join(f"{text};\n" for text in await renaming(store))
-            return f"BEGIN;\n{steps}COMMIT;\n-- Run this, then ask again: the rest depends on it.\n"
+            return f"BEGIN;\n{steps}COMMIT;\n-- Run this, then run the command again: the rest depends on it.\n"
         return ""
 
 

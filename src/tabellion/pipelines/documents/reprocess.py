@@ -200,7 +200,7 @@ async def _found(store: Store, id: str) -> Row:  # noqa: A002
             id,
         )
     if not rows:
-        raise Missing(f"there is no document {id!r}"[:200])
+        raise Missing(f"unknown document {id!r}"[:200])
     if rows[0]["status"] == "processing":
         raise Underway()
     return rows[0]

@@ -34,7 +34,7 @@ GRAVE = ("missing", "ungrounded", "issue", "page_failed", "type_uncertain")
 
 
 class Reason(Answer):
-    """Why a person must look."""
+    """Why the document needs review."""
 
     code: str
     message: str

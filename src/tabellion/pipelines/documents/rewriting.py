@@ -71,7 +71,7 @@ class Rewriting:
         ended = standing(review["status"]) if review is not None else None
         document = {**read_document(row_of(job, **row), result), "review": ended}
         if job.lost:
-            raise LeaseLost(f"{job}: the claim is gone")
+            raise LeaseLost(f"{job}: the claim was lost")
         row |= asdict(await write(self._settings.lake, {**document, "cost": None}, doctype))
         superseded.note(job, row)
         if self._settings.outbox is not None and review is not None and review["status"] not in OPEN:

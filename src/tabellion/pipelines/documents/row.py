@@ -60,14 +60,14 @@ class DocumentRow(DocumentFacts):
 
 
 class Progress(Answer):
-    """How many of its pages are read."""
+    """How many pages have been read."""
 
     done: int | None
     pages: int | None
 
 
 class Outputs(Answer):
-    """Where its results lie, below the lake."""
+    """Paths of its results, relative to the lake."""
 
     json: str | None
     parquet: str | None
@@ -85,7 +85,7 @@ class Failure(Answer, total=False):
 
 
 class Brief(DocumentFacts):
-    """A document without what it says."""
+    """A document without its fields."""
 
     asked_type: str | None
     progress: Progress | None
@@ -99,13 +99,13 @@ class Brief(DocumentFacts):
 
 
 class FoundField(ToldField):
-    """One field: its value and how far it can be trusted."""
+    """One field: its value and confidence."""
 
     locked: bool
 
 
 class Issue(ToldIssue):
-    """Something that is wrong with the values."""
+    """An issue with the values."""
 
 
 class ReadDocument(Brief):
@@ -118,7 +118,7 @@ class ReadDocument(Brief):
 
 
 class ReviewState(Answer):
-    """Where the review of a document stands."""
+    """The review state of a document."""
 
     id: str
     status: str
@@ -131,14 +131,14 @@ class ReviewState(Answer):
 class WholeDocument(ReadDocument):
     """A document with all that is known of it."""
 
-    reviewed: Annotated[bool, Doc("Whether a person has said that it is right.")]
+    reviewed: Annotated[bool, Doc("Whether a person has confirmed or corrected it.")]
     review: ReviewState | None
 
 
 class ListedDocument(Brief):
     """A document in a list."""
 
-    review: Annotated[Review | None, Doc("Where its review stands; null: nobody has to look.")]
+    review: Annotated[Review | None, Doc("The state of its review; null: no review needed.")]
 
 
 class State(TypedDict):

@@ -67,9 +67,9 @@ class ServedDocuments:
         )  # fmt: skip
         reasons = []
         if not kept:
-            reasons.append("the folder of uploads takes no files: nothing can be uploaded")
+            reasons.append("the upload folder is not writable: nothing can be uploaded")
         if not well:
-            reasons.append("the lake takes no files: documents wait until outputs can be written")
+            reasons.append("the lake is not writable: documents wait until outputs can be written")
         if free < self.upload_bytes:
             reasons.append(
                 f"the disk is nearly full: a file may have {self.upload_bytes:,} bytes, "

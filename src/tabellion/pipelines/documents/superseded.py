@@ -77,7 +77,7 @@ class Removing:
             "SELECT status, chore, json_path, parquet_path FROM tabellion_documents WHERE id = $1", job["document_id"]
         )
         if job["sha256"] is None and any(row["status"] in ("queued", "processing") for row in rows):
-            raise RateLimited(BUSY, "the document is being read once more, perhaps to the same place")
+            raise RateLimited(BUSY, "the document is being read again, perhaps to the same place")
         current = {row[name] for row in rows for name in PATHS}
         lake, path = self._settings.lake, str(job["path"])
         if path in current:

@@ -47,7 +47,7 @@ def check(expression: ast.expr, kinds: Kinds, *, tolerance: bool = False) -> Non
     kind = _Check(kinds, tolerance).kind(expression)
     if kind != Kind("bool"):
         hint = "; put all(…) around it" if kind == Kind("bool", True) else ""
-        raise ExpressionError(f"a rule must come out as true or false; this comes out as {kind}{hint}", 0)
+        raise ExpressionError(f"a rule must be true or false; this is {kind}{hint}", 0)
 
 
 class _Check:
@@ -72,7 +72,7 @@ class _Check:
                 found = self.kind(inner)
                 for option in options:
                     if not isinstance(option, ast.Constant):
-                        raise ExpressionError("what follows `in` is written out: texts or numbers", option)
+                        raise ExpressionError("`in` must be followed by literal texts or numbers", option)
                     self.same(found, self.kind(option), option)
                 return Kind("bool", found.many)
             case ast.Compare():
@@ -87,10 +87,10 @@ class _Check:
             return Kind("date")
         if name == "tolerance":
             if not self.tolerance:
-                raise ExpressionError("the rule speaks of `tolerance`, but gives none: add `tolerance: 0.02`", of)
+                raise ExpressionError("the rule uses `tolerance` but defines none: add `tolerance: 0.02`", of)
             return Kind("number")
         if name not in self.kinds:
-            raise ExpressionError(f"there is no field {name!r}{_near(name, self.kinds)}", of)
+            raise ExpressionError(f"unknown field {name!r}{_near(name, self.kinds)}", of)
         found = self.kinds[name]
         if isinstance(found, Kind):
             if column:
@@ -121,9 +121,9 @@ class _Check:
             left, right = kinds[place], kinds[place + 1]
             self.same(left, right, sides[place + 1])
             if "null" in (left.base, right.base):
-                raise ExpressionError("nothing compares with null; write present(x) or empty(x)", sides[place])
+                raise ExpressionError("null cannot be compared; write present(x) or empty(x)", sides[place])
             if left.base == "bool" and not isinstance(sign, ast.Eq | ast.NotEq):
-                raise ExpressionError(f"true and false have no order for {SIGNS[type(sign)][0]!r}", sides[place])
+                raise ExpressionError(f"true and false cannot be ordered with {SIGNS[type(sign)][0]!r}", sides[place])
         return Kind("bool", any(kind.many for kind in kinds))
 
     def arithmetic(self, of: ast.BinOp) -> Kind:
@@ -142,7 +142,7 @@ class _Check:
     def call(self, of: ast.Call, name: str) -> Kind:
         function = FUNCTIONS.get(name)
         if function is None:
-            raise ExpressionError(f"there is no function {name!r}{_near(name, FUNCTIONS)}", of)
+            raise ExpressionError(f"unknown function {name!r}{_near(name, FUNCTIONS)}", of)
         most = len(of.args) if function.repeats else len(function.takes)
         if not function.fewest <= len(of.args) <= most:
             wanted = f"{function.fewest} or more" if function.repeats else f"{function.fewest}"
@@ -181,21 +181,21 @@ class _Check:
             if min(place, len(function.takes) - 1) not in function.literal:
                 continue
             if not isinstance(argument, ast.Constant):
-                raise ExpressionError(f"this argument of {name}() must be written out", argument)
+                raise ExpressionError(f"this argument of {name}() must be a literal value", argument)
             if name == "matches" and (fault := pattern.fault(str(argument.value))):
                 raise ExpressionError(fault, argument)
             if name == "date":
                 try:
                     date.fromisoformat(str(argument.value))
                 except ValueError:
-                    raise ExpressionError('a date is written date("2013-01-31")', argument) from None
+                    raise ExpressionError('a date must be written as date("2013-01-31")', argument) from None
             if name == "round" and not Decimal(0) <= Decimal(str(argument.value)) <= 10:
                 raise ExpressionError("round() takes 0 to 10 places", argument)
 
 
 def _near(name: str, known: Mapping[str, Any]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(list(known)[:20])}"
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(list(known)[:20])}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def names(expression: ast.expr) -> tuple[str, ...]:
 def tokens(text: str) -> list[Token]:
     """The words of a rule, closed by an empty one."""
     if len(text) > LONGEST:
-        raise ExpressionError(f"the rule has {len(text):,} characters; at most {LONGEST:,} are read", LONGEST)
+        raise ExpressionError(f"the rule has {len(text):,} characters; at most {LONGEST:,} are allowed", LONGEST)
     found, at = [], 0
     while at < len(text):
         match = TOKEN.match(text, at)
@@ -95,14 +95,14 @@ def tokens(text: str) -> list[Token]:
         brackets += (token.text in ("(", "[")) - (token.text in (")", "]"))
         prefixes = prefixes + 1 if token.text in ("not", "-") else 0
         if max(brackets, prefixes) > DEEPEST:
-            raise ExpressionError(f"brackets within brackets, more than {DEEPEST} deep", token.at)
+            raise ExpressionError(f"brackets are nested more than {DEEPEST} levels deep", token.at)
     return [*found, Token("end", "", len(text))]
 
 
 def _stranger(text: str, at: int) -> str:
     for length in (2, 1):
         if instead := ELSEWHERE.get(text[at : at + length]):
-            return f"{text[at : at + length]!r} is not a sign of rules; write {instead!r}"
+            return f"{text[at : at + length]!r} is not an operator; write {instead!r}"
     if text[at] in "\"'":
         return "this text is not closed, or has a backslash in it"
     if text[at].isdigit():
@@ -138,7 +138,7 @@ def _mistake(words: Sequence[Token]) -> ExpressionError:
     elif last.text == "in":
         what = f"{AFTER_IN}; found {found}"
     elif last.kind in PLACEHOLDERS or last.text in (")", "]"):
-        what = f"{wrong.text!r} was not expected here; is a sign missing before it?"
+        what = f"{wrong.text!r} was not expected here; is an operator missing before it?"
         if closing:
             what = f"{closing[1]!r} is missing here, or ',' in a list; found {found}"
     elif wrong.kind == "word":
@@ -205,8 +205,8 @@ def _unexpected(node: ast.expr, words: Sequence[Token]) -> ExpressionError:
         offset = child.end_col_offset
     word = words[_number(words, offset)]
     if isinstance(node, ast.Attribute) and isinstance(child, ast.Attribute):
-        return ExpressionError("a list has columns and nothing deeper", word.at)
-    return ExpressionError(f"{word.text!r} was not expected here; is a sign missing before it?", word.at)
+        return ExpressionError("a list has only columns, nothing deeper", word.at)
+    return ExpressionError(f"{word.text!r} was not expected here; is an operator missing before it?", word.at)
 
 
 def _number(words: Sequence[Token], offset: int | None) -> int:

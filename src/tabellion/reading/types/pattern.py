@@ -39,16 +39,16 @@ def fault(pattern: str) -> str | None:
     import re2
 
     if len(pattern) > LONGEST:
-        return f"a pattern has at most {LONGEST} characters; this one has {len(pattern):,}"
+        return f"a pattern may have at most {LONGEST} characters; this one has {len(pattern):,}"
     if re.search(r"\(\?[a-zA-OQ-Z-]", pattern):
-        return "flags such as (?i) are not used in patterns; write [Aa]"
+        return "flags such as (?i) are not supported; write [Aa]"
     try:
         _compiled(pattern)
     except re2.error as error:
         why = error.args[0].decode(errors="replace")
-        return f"not a regular expression of RE2, which has no look-around and no back-references: {why}"
+        return f"not a valid RE2 regular expression (RE2 has no look-around or back-references): {why}"
     except ValueError as error:
-        return f"not a regular expression of RE2: {error}"
+        return f"not a valid RE2 regular expression: {error}"
     return None
 
 
@@ -69,7 +69,7 @@ def _translate(pattern: str) -> str:
 def _within(part: re.Match[str]) -> str:
     if part[0] in (r"\W", r"\S"):
         raise ValueError(
-            rf"{part[0]} is not used within square brackets; write \p{{L}} for letters, or (?:…|{part[0]})"
+            rf"{part[0]} is not supported within square brackets; write \p{{L}} for letters, or (?:…|{part[0]})"
         )
     return _word(part, WITHIN)
 

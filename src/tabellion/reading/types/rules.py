@@ -19,12 +19,12 @@ Verdict = Literal["accept", "warn", "reject"]
 #: Every code and what it means. Codes are stable: people script against them.
 CODES = {
     "missing": "a required field has no value",
-    "type": "the value is not of the field's type: a date that does not exist, an amount that is no number",
-    "pattern": "the value has not the field's pattern",
+    "type": "the value is not of the field's type: a date that does not exist, an amount that is not a number",
+    "pattern": "the value does not match the field's pattern",
     "choice": "the value is not one of the options",
-    "range": "the value is below the least or above the most",
-    "rule": "a cross-field rule does not hold",
-    "unknown": "the type has no field of this name",
+    "range": "the value is below the minimum or above the maximum",
+    "rule": "a cross-field rule is not met",
+    "unknown": "the type has no field with this name",
 }
 DECIMAL = re.compile(r"[-+]?\d{1,20}(\.\d{1,10})?")
 MOST_ISSUES = 200  # a table of ten thousand wrong rows is said once, not ten thousand times

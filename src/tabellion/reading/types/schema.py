@@ -161,12 +161,12 @@ def _iso(value: Any) -> Any:
         return value
     if isinstance(value, str) and len(value) == 10:
         return value
-    raise ValueError("a date is written YYYY-MM-DD")
+    raise ValueError("a date must be written as YYYY-MM-DD")
 
 
 def _fitting(wanted: str, text: str) -> str:
     if not pattern.fits(wanted, text):
-        raise ValueError(f"{text!r} has not the pattern {wanted}")
+        raise ValueError(f"{text!r} does not match the pattern {wanted}")
     return text
 
 

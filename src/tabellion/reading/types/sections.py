@@ -43,17 +43,17 @@ def read_fields(node: Node, mistakes: Mistakes, threshold: float, *, columns: bo
     """The fields of a type, or the columns of a list."""
     entries = mistakes.map(node, "fields")
     if node.kind == "map" and not entries:
-        mistakes.add(node, "there is no field", "total: {type: money}")
+        mistakes.add(node, "there are no fields", "total: {type: money}")
     if len(entries) > MOST_FIELDS:
         mistakes.add(node, f"more than {MOST_FIELDS} fields")
     made = []
     for name, (key, value) in entries.items():
         reserved = (*RESERVED, *(ROW_WORDS if columns else ()))
         if not NAME.fullmatch(name):
-            mistakes.add(key, f"{name!r} cannot be a field: small letters, digits and _, a letter first",
+            mistakes.add(key, f"{name!r} is not a valid field name: use a-z, digits and _, starting with a letter",
                          f"write {re.sub('[^a-z0-9]+', '_', name.lower()).strip('_') or 'a_name'}")  # fmt: skip
         elif name in reserved:
-            mistakes.add(key, f"{name!r} is a word of rules or replies; no field may be called so", f"write {name}_")
+            mistakes.add(key, f"{name!r} is a reserved word and cannot be a field name", f"write {name}_")
         made.append(_field(name, value, mistakes, threshold, columns))
     return tuple(made)
 
@@ -97,7 +97,7 @@ def _kind(name: str, node: Node, given: Node | None, mistakes: Mistakes) -> str:
         return "text"
     if given.kind == "scalar" and given.text in SYNONYMS:
         instead = SYNONYMS[given.text]
-        mistakes.add(given, f"there is no type {given.text!r}", f"write {instead}: {KINDS[instead]}")
+        mistakes.add(given, f"unknown type {given.text!r}", f"write {instead}: {KINDS[instead]}")
         return instead
     return mistakes.one_of(given, "type", KINDS) or "text"
 
@@ -110,7 +110,7 @@ def _items(
             mistakes.add(given, f"only a list has items; {name!r} is a {kind}", "type: list")
         return ()
     if column:
-        mistakes.add(node, f"{name!r}: a list within a list is not known", "make it a field of its own")
+        mistakes.add(node, f"{name!r}: a list within a list is not supported", "make it a separate field")
         return ()
     if given is None:
         mistakes.add(node, f"the list {name!r} has no items", "items: {description: text, amount: money}")
@@ -142,7 +142,7 @@ def _range(kind: str, node: Node, mistakes: Mistakes) -> tuple[Any, Any]:
             try:
                 found[place] = date.fromisoformat(bound.text)
             except ValueError:
-                mistakes.add(bound, f"{key} of a date is written 2000-01-31; found {bound.text!r}")
+                mistakes.add(bound, f"{key} of a date must be written as 2000-01-31; found {bound.text!r}")
         elif kind in NUMERIC:
             found[place] = mistakes.number(bound, key)
         elif kind == "list":
@@ -151,7 +151,7 @@ def _range(kind: str, node: Node, mistakes: Mistakes) -> tuple[Any, Any]:
             mistakes.add(bound, f"a {kind} has no range", "range is for numbers, dates and lists (their rows)")
     least, most = found
     if least is not None and most is not None and least > most:
-        mistakes.add(node, f"the range is empty: {least} is more than {most}")
+        mistakes.add(node, f"the range is empty: {least} is greater than {most}")
     return least, most
 
 
@@ -162,7 +162,7 @@ def read_phrases(node: Node, mistakes: Mistakes, name: str) -> Phrases:
     found = {}
     for language, (key, value) in node.entries.items():
         if language != ANY and not LANGUAGE.fullmatch(language):
-            mistakes.add(key, f"{language!r} is not a language: two small letters such as en, fr, de")
+            mistakes.add(key, f"{language!r} is not a language code: use two lower-case letters such as en, fr, de")
         found[language] = mistakes.texts(value, name)
     return found
 
@@ -221,7 +221,7 @@ def read_output(node: Node, mistakes: Mistakes) -> Output:
 
 def _always(node: Node, mistakes: Mistakes, name: str) -> Any:
     if not mistakes.boolean(node, name):
-        mistakes.add(node, "files are always written whole: to a temporary name, then renamed", "take the key out")
+        mistakes.add(node, "files are always written atomically", "remove the key")
     return MISSING
 
 
@@ -241,7 +241,7 @@ def _template(ending: str) -> Reader:
         for place, spec, how in used:
             if place not in PLACEHOLDERS or spec or how:
                 known = ", ".join(f"{{{one}}}" for one in PLACEHOLDERS)
-                mistakes.add(node, f"{name}: there is no placeholder {{{place}}}", f"there are {known}")
+                mistakes.add(node, f"{name}: unknown placeholder {{{place}}}", f"known: {known}")
         if not any(place in ("id", "sha256") for place, _, _ in used):
             mistakes.add(node, f"{name} names the same file for every document", f"put {{id}} in, as in {example}")
         path = PurePosixPath(text)
@@ -281,5 +281,5 @@ def read_locale(node: Node, mistakes: Mistakes) -> Locale:
         "currency": lambda node, mistakes, name: mistakes.text(node, name, longest=3),
     })  # fmt: skip
     if made.get("currency") and not re.fullmatch("[A-Z]{3}", made["currency"]):
-        mistakes.add(node.entries["currency"][1], "a currency is three capitals such as EUR")
+        mistakes.add(node.entries["currency"][1], "a currency must be three capital letters such as EUR")
     return Locale(**made)

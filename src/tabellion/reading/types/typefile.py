@@ -45,8 +45,8 @@ def load(name: str | Path, folders: Sequence[str | Path] = (FOLDER,)) -> Documen
     if text in found:
         return _shipped(text) if found[text].parent == SHIPPED else read(found[text])
     raise ConfigurationError(
-        f"there is no document type {text!r}; there are {', '.join(found)} "
-        f"(looked for {text}.yaml in {', '.join(str(folder) for folder in folders) or 'no folder of yours'})"
+        f"unknown document type {text!r}; known: {', '.join(found)} "
+        f"(looked for {text}.yaml in {', '.join(str(folder) for folder in folders) or 'no folder'})"
     )
 
 
@@ -91,15 +91,15 @@ def _document_type(root: Node, mistakes: Mistakes, file: str, expected: str | No
     if "name" not in sections:
         mistakes.add(root, "name is missing", f"name: {expected or 'invoice'}")
     elif name and not NAME.fullmatch(name):
-        mistakes.add(sections["name"], f"{name!r} cannot be a name: small letters, digits and _, a letter first")
+        mistakes.add(sections["name"], f"{name!r} is not a valid name: use a-z, digits and _, starting with a letter")
     elif name and expected and name != expected:
         mistakes.add(
-            sections["name"], f"the file is called {expected!r} and the type {name!r}", "call both the same: types are "
-            "found by the names of their files",
+            sections["name"], f"the file is named {expected!r} and the type {name!r}", "use the same name: types are "
+            "found by their file names",
         )  # fmt: skip
     version = mistakes.text(sections["version"], "version", longest=40) if "version" in sections else ""
     if "version" not in sections:
-        mistakes.add(root, "version is missing; results are remembered under it", 'version: "1"')
+        mistakes.add(root, "version is missing; cached results depend on it", 'version: "1"')
     processing = read_processing(sections["processing"], mistakes) if "processing" in sections else Processing()
     fields: tuple[FieldSpec, ...] = ()
     if "fields" in sections:
@@ -140,7 +140,7 @@ def _rules(node: Node, mistakes: Mistakes, fields: Sequence[FieldSpec]) -> tuple
         if rule is None:
             continue
         if rule.name in found:
-            mistakes.add(one, f"two rules are called {rule.name!r}", "give each a name of its own")
+            mistakes.add(one, f"two rules are named {rule.name!r}", "give each its own name")
         found[rule.name] = rule
     return tuple(found.values())
 
@@ -183,7 +183,7 @@ def _messages(node: Node, mistakes: Mistakes) -> dict[str, str]:
 def _pointed(text: str, at: int) -> str:
     """The rule with a mark before the character that is wrong."""
     line = " ".join(text[max(0, at - 40) : at].split()) + " ▶" + " ".join(text[at : at + 40].split())
-    return f"look at: {line.strip()}"
+    return f"see: {line.strip()}"
 
 
 def kinds_of(fields: Iterable[FieldSpec]) -> dict[str, Any]:

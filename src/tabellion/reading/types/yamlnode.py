@@ -42,7 +42,7 @@ class TypeFileError(ConfigurationError):
     def __init__(self, file: str, mistakes: Iterable[Mistake]) -> None:
         self.file = file
         self.mistakes = tuple(sorted(mistakes, key=lambda one: (one.line, one.column)))
-        count = "1 mistake" if len(self.mistakes) == 1 else f"{len(self.mistakes)} mistakes"
+        count = "1 error" if len(self.mistakes) == 1 else f"{len(self.mistakes)} errors"
         super().__init__("\n".join([f"{file} has {count}:", *(f"{file}:{one}" for one in self.mistakes)]))
 
 
@@ -106,16 +106,16 @@ class Mistakes:
             return None
         if not node.quoted and (node.text.lower() in BOOLEANS or node.is_null):
             if node.is_null:
-                self.add(node, f"{name} is empty", f"write a text, or take the key {name!r} out")
+                self.add(node, f"{name} is empty", f"write a text, or remove the key {name!r}")
             else:
-                self.add(node, f"{node.text} without quotes is not a text to YAML: true or false to most readers",
+                self.add(node, f"{node.text} without quotes is a boolean to most YAML parsers",
                          f'write "{node.text}"')  # fmt: skip
             return None
         if len(node.text) > longest:
             self.add(node, f"{name} has {len(node.text):,} characters; at most {longest:,}")
             return None
         if any(not sign.isprintable() and sign not in "\n\t" for sign in node.text):
-            self.add(node, f"{name} has a control character in it")
+            self.add(node, f"{name} contains a control character")
             return None
         return node.text
 
@@ -131,9 +131,9 @@ class Mistakes:
             if text is None:
                 continue
             if not text.strip():
-                self.add(one, f"{name} has an empty text")
+                self.add(one, f"{name} contains an empty text")
             elif text.strip() in found:
-                self.add(one, f"{text!r} is in {name} twice", "take one out")
+                self.add(one, f"{text!r} is in {name} twice", "remove one")
             found[text.strip()] = None
         return tuple(found)
 
@@ -236,7 +236,7 @@ class _Tree:
                 node = self.node(event, name)
                 if name.endswith("StartEvent"):
                     if len(stack) >= DEEPEST:
-                        self.refuse(node, f"nested more than {DEEPEST} deep")
+                        self.refuse(node, f"nested more than {DEEPEST} levels deep")
                     stack.append(node)
                     keys.append(None)
                     continue
@@ -259,14 +259,14 @@ class _Tree:
 
     def entry(self, parent: Node, key: Node, value: Node) -> None:
         if key.kind != "scalar":
-            self.mistakes.append(Mistake(key.line, key.column, "a key must be a word"))
+            self.mistakes.append(Mistake(key.line, key.column, "a key must be a plain text"))
         elif key.text in parent.entries:
             first = parent.entries[key.text][0]
             self.mistakes.append(
-                Mistake(key.line, key.column, f"{key.text!r} is written twice; first on line {first.line}", "keep one")
+                Mistake(key.line, key.column, f"{key.text!r} is repeated; first on line {first.line}", "keep one")
             )
         elif key.text == "<<":
-            self.mistakes.append(Mistake(key.line, key.column, "merge keys (<<) are not used in types", "write it out"))
+            self.mistakes.append(Mistake(key.line, key.column, "merge keys (<<) are not supported", "write it out"))
         else:
             parent.entries[key.text] = (key, value)
 
@@ -278,11 +278,9 @@ class _Tree:
             raise TypeFileError(self.file, [*self.mistakes, Mistake(line, column, f"more than {MOST_NODES:,} values")])
         if getattr(event, "anchor", None):
             what = "an alias (*)" if name == "AliasEvent" else "an anchor (&)"
-            self.mistakes.append(
-                Mistake(line, column, f"{what} is not used in types", "write it out, or quote a text that begins so")
-            )
+            self.mistakes.append(Mistake(line, column, f"{what} is not supported", "write it out, or quote the text"))
         if getattr(event, "tag", None):
-            self.mistakes.append(Mistake(line, column, f"the tag {event.tag!r} is not used in types", "take it out"))
+            self.mistakes.append(Mistake(line, column, f"the tag {event.tag!r} is not supported", "remove it"))
         if name != "ScalarEvent":
             return Node("list" if name == "SequenceStartEvent" else "map", line, column)
         single = event.start_mark.line == event.end_mark.line

@@ -24,7 +24,7 @@ router = APIRouter(route_class=Guarded, tags=["monitor"])
 
 
 class Workers(Answer):
-    """Those that live, then those that ended within the hour."""
+    """Live workers first, then those that stopped within the last hour."""
 
     at: str
     workers: list[WorkerPicture]
@@ -37,16 +37,16 @@ class Gates(Answer):
     gates: list[GatePicture]
 
 
-@router.get("/api/overview", response_model=OverviewPicture, summary="Everything at a glance")
+@router.get("/api/overview", response_model=OverviewPicture, summary="Get an overview")
 async def overview(request: Request) -> Response:
-    """Queues, workers, gates, spend, the SLA of review and what was settled, in one document."""
+    """Queues, workers, gates, spend, review deadlines and throughput in one document."""
     environment: ServedEnvironment = request.state.environment
     return answer(await environment.monitor.picture())
 
 
 @router.get("/api/workers", response_model=Workers, summary="List workers")
 async def workers(request: Request) -> Response:
-    """The workers that live, and those that ended within the hour."""
+    """Live workers, and those that stopped within the last hour."""
     environment: ServedEnvironment = request.state.environment
     picture = await environment.monitor.picture()
     return answer(Workers(at=picture["at"], workers=picture["workers"]))
@@ -54,15 +54,15 @@ async def workers(request: Request) -> Response:
 
 @router.get("/api/gates", response_model=Gates, summary="List gates")
 async def gates(request: Request) -> Response:
-    """What stands before the models: rate, breaker, budget, and whether calls go."""
+    """The gates of the models: rate, breaker, budget, and whether calls are allowed."""
     environment: ServedEnvironment = request.state.environment
     picture = await environment.monitor.picture()
     return answer(Gates(at=picture["at"], gates=picture["gates"]))
 
 
-@router.get("/api/overview/events", responses=STREAM, response_class=Response, summary="Watch everything")
+@router.get("/api/overview/events", responses=STREAM, response_class=Response, summary="Stream the overview")
 async def watch(request: Request) -> Response:
-    """An event `overview` with the whole document, again when it changed; `trouble` while the database is away."""
+    """Sends an event `overview` whenever the overview changes, `trouble` while the database is unreachable."""
     environment: ServedEnvironment = request.state.environment
     streams = request.app.state.streams
     streams.check(request.state.holder.id)

@@ -45,7 +45,7 @@ _KEYS = {
 class Pause(Strict):
     """Why a queue is paused."""
 
-    reason: str = Field(default="", max_length=500, description="Shown to whoever wonders.")
+    reason: str = Field(default="", max_length=500, description="Shown to everyone who looks at the queue.")
 
 
 class Retry(Strict):
@@ -66,18 +66,18 @@ class QueueRows(Answer):
     """One page of the rows of a state."""
 
     rows: list[QueueRow]
-    next: Annotated[str | None, Doc("The cursor of the next page; null: this was the last.")]
+    next: Annotated[str | None, Doc("The cursor of the next page; null: this is the last page.")]
 
 
 class Retried(Answer):
-    """Rows that are ready again."""
+    """How many rows are ready again."""
 
     queue: str
     retried: int
 
 
 class Paused(Answer):
-    """Whether a queue may be claimed from."""
+    """Whether a queue can be claimed from."""
 
     queue: str
     paused: bool
@@ -86,15 +86,15 @@ class Paused(Answer):
 
 @router.get("/api/queues", response_model=Queues, summary="List queues")
 async def queues(request: Request) -> Response:
-    """Every queue with its counts, how old its oldest row is, and what it has settled lately."""
+    """Every queue with its counts, the age of its oldest row and its recent throughput."""
     environment: ServedEnvironment = request.state.environment
     picture = await environment.monitor.picture()
     return answer(Queues(at=picture["at"], queues=picture["queues"]))
 
 
-@router.get("/api/queues/{name}", response_model=QueuePicture, summary="Look at a queue")
+@router.get("/api/queues/{name}", response_model=QueuePicture, summary="Get a queue")
 async def show(request: Request, name: Name) -> Response:
-    """One of them."""
+    """One queue with its counts and recent throughput."""
     environment: ServedEnvironment = request.state.environment
     view = found(environment, name)
     picture = await environment.monitor.picture()
@@ -105,11 +105,11 @@ async def show(request: Request, name: Name) -> Response:
 async def rows(
     request: Request,
     name: Name,
-    state: Annotated[listing.Place, Query(description="`waiting`: ready, and not due yet.")] = "ready",
-    cursor: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
-    limit: Annotated[Whole, Query(ge=1, le=200, description="Rows on one page.")] = 50,
+    state: Annotated[listing.Place, Query(description="`waiting`: ready but not due yet.")] = "ready",
+    cursor: Annotated[str | None, Query(description="The `next` value of the previous page.")] = None,
+    limit: Annotated[Whole, Query(ge=1, le=200, description="Rows per page.")] = 50,
 ) -> Response:
-    """Rows with what the register knows of them: in the order of the line, or the last key first."""
+    """Rows with their register entries: in queue order, or with the last key first."""
     environment: ServedEnvironment = request.state.environment
     view = found(environment, name)
     queue = view.queue
@@ -122,15 +122,15 @@ async def rows(
     except listing.Moved:
         raise Problem(
             422, "cursor_invalid", Message("problem.row_gone"), field="cursor",
-            expected="a cursor of rows that are there", fix="begin again without a cursor",
+            expected="a cursor of existing rows", fix="start again without a cursor",
         ) from None  # fmt: skip
     onward = cursors.made(key, environment.name, question, following) if following is not None else None
     return answer(QueueRows(rows=page, next=onward))
 
 
-@router.get("/api/queues/{name}/errors", response_model=ErrorGroups, summary="Failed rows by what went wrong")
+@router.get("/api/queues/{name}/errors", response_model=ErrorGroups, summary="Group failed rows by error")
 async def errors(request: Request, name: Name) -> Response:
-    """One group for each fingerprint: the error without what differs from row to row, as ids, numbers and paths."""
+    """One group per fingerprint: the error without what differs between rows, such as ids, numbers and paths."""
     environment: ServedEnvironment = request.state.environment
     view = found(environment, name)
     queue = view.queue
@@ -143,7 +143,7 @@ async def errors(request: Request, name: Name) -> Response:
     summary="Pause a queue",
 )  # fmt: skip
 async def pause(request: Request, name: Name) -> Response:
-    """No worker claims from it any more; jobs that run go on."""
+    """Workers stop claiming from the queue; running jobs continue."""
     environment: ServedEnvironment = request.state.environment
     view = found(environment, name)
     queue = view.queue
@@ -155,7 +155,7 @@ async def pause(request: Request, name: Name) -> Response:
 
 @router.post("/api/queues/{name}/resume", response_model=Paused, summary="Resume a queue")
 async def resume(request: Request, name: Name) -> Response:
-    """Workers claim from it again."""
+    """Workers claim from the queue again."""
     environment: ServedEnvironment = request.state.environment
     view = found(environment, name)
     queue = view.queue
@@ -164,16 +164,16 @@ async def resume(request: Request, name: Name) -> Response:
     return answer(Paused(queue=queue.name, paused=False, reason=None))
 
 
-@router.post("/api/queues/{name}/retry", response_model=Retried, openapi_extra=body_of(Retry), summary="Try rows again")
+@router.post("/api/queues/{name}/retry", response_model=Retried, openapi_extra=body_of(Retry), summary="Retry rows")
 async def retry(request: Request, name: Name) -> Response:
-    """Failed rows are ready again, with all counters reset; the answer says how many."""
+    """Makes failed rows ready again, with all counters reset; the response says how many."""
     environment: ServedEnvironment = request.state.environment
     view = found(environment, name)
     queue = view.queue
     wanted = await parsed(request, Retry, request.app.state.limits)
     if (wanted.fingerprint is None) == (wanted.keys is None):
         raise Problem(422, "value_invalid", Message("problem.rows_unnamed"), field="/fingerprint",
-                      expected="either fingerprint or keys", fix="give one of the two")  # fmt: skip
+                      expected="either fingerprint or keys", fix="send one of the two")  # fmt: skip
     bound = await _bound(environment, queue)
     if wanted.fingerprint is not None:
         count = await failures.retry(environment.store, queue, wanted.fingerprint)
@@ -197,7 +197,7 @@ async def _bound(environment: ServedEnvironment, queue: Queue) -> Bound:
         return await environment.store.bind(queue)
     except DeclarationError as error:
         problems = "; ".join(problem.what for problem in error.problems)
-        raise Problem(409, "queue_unusable", problems, fix="correct its declaration, or its table") from None
+        raise Problem(409, "queue_unusable", problems, fix="correct its declaration or its table") from None
 
 
 def _check_keys(bound: Bound, keys: list[str]) -> None:

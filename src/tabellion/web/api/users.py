@@ -32,17 +32,17 @@ Reviewing = Literal["reviewer", "operator", "admin"]
 
 
 class Me(Answer):
-    """Who asks."""
+    """The current user or key."""
 
     name: str
     role: Word
     environment: str
     language: str
-    csrf: Annotated[str | None, Doc("What a session's changes carry as X-CSRF-Token; null for a key.")]
+    csrf: Annotated[str | None, Doc("To be sent as X-CSRF-Token with every change in a session; null for a key.")]
 
 
 class User(Answer):
-    """Somebody who may sign in."""
+    """A user."""
 
     id: str
     name: str
@@ -62,7 +62,7 @@ class Users(Answer):
 
 
 class Reviewer(Answer):
-    """Somebody who may review."""
+    """A user who can review."""
 
     name: str
     role: Reviewing
@@ -70,13 +70,13 @@ class Reviewer(Answer):
 
 
 class People(Answer):
-    """Those who may review."""
+    """The users who can review."""
 
     people: list[Reviewer]
 
 
 class Link(Answer):
-    """A link that signs somebody in, once."""
+    """A link that signs a user in once."""
 
     name: str
     url: str
@@ -86,7 +86,7 @@ class Link(Answer):
 class NewUser(Strict):
     """A user to be made; a sign-in link lets them in and set a password."""
 
-    name: str = Field(min_length=1, max_length=64, description="Letters a-z, digits and . _ @ + -; small letters.")
+    name: str = Field(min_length=1, max_length=64, description="Lower-case letters a-z, digits and . _ @ + -.")
     role: Word
 
 
@@ -94,21 +94,21 @@ class Changes(Strict):
     """What changes of a user; what is not said stays as it was."""
 
     role: Word | None = None
-    disabled: bool | None = Field(default=None, description="Who is disabled is signed out at once.")
-    available: bool | None = Field(default=None, description="Whether review items are given to them.")
+    disabled: bool | None = Field(default=None, description="A disabled user is signed out immediately.")
+    available: bool | None = Field(default=None, description="Whether review items are assigned to the user.")
 
 
 class Preferences(Strict):
     """What one chooses for oneself."""
 
     language: Literal["en", "fr"] | None = None
-    available: bool | None = Field(default=None, description="Whether review items are given to you.")
+    available: bool | None = Field(default=None, description="Whether review items are assigned to you.")
 
 
 class NewPassword(Strict):
     """A password to be set."""
 
-    current: str | None = Field(default=None, max_length=passwords.LONGEST, description="The one there is.")
+    current: str | None = Field(default=None, max_length=passwords.LONGEST, description="The current password.")
     new: str = Field(min_length=1, max_length=passwords.LONGEST)
 
 
@@ -121,9 +121,9 @@ def told(user: users.User) -> User:
     }  # fmt: skip
 
 
-@router.get("/api/me", response_model=Me, summary="Who asks?")
+@router.get("/api/me", response_model=Me, summary="Get the current user")
 async def me(request: Request) -> Response:
-    """The holder of the key or the session, and what their pages send with every change."""
+    """The holder of the key or session, and the CSRF token for changes."""
     holder: Holder = request.state.holder
     ticket: Ticket | None = request.app.state.auth.ticket(request)
     return answer(
@@ -134,9 +134,9 @@ async def me(request: Request) -> Response:
     )  # fmt: skip
 
 
-@router.patch("/api/me", status_code=204, openapi_extra=body_of(Preferences), summary="Choose for yourself")
+@router.patch("/api/me", status_code=204, openapi_extra=body_of(Preferences), summary="Change your settings")
 async def prefer(request: Request) -> Response:
-    """Sets your language, or whether review items are given to you."""
+    """Sets your language, or whether review items are assigned to you."""
     wanted = await parsed(request, Preferences, request.app.state.limits)
     user = _person(request)
     await users.change(request.state.environment.store, user, language=wanted.language, available=wanted.available)
@@ -145,7 +145,7 @@ async def prefer(request: Request) -> Response:
 
 @router.put("/api/me/password", status_code=204, openapi_extra=body_of(NewPassword), summary="Set your password")
 async def set_password(request: Request) -> Response:
-    """Needs the one there is, unless you have just come by a link. Ends your other sessions."""
+    """Requires the current password, unless you have just signed in with a link. Ends your other sessions."""
     wanted = await parsed(request, NewPassword, request.app.state.limits)
     store, holder, id_ = request.state.environment.store, request.state.holder, _person(request)
     user, kept = await users.password_of(store, holder.name)
@@ -155,21 +155,21 @@ async def set_password(request: Request) -> Response:
         counted = throttle.subjects(request, holder.name)
         await throttle.admit(store, counted)
         if not await passwords.matches(kept, wanted.current or ""):
-            raise Problem(422, "password_wrong", field="/current", fix="type the password that you signed in with")
+            raise Problem(422, "password_wrong", field="/current", fix="send the password that you signed in with")
         await throttle.forgive(store, counted)
     try:
         passwords.check_new(wanted.new, holder.name)
     except passwords.WeakPassword as error:
-        raise Problem(422, "password_weak", str(error), field="/new", fix="use a longer one") from None
+        raise Problem(422, "password_weak", str(error), field="/new", fix="use a longer password") from None
     await users.set_password(store, user, await passwords.hashed(wanted.new), by=holder.actor)
     await sessions.end_all(store, id_, but=request.app.state.auth.ticket(request))
     logger.info("user %s set a password", holder.name)
     return Response(status_code=204)
 
 
-@router.get("/api/people", response_model=People, summary="Who reviews?")
+@router.get("/api/people", response_model=People, summary="List reviewers")
 async def people(request: Request) -> Response:
-    """The names of those who may review, for whoever gives work to them."""
+    """The names of the users who can review, for assigning work to them."""
     environment: ServedEnvironment = request.state.environment
     there = [one for one in await users.listing(environment.store) if not one.disabled_at and one.role >= Role.REVIEWER]
     told: list[Reviewer] = [
@@ -180,14 +180,14 @@ async def people(request: Request) -> Response:
 
 @router.get("/api/users", response_model=Users, summary="List users")
 async def listing(request: Request) -> Response:
-    """Everybody who may or might sign in."""
+    """All users, including disabled ones."""
     environment: ServedEnvironment = request.state.environment
     return answer(Users(users=[told(one) for one in await users.listing(environment.store)]))
 
 
 @router.post("/api/users", status_code=201, response_model=User, openapi_extra=body_of(NewUser), summary="Add a user")
 async def add(request: Request) -> Response:
-    """A new user, who has no password yet."""
+    """Adds a user, who has no password yet."""
     environment: ServedEnvironment = request.state.environment
     wanted = await parsed(request, NewUser, request.app.state.limits)
     try:
@@ -202,7 +202,7 @@ async def add(request: Request) -> Response:
 
 @router.patch("/api/users/{id}", response_model=User, openapi_extra=body_of(Changes), summary="Change a user")
 async def change(request: Request, id: str) -> Response:  # noqa: A002
-    """Gives another role, lets in or shuts out; at once, open sessions included."""
+    """Changes the role, enables or disables the user; takes effect immediately, also for open sessions."""
     environment: ServedEnvironment = request.state.environment
     if await users.by_id(environment.store, id) is None:
         raise _missing()
@@ -217,26 +217,27 @@ async def change(request: Request, id: str) -> Response:  # noqa: A002
             by=request.state.holder.actor,
         )
     except users.LastAdmin as error:
-        raise Problem(409, "last_admin", str(error), fix="make another admin first") from None
+        raise Problem(409, "last_admin", str(error), fix="add another admin first") from None
     if user is None:
         raise _missing()
     logger.info("user %s: %s by %s", user.name, wanted.model_dump(exclude_none=True), request.state.holder.actor)
     return answer(told(user))
 
 
-@router.post("/api/users/{id}/link", status_code=201, response_model=Link, summary="Make a sign-in link")
+@router.post("/api/users/{id}/link", status_code=201, response_model=Link, summary="Create a sign-in link")
 async def link(request: Request, id: str) -> Response:  # noqa: A002
-    """A link that signs this user in, once and within 15 minutes. It is shown this once."""
+    """A link that signs this user in once, within 15 minutes. It is shown only once."""
     environment: ServedEnvironment = request.state.environment
     user = await users.by_id(environment.store, id)
     if user is None:
         raise _missing()
     ticket = await links.make(environment.store, environment.name, user.name, by=request.state.holder.actor)
     if ticket is None:
-        raise Problem(409, "user_disabled", fix="let the user in again first")
-    logger.info("sign-in link for %s made by %s", user.name, request.state.holder.actor)
-    url = links.address(cookies.origin(request), ticket)
-    return answer(Link(name=user.name, url=url, seconds=links.SECONDS), 201)
+        raise Problem(409, "user_disabled", fix="enable the user first")
+    logger.info("sign-in link for %s created by %s", user.name, request.state.holder.actor)
+    return answer(
+        {"name": user.name, "url": links.address(cookies.origin(request), ticket), "seconds": links.SECONDS}, 201
+    )
 
 
 def _person(request: Request) -> str:

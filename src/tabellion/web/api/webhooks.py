@@ -23,7 +23,7 @@ router = APIRouter(route_class=Guarded, tags=["webhooks"])
 class New(Strict):
     """An endpoint to be made."""
 
-    url: str = Field(min_length=1, max_length=2048, description="Where to send; http or https, public.")
+    url: str = Field(min_length=1, max_length=2048, description="The URL to send to; http or https, public.")
     events: list[str] = Field(
         default=[endpoints.EVERYTHING], max_length=10,
         description=f"Of {', '.join(known_events())}; `*` is all, none is only what names the endpoint.",
@@ -41,7 +41,7 @@ class Endpoints(Answer):
 
 
 class NewEndpoint(Answer):
-    """A webhook endpoint that was just made, with its secret, this once."""
+    """A new webhook endpoint, with its secret, which is shown only once."""
 
     id: str
     url: str
@@ -51,7 +51,7 @@ class NewEndpoint(Answer):
 
 @router.get("/api/webhooks", response_model=Endpoints, summary="List webhook endpoints")
 async def listing(request: Request) -> Response:
-    """Every endpoint without its secret, and how its deliveries stand."""
+    """Every endpoint without its secret, with the state of its deliveries."""
     environment: ServedEnvironment = request.state.environment
     await endpoints.SCHEMA.prepare(environment.store)
     return answer(Endpoints(webhooks=await endpoints.listing(environment.store)))
@@ -62,18 +62,18 @@ async def listing(request: Request) -> Response:
     summary="Add a webhook endpoint",
 )  # fmt: skip
 async def add(request: Request) -> Response:
-    """A new endpoint. The answer has its secret, this once."""
+    """Adds an endpoint. The response contains its secret, which is shown only once."""
     environment: ServedEnvironment = request.state.environment
     wanted = await parsed(request, New, request.app.state.limits)
     for place, event in enumerate(wanted.events):
         if event not in (*known_events(), endpoints.EVERYTHING):
-            raise Problem(422, "value_invalid", "there is no such event", field=f"/events/{place}",
+            raise Problem(422, "value_invalid", "unknown event", field=f"/events/{place}",
                           expected=f"one of: {', '.join((*known_events(), endpoints.EVERYTHING))}")  # fmt: skip
     try:
         await guard.vetted(wanted.url, request.app.state.rules)
     except guard.Blocked as error:
         raise Problem(422, "url_blocked", str(error), field="/url", reason=error.reason,
-                      fix="give a public http or https address") from None  # fmt: skip
+                      fix="use a public http or https URL") from None  # fmt: skip
     await endpoints.SCHEMA.prepare(environment.store)
     made = await endpoints.add(environment.store, wanted.url, wanted.events)
     return answer(NewEndpoint(id=made.id, url=made.url, events=list(made.events), secret=made.secret), 201)
@@ -81,11 +81,11 @@ async def add(request: Request) -> Response:
 
 @router.delete("/api/webhooks/{id}", status_code=204, summary="Remove a webhook endpoint")
 async def remove(request: Request, id: str) -> Response:  # noqa: A002
-    """Forgets an endpoint and everything that was to be sent to it."""
+    """Removes an endpoint and its pending deliveries."""
     environment: ServedEnvironment = request.state.environment
     await endpoints.SCHEMA.prepare(environment.store)
     try:
         await endpoints.remove(environment.store, id)
     except endpoints.EndpointError:
-        raise Problem(404, "not_found", "there is no such endpoint", field="id") from None
+        raise Problem(404, "not_found", "endpoint not found", field="id") from None
     return Response(status_code=204)

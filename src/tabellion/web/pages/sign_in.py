@@ -65,7 +65,7 @@ async def sign_in(request: Request) -> Response:
     try:
         await throttle.admit(environment.store, counted)
     except Problem:
-        _record_refusal(request, "too many tries")
+        _record_refusal(request, "too many attempts")
         raise
     user, kept = await users.password_of(environment.store, wanted.name)
     if not await passwords.matches(kept, wanted.password) or user is None or kept is None:

@@ -54,7 +54,7 @@ def address(name: str) -> str:
 
 @router.get("/static/{file}", responses={200: {"content": {"*/*": {}}}}, response_class=Response)
 async def static(request: Request, file: str, v: Annotated[str | None, Query(max_length=64)] = None) -> Response:
-    """A script, a style or a drawing; kept for good by whoever asked for the version there is."""
+    """A script, style sheet or image; cached permanently if requested with its version."""
     version, contents = _release()
     content = contents.get(file)
     if content is None:

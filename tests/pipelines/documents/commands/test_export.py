@@ -68,7 +68,7 @@ def test_standard_output_has_the_documents_and_nothing_else(lite: Project) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [(("--format", "xlsx"), "csv, jsonl, parquet"), (("--since", "yesterday"), "2024-02-29"),
-     (("--status", "done"), "there is no status 'done'"), (("--json",), "--out"),
+     (("--status", "done"), "unknown status 'done'"), (("--json",), "--out"),
      (("--since", "2024-03-01", "--until", "2024-02-01"), "the range is empty")],
 )  # fmt: skip
 def test_what_makes_no_sense_is_usage(lite: Project, words: tuple[str, ...], said: str) -> None:

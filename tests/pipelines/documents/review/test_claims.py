@@ -37,7 +37,7 @@ def timed(url: str, story: Any) -> Any:
 
 
 def test_the_most_urgent_comes_first(url: str) -> None:
-    """In the order of priority, each to one person, until nothing waits."""
+    """In the order of priority, each to one person, until nothing is left."""
 
     async def go(store: Store) -> Any:
         made = [await put(store, confidence=1 - number / 10, complexity=0.0) for number in range(4)]

@@ -186,7 +186,7 @@ def test_rejections_say_why(url: str) -> None:
 
     async def go(store: Store) -> None:
         item = await held(store, {})
-        with pytest.raises(errors.Refused, match="there are unreadable"):
+        with pytest.raises(errors.Refused, match="known: unreadable"):
             await finishing.reject(store, item, ANNA, "ugly")
         with pytest.raises(errors.Refused, match="say why"):
             await finishing.reject(store, item, ANNA, "other", " ")
@@ -241,8 +241,8 @@ def test_what_is_missing_in_a_row_is_filled_in() -> None:
     """A field can be marked as absent, a cell cannot: the sentence says what helps."""
     said = str(errors.Gated(["vendor", "lines[0].amount"], []))
     assert said == (
-        "vendor must be there, or be marked as absent; "
-        "lines[0].amount must be there: fill it in, or take the row out"
+        "vendor required: enter a value or mark as absent; "
+        "lines[0].amount required: enter a value or delete the row"
     )  # fmt: skip
 
 
@@ -267,12 +267,12 @@ def unknown_types(name: str) -> DocumentType:
 
 
 def test_nothing_is_not_approved(url: str) -> None:
-    """A document of which nothing was read is approved when somebody has said of a field that it is not there."""
+    """A document of which no value was read is approved when somebody has said of a field that it is not there."""
 
     async def go(store: Store) -> None:
         item = await put(store, {}, type="note")
         await claims.claim(store, item, ANNA)
-        with pytest.raises(errors.Gated, match="nothing was read"):
+        with pytest.raises(errors.Gated, match="no value was read"):
             await finishing.approve(store, note_types, item, ANNA, 1, unseen=True)
         version = await editing.edit(store, note_types, item, ANNA, 1, {"text": Change("absent")})
         assert await finishing.approve(store, note_types, item, ANNA, version) == "corrected"

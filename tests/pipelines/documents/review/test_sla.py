@@ -1,4 +1,4 @@
-"""Whether people look at doubtful documents in time."""
+"""Whether documents are reviewed on time."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_columns_that_the_type_does_not_have_are_dropped_where_the_reading_gave_
     assert taken(BILL, lines, [row | {"tax_rate": None}]) == ([row], None)
     read = [row | {"tax_rate": "20"}]
     assert taken(BILL, lines, read, [read]) == ([row], None)
-    assert taken(BILL, lines, read)[1] == "lines[0] has no column 'tax_rate': there are description, amount"
+    assert taken(BILL, lines, read)[1] == "lines[0] has no column 'tax_rate'; known: description, amount"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_columns_that_the_type_does_not_have_are_dropped_where_the_reading_gave_
     [
         ("total", "a lot", "total: 'a lot' is not an amount such as 1234.50"),
         ("total", "1e400", "total: '1e400' is not an amount"),
-        ("total", ["1"], "total is a single value"),
+        ("total", ["1"], "total must be a single value"),
         ("total", True, "total: 'True' is not an amount"),
         ("total", "1,234", "total: '1,234' can be read in two ways; write 1234 or 1.2340"),
         ("total", "-12.345 €", "can be read in two ways; write 12345 or 12.3450"),
@@ -78,14 +78,14 @@ def test_columns_that_the_type_does_not_have_are_dropped_where_the_reading_gave_
         ("lines", [{"amount": "1.234"}], "lines[0].amount: '1.234' can be read in two ways"),
         ("date", "03/04/2024", "write 2024-12-31"),
         ("date", "2024-02-30", "date: '2024-02-30' is not a date"),
-        ("currency", "$", "currency: '$' is not three letters of ISO 4217; write EUR"),
+        ("currency", "$", "currency: '$' is not an ISO 4217 currency code, such as EUR"),
         ("paid", "maybe", "paid: 'maybe' is not true or false"),
         ("kind", "gifts", "kind: 'gifts' is not one of goods, services"),
         ("vendor", "x" * (LONGEST + 1), "shorten it"),
-        ("vendor", {"a": 1}, "vendor is a single value"),
-        ("lines", "two bolts", "lines is a list of rows"),
-        ("lines", ["bolt"], "lines is a list of rows"),
-        ("lines", [{"price": "1"}], "lines[0] has no column 'price': there are description, amount"),
+        ("vendor", {"a": 1}, "vendor must be a single value"),
+        ("lines", "two bolts", "lines must be a list of rows"),
+        ("lines", ["bolt"], "lines must be a list of rows"),
+        ("lines", [{"price": "1"}], "lines[0] has no column 'price'; known: description, amount"),
         ("lines", [{"amount": "1"}, {"amount": "x"}], "lines[1].amount: 'x' is not an amount"),
         ("lines", [{}] * (MOST_ROWS + 1), "more than 1,000 rows"),
     ],

@@ -19,7 +19,7 @@ def test_uploads_choose_a_model_and_the_configured_one_is_the_usual(tmp_path: Pa
     url = f"sqlite:///{tmp_path}/prod.db"
     with live(tmp_path, {"prod": url}, models=MODELS, sections={"documents": {"model": "gemini"}}) as web:
         text = signed_in(web, "operator").get("/documents").text
-        assert '<select id="upload-model"><option value="">the usual model</option>' in text
+        assert '<select id="upload-model"><option value="">default model</option>' in text
         assert '<option value="gemini">gemini</option>' in text
         untyped, local = web.upload(bill("a")), web.upload(bill("b"), data={"model": "local"})
         assert web.get(f"/api/documents/{untyped['id']}").json()["model"] == "gemini"

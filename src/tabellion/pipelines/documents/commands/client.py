@@ -116,7 +116,7 @@ class Remote:
     async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
         """Sends the file as it is read."""
         if not path.is_file():  # opening a pipe would wait for whoever writes to it
-            return {"status": "refused", "error": {"code": "file_missing", "message": "there is no such file"}}
+            return {"status": "refused", "error": {"code": "file_missing", "message": "file not found"}}
         said = {"name": path.name, "type": type, "model": model}
         query = urlencode({name: value for name, value in said.items() if value is not None}, errors="replace")
         for attempt in range(1, TRIES + 1):
@@ -147,7 +147,7 @@ class Remote:
             if status == 200:
                 told[id_] = {name: answer.get(name) for name in ("status", "duplicate_of", "error")}
             elif status == 404:
-                told[id_] = {"status": "failed", "error": {"code": "not_found", "message": "it was deleted"}}
+                told[id_] = {"status": "failed", "error": {"code": "not_found", "message": "deleted"}}
         return told
 
     async def warning(self) -> str:
@@ -157,9 +157,9 @@ class Remote:
 
     def _check(self, status: int, answer: dict[str, Any]) -> None:
         if status in (401, 403):
-            raise ConfigurationError(f"the server does not accept the key ({answer.get('code', status)})")
+            raise ConfigurationError(f"the server rejected the key ({answer.get('code', status)})")
         if status >= 500:
-            raise ConfigurationError(f"the server is in trouble ({answer.get('code', status)})")
+            raise ConfigurationError(f"server error ({answer.get('code', status)})")
 
     def _send(self, method: str, path: str, file: Path | None) -> tuple[int, dict[str, Any], float]:
         host, port = str(self._parts.hostname), self._parts.port
@@ -183,7 +183,9 @@ class Remote:
             raise
         except (OSError, http.client.HTTPException) as error:
             where = f"{self._parts.scheme}://{self._parts.netloc}"
-            raise ConfigurationError(f"no server answers at {where} ({error}): start one with `tabellion up`") from None
+            raise ConfigurationError(
+                f"no server responds at {where} ({error}): start one with `tabellion up`"
+            ) from None
         finally:
             if body is not None:
                 body.close()

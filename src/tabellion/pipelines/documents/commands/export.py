@@ -71,10 +71,10 @@ def export(
     config = config_of(context)
     chosen = _format(format, out)
     if json and out is None:
-        raise typer.BadParameter("standard output has the documents: say --out FILE too", param_hint="--json")
+        raise typer.BadParameter("standard output is used for the documents: use --out FILE", param_hint="--json")
     if chosen == "parquet" and out is None and sys.stdout.isatty():
         raise typer.BadParameter(
-            "Parquet is nothing for a terminal: say --out FILE, or send it on", param_hint="--format"
+            "Parquet cannot be written to a terminal: use --out FILE, or redirect the output", param_hint="--format"
         )
     wanted = _range(since, until, type or [], status or [], review or [])
     place = environment_named(config, environment)

@@ -66,13 +66,13 @@ def submit(
 
     files = list(_documents(paths))
     if not files:
-        raise typer.BadParameter("there are no documents there")
+        raise typer.BadParameter("no documents found")
     config = configured(context, data)
     if url is not None:
         key = key or _kept_key(config)
         if not key:
             raise ConfigurationError(
-                f"{url} wants an API key: set TABELLION_KEY, or name the data folder that has it with --data"
+                f"{url} requires an API key: set TABELLION_KEY, or name its data folder with --data"
             )
     results = asyncio.run(_submitted(config, files, type, model, url, key, wait, quiet=json))
     if json:

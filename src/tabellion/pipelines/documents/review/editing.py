@@ -52,7 +52,7 @@ class Columns(TypedDict):
 
 
 class CheckedField(Answer):
-    """A value in the form of its field, or why it has none."""
+    """A value in the format of its field, or why it is not valid."""
 
     value: Any
     error: str | None
@@ -284,7 +284,7 @@ ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = exc
 async def stale(store: Store, item: ItemRow, version: int) -> Stale | Refused:
     """What has changed since a version: the fields that people changed, or all where the document was read again."""
     if version > item["version"]:
-        never = f"the item never was of version {version}: it is of version {item['version']}"
+        never = f"the item never had version {version}: its version is {item['version']}"
         return Refused({"If-Match": never}, beside=True, fix=Message("item.fix_etag"))
     entries = await audit.history(store, item=item["id"])
     since = [one for one in entries if one["more"].get("version", 0) > version]

@@ -87,7 +87,7 @@ class Column(Answer):
 
 
 class ThreeWay(Answer):
-    """What the person, the reading of then and the reading of now say."""
+    """The values of the person, of the previous reading and of the new reading."""
 
     human: Any
     old_model: Any
@@ -95,7 +95,7 @@ class ThreeWay(Answer):
 
 
 class ReviewField(Answer):
-    """One field of the document: its value, where it stands, and how far it can be trusted."""
+    """One field of the document: its value, position and confidence."""
 
     name: str
     label: str

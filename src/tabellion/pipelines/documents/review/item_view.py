@@ -52,7 +52,7 @@ class Sheet(Answer):
 
 
 class Claim(Answer):
-    """Who has the item."""
+    """The holder of the item."""
 
     mine: bool
     holder: str
@@ -60,7 +60,7 @@ class Claim(Answer):
 
 
 class Rejection(Answer):
-    """A reason to turn a document down."""
+    """A reason for rejecting a document."""
 
     code: str
     text: str
@@ -68,7 +68,7 @@ class Rejection(Answer):
 
 
 class Finished(Answer):
-    """An item that the asker has finished."""
+    """An item that the caller has finished."""
 
     id: str
     name: str
@@ -92,7 +92,7 @@ class WholeItem(Item):
 
 
 class Checked(Answer):
-    """What would be wrong."""
+    """The issues that the values would have."""
 
     issues: list[Issue]
     fields: dict[str, CheckedField]

@@ -66,7 +66,7 @@ class ItemRow(_Columns):
 
 
 class Escalation(Answer):
-    """Who handed an item to the operators, when and why."""
+    """Who escalated an item, when and why."""
 
     by: str | None
     at: str
@@ -74,7 +74,7 @@ class Escalation(Answer):
 
 
 class Item(Answer):
-    """A document that waits for a person, is held by one, or was finished by one."""
+    """A document that is waiting for review, claimed or finished."""
 
     id: str
     document_id: str
@@ -91,7 +91,7 @@ class Item(Answer):
     escalated: Escalation | None
     created_at: str
     due_at: str
-    sla_left: Annotated[float, Doc("Seconds until it is due; negative: it was due so long ago.")]
+    sla_left: Annotated[float, Doc("Seconds until it is due; negative: overdue by that long.")]
     pages: int | None
     version: int
     reviewer: str | None
@@ -101,7 +101,7 @@ class Item(Answer):
 
 
 class Counts(Answer):
-    """How many items there are."""
+    """The number of items."""
 
     pending: int
     in_review: int
@@ -112,7 +112,7 @@ class Counts(Answer):
 
 
 class Position(Answer):
-    """The item's place in the line."""
+    """The item's position in the queue."""
 
     place: int | None
     of: int
@@ -290,5 +290,5 @@ def told(item: ItemRow) -> Item:
 
 
 def reasons(item: ItemRow) -> list[Reason]:
-    """Why a person must look."""
+    """Why the document needs review."""
     return list(json.loads(item["reasons"] or "[]"))

@@ -28,7 +28,7 @@ class Measures(TypedDict):
 
 
 class Part(Answer):
-    """One part of a priority."""
+    """One component of a priority."""
 
     value: float
     weight: float
@@ -36,7 +36,7 @@ class Part(Answer):
 
 
 class Parts(Answer):
-    """What a priority is made of."""
+    """The components of a priority."""
 
     confidence: Part
     proximity: Part

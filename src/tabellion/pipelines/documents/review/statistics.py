@@ -29,7 +29,7 @@ _DECIDED = "coalesce(CASE WHEN f.manually_corrected THEN f.corrected_by END, r.r
 
 
 class Spread(Answer):
-    """Of what was noted; null where nobody did."""
+    """Mean and median of the recorded values; null if none."""
 
     mean: float | None
     median: float | None
@@ -37,7 +37,7 @@ class Spread(Answer):
 
 
 class Sums(Answer):
-    """What was finished, what it took, and how it turned out."""
+    """Finished items, the effort and the outcomes."""
 
     documents: int
     approved: int
@@ -46,15 +46,15 @@ class Sums(Answer):
     seconds: Spread
     keystrokes: Spread
     fields: Annotated[
-        int, Doc("Fields of the documents that were not rejected; each is whose who corrected it, or else finished.")
+        int, Doc("Fields of documents that were not rejected; each counts for who corrected, or else finished it.")
     ]
-    corrections: Annotated[dict[str, int], Doc("How many of them were corrected, by name.")]
-    agreement: Annotated[float | None, Doc("The share of fields that stayed as they were read.")]
+    corrections: Annotated[dict[str, int], Doc("How many of them were corrected, by field name.")]
+    agreement: Annotated[float | None, Doc("The share of fields left unchanged.")]
     in_time: Annotated[
         float | None,
-        Doc("The share that was finished before it was due, of what was finished and what is late and open."),
+        Doc("The share finished on time, of finished items and overdue open items."),
     ]
-    overdue: Annotated[int, Doc("Items that were due in that time and are open still.")]
+    overdue: Annotated[int, Doc("Items that were due in the period and are still open.")]
 
 
 class PersonSums(Sums):
@@ -73,7 +73,7 @@ class FieldSums(Answer):
 
 
 class Numbers(Answer):
-    """What review costs and yields, between two times."""
+    """Review statistics of a period."""
 
     since: str
     until: str

@@ -38,7 +38,7 @@ _LIKE = re.compile("[!%_]")  #: what LIKE takes for more than itself
 def _written(text: Any) -> Any:
     # A number would be taken for seconds since 1970, or for milliseconds.
     if isinstance(text, str) and not _MOMENT.match(text):
-        raise ValueError("it must be a date or a date and time as in RFC 3339")
+        raise ValueError("must be a date, or a date and time (RFC 3339)")
     return text
 
 
@@ -58,26 +58,26 @@ Word = Annotated[str, Field(min_length=1, max_length=100)]
 class Again(Strict):
     """How a document is read again; what is not said stays as it was."""
 
-    type: Word | None = Field(default=None, description="Another document type.")
-    model: Word | None = Field(default=None, description="Another model.")
-    reopen: bool = Field(default=False, description="Whether a review that is finished begins anew.")
+    type: Word | None = Field(default=None, description="A different document type.")
+    model: Word | None = Field(default=None, description="A different model.")
+    reopen: bool = Field(default=False, description="Whether to restart a finished review.")
 
 
 class Taken(Answer):
-    """What became of one file of an upload."""
+    """The outcome of one uploaded file."""
 
-    id: Annotated[str | None, Doc("Of the document; null where the file was rejected.")]
+    id: Annotated[str | None, Doc("The id of the document; null if the file was rejected.")]
     status: Status | Literal["rejected"]
-    status_url: Annotated[str | None, Doc("Where to look; of a rejected duplicate, where its original is.")]
+    status_url: Annotated[str | None, Doc("The URL of the document; for a rejected duplicate, of the original.")]
     name: str
     duplicate_of: Annotated[str | None, Doc("The document that has the same file.")]
     reason: NotRequired[Annotated[Literal["duplicate_rejected", "file_gone"], Doc("Why it was rejected.")]]
-    detail: NotRequired[Annotated[str, Doc("The same in a sentence.")]]
+    detail: NotRequired[Annotated[str, Doc("Why it was rejected, as a sentence.")]]
     translatable: NotRequired[Translatable]
 
 
 class Uploaded(Answer):
-    """The documents of one upload, in the order of its files."""
+    """The documents of one upload, in the order of the files."""
 
     documents: list[Taken]
 
@@ -95,10 +95,10 @@ class Listed(ListedDocument):
 
 
 class Documents(Answer):
-    """One page of a list, the newest first."""
+    """One page of a list, newest first."""
 
     documents: list[Listed]
-    next: Annotated[str | None, Doc("The cursor of the next page; null: this was the last.")]
+    next: Annotated[str | None, Doc("The cursor of the next page; null: this is the last page.")]
 
 
 class Restarted(Answer):
@@ -137,10 +137,10 @@ async def upload(
     model: Annotated[Word | None, Query(description="The model, for a plain body.")] = None,
     webhook: Annotated[Word | None, Query(description="The webhook endpoint, for a plain body.")] = None,
 ) -> Response:
-    """Takes documents in; each is read as soon as a worker is free. The answer says where to look.
+    """Uploads documents; each is read as soon as a worker is free. The response contains their URLs.
 
-    Of several files some may be `rejected`, as a type with the policy `reject` does with what is there already: each
-    says so for itself, and the others are taken. Only where all are rejected is it 409.
+    Of several files, some may be `rejected`: a type with the policy `reject` rejects duplicates. Each rejected file
+    is reported separately, and the others are accepted. The status is 409 only if all files are rejected.
     """
     served = served_documents(request)
     key = idempotency.key_of(request.headers.get(idempotency.HEADER))
@@ -180,7 +180,7 @@ def _check(served: ServedDocuments, came: Upload) -> None:
     for name, value in came.said.items():
         if not value or len(value) > 100:
             raise Problem(422, "value_invalid", Message("problem.value"), field=f"/{name}",
-                          expected="1 to 100 characters", fix="leave it out, or name one")  # fmt: skip
+                          expected="1 to 100 characters", fix="omit it, or send a valid name")  # fmt: skip
     try:
         kind = came.said.get("type")
         served.settings.chosen_model(came.said.get("model"), served.settings.types.get(kind) if kind else None)
@@ -214,7 +214,7 @@ async def _check_webhook(served: ServedDocuments, id: str | None) -> None:  # no
 
     await endpoints.SCHEMA.prepare(served.store)
     if id not in {one["id"] for one in await endpoints.listing(served.store)}:
-        raise Problem(422, "value_invalid", "there is no such webhook endpoint", field="/webhook",
+        raise Problem(422, "value_invalid", "webhook endpoint not found", field="/webhook",
                       expected="the id of an endpoint", fix="GET /api/webhooks lists them")  # fmt: skip
 
 
@@ -257,19 +257,19 @@ def _rejected(documents: list[Taken]) -> Problem:
 @router.get("/api/documents", response_model=Documents, summary="List documents")
 async def listing(
     request: Request,
-    status: Annotated[Status | None, Query(description="Only those that stand there.")] = None,
-    type: Annotated[Word | None, Query(description="Only those of this document type.")] = None,  # noqa: A002
-    verdict: Annotated[Verdict | None, Query(description="Only those judged so.")] = None,
+    status: Annotated[Status | None, Query(description="Only documents with this status.")] = None,
+    type: Annotated[Word | None, Query(description="Only documents of this type.")] = None,  # noqa: A002
+    verdict: Annotated[Verdict | None, Query(description="Only documents with this verdict.")] = None,
     review: Annotated[
-        Review | None, Query(description="Only those whose review stands there; pending: not finished.")
+        Review | None, Query(description="Only documents with this review state; pending: not finished.")
     ] = None,
-    since: Annotated[Moment | None, Query(description="Only those uploaded at this time or later.")] = None,
-    until: Annotated[Moment | None, Query(description="Only those uploaded before this time.")] = None,
-    q: Annotated[str | None, Query(min_length=1, max_length=200, description="Only with this in their names.")] = None,
-    cursor: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
-    limit: Annotated[Whole, Query(ge=1, le=200, description="Documents on one page.")] = 50,
+    since: Annotated[Moment | None, Query(description="Only documents uploaded at or after this time.")] = None,
+    until: Annotated[Moment | None, Query(description="Only documents uploaded before this time.")] = None,
+    q: Annotated[str | None, Query(min_length=1, max_length=200, description="Only names with this text.")] = None,
+    cursor: Annotated[str | None, Query(description="The `next` value of the previous page.")] = None,
+    limit: Annotated[Whole, Query(ge=1, le=200, description="Documents per page.")] = 50,
 ) -> Response:
-    """Documents without their fields, the newest first."""
+    """Documents without their fields, newest first."""
     served = served_documents(request)
     given = {
         "status": status, "type": type, "verdict": verdict, "review": review, "created_after": since,
@@ -286,13 +286,13 @@ async def listing(
     return answer(Documents(documents=told, next=onward))
 
 
-@router.get("/api/documents/{id}", response_model=Document, summary="Look at a document")
+@router.get("/api/documents/{id}", response_model=Document, summary="Get a document")
 async def show(
     request: Request,
     id: str,  # noqa: A002
-    wait: Annotated[Whole, Query(ge=0, le=60, description="Seconds to wait for its end.")] = 0,
+    wait: Annotated[Whole, Query(ge=0, le=60, description="How many seconds to wait until it is finished.")] = 0,
 ) -> Response:
-    """Everything that is known of a document; with `wait`, as soon as it has ended or the time is over."""
+    """The complete document; with `wait`, the response is sent when it is finished or the time is over."""
     served = served_documents(request)
     document = await found(served, id)
     if wait and document["status"] not in lookup.ENDED:
@@ -315,7 +315,7 @@ async def _ended(request: Request, served: ServedDocuments, id: str, seconds: fl
     openapi_extra=body_of(Again, required=False), summary="Read a document again",
 )  # fmt: skip
 async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
-    """Puts a document back in line; fields that a person has corrected keep their values."""
+    """Queues a document again; fields corrected by a person keep their values."""
     served = served_documents(request)
     wanted = await parsed(request, Again, request.app.state.limits, empty=True)
     actor = request.state.holder.actor
@@ -329,7 +329,7 @@ async def restarted(served: ServedDocuments, id: str, actor: str, **how: Any) ->
     except again.Missing:
         raise _missing() from None
     except again.Underway as error:
-        raise Problem(409, "document_running", str(error), fix="wait for its end") from None
+        raise Problem(409, "document_running", str(error), fix="wait until it is finished") from None
     except Unknown as error:
         raise _unknown(error) from None
     except TypeFileError as error:
@@ -339,7 +339,7 @@ async def restarted(served: ServedDocuments, id: str, actor: str, **how: Any) ->
 
 @router.delete("/api/documents/{id}", status_code=204, summary="Delete a document")
 async def delete(request: Request, id: str) -> Response:  # noqa: A002
-    """Deletes a document, its results, and its file when no other document has the same; one in line is cancelled."""
+    """Deletes a document, its results, and its file unless another document has the same; cancels a queued one."""
     served = served_documents(request)
     document = await found(served, id)
     try:
@@ -347,7 +347,7 @@ async def delete(request: Request, id: str) -> Response:  # noqa: A002
     except again.Missing:
         raise _missing() from None
     except again.Underway as error:
-        raise Problem(409, "document_running", str(error), fix="wait for its end") from None
+        raise Problem(409, "document_running", str(error), fix="wait until it is finished") from None
     if not served.blobs.has(document["sha256"]):
         await served.pictures.forget(document["sha256"])
     return Response(status_code=204)

@@ -24,23 +24,23 @@ router = APIRouter(route_class=Guarded, tags=["documents"])
 _MOMENT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
-@router.get("/api/documents/events", responses=STREAM, response_class=Response, summary="Watch all documents")
+@router.get("/api/documents/events", responses=STREAM, response_class=Response, summary="Stream all documents")
 async def watch_all(request: Request) -> Response:
-    """An event `document` for each that comes, goes on or ends, from now on or from `Last-Event-ID`."""
+    """Sends an event `document` for each document that is added, changes or ends, from now or `Last-Event-ID` on."""
     served = served_documents(request)
     last = request.headers.get("last-event-id")
     if last and not _MOMENT.fullmatch(last):
-        raise Problem(422, "value_invalid", "this is no id of an event", field="Last-Event-ID",
-                      expected="the id of an event of this stream", fix="leave it out")  # fmt: skip
+        raise Problem(422, "value_invalid", "not a valid event id", field="Last-Event-ID",
+                      expected="the id of an event of this stream", fix="omit it")  # fmt: skip
     return _stream(request, served, None, float(last) if last else None, "")
 
 
 @router.get(
-    "/api/documents/{id}/events", responses=STREAM | {204: {"description": "Nothing more will come."}},
-    response_class=Response, summary="Watch a document",
+    "/api/documents/{id}/events", responses=STREAM | {204: {"description": "No more events will follow."}},
+    response_class=Response, summary="Stream a document",
 )  # fmt: skip
 async def watch_one(request: Request, id: str) -> Response:  # noqa: A002
-    """An event `document` with where it stands, again at each change, and no more after its end."""
+    """Sends an event `document` with its state, again at each change, until it is finished."""
     served = served_documents(request)
     document = await found(served, id)
     last = request.headers.get("last-event-id", "")

@@ -25,16 +25,16 @@ SIZES = ", ".join(map(str, WIDTHS))
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"*/*": BINARY}, "description": "The file."},
-    206: {"content": {"*/*": BINARY}, "description": "The range of it that was asked for."},
-    304: {"description": "It is the one that If-None-Match names."},
-    416: {"description": "It has no such bytes."},
+    206: {"content": {"*/*": BINARY}, "description": "The requested range of the file."},
+    304: {"description": "Not modified."},
+    416: {"description": "The range is outside the file."},
 }
 #: A page is what it is for as long as its document is, but is shown to those who may see it: browsers ask each time.
 KEPT = {"Cache-Control": "private, no-cache"}
-SAME: dict[int | str, dict[str, Any]] = {304: {"description": "They are those that If-None-Match names."}}
+SAME: dict[int | str, dict[str, Any]] = {304: {"description": "Not modified."}}
 PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/png": BINARY}, "description": "The page."},
-    304: {"description": "It is the one that If-None-Match names."},
+    304: {"description": "Not modified."},
 }
 
 
@@ -46,7 +46,7 @@ class PageWords(Answer):
 
 @router.get("/api/documents/{id}/file", responses=FILE, response_class=Response, summary="Download the file")
 async def file(request: Request, id: str) -> Response:  # noqa: A002
-    """The file as it came, to be saved; `Range` asks for a piece of it."""
+    """The original file as a download; `Range` requests a part of it."""
     served = served_documents(request)
     document = await found(served, id)
     path, tag = served.blobs.path(document["sha256"]), f'"{document["sha256"]}"'
@@ -55,15 +55,18 @@ async def file(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.get(
-    "/api/documents/{id}/pages/{number}.png", responses=PICTURE, response_class=Response, summary="Look at a page"
+    "/api/documents/{id}/pages/{number}.png",
+    responses=PICTURE,
+    response_class=Response,
+    summary="Get a page as an image",
 )
 async def page(
     request: Request,
     id: str,  # noqa: A002
-    number: Annotated[Whole, Path(ge=1, le=100_000, description="The page, the first being 1.")],
-    width: Annotated[Whole, Query(ge=16, le=3000, description=f"Pixels across, rounded up to one of {SIZES}.")] = 1200,
+    number: Annotated[Whole, Path(ge=1, le=100_000, description="The page number, starting at 1.")],
+    width: Annotated[Whole, Query(ge=16, le=3000, description=f"Width in pixels, raised to one of {SIZES}.")] = 1200,
 ) -> Response:
-    """A page as a PNG, upright as it was read."""
+    """A page as a PNG, rotated upright."""
     served = served_documents(request)
     document = await found(served, id)
     _check(document, number)
@@ -81,14 +84,14 @@ async def page(
 
 @router.get(
     "/api/documents/{id}/pages/{number}/words", responses=SAME, response_model=PageWords,
-    summary="Read the words of a page",
+    summary="Get the words of a page",
 )  # fmt: skip
 async def words(
     request: Request,
     id: str,  # noqa: A002
-    number: Annotated[Whole, Path(ge=1, le=100_000, description="The page, the first being 1.")],
+    number: Annotated[Whole, Path(ge=1, le=100_000, description="The page number, starting at 1.")],
 ) -> Response:
-    """Every word of a page and where it stands, as it was read; a page that nobody has kept is read again."""
+    """Every word of a page with its position; a page that is not stored is read again."""
     served = served_documents(request)
     document = await found(served, id)
     _check(document, number)

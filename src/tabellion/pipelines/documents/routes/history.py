@@ -33,17 +33,17 @@ OUTPUT: dict[int | str, dict[str, Any]] = {
         "content": {MEDIA["json"]: {"schema": {"type": "object"}}, MEDIA["parquet"]: BINARY},
         "description": "The file.",
     },
-    304: {"description": "It is the one that If-None-Match names."},
+    304: {"description": "Not modified."},
 }
 
 
 class Attempt(Answer):
-    """One try of one worker."""
+    """One attempt of a worker."""
 
     queue: str
     attempt: int
     worker: str
-    outcome: Annotated[str | None, Doc("null: under way.")]
+    outcome: Annotated[str | None, Doc("null: in progress.")]
     error: Failure | None
     note: str | None
     cost: float | None
@@ -64,15 +64,15 @@ class ReviewOf(Answer):
 
 
 class Work(Answer):
-    """What was done with a document."""
+    """The history of a document."""
 
     attempts: list[Attempt]
     review: ReviewOf | None
 
 
-@router.get("/api/documents/{id}/work", response_model=Work, summary="Who worked on a document?")
+@router.get("/api/documents/{id}/work", response_model=Work, summary="List the attempts at a document")
 async def work(request: Request, id: str) -> Response:  # noqa: A002
-    """Every attempt at it, the newest first, and the review item that came of it."""
+    """Every attempt at the document, newest first, and its review item."""
     served = served_documents(request)
     document = await found(served, id)
     return answer(Work(attempts=await _attempts(served, id), review=await _review(served, document)))
@@ -82,7 +82,7 @@ async def work(request: Request, id: str) -> Response:  # noqa: A002
     "/api/documents/{id}/outputs/{kind}", responses=OUTPUT, response_class=Response, summary="Download a result"
 )
 async def output(request: Request, id: str, kind: Literal["json", "parquet"]) -> Response:  # noqa: A002
-    """The result as it lies in the lake, to be saved."""
+    """The stored result as a download."""
     served = served_documents(request)
     document = await found(served, id)
     path, digest = document["outputs"][kind], document["hashes"][kind]

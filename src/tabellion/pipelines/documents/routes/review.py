@@ -33,29 +33,29 @@ from tabellion.web.validation import Whole, parsed
 router = APIRouter(route_class=Guarded, tags=["review"])
 NOBODY, ME = "none", "me"
 Asked = Literal["open", "done", "pending", "in_review", "approved", "corrected", "rejected"]
-EMPTY: dict[int | str, dict[str, Any]] = {204: {"description": "Nothing waits."}}
+EMPTY: dict[int | str, dict[str, Any]] = {204: {"description": "Nothing to claim."}}
 
 
 class Items(Answer):
-    """One page of a list: open items in the order in which they are claimed, finished ones the latest first."""
+    """One page of a list: open items in the order in which they are claimed, finished items latest first."""
 
     items: list[Item]
-    next: Annotated[str | None, Doc("The cursor of the next page; null: this was the last.")]
+    next: Annotated[str | None, Doc("The cursor of the next page; null: this is the last page.")]
     counts: Counts
 
 
 class Renewed(Answer):
-    """Until when the claim holds now."""
+    """When the claim expires."""
 
     until: str
 
 
 class Entry(audit.HistoryEntry):
-    """Something that happened."""
+    """An action."""
 
 
 class History(Answer):
-    """What happened, the oldest first."""
+    """Actions, oldest first."""
 
     entries: list[Entry]
 
@@ -71,18 +71,18 @@ async def shown(context: ReviewContext, id: str, headers: Mapping[str, str] | No
 async def listing(
     request: Request,
     status: Annotated[
-        Asked, Query(description="Only those that stand there; open: not finished; done: finished.")
+        Asked, Query(description="Only items with this status; open: not finished; done: finished.")
     ] = "open",
-    assigned: Annotated[Name | None, Query(description="Only those of `me`, of `none`, or of this person.")] = None,
+    assigned: Annotated[Name | None, Query(description="Only items of `me`, of `none`, or of this user.")] = None,
     type: Annotated[Name | None, Query(description="Only documents of this type.")] = None,  # noqa: A002
-    reason: Annotated[Name | None, Query(description="Only those with a doubt of this code.")] = None,
-    q: Annotated[str | None, Query(min_length=1, max_length=200, description="Only with this in their names.")] = None,
-    overdue: Annotated[bool, Query(description="Only those that should be finished by now.")] = False,
-    escalated: Annotated[bool, Query(description="Only those that wait for an operator.")] = False,
-    cursor: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
-    limit: Annotated[Whole, Query(ge=1, le=items.MOST, description="Items on one page.")] = 50,
+    reason: Annotated[Name | None, Query(description="Only items with a reason of this code.")] = None,
+    q: Annotated[str | None, Query(min_length=1, max_length=200, description="Only names with this text.")] = None,
+    overdue: Annotated[bool, Query(description="Only overdue items.")] = False,
+    escalated: Annotated[bool, Query(description="Only escalated items.")] = False,
+    cursor: Annotated[str | None, Query(description="The `next` value of the previous page.")] = None,
+    limit: Annotated[Whole, Query(ge=1, le=items.MOST, description="Items per page.")] = 50,
 ) -> Response:
-    """What waits and what is held, the most urgent first; or what was finished, the latest first."""
+    """Open items, most urgent first; or finished items, latest first."""
     context = await review_context(request)
     await claims.sweep(context.store)
     await priority.refresh(context.store)
@@ -105,9 +105,9 @@ async def listing(
     openapi_extra=body_of(Next, required=False), summary="Claim the next review item",
 )  # fmt: skip
 async def claim_next(request: Request) -> Response:
-    """Claims the most urgent item that waits for you or for anybody. 204: nothing waits.
+    """Claims the most urgent item that is assigned to you or to nobody. 204: nothing to claim.
 
-    Whoever may have to ask again sends an Idempotency-Key: the item that was claimed under it is shown once more.
+    To be able to repeat the request, send an Idempotency-Key: a repeated request returns the same item.
     """
     context = await review_context(request)
     key = idempotency.key_of(request.headers.get(idempotency.HEADER))
@@ -122,9 +122,9 @@ async def claim_next(request: Request) -> Response:
     return Response(status_code=204) if id is None else await shown(context, id)
 
 
-@router.get("/api/review/items/{id}", response_model=WholeItem, summary="Look at a review item")
+@router.get("/api/review/items/{id}", response_model=WholeItem, summary="Get a review item")
 async def show(request: Request, id: str) -> Response:  # noqa: A002
-    """An item with its document, fields, what is wrong, and who has it. Looking is not claiming."""
+    """An item with its document, fields, issues and holder. Does not claim it."""
     return await shown(await item_context(request, id), id)
 
 
@@ -133,7 +133,7 @@ async def show(request: Request, id: str) -> Response:  # noqa: A002
     openapi_extra=body_of(Take, required=False), summary="Claim a review item",
 )  # fmt: skip
 async def claim(request: Request, id: str) -> Response:  # noqa: A002
-    """Claims this item; a claim holds for five minutes after it was last renewed or used."""
+    """Claims this item; a claim expires five minutes after it was last renewed or used."""
     context = await item_context(request, id)
     wanted = await parsed(request, Take, request.app.state.limits, empty=True)
     with explained():
@@ -141,9 +141,9 @@ async def claim(request: Request, id: str) -> Response:  # noqa: A002
     return await shown(context, id)
 
 
-@router.post("/api/review/items/{id}/renew", response_model=Renewed, summary="Keep a claim")
+@router.post("/api/review/items/{id}/renew", response_model=Renewed, summary="Renew a claim")
 async def renew(request: Request, id: str) -> Response:  # noqa: A002
-    """Says that you are still there."""
+    """Renews your claim of the item."""
     context = await item_context(request, id)
     with explained():
         until = await claims.renew(context.store, id, context.person)
@@ -152,7 +152,7 @@ async def renew(request: Request, id: str) -> Response:  # noqa: A002
 
 @router.post("/api/review/items/{id}/release", status_code=204, summary="Release a review item")
 async def release(request: Request, id: str) -> Response:  # noqa: A002
-    """Gives the item back; what was saved stays."""
+    """Releases the item; saved changes are kept."""
     context = await item_context(request, id)
     with explained():
         await claims.release(context.store, id, context.person)
@@ -163,7 +163,7 @@ async def release(request: Request, id: str) -> Response:  # noqa: A002
     "/api/review/items/{id}/postpone", status_code=204, openapi_extra=body_of(Later), summary="Postpone a review item"
 )
 async def postpone(request: Request, id: str) -> Response:  # noqa: A002
-    """Gives the item back for later: nobody is offered it before."""
+    """Releases the item until later; it cannot be claimed with `claim` before then."""
     context = await item_context(request, id)
     wanted = await parsed(request, Later, request.app.state.limits)
     with explained():
@@ -175,7 +175,7 @@ async def postpone(request: Request, id: str) -> Response:  # noqa: A002
     "/api/review/items/{id}/escalate", status_code=204, openapi_extra=body_of(Why), summary="Escalate a review item"
 )
 async def escalate(request: Request, id: str) -> Response:  # noqa: A002
-    """Hands the item to the operators."""
+    """Escalates the item to the operators."""
     context = await item_context(request, id)
     wanted = await parsed(request, Why, request.app.state.limits)
     with explained():
@@ -187,7 +187,7 @@ async def escalate(request: Request, id: str) -> Response:  # noqa: A002
     "/api/review/items/{id}/assign", status_code=204, openapi_extra=body_of(Given), summary="Assign a review item"
 )
 async def assign(request: Request, id: str) -> Response:  # noqa: A002
-    """Gives the item to somebody else. For operators, and for whoever it is assigned to or held by."""
+    """Assigns the item to another user. For operators, the assignee and the holder."""
     context = await item_context(request, id)
     wanted = await parsed(request, Given, request.app.state.limits)
     with explained():
@@ -195,14 +195,14 @@ async def assign(request: Request, id: str) -> Response:  # noqa: A002
     return Response(status_code=204)
 
 
-@router.get("/api/review/items/{id}/history", response_model=History, summary="What happened to a review item")
+@router.get("/api/review/items/{id}/history", response_model=History, summary="Show the history of a review item")
 async def item_history(request: Request, id: str) -> Response:  # noqa: A002
     """Every action on the item, by whom and when, with the values before and after."""
     context = await item_context(request, id)
     return answer(History(entries=await audit.history(context.store, item=id)))
 
 
-@router.get("/api/documents/{id}/history", response_model=History, summary="What happened to a document")
+@router.get("/api/documents/{id}/history", response_model=History, summary="Show the history of a document")
 async def document_history(request: Request, id: str) -> Response:  # noqa: A002
     """Every action on the document and its review, by whom and when, with the values before and after."""
     context = await review_context(request)

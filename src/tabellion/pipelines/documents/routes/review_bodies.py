@@ -19,14 +19,14 @@ class Next(Strict):
 
     type: Name | None = Field(default=None, description="Only documents of this type.")
     after: Annotated[str, Field(pattern="^[0-9a-z_]{1,64}$")] | None = Field(
-        default=None, description="Go on behind this item."
+        default=None, description="Continue after this item."
     )
 
 
 class Take(Strict):
     """How to claim an item."""
 
-    takeover: bool = Field(default=False, description="Take it from whoever has it; for operators.")
+    takeover: bool = Field(default=False, description="Take the item over from its holder; for operators.")
 
 
 class Later(Strict):
@@ -45,7 +45,7 @@ class Why(Strict):
 class Given(Strict):
     """Whom to give an item to."""
 
-    to: Name | None = Field(description="A user's name; null: nobody in particular.")
+    to: Name | None = Field(description="A user's name; null: unassigned.")
     reason: Words | None = None
 
 
@@ -62,11 +62,11 @@ class FieldChange(Strict):
     def _one_meaning(self) -> FieldChange:
         """What would be left out without a word is refused: somebody meant it."""
         if self.action != "correct" and any(one is not None for one in (self.value, self.page, self.box, self.quote)):
-            raise ValueError("only a field that is corrected has a value and a place")
+            raise ValueError("only a corrected field can have a value and a place")
         if self.page is None and (self.box is not None or self.quote is not None):
-            raise ValueError("a box or a quote stands on a page: say on which")
+            raise ValueError("a box or quote requires its page")
         if self.box is not None and (self.box[0] > self.box[2] or self.box[1] > self.box[3]):
-            raise ValueError("a box is [left, top, right, bottom]: left before right, top before bottom")
+            raise ValueError("a box must be [left, top, right, bottom] with left < right and top < bottom")
         return self
 
 
@@ -94,14 +94,14 @@ class Spent(Strict):
 
     seconds: float | None = Field(default=None, ge=0, le=10_000_000)
     keystrokes: int | None = Field(default=None, ge=0, le=10_000_000)
-    next: bool = Field(default=False, description="Claim the next item at once.")
+    next: bool = Field(default=False, description="Claim the next item immediately.")
 
 
 class Approval(Spent):
     """An approval."""
 
     unseen: bool = Field(
-        default=False, description="Approve it although nobody has looked at fields that the reading is not sure of."
+        default=False, description="Approve it although fields with low confidence have not been reviewed."
     )
 
 

@@ -26,7 +26,7 @@ router = APIRouter(route_class=Guarded, tags=["review"])
 
 
 class Ended(Answer):
-    """An item that was finished, and the next one if it was asked for and there is one."""
+    """A finished item, and the next one if requested and available."""
 
     item: Item
     next: WholeItem | None
@@ -37,8 +37,8 @@ class Ended(Answer):
     summary="Correct fields",
 )  # fmt: skip
 async def edit(request: Request, id: str) -> Response:  # noqa: A002
-    """Corrects, confirms, marks as absent or unlocks fields: all of it, or nothing. You must hold the item, and say
-    which version you saw. A correction is locked: reading the document again does not overwrite it."""
+    """Corrects, confirms, marks as absent or unlocks fields: all changes or none. You must hold the item and send
+    its version. A correction is locked: reading the document again does not overwrite it."""
     context = await item_context(request, id)
     version = version_of(request)
     wanted = await parsed(request, Edits, request.app.state.limits)
@@ -50,10 +50,10 @@ async def edit(request: Request, id: str) -> Response:  # noqa: A002
 
 @router.post(
     "/api/review/items/{id}/check", response_model=Checked, openapi_extra=body_of(Trial),
-    summary="Judge values",
+    summary="Validate values",
 )  # fmt: skip
 async def check(request: Request, id: str) -> Response:  # noqa: A002
-    """What would be wrong if these values were given. Writes nothing; null stands for a field that is absent."""
+    """The issues that these values would have. Saves nothing; null means that a field is absent."""
     context = await item_context(request, id)
     wanted = await parsed(request, Trial, request.app.state.limits)
     with explained():
@@ -61,10 +61,10 @@ async def check(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.put(
-    "/api/review/items/{id}/draft", status_code=204, openapi_extra=body_of(Draft), summary="Keep a draft"
+    "/api/review/items/{id}/draft", status_code=204, openapi_extra=body_of(Draft), summary="Save a draft"
 )  # fmt: skip
 async def draft(request: Request, id: str) -> Response:  # noqa: A002
-    """Keeps what you have typed and not saved; only you get it back."""
+    """Saves your unsaved input; only you can read it."""
     context = await item_context(request, id)
     wanted = await parsed(request, Draft, request.app.state.limits)
     with explained():
@@ -77,10 +77,10 @@ async def draft(request: Request, id: str) -> Response:  # noqa: A002
     openapi_extra=body_of(Approval, required=False), summary="Approve a review item",
 )  # fmt: skip
 async def approve(request: Request, id: str) -> Response:  # noqa: A002
-    """Finishes the item: `corrected` if anybody corrected a field, else `approved`. Not while a required field is
-    neither there nor marked as absent, nor while a rule fails whose fields nobody has confirmed or corrected, nor
-    for a document without a type. Where the reading is
-    not sure of fields that nobody has looked at, it asks once (409 `fields_unseen`): `unseen` answers it."""
+    """Finishes the item: `corrected` if a field was corrected, else `approved`. Refused while a required field is
+    neither given nor marked as absent, while a rule fails whose fields have not been confirmed or corrected, and
+    for a document without a type. If fields with low confidence have not been reviewed, the response is
+    409 `fields_unseen`; send `unseen` to approve them anyway."""
     context = await item_context(request, id)
     version = version_of(request)
     spent = await parsed(request, Approval, request.app.state.limits, empty=True)
@@ -94,10 +94,10 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
 
 @router.post(
     "/api/review/items/{id}/type", status_code=202, response_model=Restarted, openapi_extra=body_of(Typed),
-    summary="Say what a document is",
+    summary="Change the document type",
 )  # fmt: skip
 async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
-    """Has the document of an item that you hold read again as this type; the item stays yours."""
+    """Reads the document of an item that you hold again as this type; you keep the claim."""
     context = await item_context(request, id)
     wanted = await parsed(request, Typed, request.app.state.limits)
     with explained():
@@ -111,7 +111,7 @@ async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
     summary="Reject a review item",
 )  # fmt: skip
 async def reject(request: Request, id: str) -> Response:  # noqa: A002
-    """Turns the document down, for one of the reasons that the item lists."""
+    """Rejects the document for one of the reasons that the item lists."""
     context = await item_context(request, id)
     wanted = await parsed(request, Turned, request.app.state.limits)
     with explained():
@@ -139,7 +139,7 @@ async def _ended(context: ReviewContext, id: str, spent: Spent) -> Response:  # 
     summary="Reopen a review item",
 )  # fmt: skip
 async def reopen(request: Request, id: str) -> Response:  # noqa: A002
-    """Puts a finished item back in the queue; what was corrected stays corrected."""
+    """Puts a finished item back in the queue; corrections are kept."""
     context = await item_context(request, id)
     wanted = await parsed(request, Why, request.app.state.limits)
     with explained():

@@ -70,11 +70,11 @@ def version_of(request: Request) -> int:
     """The version that a change was made on."""
     given = request.headers.get("if-match")
     if given is None:
-        raise Problem(428, "version_missing", field="If-Match", fix="send If-Match with the ETag of the item you saw")
+        raise Problem(428, "version_missing", field="If-Match", fix="send If-Match with the ETag of the item")
     match = _VERSION.fullmatch(given.strip())
     if match is None:
         raise Problem(422, "value_invalid", Message("item.if_match_invalid"), field="If-Match",
-                      expected='the ETag of the item, such as "3"', fix="send the ETag as it came")  # fmt: skip
+                      expected='the ETag of the item, such as "3"', fix="send the ETag unchanged")  # fmt: skip
     return int(match[1])
 
 
@@ -91,22 +91,22 @@ def explained() -> Iterator[None]:
 
 def _problem(error: errors.ReviewError) -> Exception:
     if isinstance(error, errors.Underway):
-        return Problem(409, "document_running", str(error), fix="wait for its end")
+        return Problem(409, "document_running", str(error), fix="wait until it is finished")
     if isinstance(error, errors.TypeBroken):
         return Problem(409, "type_broken", str(error), file=error.file, line=error.line,
-                       fix="mend the file of the type, then try again")  # fmt: skip
+                       fix="correct the file of the type, then try again")  # fmt: skip
     if isinstance(error, errors.Stale):
         current = {"version": error.version, "fields": error.fields}
         return Problem(409, "version_conflict", str(error), current=current, headers=tag(error.version),
-                       fix="look at what differs, then send If-Match with the new version")  # fmt: skip
+                       fix="review what has changed, then send If-Match with the new version")  # fmt: skip
     if isinstance(error, errors.Gated):
         return Problem(422, "review_gated", str(error), missing=error.missing, failing=error.failing,
-                       fix="give or mark as absent what is missing, and correct what fails")  # fmt: skip
+                       fix="enter missing values or mark them as absent, and correct what breaks a rule")  # fmt: skip
     if isinstance(error, errors.Untyped):
-        return Problem(422, "type_missing", str(error), fix="choose a type: POST …/type has it read again as that")
+        return Problem(422, "type_missing", str(error), fix="choose a type: POST …/type reads the document again")
     if isinstance(error, errors.Unseen):
         return Problem(409, "fields_unseen", str(error), fields=error.fields,
-                       fix='look at them, or approve them as they are with {"unseen": true}')  # fmt: skip
+                       fix='review them, or approve them unreviewed with {"unseen": true}')  # fmt: skip
     if isinstance(error, errors.NotAllowed):
         needed = Message("item.role_too_low", role=Role.OPERATOR.word, detail=error)
         return Problem(403, "role_required", needed, role=Role.OPERATOR.word, fix="ask an operator")
@@ -127,12 +127,12 @@ def _whose(error: errors.ReviewError) -> Exception:
         return Problem(409, "item_closed", str(error), item_status=error.status, reviewer=error.reviewer,
                        fix="an operator can reopen it")  # fmt: skip
     if isinstance(error, errors.Open):
-        return Problem(409, "item_open", str(error), fix="claim it")
+        return Problem(409, "item_open", str(error), fix="claim the item")
     if isinstance(error, errors.Assigned):
         return Problem(409, "item_assigned", str(error), assigned_to=error.to,
-                       fix='claim it with {"takeover": true}' if error.takeover else "take another one")  # fmt: skip
+                       fix='claim it with {"takeover": true}' if error.takeover else "claim another item")  # fmt: skip
     if isinstance(error, errors.Escalated):
-        return Problem(409, "item_escalated", str(error), fix="take another one")
+        return Problem(409, "item_escalated", str(error), fix="claim another item")
     if isinstance(error, errors.Paused):
         return Problem(409, "queue_paused", str(error), reason=error.reason, fix="wait until it is resumed")
     if isinstance(error, errors.TooMany):

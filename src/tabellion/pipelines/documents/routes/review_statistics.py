@@ -25,24 +25,24 @@ router = APIRouter(route_class=Guarded, tags=["review"])
 USUAL = 30 * 86_400.0  #: seconds that numbers reach back when nobody says how far
 SHEET = "text/csv"
 SHEETS: dict[int | str, dict[str, Any]] = {200: {"content": {SHEET: {"schema": {"type": "string"}}}}}
-Since = Annotated[Moment | None, Query(description="Finished at this time or later; 30 days ago if not said.")]
-Until = Annotated[Moment | None, Query(description="Finished before this time; now if not said.")]
+Since = Annotated[Moment | None, Query(description="Finished at or after this time; default: 30 days ago.")]
+Until = Annotated[Moment | None, Query(description="Finished before this time; default: now.")]
 
 
-@router.get("/api/review/numbers", response_model=numbers.Numbers, summary="Numbers of review")
+@router.get("/api/review/numbers", response_model=numbers.Numbers, summary="Review statistics")
 async def tell(request: Request, since: Since = None, until: Until = None) -> Response:
-    """Seconds and keystrokes a document, corrections per field, agreement and deadlines, per person and in all."""
+    """Seconds and keystrokes per document, corrections per field, agreement and deadlines, per person and in total."""
     return answer(await _numbers(request, since, until))
 
 
-@router.get("/api/review/numbers.csv", responses=SHEETS, response_class=Response, summary="Numbers of review as CSV")
+@router.get("/api/review/numbers.csv", responses=SHEETS, response_class=Response, summary="Review statistics as CSV")
 async def sheet(
     request: Request,
     since: Since = None,
     until: Until = None,
-    per: Annotated[Literal["person", "field"], Query(description="A row for each of these.")] = "person",
+    per: Annotated[Literal["person", "field"], Query(description="One row per person or per field.")] = "person",
 ) -> Response:
-    """The same for spreadsheets; no cell is a formula."""
+    """Review statistics as CSV; no cell is a formula."""
     told = await _numbers(request, since, until)
     text = numbers.per_person(told) if per == "person" else numbers.per_field(told)
     name = {"Content-Disposition": f'attachment; filename="review-{per}.csv"'}
@@ -55,13 +55,13 @@ async def _numbers(request: Request, since: Moment | None, until: Moment | None)
     begin = since.timestamp() if since is not None else end - USUAL
     if begin >= end:
         raise Problem(422, "value_invalid", Message("documents_api.period_reversed"), field="since",
-                      expected="a time before `until`", fix="give them the other way round")  # fmt: skip
+                      expected="a time before `until`", fix="swap `since` and `until`")  # fmt: skip
     return await numbers.numbers(context.store, begin, end)
 
 
-@router.get("/api/review/events", responses=STREAM, response_class=Response, summary="Watch the review queue")
+@router.get("/api/review/events", responses=STREAM, response_class=Response, summary="Stream the review queue")
 async def watch(request: Request) -> Response:
-    """An event `review` with how many items there are, at once and whenever something happened."""
+    """Sends an event `review` with the number of items, immediately and after every change."""
     context = await review_context(request)
     streams = request.app.state.streams
     streams.check(request.state.holder.id)

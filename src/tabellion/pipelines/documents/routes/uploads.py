@@ -54,11 +54,13 @@ EXPECTED = "multipart/form-data with `file`, the file itself (application/pdf, â
 class FromUrl(Strict):
     """A document to be fetched."""
 
-    url: str = Field(min_length=1, max_length=2048, description="Where the document is; http or https, public.")
-    name: str | None = Field(default=None, max_length=1000, description="What to call it.")
-    type: str | None = Field(default=None, max_length=100, description="The document type; found out when not said.")
-    model: str | None = Field(default=None, max_length=100, description="The model that helps; `local` is none.")
-    webhook: str | None = Field(default=None, max_length=100, description="The webhook endpoint to tell of its end.")
+    url: str = Field(min_length=1, max_length=2048, description="The URL of the document; http or https, public.")
+    name: str | None = Field(default=None, max_length=1000, description="Its file name.")
+    type: str | None = Field(default=None, max_length=100, description="The document type; default: detected.")
+    model: str | None = Field(default=None, max_length=100, description="The model to read with; `local`: none.")
+    webhook: str | None = Field(
+        default=None, max_length=100, description="The webhook endpoint to notify when it ends."
+    )
 
 
 @dataclass(slots=True)
@@ -133,16 +135,16 @@ async def _form(request: Request, blobs: Blobs, limits: Limits, upload: Upload) 
 def _begin(part: Part, blobs: Blobs, limits: Limits, upload: Upload) -> None:
     if part.name not in FIELDS:
         raise Problem(
-            422, "value_unknown", "the form has a field that does not exist", field=f"/{part.name[:100]}",
-            fix=f"fields here: {', '.join(FIELDS)}",
+            422, "value_unknown", "unknown form field", field=f"/{part.name[:100]}",
+            fix=f"known fields: {', '.join(FIELDS)}",
         )  # fmt: skip
     if (part.file is None) == (part.name == "file"):
         wanted = "a file with a file name" if part.name == "file" else "a plain value without a file name"
-        raise Problem(422, "value_invalid", "a field is not what it should be", field=f"/{part.name}", expected=wanted,
+        raise Problem(422, "value_invalid", "a field has the wrong kind", field=f"/{part.name}", expected=wanted,
                       fix=f"send {wanted}")  # fmt: skip
     if part.file is None:
         if part.name in upload.said:
-            raise Problem(422, "value_repeated", "a field is there twice", field=f"/{part.name}", fix="send it once")
+            raise Problem(422, "value_repeated", "a field is repeated", field=f"/{part.name}", fix="send it once")
         return
     if len(upload.sinks) >= limits.files:
         raise Problem(413, "too_many_parts", Message("upload.too_many_files", n=limits.files), field="/file",
@@ -198,7 +200,7 @@ async def fetched(upload: Upload, blobs: Blobs, limits: Limits, rules: Rules) ->
     except Blocked as error:
         raise Problem(
             422, "url_blocked", str(error), field="/url", reason=error.reason,
-            fix="give a public http or https address, or upload the file itself",
+            fix="use a public http or https URL, or upload the file itself",
         ) from None  # fmt: skip
     except FetchFailed as error:
         if error.code == "too_large":
