@@ -169,6 +169,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path.relative_to(HERE).parts[0], len(LONGEST)))
 
 
+class Herald:
+    """Tells of each failure at once, with all there is to say of it: the end of a run may be many minutes away."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    @pytest.hookimpl(trylast=True)  # after the letter that the run shows for it
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Writes down a test that has failed."""
+        if report.failed:
+            self._terminal.ensure_newline()
+            self._terminal.write_line(f"FAILED at {report.when}: {report.nodeid}", red=True)
+            self._terminal.write_line(report.longreprtext)
+
+
+@pytest.hookimpl(trylast=True)  # there is nothing to show a run with before
+def pytest_configure(config: pytest.Config) -> None:
+    """Has the process that shows the run tell of failures, not those that run the tests for it."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Herald(terminal))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tells of skipped browser tests at the end, where people look, and not among the dots."""
     skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", []))
