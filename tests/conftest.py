@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import logging
 import os
@@ -26,6 +27,7 @@ from tabellion.accounts import passwords  # noqa: E402 - compiled after this is 
 from tabellion.engine.postgres.database import PostgreSQL  # noqa: E402
 from tabellion.engine.worker import environment, worker  # noqa: E402
 from tabellion.pipelines.documents import extraction  # noqa: E402
+from tabellion.reading.types import typefile  # noqa: E402
 from tabellion.storage.lake import Lake  # noqa: E402
 from tests.bucket import BUCKET, VARIABLES, CannotRun, seaweed  # noqa: E402
 from tests.databases import Databases  # noqa: E402
@@ -73,6 +75,7 @@ def little_effort() -> Iterator[None]:
         patch.setattr(extraction, "PAUSE", 0.1)
         patch.setattr(uvicorn.server, "asyncio", PromptLoop("asyncio"))
         patch.setattr(PostgreSQL, "open", open_known)
+        patch.setattr(typefile, "compiled", functools.cache(typefile.compiled))  # the same few types, for every test
         yield
 
 
