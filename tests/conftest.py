@@ -8,6 +8,7 @@ import functools
 import itertools
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ from tabellion.engine.worker import environment, worker  # noqa: E402
 from tabellion.pipelines.documents import extraction  # noqa: E402
 from tabellion.reading.types import typefile  # noqa: E402
 from tabellion.storage.lake import Lake  # noqa: E402
+from tests import forking  # noqa: E402
 from tests.bucket import BUCKET, VARIABLES, CannotRun, seaweed  # noqa: E402
 from tests.databases import Databases  # noqa: E402
 from tests.pooler import pooler  # noqa: E402
@@ -77,6 +79,16 @@ def little_effort() -> Iterator[None]:
         patch.setattr(PostgreSQL, "open", open_known)
         patch.setattr(typefile, "compiled", functools.cache(typefile.compiled))  # the same few types, for every test
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked() -> Iterator[None]:
+    """Starts our own programs from a process that has imported everything, where the system can."""
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.platform == "linux":
+            patch.setattr(subprocess, "Popen", forking.Popen)
+        yield
+    forking.SERVER.close()
 
 
 @pytest.fixture
