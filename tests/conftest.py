@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +28,9 @@ from tabellion.accounts import passwords  # noqa: E402 - compiled after this is 
 from tabellion.engine.postgres.database import PostgreSQL  # noqa: E402
 from tabellion.engine.worker import environment, worker  # noqa: E402
 from tabellion.pipelines.documents import extraction  # noqa: E402
+from tabellion.reading.types import typefile  # noqa: E402
 from tabellion.storage.lake import Lake  # noqa: E402
+from tests import forking  # noqa: E402
 from tests.bucket import BUCKET, VARIABLES, CannotRun, seaweed  # noqa: E402
 from tests.databases import Databases  # noqa: E402
 from tests.pooler import pooler  # noqa: E402
@@ -73,7 +77,18 @@ def little_effort() -> Iterator[None]:
         patch.setattr(extraction, "PAUSE", 0.1)
         patch.setattr(uvicorn.server, "asyncio", PromptLoop("asyncio"))
         patch.setattr(PostgreSQL, "open", open_known)
+        patch.setattr(typefile, "compiled", functools.cache(typefile.compiled))  # the same few types, for every test
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked() -> Iterator[None]:
+    """Starts our own programs from a process that has imported everything, where the system can."""
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.platform == "linux":
+            patch.setattr(subprocess, "Popen", forking.Popen)
+        yield
+    forking.SERVER.close()
 
 
 @pytest.fixture
@@ -167,6 +182,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.relative_to(HERE).parts[0], len(LONGEST)))
+
+
+class Herald:
+    """Tells of each failure at once, with all there is to say of it: the end of a run may be many minutes away."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    @pytest.hookimpl(trylast=True)  # after the letter that the run shows for it
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Writes down a test that has failed."""
+        if report.failed:
+            self._terminal.ensure_newline()
+            self._terminal.write_line(f"FAILED at {report.when}: {report.nodeid}", red=True)
+            self._terminal.write_line(report.longreprtext)
+
+
+@pytest.hookimpl(trylast=True)  # there is nothing to show a run with before
+def pytest_configure(config: pytest.Config) -> None:
+    """Has the process that shows the run tell of failures, not those that run the tests for it."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Herald(terminal))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -223,7 +223,8 @@ class Nemesis:
     def _start(self, slot: int) -> Child:
         armed = ""
         stopping = any(":stop" in child.armed for child in self.children.values()) or bool(self._frozen())
-        if self.tally.zombies < self.zombies and not stopping and self.chance.random() < 0.25:
+        is_first = not self.children  # so that every run has a zombie with results in its hands
+        if self.tally.zombies < self.zombies and not stopping and (is_first or self.chance.random() < 0.25):
             armed = f"handler.post_call:stop@{self.chance.randint(1, 200)}"
         elif self.tally.kills < self.kills and self.chance.random() < 0.5:
             armed = f"{self.chance.choice(PLACES)}:kill@{self.chance.randint(1, 40)}"

@@ -1,0 +1,219 @@
+"""Starts our own programs by forking a process that has imported everything: importing is most of what a start costs.
+
+What is started is a process like any other: its own id, session, folder, variables and standard streams, a child of the
+test that asked for it, which may kill it. Only `python -m` of the modules named here, with nothing asked for that needs
+a new interpreter, is started so; anything else goes the usual way.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import gc
+import importlib
+import io
+import json
+import os
+import runpy
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.servers import die_with_parent
+
+ROOT = Path(__file__).parents[1]
+PROGRAMS = (
+    "tabellion", "tabellion.models.fake", "tests.faults.laborer", "tests.pipelines.documents.consuming",
+    "tests.pipelines.documents.deliverer", "tests.pipelines.documents.reader", "tests.pipelines.documents.review.fifty",
+)  # fmt: skip
+#: What they import; their own modules are run, not imported.
+IMPORTED = (
+    "tabellion.cli", "tabellion.cli.installation", "tabellion.cli.load", "tabellion.cli.supervisor",
+    "tabellion.engine.postgres.database", "tabellion.engine.sqlite.database", "tabellion.models.fake.server",
+    "tabellion.pipelines.documents.pipeline", "tabellion.pipelines.documents.served", "tabellion.web.app",
+    "tabellion.web.server", "tests.faults.mutants", "tests.owner", "tests.pipelines.documents.papers",
+    "tests.pipelines.documents.receiver",
+)  # fmt: skip
+#: Variables that an interpreter, the C library or a library reads when it starts: another value needs a real start.
+EARLY = ("PYTHON", "LC_", "LANG", "TZ", "LD_PRELOAD", "MALLOC_")
+PATHS = {str(ROOT), str(ROOT / "src")}  #: with these in PYTHONPATH, the same modules are found as here
+BEFORE = dict(os.environ)  #: before any test changes them
+LENGTH = struct.Struct("!I")
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class ForkServer:
+    """The process that is forked, from the side of those who ask it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, orders: Mapping[str, Any], streams: Sequence[int]) -> int:
+        """Starts a program on these standard streams; the id of its process, which is a child of this one."""
+        body = json.dumps(orders).encode()
+        with self._lock:
+            asked = self._connected()
+            _adopt(True)
+            try:
+                _send(asked, body, streams)
+                (pid,) = LENGTH.unpack(_exactly(asked, LENGTH.size))
+            finally:
+                _adopt(False)
+        return int(pid)
+
+    def close(self) -> None:
+        """Ends it; what it has started goes on."""
+        if self._socket is not None and self._process is not None:
+            self._socket.close()
+            self._process.wait(10)
+            self._socket = self._process = None
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            self._socket, theirs = socket.socketpair()
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "tests.forking", str(theirs.fileno())], cwd=ROOT, env=BEFORE,
+                    pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, preexec_fn=die_with_parent,
+                )  # fmt: skip
+        return self._socket
+
+
+SERVER = ForkServer()
+
+
+class Popen(subprocess.Popen[Any]):
+    """`subprocess.Popen`, which forks where it can."""
+
+    def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, close_fds: bool, pass_fds: Any, cwd: Any,
+                       env: Any, startupinfo: Any, creationflags: Any, shell: bool, p2cread: int, p2cwrite: int,
+                       c2pread: int, c2pwrite: int, errread: int, errwrite: int, restore_signals: bool, gid: Any,
+                       gids: Any, uid: Any, umask: int, start_new_session: bool, *more: Any) -> None:  # fmt: skip
+        variables = dict(os.environ if env is None else env)
+        special = executable, preexec_fn, pass_fds, shell, gid, gids, uid
+        if any(special) or umask != -1 or not close_fds or not _is_ours(args, variables):
+            super()._execute_child(  # type: ignore[misc]
+                args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell, p2cread,
+                p2cwrite, c2pread, c2pwrite, errread, errwrite, restore_signals, gid, gids, uid, umask,
+                start_new_session, *more,
+            )  # fmt: skip
+            return
+        folder = os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd())
+        os.stat(folder)  # one that is not there fails here, as it would otherwise
+        orders = {"words": [os.fsdecode(one) for one in args[2:]], "folder": folder, "variables": variables,
+                  "session": bool(start_new_session)}  # fmt: skip
+        streams = [own if given == -1 else given for own, given in enumerate((p2cread, c2pwrite, errwrite))]
+        self.pid = SERVER.start(orders, streams)
+        self._child_created = True
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]
+
+
+def _is_ours(args: Any, variables: Mapping[Any, Any]) -> bool:
+    """Whether this is one of the programs, in the same interpreter as this one."""
+    if isinstance(args, str | bytes | os.PathLike) or list(args[:2]) != [sys.executable, "-m"]:
+        return False
+    if len(args) < 3 or args[2] not in PROGRAMS or not all(isinstance(name, str) for name in variables):
+        return False
+    paths = set(filter(None, variables.get("PYTHONPATH", "").split(os.pathsep)))
+    return _early(variables) == _early(BEFORE) and paths <= PATHS
+
+
+def _early(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if name.startswith(EARLY) and name != "PYTHONPATH"}
+
+
+def _adopt(wanted: bool) -> None:
+    """Whether a process whose parent ends becomes our child; only while one is made for us, so that no other does."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
+
+
+def _send(to: socket.socket, body: bytes, streams: Sequence[int]) -> None:
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", streams))]
+    to.sendmsg([LENGTH.pack(len(body))], rights)
+    to.sendall(body)
+
+
+def _exactly(source: socket.socket, count: int) -> bytes:
+    received = b""
+    while len(received) < count:
+        piece = source.recv(count - len(received))
+        if not piece:
+            raise EOFError("the process that is forked has ended; its standard error says why")
+        received += piece
+    return received
+
+
+# -- the process that is forked --------------------------------------------------------------------------------------
+
+
+def serve(number: int) -> None:
+    """Forks for whoever asks; returns in each process that was started, with its program still to be run."""
+    asked = socket.socket(fileno=number)
+    for name in IMPORTED:
+        importlib.import_module(name)
+    here, own_paths = os.getcwd(), set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path = [one for one in sys.path if one not in ("", here) and one not in own_paths]
+    gc.collect()
+    gc.freeze()  # what is shared with every child is never looked at again
+    while True:
+        length, streams, _, _ = socket.recv_fds(asked, LENGTH.size, 3)
+        if not length:
+            os._exit(0)
+        orders = json.loads(_exactly(asked, LENGTH.unpack(length)[0]))
+        made, making = os.pipe()
+        between = os.fork()
+        if not between:
+            between = os.getpid()
+            child = os.fork()
+            if child:
+                os.write(making, LENGTH.pack(child))
+                os._exit(0)
+            while os.getppid() == between:
+                time.sleep(0.0005)
+            _become(orders, streams)
+            return
+        os.waitpid(between, 0)
+        asked.sendall(os.read(made, LENGTH.size))
+        for one in (made, making, *streams):
+            os.close(one)
+
+
+def _become(orders: Mapping[str, Any], streams: Sequence[int]) -> None:
+    """Makes this process what a new interpreter would be."""
+    for own, given in enumerate(streams):
+        os.dup2(given, own)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    if orders["session"]:
+        os.setsid()
+    os.chdir(orders["folder"])
+    os.environ.clear()
+    os.environ.update(orders["variables"])
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [orders["folder"], *filter(None, paths)]
+    at_once = bool(os.environ.get("PYTHONUNBUFFERED"))
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), sys.stdin.encoding)
+    for name, number, errors in (("stdout", 1, "strict"), ("stderr", 2, "backslashreplace")):
+        raw = io.FileIO(number, "wb", closefd=False)
+        stream: Any = raw if at_once else io.BufferedWriter(raw)
+        encoding, lines = getattr(sys, name).encoding, number == 2
+        setattr(sys, name, io.TextIOWrapper(stream, encoding, errors, line_buffering=lines, write_through=at_once))
+    for name in ("stdin", "stdout", "stderr"):
+        setattr(sys, f"__{name}__", getattr(sys, name))
+    sys.argv = list(orders["words"])
+    sys.orig_argv = [sys.executable, "-m", *orders["words"]]
+    from tabellion.engine import failpoints
+
+    failpoints.arm(os.environ.get("TABELLION_FAILPOINTS", ""))
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
