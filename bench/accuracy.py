@@ -119,7 +119,7 @@ def fields(
 
     with ThreadPoolExecutor(sandbox.size) as pool:
         for document, reading in pool.map(one, found):
-            told = reading.told() | {"text": reading.text}
+            told = reading.as_dict() | {"text": reading.text}
             (target / f"{document.id}.json").write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
             if report is not None and kind is not None:
                 made = cases_of(judge, document, list(reading.pages), typefile.load(kind), folder.name)

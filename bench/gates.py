@@ -29,7 +29,7 @@ from tabellion import Environment, Job, Queue, Worker
 from tabellion.engine.gates.state import GateSettings
 from tabellion.models.catalog import make
 from tabellion.models.fake.serving import Serving, serving
-from tabellion.models.gated import Gated
+from tabellion.models.gated import GatedModel
 
 TABLE = """CREATE TABLE pages (id bigint PRIMARY KEY, status text NOT NULL DEFAULT 'new', kind text NOT NULL,
   added_at timestamptz NOT NULL DEFAULT clock_timestamp())"""
@@ -49,7 +49,7 @@ def work() -> None:
     """One worker process."""
     orders = json.loads(os.environ[ORDERS])
     gated, plain = queues()
-    gemini = Gated(make("gemini", {"key": "bench", "base_url": orders["fake"]}), memo=False)
+    gemini = GatedModel(make("gemini", {"key": "bench", "base_url": orders["fake"]}), memo=False)
 
     @gated.handler
     async def read(job: Job) -> None:
@@ -187,7 +187,9 @@ def caller() -> None:
 
         rate = GateSettings(rate=5000, min_rate=5000, max_rate=5000)
         async with OpenContext(Environment("bench", orders["url"]), {"gemini": rate}) as context:
-            model = Gated(make("gemini", {"key": "bench", "base_url": orders["fake"]}), context=context, memo=False)
+            model = GatedModel(
+                make("gemini", {"key": "bench", "base_url": orders["fake"]}), context=context, memo=False
+            )
             until = time.monotonic() + orders["seconds"]
 
             async def one(number: int) -> None:

@@ -77,7 +77,9 @@ def little_effort() -> Iterator[None]:
         patch.setattr(extraction, "PAUSE", 0.1)
         patch.setattr(uvicorn.server, "asyncio", PromptLoop("asyncio"))
         patch.setattr(PostgreSQL, "open", open_known)
-        patch.setattr(typefile, "compiled", functools.cache(typefile.compiled))  # the same few types, for every test
+        patch.setattr(
+            typefile, "compile_type", functools.cache(typefile.compile_type)
+        )  # the same few types, for every test
         yield
 
 

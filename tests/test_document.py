@@ -99,7 +99,7 @@ def test_a_model_that_fails_leaves_what_was_read_here(
     assert reading.fields["total"].value == "120.00"
     assert codes(reading) == ["model_failed"]
     assert error in reading.issues[0].message
-    assert KEY not in str(reading.told())
+    assert KEY not in str(reading.as_dict())
     assert reading.verdict == "warn"
     assert reading.cost is not None
 
@@ -158,7 +158,7 @@ def test_within_a_loop_the_other_one_is_used() -> None:
         return here, await tabellion.aread(bill(), "invoice")
 
     here, there = asyncio.run(go())
-    assert here.told() | {"seconds": 0} == there.told() | {"seconds": 0}
+    assert here.as_dict() | {"seconds": 0} == there.as_dict() | {"seconds": 0}
 
 
 def test_who_is_cancelled_stops_the_reading(tmp_path: Path) -> None:

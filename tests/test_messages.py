@@ -18,7 +18,16 @@ from babel.messages.pofile import read_po
 import tabellion
 from tabellion import messages
 from tabellion.errors import Permanent
-from tabellion.messages import LANGUAGES, Message, catalogue, joined, quoted, restored, translatable, translate
+from tabellion.messages import (
+    LANGUAGES,
+    Message,
+    catalogue,
+    join_sentences,
+    quote_value,
+    restore_text,
+    translatable,
+    translate,
+)
 from tabellion.pipelines import documents
 from tabellion.web.pages import static
 
@@ -215,7 +224,7 @@ def test_a_message_is_its_english_text_and_knows_its_code() -> None:
 
 def test_a_message_may_hold_messages() -> None:
     """In their own language each; numbers, lists, and texts by language too."""
-    made = Message("gate.closed", value=quoted("gemini"), detail=Message("gate.too_many_waiting"))
+    made = Message("gate.closed", value=quote_value("gemini"), detail=Message("gate.too_many_waiting"))
     assert made == "gate 'gemini' is closed: too many callers are waiting"
     assert translate("fr", made.code, **made.params).startswith("l’accès «\N{NO-BREAK SPACE}gemini")
     rule = Message("issue.rule", rule={"en": "It is wrong", "fr": "C’est faux"}, seen=["a", Decimal("1.50")])
@@ -242,7 +251,7 @@ def test_a_message_survives_storing_copying_and_pickling() -> None:
     """With its code and parameters, those of messages within it too."""
     made = Message("note.page_failed", n=3, detail=Message("unreadable.page_damaged"))
     data = {"message": made, **translatable(message=made)}
-    again = restored({"message": str.__str__(made), "translatable": data["translatable"]}, "message")
+    again = restore_text({"message": str.__str__(made), "translatable": data["translatable"]}, "message")
     for one in (again, copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
         assert isinstance(one, Message)
         assert one == made
@@ -252,17 +261,18 @@ def test_a_message_survives_storing_copying_and_pickling() -> None:
 def test_a_text_without_a_code_stays_a_text() -> None:
     """What older versions wrote, and what providers say; a list may mix both."""
     assert translatable(message="plain") == {}
-    assert restored({"message": "plain"}, "message") == "plain"
+    assert restore_text({"message": "plain"}, "message") == "plain"
     mixed = ["plain", Message("value.nothing")]
     data = {"reasons": list(map(str, mixed)), **translatable(reasons=mixed)}
     assert data["translatable"] == {"reasons": [None, {"code": "value.nothing", "params": {}}]}
-    assert [getattr(one, "code", None) for one in restored(data, "reasons")] == [None, "value.nothing"]
+    assert [getattr(one, "code", None) for one in restore_text(data, "reasons")] == [None, "value.nothing"]
 
 
 def test_a_code_that_is_not_known_hides_nothing() -> None:
     """A row of a newer version is shown as it was written; a mistake of ours still says its facts."""
     assert (
-        restored({"message": "as written", "translatable": {"message": {"code": "x.new"}}}, "message") == "as written"
+        restore_text({"message": "as written", "translatable": {"message": {"code": "x.new"}}}, "message")
+        == "as written"
     )
     assert Message("x.new", n=1) == 'x.new {"n": 1}'
 
@@ -272,11 +282,11 @@ def test_a_code_that_is_not_known_hides_nothing() -> None:
 )
 def test_whatever_stands_where_a_form_should_is_no_trouble(form: object) -> None:
     """A child that was taken over may send anything."""
-    assert restored({"message": "text", "translatable": {"message": form}}, "message") == "text"
+    assert restore_text({"message": "text", "translatable": {"message": form}}, "message") == "text"
 
 
 def test_sentences_are_joined() -> None:
     """One alone stays itself."""
     one, two = Message("value.nothing"), Message("gate.too_many_waiting")
-    assert joined([one]) is one
-    assert joined([one, two]) == "(nothing); too many callers are waiting"
+    assert join_sentences([one]) is one
+    assert join_sentences([one, two]) == "(nothing); too many callers are waiting"

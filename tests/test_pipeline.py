@@ -22,8 +22,8 @@ from tabellion.accounts.tables import SCHEMA
 from tabellion.cli import service
 from tabellion.engine.schema import Schema
 from tabellion.errors import ConfigurationError
-from tabellion.pipeline import installed, named
-from tabellion.web.app import merged
+from tabellion.pipeline import find_pipelines, installed_pipelines
+from tabellion.web.app import merge_policies
 from tests.waiting import eventually
 from tests.working import ask
 
@@ -105,9 +105,9 @@ def test_its_tables_are_made_with_migrate(packages: Mapping[str, str], tmp_path:
 
 def test_a_pipeline_that_there_is_not_is_named() -> None:
     """With those there are."""
-    assert "documents" in installed()
+    assert "documents" in installed_pipelines()
     with pytest.raises(ConfigurationError, match="unknown pipeline 'invoices'; known: 'documents'"):
-        named(["invoices"])
+        find_pipelines(["invoices"])
 
 
 def test_a_pipeline_adds_nothing_by_itself() -> None:
@@ -120,12 +120,12 @@ def test_a_pipeline_adds_nothing_by_itself() -> None:
 def test_one_route_belongs_to_one_pipeline() -> None:
     """Two of the same address would have two roles."""
     with pytest.raises(ConfigurationError, match="two pipelines have the route GET /x"):
-        merged({("GET", "/x"): None}, {("GET", "/x"): None})
+        merge_policies({("GET", "/x"): None}, {("GET", "/x"): None})
 
 
 def test_naming_a_pipeline_twice_is_naming_it_once() -> None:
     """In the configuration as well as on the command line."""
-    assert [one.name for one in named(["documents", "documents"])] == ["documents"]
+    assert [one.name for one in find_pipelines(["documents", "documents"])] == ["documents"]
 
 
 def test_a_pipeline_without_tables_of_its_own_is_served(packages: Mapping[str, str], tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_what_two_pipelines_need_is_printed_once(sqlite_url: str) -> None:
         def schemas(self) -> tuple[Schema, ...]:
             return (Schema("needy", (("CREATE TABLE tabellion_needy (at TIME)",),), ("tabellion_needy",), (SCHEMA,)),)
 
-    pipelines = [installed()["documents"], Needy()]
+    pipelines = [installed_pipelines()["documents"], Needy()]
     text = ask(sqlite_url, lambda store: service.script(store, pipelines))
     assert text == service.full_script("sqlite", pipelines)
     with contextlib.closing(sqlite3.connect(":memory:")) as database:

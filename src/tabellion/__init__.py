@@ -67,7 +67,7 @@ def __getattr__(name: str) -> object:
 
     from tabellion import extras
 
-    with extras.explained():
+    with extras.explain_missing():
         value: object = getattr(importlib.import_module(f"tabellion.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

@@ -15,11 +15,11 @@ from tabellion.config_keys import DATABASE_VARIABLES, KEYS, TABLES, VARIABLES
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError
-from tabellion.pipeline import Key, installed
+from tabellion.pipeline import Key, installed_pipelines
 
 if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
-    from tabellion.models.gated import Gated
+    from tabellion.models.gated import GatedModel
 
 FILE = "tabellion.toml"
 DATA = Path("tabellion-data")
@@ -108,7 +108,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         prices=settings.get("prices", {}),
         types=_folders(settings["types"]) if "types" in settings else Config.types,
         data=data,
-        lake=_expanded(settings.get("lake", str(data)), "lake", variables),
+        lake=_expand_variables(settings.get("lake", str(data)), "lake", variables),
         host=settings.get("server.host", Config.host),
         port=settings.get("server.port", Config.port),
         public_url=_origin(settings.get("server.public_url", "")),
@@ -124,8 +124,8 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
 def _sections(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What was said in the tables of pipelines; numbers must be more than nothing."""
     said: dict[str, dict[str, Any]] = {}
-    choices = {key: words for one in installed().values() for key, words in one.choices.items()}
-    for key in (key for one in installed().values() for key in one.keys if key in settings):
+    choices = {key: words for one in installed_pipelines().values() for key, words in one.choices.items()}
+    for key in (key for one in installed_pipelines().values() for key in one.keys if key in settings):
         value = settings[key]
         if value not in choices.get(key, (value,)):
             raise ConfigurationError(f"{key}: {value!r} is not one of {', '.join(choices[key])}")
@@ -138,12 +138,12 @@ def _sections(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def known_keys() -> dict[str, Key]:
     """Every key there is: ours, and those of pipelines."""
-    return KEYS | {key: about for one in installed().values() for key, about in one.keys.items()}
+    return KEYS | {key: about for one in installed_pipelines().values() for key, about in one.keys.items()}
 
 
 def known_variables() -> dict[str, str]:
     """Every environment variable that sets one of them."""
-    return VARIABLES | {name: key for one in installed().values() for name, key in one.variables.items()}
+    return VARIABLES | {name: key for one in installed_pipelines().values() for name, key in one.variables.items()}
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -182,10 +182,10 @@ def _override(settings: dict[str, Any], variables: Mapping[str, str]) -> None:
         if variable == "LOG_LEVEL" and text.lower() not in LEVELS:
             continue  # someone else's word for someone else's program
         taken.add(key)
-        settings[key] = _converted(key, text, variable)
+        settings[key] = _convert_value(key, text, variable)
 
 
-def _converted(key: str, text: str, variable: str) -> Any:
+def _convert_value(key: str, text: str, variable: str) -> Any:
     wanted, meaning = known_keys()[key]
     try:
         if wanted is bool:
@@ -220,12 +220,12 @@ def _environments(
         for number in ("share", "deadline"):
             if not isinstance(entry.get(number, 1), int | float) or isinstance(entry.get(number), bool):
                 raise ConfigurationError(f"environments.{name}: {number} = {entry[number]!r} is not a number")
-        url = _expanded(entry["url"], f"environments.{name}", variables)
+        url = _expand_variables(entry["url"], f"environments.{name}", variables)
         environments.append(Environment(name, url, share=entry.get("share"), deadline=entry.get("deadline")))
     return tuple(environments)
 
 
-def _expanded(text: str, key: str, variables: Mapping[str, str]) -> str:
+def _expand_variables(text: str, key: str, variables: Mapping[str, str]) -> str:
     """The text with `${NAME}` replaced, so that secrets stay out of the file."""
 
     def value(match: re.Match[str]) -> str:
@@ -305,7 +305,7 @@ def _models(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str,
         if not isinstance(entry, dict):
             raise ConfigurationError(f'models.{name}: write {name} = {{ model = "…" }}')
         models[name] = {
-            key: _expanded(value, f"models.{name}.{key}", variables) if isinstance(value, str) else value
+            key: _expand_variables(value, f"models.{name}.{key}", variables) if isinstance(value, str) else value
             for key, value in entry.items()
         }
     return models
@@ -322,10 +322,10 @@ def model_gates(config: Config) -> dict[str, str]:
         except ConfigurationError as error:
             raise ConfigurationError(f"models.{name}: {error}") from None
         gates[name] = str(entry.get("gate") or name)
-    return gates | {name: name for name in catalog.keyed() if name not in gates}
+    return gates | {name: name for name in catalog.models_with_key() if name not in gates}
 
 
-def model(name: str, config: Config | None = None, context: JobContext | None = None) -> Gated:
+def model(name: str, config: Config | None = None, context: JobContext | None = None) -> GatedModel:
     """The model of this name as it is configured, behind its gate and with its memos: what handlers call.
 
     Outside a worker it needs a context: `async with OpenContext(config.gates_at, config.gates) as context`.
@@ -334,7 +334,7 @@ def model(name: str, config: Config | None = None, context: JobContext | None = 
     >>> reply = await gemini.call([page, "Read this page."])
     """
     from tabellion.models import catalog  # most commands need no model
-    from tabellion.models.gated import Gated
+    from tabellion.models.gated import GatedModel
     from tabellion.net.guard import Rules
 
     config = config or load()
@@ -344,4 +344,4 @@ def model(name: str, config: Config | None = None, context: JobContext | None = 
         settings["prices"] = config.prices
     if name == "local":
         settings.setdefault("types", config.types)
-    return Gated(catalog.make(name, settings, rules=Rules.of(config.allow)), gate=gate, context=context)
+    return GatedModel(catalog.make(name, settings, rules=Rules.of(config.allow)), gate=gate, context=context)

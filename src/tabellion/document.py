@@ -105,7 +105,7 @@ async def aread(
     from tabellion.engine.job import current_job
 
     began, source = time.monotonic(), plain(source)
-    async with _opened(model, config) as asked:
+    async with _open_model(model, config) as asked:
         reading = await _in_thread(
             read_local, source, type, password=password, ocr=ocr, types=_folders(config), limits=limits,
             words=words or asked is not None, sandbox=sandbox or default_sandbox(), progress=progress, name=name,
@@ -151,7 +151,7 @@ def _doctype(
 
 
 @contextlib.asynccontextmanager
-async def _opened(model: str | Model | None, config: Config | None) -> AsyncIterator[Model | None]:
+async def _open_model(model: str | Model | None, config: Config | None) -> AsyncIterator[Model | None]:
     """The model to ask, behind its gate: outside a worker with a context at the database that keeps the gates.
 
     So money that is spent at a terminal counts where the workers' money does, and no answer is paid for twice.

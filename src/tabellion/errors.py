@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from tabellion.messages import Message, quoted
+from tabellion.messages import Message, quote_value
 
 
 class TabellionError(Exception):
@@ -37,7 +37,7 @@ class ConfigurationError(TabellionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class DeclarationProblem:
     """One thing that is wrong, and the line or SQL that mends it."""
 
     what: str
@@ -50,7 +50,7 @@ class Problem:
 class DeclarationError(TabellionError):
     """Raised when a queue cannot work as declared; lists every problem at once."""
 
-    def __init__(self, subject: str, problems: Iterable[Problem]) -> None:
+    def __init__(self, subject: str, problems: Iterable[DeclarationProblem]) -> None:
         self.subject = subject
         self.problems = tuple(problems)
         lines = [f"{number}. {problem}" for number, problem in enumerate(self.problems, 1)]
@@ -79,7 +79,7 @@ class GateClosed(RateLimited):
 
     def __init__(self, gate: str, why: str, after: float = 30.0) -> None:
         self.gate = gate
-        super().__init__(after, Message("gate.closed", value=quoted(gate), detail=why))
+        super().__init__(after, Message("gate.closed", value=quote_value(gate), detail=why))
 
 
 Rule = Literal["check", "unique", "reference", "null", "trigger", ""]

@@ -72,7 +72,7 @@ def require(extra: str) -> None:
 
 
 @contextlib.contextmanager
-def explained(extra: str = "") -> Iterator[None]:
+def explain_missing(extra: str = "") -> Iterator[None]:
     """Imports inside the block say which extra they miss."""
     try:
         yield

@@ -43,21 +43,21 @@ class Message(str):
         Parameters are texts, numbers, other messages, lists of these, or a text by language: `{"en": …, "fr": …}`.
         """
         known = {name: _plain(value) for name, value in params.items()}
-        return cls._made(translate(DEFAULT, code, **known), code, known)
+        return cls._create(translate(DEFAULT, code, **known), code, known)
 
     @classmethod
-    def _made(cls, text: str, code: str, params: dict[str, Any]) -> Message:
+    def _create(cls, text: str, code: str, params: dict[str, Any]) -> Message:
         made = super().__new__(cls, text)
         made.code, made.params = code, params
         return made
 
     @classmethod
-    def stored(cls, text: str, form: Any) -> str:
+    def from_stored(cls, text: str, form: Any) -> str:
         """A text that was stored beside its form: a message again, or the text alone where there is no form of it."""
         if not isinstance(form, Mapping) or not isinstance(form.get("code"), str):
             return text
-        params = {name: _restored(value) for name, value in (form.get("params") or {}).items()}
-        return cls._made(text, form["code"], params)
+        params = {name: _restore_value(value) for name, value in (form.get("params") or {}).items()}
+        return cls._create(text, form["code"], params)
 
     @property
     def form(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def translate(language: str, code: str, /, **params: Any) -> str:
     if known is None:  # a typing error of ours must not hide what went wrong
         return f"{code} {json.dumps(params, default=str)}" if params else code
     text = known if isinstance(known, str) else known[0 if _is_one(language, params.get("n")) else 1]
-    return _HOLE.sub(lambda found: _filled(language, params.get(found[1], found[0])), text)
+    return _HOLE.sub(lambda found: _format_param(language, params.get(found[1], found[0])), text)
 
 
 def add(package: str) -> None:
@@ -119,7 +119,7 @@ def domain(language: str, name: str) -> dict[str, Template]:
         if twice := found.keys() & given.keys():
             raise ValueError(f"{package}: the catalogue has {', '.join(sorted(twice))} of another package")
         found |= given
-    return {code: _tied(template) for code, template in found.items()} if language == "fr" else found
+    return {code: _insert_no_break_spaces(template) for code, template in found.items()} if language == "fr" else found
 
 
 def read_catalogue(text: str) -> Iterator[tuple[str, Template]]:
@@ -141,7 +141,7 @@ def read_catalogue(text: str) -> Iterator[tuple[str, Template]]:
                 yield code, (entry["msgstr[0]"], entry["msgstr[1]"]) if several else entry["msgstr"]
 
 
-def chosen(language: str, prefixes: Iterable[str]) -> dict[str, Template]:
+def select_page_texts(language: str, prefixes: Iterable[str]) -> dict[str, Template]:
     """The texts of pages whose codes begin with one of these and a dot, for a page's script."""
     starts = tuple(f"{prefix}." for prefix in prefixes)
     return {code: template for code, template in domain(language, "pages").items() if code.startswith(starts)}
@@ -151,7 +151,7 @@ def _is_one(language: str, n: Any) -> bool:
     return bool(n == 1 or (language == "fr" and n == 0))
 
 
-def _tied(template: Template) -> Template:
+def _insert_no_break_spaces(template: Template) -> Template:
     """French as it is printed: with a space that no line ends at before : ; ? ! % and within quotes."""
     if isinstance(template, str):
         return _TIED.sub("\N{NO-BREAK SPACE}", template)
@@ -159,11 +159,11 @@ def _tied(template: Template) -> Template:
     return _TIED.sub("\N{NO-BREAK SPACE}", one), _TIED.sub("\N{NO-BREAK SPACE}", many)
 
 
-def _filled(language: str, value: Any) -> str:
+def _format_param(language: str, value: Any) -> str:
     if isinstance(value, Message) and language != DEFAULT:
         return translate(language, value.code, **value.params)
     if isinstance(value, list | tuple):
-        return ", ".join(_filled(language, one) for one in value)
+        return ", ".join(_format_param(language, one) for one in value)
     if isinstance(value, Mapping):
         return str(value.get(language) or next(iter(value.values()), ""))
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -192,16 +192,16 @@ def _form(text: Any) -> Any:
     return text.form if isinstance(text, Message) else None
 
 
-def _restored(value: Any, deep: int = 0) -> Any:
+def _restore_value(value: Any, deep: int = 0) -> Any:
     if isinstance(value, list):
-        return [_restored(one, deep + 1) for one in value]
+        return [_restore_value(one, deep + 1) for one in value]
     if not isinstance(value, Mapping) or "code" not in value or deep > _DEEPEST:
         return value
-    params = {str(name): _restored(one, deep + 1) for name, one in (value.get("params") or {}).items()}
+    params = {str(name): _restore_value(one, deep + 1) for name, one in (value.get("params") or {}).items()}
     return Message(str(value["code"]), **params)
 
 
-def quoted(value: Any) -> Any:
+def quote_value(value: Any) -> Any:
     """A value within a sentence: a text in the quotes of the language, anything else as Python writes it."""
     return Message("value.quoted", text=value) if isinstance(value, str) else repr(value)
 
@@ -211,16 +211,16 @@ def has_code(texts: Iterable[str], code: str) -> bool:
     return any(isinstance(text, Message) and text.code == code for text in texts)
 
 
-def restored(data: Mapping[str, Any], name: str) -> Any:
+def restore_text(data: Mapping[str, Any], name: str) -> Any:
     """A text, or a list of texts, as it was before `translatable` stood beside it."""
     text, form = data[name], (data.get("translatable") or {}).get(name)
     if isinstance(text, list):
         forms = form if isinstance(form, list) and len(form) == len(text) else [None] * len(text)
-        return [Message.stored(one, of) for one, of in zip(text, forms, strict=True)]
-    return Message.stored(text, form) if isinstance(text, str) else text
+        return [Message.from_stored(one, of) for one, of in zip(text, forms, strict=True)]
+    return Message.from_stored(text, form) if isinstance(text, str) else text
 
 
-def joined(texts: Iterable[str]) -> str:
+def join_sentences(texts: Iterable[str]) -> str:
     """Several sentences as one."""
     return functools.reduce(
         lambda first, second: Message("text.both", first=first, second=second) if first else second, texts, ""

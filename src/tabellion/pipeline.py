@@ -159,14 +159,14 @@ class Background:
         return self.options.get("consume")
 
 
-def installed() -> dict[str, Pipeline]:
+def installed_pipelines() -> dict[str, Pipeline]:
     """Every pipeline there is, by name: those in this package, then those of other packages."""
-    return dict(_installed())
+    return dict(_load_installed())
 
 
-def named(names: Sequence[str]) -> list[Pipeline]:
+def find_pipelines(names: Sequence[str]) -> list[Pipeline]:
     """The pipelines of these names; raises a ConfigurationError that says which there are."""
-    found = installed()
+    found = installed_pipelines()
     names = list(dict.fromkeys(names))
     for name in names:
         if name not in found:
@@ -176,27 +176,27 @@ def named(names: Sequence[str]) -> list[Pipeline]:
 
 def known_events() -> list[str]:
     """What webhook endpoints can ask to be told of."""
-    return [event for one in installed().values() for event in one.events]
+    return [event for one in installed_pipelines().values() for event in one.events]
 
 
 def defaults() -> list[Pipeline]:
     """Those that run where nothing was selected."""
-    return [one for one in installed().values() if one.default]
+    return [one for one in installed_pipelines().values() if one.default]
 
 
 _cache: dict[str, Pipeline] = {}
 
 
-def _installed() -> dict[str, Pipeline]:
+def _load_installed() -> dict[str, Pipeline]:
     if not _cache:
         for one in pkgutil.iter_modules(importlib.import_module(GROUP).__path__):
             _add(importlib.import_module(f"{GROUP}.{one.name}.pipeline").PIPELINE)
         for point in entry_points(group=GROUP):
-            _add(_loaded(point))
+            _add(_load_entry_point(point))
     return _cache
 
 
-def _loaded(point: EntryPoint) -> Pipeline:
+def _load_entry_point(point: EntryPoint) -> Pipeline:
     try:
         return point.load()  # type: ignore[no-any-return]
     except Exception as error:

@@ -14,7 +14,7 @@ from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.engine.store import Store
-from tabellion.engine.worker.runner import Run, accepted, broken
+from tabellion.engine.worker.runner import Run, settle_error, settle_result
 from tabellion.models.fake.serving import Serving, serving
 
 __all__ = ["BadSignature", "Clock", "Result", "Serving", "run_job", "serving", "verify", "work_off"]
@@ -106,9 +106,9 @@ async def _settlement(job: Job) -> Settlement:
     run = Run(job)
     try:
         result = job.queue.function(job)  # type: ignore[misc]
-        settlement = accepted(job, await result if inspect.isawaitable(result) else result)
+        settlement = settle_result(job, await result if inspect.isawaitable(result) else result)
     except Exception as error:
-        settlement = broken(run, error) or Settlement(job, "released")
+        settlement = settle_error(run, error) or Settlement(job, "released")
     finally:
         job.close()
     return settlement

@@ -10,7 +10,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.accounts import audit
-from tabellion.accounts.audit import Entry
+from tabellion.accounts.audit import AuditEntry
 from tabellion.accounts.tables import GENESIS
 from tabellion.errors import StoreError
 from tabellion.pipelines.documents import tables
@@ -33,17 +33,18 @@ FORGED = """INSERT INTO tabellion_audit_log (n, at, document_id, actor, action, 
 VALUES ({n}, '2020', 'd1', 'anna', 'approved', '{{"reason": "forged"}}', 'x', 'y')"""
 
 
-async def appended(store: Store, *entries: Entry) -> None:
+async def appended(store: Store, *entries: AuditEntry) -> None:
     """Writes entries, each in a transaction of its own."""
     await tables.SCHEMA.prepare(store)
     for entry in entries:
-        await store.database.transact([audit.bound(store.dialect, entry)])
+        await store.database.transact([audit.bind_entry(store.dialect, entry)])
 
 
-def some(count: int) -> list[Entry]:
+def some(count: int) -> list[AuditEntry]:
     """Entries with all that an entry may have."""
     return [
-        Entry("corrected", "änna", f"d{n % 3}", f"i{n % 3}", "total", before=None, after=[{"a": f"{n}"}, "\u2028'\""],
+        AuditEntry("corrected", "änna", f"d{n % 3}", f"i{n % 3}", "total", before=None,
+              after=[{"a": f"{n}"}, "\u2028'\""],
               reason="says so\nthere", more={"n": n})
         for n in range(count)
     ]  # fmt: skip
@@ -61,7 +62,7 @@ def test_entries_chain(url: str) -> None:
 
     async def empty(store: Store) -> bool:
         await tables.SCHEMA.prepare(store)
-        return await audit.verify(store) == audit.Verdict(0, GENESIS)
+        return await audit.verify(store) == audit.ChainCheck(0, GENESIS)
 
     verdict, document, item = ask(url, go)
     assert (verdict.n, verdict.whole) == (7, True)
@@ -79,7 +80,7 @@ def test_entries_chain(url: str) -> None:
 def test_a_chain_is_one_however_many_write(url: str) -> None:
     """Four stores at once leave one chain with every entry in it."""
 
-    async def go() -> audit.Verdict:
+    async def go() -> audit.ChainCheck:
         stores = [Store(url, durable=False) for _ in range(4)]
         try:
             await tables.SCHEMA.prepare(stores[0])
@@ -99,11 +100,11 @@ def test_what_only_the_database_knows_is_in_the_body(url: str) -> None:
     async def go(store: Store) -> Any:
         await tables.SCHEMA.prepare(store)
         source = "FROM (SELECT CAST(:name AS text) AS a, CAST(NULL AS text) AS b) AS r WHERE r.a = :wanted"
-        entry = Entry("assigned", "x", "d", reason='"@after@"')
+        entry = AuditEntry("assigned", "x", "d", reason='"@after@"')
         for wanted in ('say "hi"', "nobody"):
             values = {"name": 'say "hi"', "wanted": wanted}
             text, given = audit.statement(store.dialect, entry, source, values, item_id="r.a", after="r.b")
-            await store.database.transact([audit.numbered(text, given)])
+            await store.database.transact([audit.bind_statement(text, given)])
         return await audit.verify(store), await audit.history(store, document="d")
 
     verdict, entries = ask(url, go)
@@ -211,4 +212,4 @@ def test_time_does_not_run_backwards(url: str) -> None:
 def test_an_action_that_is_none_is_refused() -> None:
     """Before anything is written."""
     with pytest.raises(ValueError, match="not an audit action"):
-        Entry("sneezed", "anna")
+        AuditEntry("sneezed", "anna")

@@ -13,11 +13,11 @@ pytestmark = pytest.mark.usefixtures("full_effort")
 
 def test_a_password_is_kept_as_argon2id() -> None:
     """With the effort that is meant; right is right and wrong is wrong."""
-    kept = asyncio.run(passwords.hashed("correct horse battery"))
+    kept = asyncio.run(passwords.hash_password("correct horse battery"))
     assert kept.startswith("$argon2id$v=19$m=65536,t=3,p=1$")
     assert asyncio.run(passwords.matches(kept, "correct horse battery"))
     assert not asyncio.run(passwords.matches(kept, "correct horse batterx"))
-    assert kept != asyncio.run(passwords.hashed("correct horse battery"))
+    assert kept != asyncio.run(passwords.hash_password("correct horse battery"))
     assert not passwords.is_outdated(kept)
     assert passwords.is_outdated(kept.replace("t=3", "t=2"))
 
@@ -31,7 +31,7 @@ def test_without_a_hash_nothing_matches(kept: str | None) -> None:
 
 def test_what_is_compared_for_nobody_takes_the_same_effort() -> None:
     """It has today's parameters, and the lengths of a true hash."""
-    kept = asyncio.run(passwords.hashed("correct horse battery"))
+    kept = asyncio.run(passwords.hash_password("correct horse battery"))
     assert not passwords.is_outdated(passwords.NOTHING)
     assert [len(part) for part in passwords.NOTHING.split("$")] == [len(part) for part in kept.split("$")]
 

@@ -84,7 +84,7 @@ def test_signing_out_ends_it_on_the_server(anna: Browser) -> None:
 def test_a_change_of_role_counts_at_once(anna: Browser) -> None:
     """No session keeps what its user may not any more."""
     assert anna.ask("POST", "/api/documents/0/reprocess").status_code == 404
-    user = anna.web.store("prod", lambda store: users.by_name(store, "anna"))
+    user = anna.web.store("prod", lambda store: users.find_by_name(store, "anna"))
     assert user is not None
     anna.web.store("prod", lambda store: users.change(store, user.id, role="viewer"))
     problem(anna.ask("POST", "/api/documents/0/reprocess"), 403, "role_required")
@@ -92,7 +92,7 @@ def test_a_change_of_role_counts_at_once(anna: Browser) -> None:
 
 def test_who_is_disabled_is_out(anna: Browser) -> None:
     """At once, also where the session's row was put back."""
-    user = anna.web.store("prod", lambda store: users.by_name(store, "anna"))
+    user = anna.web.store("prod", lambda store: users.find_by_name(store, "anna"))
     assert user is not None
     anna.web.sql("UPDATE tabellion_users SET disabled_at = created_at WHERE id = $1", user.id)
     problem(anna.get("/api/me"), 401, "session_ended")

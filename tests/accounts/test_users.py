@@ -178,4 +178,4 @@ def test_names_and_roles_are_checked_where_they_are_kept(url: str) -> None:
     with pytest.raises(ConfigurationError, match="start with a letter"):
         ask(url, lambda store: users.add(store, "../x", "viewer"))
     with pytest.raises(users.NoSuchUser, match="anna"):
-        ask(url, lambda store: users.named(store, "anna"))
+        ask(url, lambda store: users.get_by_name(store, "anna"))

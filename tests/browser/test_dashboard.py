@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from tabellion import Queue, Store
 from tabellion.accounts import audit
 from tabellion.engine.gates.row import GateRow
-from tabellion.engine.gates.state import GateSettings, News
+from tabellion.engine.gates.state import CallOutcomes, GateSettings
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
@@ -130,7 +130,7 @@ def test_workers_gates_and_money_are_shown(gallery: Gallery) -> None:
         for name in ("alive", "lost"):
             await roster.enlist(store, WorkerRecord(name, "host", 1, f"b{name}", "0.1", "paintings", 8, busy=2))
         await store.database.fetch("UPDATE tabellion_workers SET seen_at = seen_at - 60 WHERE id = 'lost'")
-        await GateRow(store, "gemini", GateSettings()).turn(News(refused="no such key", spent=1.25), 0)
+        await GateRow(store, "gemini", GateSettings()).turn(CallOutcomes(refused="no such key", spent=1.25), 0)
         [job] = await store.claim(PAINTING, 1, "w1")
         job.cost = 0.75
         await store.finish(job)
@@ -190,7 +190,7 @@ def test_a_group_of_errors_is_tried_again_by_keyboard(gallery: Gallery) -> None:
         [row] = gallery.apart(
             lambda: gallery.live.sql("SELECT n, at, body FROM tabellion_audit_log WHERE action = 'retried'")
         )
-        told = audit.told(row)
+        told = audit.serialize_entry(row)
         assert (told["actor"], told["more"]["queue"], told["more"]["rows"]) == ("operator", "paintings", 7)
         page.locator("#rows button").first.click()
         until(page, lambda: page.locator("#rows tr").count() == 1)
@@ -273,7 +273,7 @@ def test_texts_of_strangers_are_text(gallery: Gallery) -> None:
 
     async def work(store: Store) -> None:
         await roster.enlist(store, WorkerRecord(bad, bad, 1, bad, bad, bad, 8))
-        await GateRow(store, bad, GateSettings()).turn(News(refused=bad), 0)
+        await GateRow(store, bad, GateSettings()).turn(CallOutcomes(refused=bad), 0)
         jobs = await store.claim(PAINTING, 2, bad)
         jobs[0].note(bad)
         await store.renew(jobs)

@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from tabellion.messages import Message, quoted, translatable
+from tabellion.messages import Message, quote_value, translatable
 from tabellion.reading.types.kinds import KINDS
 from tests.browser.site import WRONG, Site
 
@@ -88,7 +88,7 @@ def test_parameters_are_said_as_their_names_tell(site: Site, chromium: Browser) 
     ]
     decoded = Message("unreadable.image_cannot_decode", text="broken data stream")
     wanted = {
-        Message("issue.not_of_kind", field="line_items[0].unit_price", value=quoted("abc"), detail=KINDS["money"]):
+        Message("issue.not_of_kind", field="line_items[0].unit_price", value=quote_value("abc"), detail=KINDS["money"]):
             "Lignes, rangée 1, prix unitaire : « abc » n’est pas un montant comme 1234.50, sans devise",
         Message("issue.missing", field="registration_date"): "Date d'inscription est obligatoire mais manque",
         Message("unreadable.bytes_over_limit", n=12345678, limit=1000):

@@ -6,7 +6,7 @@ import asyncio
 
 from tabellion import GateSettings, Store
 from tabellion.engine.gates.row import GateRow
-from tabellion.engine.gates.state import News
+from tabellion.engine.gates.state import CallOutcomes
 from tests.cli.project import Project
 
 
@@ -15,7 +15,7 @@ def configured(project: Project, text: str) -> None:
         file.write(text)
 
 
-def tell(project: Project, news: News) -> None:
+def tell(project: Project, news: CallOutcomes) -> None:
     async def go() -> None:
         async with Store(project.url) as store:
             await GateRow(store, "gemini", GateSettings()).turn(news, 0)
@@ -31,7 +31,7 @@ def test_without_gates_it_says_so(lite: Project) -> None:
 
 def test_a_closed_gate_is_shown_with_its_reason_and_opened_by_a_person(project: Project) -> None:
     """An outage shows; --reset ends it."""
-    tell(project, News(failed=5, why="gemini returned HTTP 503: overloaded"))
+    tell(project, CallOutcomes(failed=5, why="gemini returned HTTP 503: overloaded"))
     [gate] = project.json("gates")
     assert (gate["gate"], gate["state"], gate["breaker"]) == ("gemini", "closed", "open")
     assert "gemini returned HTTP 503: overloaded" in gate["reason"]
@@ -49,7 +49,7 @@ def test_rate_and_budget_are_changed_live(project: Project) -> None:
     project.json("gates", "gemini", "--rate", "20", "--max-rate", "50", "--budget", "7.5")
     [gate] = project.json("gates")
     assert (gate["rate"], gate["max_rate"], gate["budget"]) == (20, 50, 7.5)
-    tell(project, News(ok=1, spent=2.5))
+    tell(project, CallOutcomes(ok=1, spent=2.5))
     assert project.json("gates")[0]["spent"] == 2.5
     assert "$2.50 of $7.50" in project.run("gates").output
 
@@ -71,7 +71,7 @@ def test_explain_names_the_closed_gate(lite: Project) -> None:
     queues = lite.folder / "queues.py"
     queues.write_text(queues.read_text().replace("retry_base=0.05,", 'retry_base=0.05, uses="gemini",'))
     lite.insert("x")
-    tell(lite, News(refused="gemini does not accept the key"))
+    tell(lite, CallOutcomes(refused="gemini does not accept the key"))
     said = " ".join(lite.run("explain", "invoices", "1").output.split())
     assert "Gate 'gemini' is closed: gemini does not accept the key" in said
     assert "tabellion gates gemini" in said

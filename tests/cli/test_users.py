@@ -62,7 +62,7 @@ def test_a_password_is_set_from_standard_input(lite: Project) -> None:
     lite.run("users", "add", "anna", "--role", "viewer")
 
     async def begun(store: Store) -> sessions.Ticket:
-        user = await users.named(store, "anna")
+        user = await users.get_by_name(store, "anna")
         return await sessions.begin(store, "prod", user.id, "link")
 
     ask(lite.url, begun)

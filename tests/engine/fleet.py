@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count
 from random import Random
 
-from tabellion.engine.gates.state import GateSettings, GateState, News, Refusal
+from tabellion.engine.gates.state import CallOutcomes, GateSettings, GateState, ThrottledCall
 from tabellion.models.fake.quota import Kind, Quota, quota_of
 
 TURN = 0.003  # seconds that a turn at the database takes
@@ -25,7 +25,7 @@ class Process:
     free: int
     slots: deque[tuple[float, tuple[int, int]]] = field(default_factory=deque)
     epoch: tuple[int, int] = (0, 0)
-    news: News = field(default_factory=News)
+    news: CallOutcomes = field(default_factory=CallOutcomes)
     again_at: float = 0.0
     told_at: float = 0.0
     turning: bool = False
@@ -87,7 +87,7 @@ class Fleet:
             self._stir(process, process.again_at - self.now + 1e-6)
 
     def _turn(self, process: Process, want: int) -> None:
-        news, process.news, process.turning = process.news, News(), False
+        news, process.news, process.turning = process.news, CallOutcomes(), False
         if self.through_json:
             self.state = GateState.load(self.settings, self.state.dump())
         before = self.state.epoch
@@ -133,7 +133,7 @@ class Fleet:
         self._freed(process)
 
     def _refused(self, process: Process, hint: float | None, epoch: tuple[int, int], begun: float) -> None:
-        process.news.throttled.append(Refusal(hint, epoch[0], self.now - begun))
+        process.news.throttled.append(ThrottledCall(hint, epoch[0], self.now - begun))
         self._freed(process)
 
     def _freed(self, process: Process) -> None:

@@ -17,7 +17,7 @@ import pytest
 from tabellion import Event, Job, log_to_stderr
 from tabellion.engine import log
 from tabellion.engine.events import NAMES, Listeners
-from tabellion.engine.log import LEVELS, Log, printable
+from tabellion.engine.log import LEVELS, LogListener, printable
 from tests.owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
 from tests.working import drain, make_worker
@@ -199,7 +199,7 @@ def test_every_level_belongs_to_an_event() -> None:
 def test_debug_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
     """Every event there is becomes one line with a sentence."""
     log_to_stderr("debug", as_json=True)
-    write = Log()
+    write = LogListener()
     for name in NAMES:
         write(Event(name, worker="w1", environment="prod", queue="jobs", key="1", attempt=1))
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
@@ -213,7 +213,7 @@ def test_an_error_text_cannot_forge_a_line(capsys: pytest.CaptureFixture[str], a
     """Newlines and escapes are written out; lines of a traceback never begin at the margin."""
     log_to_stderr("info", as_json=as_json)
     forged = "a\n2026-01-01 INFO faked \x1b[31m"
-    Log()(Event("failed", queue="jobs", key="1", error=forged, traceback=f"Traceback:\nValueError: {forged}\n"))
+    LogListener()(Event("failed", queue="jobs", key="1", error=forged, traceback=f"Traceback:\nValueError: {forged}\n"))
     out = capsys.readouterr().err
     assert len([line for line in out.splitlines() if not line.startswith("    ")]) == 1
     assert "\x1b[31m" not in out
@@ -227,7 +227,7 @@ def test_what_stays_refused_is_said_once_a_minute(
     now = 0.0
     monkeypatch.setattr(log, "monotonic", lambda: now)
     log_to_stderr("info")
-    write = Log()
+    write = LogListener()
     for now in (0.0, 10.0, 50.0, 61.0):  # noqa: B007 - the clock reads it
         write(Event("claim_refused", environment="prod", queue="jobs", error="CHECK"))
     write(Event("claim_refused", environment="prod", queue="ocr", error="CHECK"))
@@ -238,7 +238,7 @@ def test_what_stays_refused_is_said_once_a_minute(
 def test_events_that_nobody_would_see_are_not_wanted() -> None:
     """A finished job is worth an event only where someone listens to everything or a log shows it."""
     log_to_stderr("info")
-    quiet = Listeners((Log(),))
+    quiet = Listeners((LogListener(),))
     assert not quiet.wants("done", "jobs")
     assert quiet.wants("failed", "jobs")
     logging.getLogger("tabellion.queue.jobs").setLevel(logging.DEBUG)
@@ -247,14 +247,14 @@ def test_events_that_nobody_would_see_are_not_wanted() -> None:
         assert not quiet.wants("done", "ocr")
     finally:
         logging.getLogger("tabellion.queue.jobs").setLevel(logging.NOTSET)
-    assert Listeners((Log(), lambda _event: None)).wants("done", "ocr")
+    assert Listeners((LogListener(), lambda _event: None)).wants("done", "ocr")
 
 
 @pytest.mark.usefixtures("restored_log")
 def test_a_database_that_is_back_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """The first connection is in the line at start; the next says how long the database was away."""
     log_to_stderr("info")
-    write = Log()
+    write = LogListener()
     write(Event("environment_up", environment="prod", note="postgresql://db/shop"))
     write(Event("environment_up", environment="prod", note="postgresql://db/shop", seconds=35.2))
     [line] = capsys.readouterr().err.splitlines()

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from tabellion import Job, LeaseLost, Store
 from tabellion.engine import controls
 from tabellion.engine.settlement import Settlement
-from tabellion.engine.worker.runner import tried
+from tabellion.engine.worker.runner import retry_or_fail
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import TASKS, run, tasks_queue
@@ -255,7 +255,7 @@ class Machine(RuleBasedStateMachine):
         elif outcome in ("retried", "limited"):
             ending.error, ending.after = "boom", after
             if outcome == "retried":
-                ending.outcome = tried(job, "boom").outcome
+                ending.outcome = retry_or_fail(job, "boom").outcome
                 ending.after = after if ending.outcome == "retried" else None
         self._settle(ending)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tabellion import DeclarationError, Queue, Store
 from tabellion.engine import controls
-from tabellion.errors import Problem
+from tabellion.errors import DeclarationProblem
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import STATES, asynchronous, claim_one, run
@@ -24,7 +24,7 @@ def pg_any(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clo
     return store_on(request.param, emptied, tmp_path, clock)
 
 
-async def problem(store: Store, queue: Queue) -> Problem:
+async def problem(store: Store, queue: Queue) -> DeclarationProblem:
     """The one problem of this declaration."""
     with pytest.raises(DeclarationError) as caught:
         await store.bind(queue)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tabellion import DeclarationError, Job, Queue
-from tabellion.engine.queue import MAX_ATTEMPTS, check_together, disjoint, same, spoken
+from tabellion.engine.queue import MAX_ATTEMPTS, check_together, disjoint, format_state, same
 from tests.engine.tables import STATES
 
 
@@ -275,4 +275,4 @@ def test_equality_is_a_columns() -> None:
 
 def test_a_state_as_people_write_it() -> None:
     """Booleans and null in SQL's words."""
-    assert spoken({"a": 4, "b": True, "c": None, "d": "x"}) == "a = 4 and b = true and c = null and d = 'x'"
+    assert format_state({"a": 4, "b": True, "c": None, "d": "x"}) == "a = 4 and b = true and c = null and d = 'x'"

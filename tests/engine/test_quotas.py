@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from tabellion.engine.gates.adaptive import Adaptive
-from tabellion.models.fake.quota import Bucket, Kind
+from tabellion.models.fake.quota import Kind, TokenBucket
 from tests.engine.fleet import Fleet
 
 KINDS: list[Kind] = ["bucket", "fixed", "sliding"]
@@ -108,7 +108,7 @@ def test_refusals_for_minutes_are_not_taken_for_a_window(hints: bool) -> None:
     fleet.run(600)
     assert sum(not passed for at, passed in fleet.calls if at - fleet.began > 420) < 15
     assert learned(fleet).limit == before
-    fleet.quota = Bucket(10, fleet.now)
+    fleet.quota = TokenBucket(10, fleet.now)
     fleet.run(120)
     assert fleet.judge(780, 840)[0] >= 9.2
 

@@ -6,7 +6,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine.database import Database
-from tabellion.engine.schema import Schema, in_order, typed
+from tabellion.engine.schema import Schema, in_order, substitute_types
 from tabellion.errors import NotMigrated
 from tests.working import ask
 
@@ -29,7 +29,7 @@ SECOND = Schema(
 )
 def test_types_have_each_databases_own_name(text: str, sqlite: str) -> None:
     """Words that only begin so are left alone."""
-    assert typed(text, "sqlite") == sqlite
+    assert substitute_types(text, "sqlite") == sqlite
 
 
 def test_needed_schemas_come_first_and_once() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tabellion import DeclarationError, Queue, Store
 from tabellion.engine.transitions import check_transitions, try_transitions
-from tabellion.errors import Problem
+from tabellion.errors import DeclarationProblem
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import STATES, asynchronous, attempts, claim_one, row, rows, run, tasks, tasks_queue
@@ -25,7 +25,7 @@ def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, cloc
     return store_on(request.param, emptied, tmp_path, clock)
 
 
-async def problems(store: Store, queue: Queue) -> list[Problem]:
+async def problems(store: Store, queue: Queue) -> list[DeclarationProblem]:
     """What the table refuses this queue."""
     return await check_transitions(store.database, await store.bind(queue))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tabellion.engine.queue import spoken
+from tabellion.engine.queue import format_state
 
 SQLITE, POSTGRES = "sqlite", "postgresql"
 DATABASES = {SQLITE: "SQLite", POSTGRES: "PostgreSQL"}
@@ -84,9 +84,9 @@ class Kind:
 
     def _state(self, name: str) -> str:
         status, state = str(self.expected.get("status")), self.expected[name]
-        shown = spoken(state if isinstance(state, dict) else {status: state}) if name == "ready" else None
+        shown = format_state(state if isinstance(state, dict) else {status: state}) if name == "ready" else None
         if shown is None:
-            shown = spoken(state) if isinstance(state, dict) else repr(state)
+            shown = format_state(state) if isinstance(state, dict) else repr(state)
         other = [f" ({said[name]!r} on {DATABASES[where]})" for where, said in self.differs.items() if name in said]
         return f"`{shown}`{''.join(other)}"
 

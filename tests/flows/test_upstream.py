@@ -10,7 +10,7 @@ import pytest
 from tabellion import GateSettings, Job, Queue
 from tabellion.models.catalog import make
 from tabellion.models.fake.serving import Serving, serving
-from tabellion.models.gated import Gated
+from tabellion.models.gated import GatedModel
 from tests.owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
 from tests.working import Diary, make_worker, working
@@ -24,7 +24,7 @@ def owner(url: str) -> Iterator[Owner]:
 
 def reading(fake: Serving) -> Queue:
     queue = jobs_queue("reading", where="size IS NULL", uses="gemini", lease=30.0)  # however busy the machine is
-    gemini = Gated(make("gemini", {"key": "k", "base_url": fake.url}))
+    gemini = GatedModel(make("gemini", {"key": "k", "base_url": fake.url}))
 
     @queue.handler
     async def read(job: Job) -> dict[str, str]:

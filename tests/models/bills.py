@@ -11,7 +11,7 @@ from tabellion.models.base import Ask, Part, Reply, Schema
 from tabellion.models.output import judge
 from tabellion.reading.page import Page
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.reading.types.typefile import compiled
+from tabellion.reading.types.typefile import compile_type
 from tests.models.scripted import Answer
 from tests.reading import papers
 
@@ -19,7 +19,7 @@ LINES = (
     "Acme Tools Ltd", "12 High Street, Leeds LS1 4AB", "Invoice number: A-77", "Invoice date: 2026-03-14",
     "Subtotal: 100.00", "Tax: 20.00", "Total: 120.00", "Currency: EUR",
 )  # fmt: skip
-SMALL: DocumentType = compiled("""\
+SMALL: DocumentType = compile_type("""\
 name: small
 version: "1"
 fields:

@@ -146,6 +146,9 @@ def test_every_error_and_fault_is_documented() -> None:
 
 def test_a_key_in_a_variable_offers_its_model() -> None:
     """Ours or the one that people already have; an empty one is none."""
-    assert catalog.keyed({}) == []
-    assert catalog.keyed({"GEMINI_API_KEY": "k", "OPENAI_API_KEY": ""}) == ["gemini"]
-    assert catalog.keyed({"GOOGLE_API_KEY": "k", variable("deepinfra", "key"): "k"}) == ["gemini", "deepinfra"]
+    assert catalog.models_with_key({}) == []
+    assert catalog.models_with_key({"GEMINI_API_KEY": "k", "OPENAI_API_KEY": ""}) == ["gemini"]
+    assert catalog.models_with_key({"GOOGLE_API_KEY": "k", variable("deepinfra", "key"): "k"}) == [
+        "gemini",
+        "deepinfra",
+    ]

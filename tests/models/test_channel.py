@@ -95,7 +95,7 @@ def test_calls_begin_in_turns() -> None:
 
         async def call(sent: bool) -> None:
             nonlocal begun
-            async with turns.taken():
+            async with turns.take():
                 begun += 1
                 if sent and (turn := _turn.get()):
                     await turn.watch("http11.send_request_body.complete", {})
@@ -127,9 +127,9 @@ def test_a_slow_request_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPa
 
     async def story() -> None:
         turns = Turns()
-        async with turns.taken(), turns.taken():
+        async with turns.take(), turns.take():
             pass
-        async with turns.taken():
+        async with turns.take():
             pass
 
     asyncio.run(story())

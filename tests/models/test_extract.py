@@ -61,7 +61,7 @@ def test_a_model_that_agrees_makes_it_surer(fake: Serving) -> None:
     assert after.model == "gemini-2.5-flash"
     assert after.cost is not None
     assert 0 < after.cost < 0.01
-    assert after.told()["cost"] == after.cost
+    assert after.as_dict()["cost"] == after.cost
     assert codes(after) == []
 
 

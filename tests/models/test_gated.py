@@ -14,7 +14,7 @@ from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError, GateClosed, Permanent
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, KeyRefused, Rejected, Throttled, Unavailable
-from tabellion.models.gated import Gated, memo_key
+from tabellion.models.gated import GatedModel, memo_key
 from tests.owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
 from tests.working import make_worker, working
@@ -62,7 +62,7 @@ def test_the_same_question_is_paid_for_once(url: str) -> None:
 
     async def go() -> list[Reply]:
         async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
-            model = Gated(parrot, context=context)
+            model = GatedModel(parrot, context=context)
             replies = await asyncio.gather(*(model.call(["Hello", Blob(b"page", "image/png")]) for _ in range(10)))
             return [*replies, await model.call(["Hello", Blob(b"page", "image/png")])]
 
@@ -102,7 +102,7 @@ def owner(url: str) -> Iterator[Owner]:
 def test_a_retry_resumes_where_it_was_paid(url: str, owner: Owner) -> None:
     """A job that fails after its first page reads only the second one the next time; the register has both costs."""
     parrot = Parrot()
-    model, queue, sources = Gated(parrot), jobs_queue(uses="parrot"), list[str]()
+    model, queue, sources = GatedModel(parrot), jobs_queue(uses="parrot"), list[str]()
 
     @queue.handler
     async def read(job: Job) -> None:
@@ -130,7 +130,7 @@ def test_a_bad_answer_is_kept_as_evidence_and_asked_for_differently(url: str, ow
         return Reply(text="{}", object={name: {"vendor": "Acme", "total": 5}[name]}, cost=0.1)
 
     parrot = Parrot(answer)
-    model, queue, objects = Gated(parrot), jobs_queue(uses="parrot"), list[object]()
+    model, queue, objects = GatedModel(parrot), jobs_queue(uses="parrot"), list[object]()
 
     @queue.handler
     async def read(job: Job) -> None:
@@ -166,7 +166,7 @@ def test_each_trouble_is_told_to_the_gate(
     async def go() -> None:
         async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
             with pytest.raises(expected):
-                await Gated(Parrot(raises(error)), context=context).call(["Hello"])
+                await GatedModel(Parrot(raises(error)), context=context).call(["Hello"])
         state = await state_of(url)
         assert (state.failures, state.refusals) == (failures, refusals)  # type: ignore[attr-defined]
 
@@ -179,7 +179,7 @@ def test_a_refused_key_closes_the_gate(url: str) -> None:
 
     async def go() -> None:
         async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
-            model = Gated(parrot, context=context, memo=False)
+            model = GatedModel(parrot, context=context, memo=False)
             with pytest.raises(KeyRefused):
                 await model.call(["Hello"])
             with pytest.raises(GateClosed, match="does not accept the key"):
@@ -195,7 +195,7 @@ def test_an_outage_costs_no_attempt_once_the_gate_is_closed(url: str) -> None:
 
     async def go() -> list[str]:
         async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
-            model = Gated(parrot, context=context, memo=False)
+            model = GatedModel(parrot, context=context, memo=False)
             names = []
             for _ in range(6):
                 try:
@@ -211,4 +211,4 @@ def test_an_outage_costs_no_attempt_once_the_gate_is_closed(url: str) -> None:
 def test_outside_a_worker_it_says_what_it_needs() -> None:
     """A call with no job and no context names the way."""
     with pytest.raises(ConfigurationError, match="OpenContext"):
-        asyncio.run(Gated(Parrot()).call(["Hello"]))
+        asyncio.run(GatedModel(Parrot()).call(["Hello"]))

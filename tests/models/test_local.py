@@ -11,7 +11,7 @@ import pytest
 
 from tabellion.models.base import Blob, Reply
 from tabellion.models.errors import Rejected
-from tabellion.models.local import Local, laid_out
+from tabellion.models.local import Local, paginate_text
 from tabellion.models.output import complaint_of
 from tabellion.reading.types.typefile import load
 from tests.models.bills import LINES, bill
@@ -83,7 +83,7 @@ def test_any_schema_is_filled_in_by_the_names_of_its_properties() -> None:
 def test_text_is_as_good_as_a_file() -> None:
     """A text with line ends is laid out as a typewriter would have."""
     assert call(["\n".join(LINES)], fields(total={"type": "string"})).object == {"total": "120.00"}
-    pages = list(laid_out("\n".join(["a b"] * 61)))
+    pages = list(paginate_text("\n".join(["a b"] * 61)))
     assert [len(page.words) for page in pages] == [120, 2]
     assert pages[0].words[1].box[0] > pages[0].words[0].box[2]
 

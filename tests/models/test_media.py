@@ -11,10 +11,10 @@ from PIL import Image
 
 from tabellion.models.base import PICTURES, Blob, Part, takes
 from tabellion.models.errors import Rejected
-from tabellion.models.gated import Gated
+from tabellion.models.gated import GatedModel
 from tabellion.models.gemini import Gemini
 from tabellion.models.local import Local
-from tabellion.models.media import WIDTH, chosen, parts_of, renderer
+from tabellion.models.media import WIDTH, choose_pages, parts_of, renderer
 from tabellion.models.openai import OpenAI
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.page import Page
@@ -54,7 +54,7 @@ def test_each_model_says_what_it_takes() -> None:
     """Gemini takes PDFs, OpenAI's kind pictures, whoever says nothing is taken for one of those; gates pass it on."""
     assert "application/pdf" in takes(Gemini("k"))
     assert takes(OpenAI("k")) == takes(Echo()) == PICTURES
-    assert takes(Gated(Gemini("k"))) == takes(Gemini("k"))
+    assert takes(GatedModel(Gemini("k"))) == takes(Gemini("k"))
     assert "image/tiff" in takes(Local())
 
 
@@ -91,9 +91,9 @@ def test_pages_are_drawn_upright_in_a_child(sandbox: Sandbox) -> None:
 
 def test_a_long_document_is_cut_and_the_cut_is_noted() -> None:
     """The first pages and the last two; a page that cannot be drawn is noted too."""
-    assert chosen(4, 10) == [1, 2, 3, 4]
-    assert chosen(30, 5) == [1, 2, 3, 29, 30]
-    assert chosen(30, 2) == [1, 2]
+    assert choose_pages(4, 10) == [1, 2, 3, 4]
+    assert choose_pages(30, 5) == [1, 2, 3, 29, 30]
+    assert choose_pages(30, 2) == [1, 2]
     parts, notes = sent(FILE, reading(count=12), most=5)
     assert [part for part in parts if isinstance(part, str)] == ["Page 1:", "Page 2:", "Page 11:", "Page 12:"]
     assert notes[0] == "only 5 of 12 pages were sent to the model"

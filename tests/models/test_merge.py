@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tabellion.models.merge import against, both, merged
+from tabellion.models.merge import against, both, merge_fields
 from tabellion.reading.field import Field
 from tests.models.bills import SMALL
 
@@ -22,7 +22,7 @@ def model(value: Any, confidence: float = 0.9) -> Field:
 
 
 def one(name: str, mine: Field | None, theirs: Field | None) -> Field | None:
-    return merged({name: mine} if mine else {}, {name: theirs} if theirs else {}, SMALL).get(name)
+    return merge_fields({name: mine} if mine else {}, {name: theirs} if theirs else {}, SMALL).get(name)
 
 
 def test_agreement_makes_surer_and_keeps_the_box_of_the_words() -> None:
@@ -58,7 +58,7 @@ def test_what_one_side_has_is_taken_as_it_is() -> None:
 def test_xml_always_wins() -> None:
     """What it says stays, what it would have said and does not is not filled in, and a contradiction is told."""
     xml = words("120.00", 1.0, "xml")
-    found = merged({"total": xml}, {"total": model("1.00"), "tax": model("0.50"), "number": model("A-77")}, SMALL)
+    found = merge_fields({"total": xml}, {"total": model("1.00"), "tax": model("0.50"), "number": model("A-77")}, SMALL)
     assert (found["total"].value, found["total"].confidence) == ("120.00", 1.0)
     assert found["total"].reasons[-1] == "model says 1.00"
     assert "tax" not in found
@@ -78,7 +78,7 @@ def test_sums_are_taken_so_that_they_close() -> None:
     """A likelier value loses to one that makes the sum; all three are surer for it."""
     mine = {"subtotal": words("120.00", 0.8), "tax": words("20.00", 0.8), "total": words("120.00", 0.8)}
     theirs = {"subtotal": model("100.00", 0.7), "tax": model("20.00", 0.7), "total": model("140.00", 0.6)}
-    found = merged(mine, theirs, SMALL)
+    found = merge_fields(mine, theirs, SMALL)
     chosen = [found[name].value for name in ("subtotal", "tax", "total")]
     assert chosen == ["100.00", "20.00", "120.00"]
     assert all("amounts add up" in found[name].reasons for name in ("subtotal", "tax", "total"))
@@ -89,8 +89,8 @@ def test_sums_are_taken_so_that_they_close() -> None:
 def test_sums_that_cannot_close_are_left_alone() -> None:
     """Nothing is proven by numbers that do not add up, or are no numbers."""
     mine = {"subtotal": words("1.00"), "tax": words("1.00"), "total": words("9.00")}
-    assert merged(mine, {"total": model("8.00", 0.6)}, SMALL)["total"].value == "9.00"
-    assert merged(mine, {"total": model("eight", 0.2)}, SMALL)["total"].value == "9.00"
+    assert merge_fields(mine, {"total": model("8.00", 0.6)}, SMALL)["total"].value == "9.00"
+    assert merge_fields(mine, {"total": model("eight", 0.2)}, SMALL)["total"].value == "9.00"
 
 
 def rows(*amounts: str) -> list[dict[str, Any]]:
@@ -112,13 +112,13 @@ def test_rows_of_the_side_that_adds_up(mine: Any, theirs: Any, taken: Any) -> No
     """The model's where they add up, else whichever does, else the model's."""
     said = {"line_items": model(theirs, 0.6)} if theirs else {}
     sums = {"subtotal": words("100.00"), "total": words("120.00")}
-    assert merged({**sums, "line_items": words(mine, 0.9)}, said, SMALL)["line_items"].value == taken
+    assert merge_fields({**sums, "line_items": words(mine, 0.9)}, said, SMALL)["line_items"].value == taken
 
 
 def test_rows_that_add_up_are_surer() -> None:
     """And say so."""
     table = {"line_items": model(rows("60.00", "40.00"), 0.7)}
-    field = merged({"subtotal": words("100.00")}, table, SMALL)["line_items"]
+    field = merge_fields({"subtotal": words("100.00")}, table, SMALL)["line_items"]
     assert field.reasons[-1] == "items add up"
     assert field.confidence > 0.7
-    assert merged({"subtotal": words("99.00")}, table, SMALL)["line_items"].confidence == 0.7
+    assert merge_fields({"subtotal": words("99.00")}, table, SMALL)["line_items"].confidence == 0.7

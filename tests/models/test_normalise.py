@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tabellion.models.normalise import normalised, same, well_formed
+from tabellion.models.normalise import normalise_value, same, well_formed
 from tabellion.reading.types.doctype import FieldSpec
 
 
@@ -45,21 +45,21 @@ def spec(kind: str, **more: Any) -> FieldSpec:
 )
 def test_a_value_takes_the_form_of_its_kind(kind: str, written: Any, value: Any) -> None:
     """Dates, amounts, currencies; an ambiguous or impossible one is not guessed at."""
-    assert normalised(spec(kind), written) == value
+    assert normalise_value(spec(kind), written) == value
 
 
 def test_a_choice_and_a_date_by_the_types_word() -> None:
     """An option is found whatever its case; a type that knows its dates makes an ambiguous one clear."""
-    assert normalised(spec("choice", options=("cash", "card")), "Card") == "card"
-    assert normalised(spec("choice", options=("cash", "card")), "barter") == "barter"
-    assert normalised(spec("date"), "03/04/2026", "mdy") == "2026-03-04"
+    assert normalise_value(spec("choice", options=("cash", "card")), "Card") == "card"
+    assert normalise_value(spec("choice", options=("cash", "card")), "barter") == "barter"
+    assert normalise_value(spec("date"), "03/04/2026", "mdy") == "2026-03-04"
 
 
 def test_rows_have_the_columns_and_no_more() -> None:
     """Each cell by its column's kind; rows of nothing are dropped."""
     rows = spec("list", items=(spec("money"),))
-    assert normalised(rows, [{"it": "3", "quote": "3"}, {"it": None}, "no row"]) == [{"it": "3.00"}]
-    assert normalised(rows, []) is None
+    assert normalise_value(rows, [{"it": "3", "quote": "3"}, {"it": None}, "no row"]) == [{"it": "3.00"}]
+    assert normalise_value(rows, []) is None
 
 
 def test_what_is_malformed_and_what_is_the_same() -> None:

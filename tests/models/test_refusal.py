@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tabellion.models.errors import LONGEST_HINT, KeyRefused, ModelError, Rejected, Throttled, Unavailable
-from tabellion.models.refusal import clean, pick, refused, refused_within
+from tabellion.models.refusal import clean, error_from_body, error_from_response, pick
 
 RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36s"}
 QUOTA = {
@@ -57,7 +57,7 @@ CASES: list[tuple[int, object, type[ModelError]]] = [
 @pytest.mark.parametrize(("status", "body", "verdict"), CASES, ids=lambda value: str(value)[:50])
 def test_a_refusal_has_one_meaning(status: int, body: object, verdict: type[ModelError]) -> None:
     """The status and the words together decide the class."""
-    error = refused("gemini", status, body)
+    error = error_from_response("gemini", status, body)
     assert type(error) is verdict
     assert error.status == status
     assert str(error).startswith(f"gemini returned HTTP {status}: ")
@@ -67,7 +67,10 @@ def test_a_person_understands_the_message() -> None:
     """Who, what, which quota, when again."""
     body = google(429, "Please retry in 36.4s.", "RESOURCE_EXHAUSTED", [QUOTA, RETRY])
     quota = "quota GenerateRequestsPerMinutePerProjectPerModel-FreeTier 10"
-    assert str(refused("gemini", 429, body)) == f"gemini returned HTTP 429: too many requests ({quota}); retry in 36 s"
+    assert (
+        str(error_from_response("gemini", 429, body))
+        == f"gemini returned HTTP 429: too many requests ({quota}); retry in 36 s"
+    )
 
 
 HINTS: list[tuple[object, dict[str, str], float | None]] = [
@@ -91,14 +94,16 @@ HINTS: list[tuple[object, dict[str, str], float | None]] = [
 @pytest.mark.parametrize(("body", "headers", "hint"), HINTS, ids=lambda value: str(value)[:40])
 def test_the_servers_own_word_on_when(body: object, headers: dict[str, str], hint: float | None) -> None:
     """RetryInfo, then the text, then Retry-After; capped; None when there is no word."""
-    error = refused("openai", 429, body, headers)
+    error = error_from_response("openai", 429, body, headers)
     assert isinstance(error, Throttled)
     assert error.hint == (None if hint is None else pytest.approx(hint))
 
 
 def test_retry_after_may_be_a_date() -> None:
     """An HTTP date in the future is a number of seconds."""
-    error = refused("openai", 429, "", {"retry-after": email.utils.formatdate(time.time() + 100, usegmt=True)})
+    error = error_from_response(
+        "openai", 429, "", {"retry-after": email.utils.formatdate(time.time() + 100, usegmt=True)}
+    )
     assert isinstance(error, Throttled)
     assert error.hint is not None
     assert 90 < error.hint <= 100
@@ -106,7 +111,7 @@ def test_retry_after_may_be_a_date() -> None:
 
 def test_a_busy_server_may_say_when() -> None:
     """Retry-After on a 503 is kept for whoever opens the circuit."""
-    error = refused("openai", 503, openai("overloaded"), {"retry-after": "20", "x-request-id": "req_1"})
+    error = error_from_response("openai", 503, openai("overloaded"), {"retry-after": "20", "x-request-id": "req_1"})
     assert isinstance(error, Unavailable)
     assert (error.hint, error.request_id) == (20.0, "req_1")
 
@@ -114,12 +119,12 @@ def test_a_busy_server_may_say_when() -> None:
 def test_documents_and_keys_stay_out_of_messages() -> None:
     """Only the server's own sentence is shown, cut, and without anything that looks like a key."""
     body = {"detail": [{"msg": "field required", "input": "canary document"}]}
-    assert "canary" not in str(refused("openai", 422, body))
+    assert "canary" not in str(error_from_response("openai", 422, body))
     told = openai("Incorrect API key provided: sk-abcdefgh12345678, or canary-key")
-    said = refused("openai", 401, told, {}, "canary-key")
+    said = error_from_response("openai", 401, told, {}, "canary-key")
     assert "abcdefgh" not in str(said)
     assert "canary" not in str(said)
-    assert len(str(refused("openai", 400, openai("x" * 5000)))) < 600
+    assert len(str(error_from_response("openai", 400, openai("x" * 5000)))) < 600
 
 
 STRANGE: list[object] = [None, 5, [], [[]], {"error": []}, {"error": {"details": "x"}}, {"detail": [3]}, "\x00"]
@@ -128,16 +133,16 @@ STRANGE: list[object] = [None, 5, [], [[]], {"error": []}, {"error": {"details":
 @pytest.mark.parametrize("body", STRANGE, ids=repr)
 def test_a_strange_body_is_no_trouble(body: object) -> None:
     """A server may send anything."""
-    assert refused("x", 429, body).status == 429
+    assert error_from_response("x", 429, body).status == 429
 
 
 def test_trouble_inside_a_good_answer_is_trouble() -> None:
     """Gateways answer 200 with an error in it; no error is no trouble."""
-    assert isinstance(refused_within("openai", {"error": {"code": 429, "message": "slow down"}}), Throttled)
-    assert isinstance(refused_within("openai", {"error": {"message": "upstream is down"}}), Unavailable)
-    assert isinstance(refused_within("openai", {"error": "upstream is down"}), Unavailable)
+    assert isinstance(error_from_body("openai", {"error": {"code": 429, "message": "slow down"}}), Throttled)
+    assert isinstance(error_from_body("openai", {"error": {"message": "upstream is down"}}), Unavailable)
+    assert isinstance(error_from_body("openai", {"error": "upstream is down"}), Unavailable)
     for data in ({}, {"error": None}, {"error": 5}):
-        assert refused_within("openai", data) is None
+        assert error_from_body("openai", data) is None
 
 
 def test_pick_walks_only_where_there_is_something() -> None:

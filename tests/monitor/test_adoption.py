@@ -10,7 +10,7 @@ import pytest
 from tabellion import Queue, Store
 from tabellion.errors import ConfigurationError, DeclarationError
 from tabellion.monitor.adoption import Adoption, adopt
-from tabellion.monitor.status_column import listed_values, plain
+from tabellion.monitor.status_column import parse_listed_values, plain
 
 KEYS = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "serial PRIMARY KEY"}
 TIMES = {"sqlite": "TIMESTAMP", "postgresql": "timestamptz"}
@@ -382,7 +382,7 @@ def test_a_table_that_refuses_is_told_about(url: str) -> None:
 )
 def test_what_a_rule_lists(rule: str, values: tuple[Any, ...] | None) -> None:
     """Lists are understood as both databases print them; anything else is left to the trial."""
-    assert listed_values(rule, "status") == values
+    assert parse_listed_values(rule, "status") == values
 
 
 def test_plain_words() -> None:

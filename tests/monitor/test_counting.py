@@ -7,7 +7,7 @@ import pytest
 from tabellion import Queue, Store
 from tabellion.monitor import counting
 from tabellion.monitor.counting import counts
-from tabellion.monitor.pace import Pace
+from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, claim_one, run, tasks
@@ -22,7 +22,7 @@ async def test_every_state_is_counted(store: Store) -> None:
     await fail(store, queue, "bad", "worse")
     await claim_one(store, queue)
     await run(store, "UPDATE tasks SET status = 'working' WHERE id = 10")
-    found = await counts(store, QueueView(queue), Pace())
+    found = await counts(store, QueueView(queue), AnswerCache())
     assert (found.ready, found.running, found.done, found.failed, found.foreign) == (5, 2, 1, 2, 1)
     assert (found.more, found.oldest_at, found.problem) == ([], None, None)
 
@@ -33,7 +33,7 @@ async def test_counting_ends_somewhere(store: Store, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(counting, "MOST", 3)
     queue = await tasks(store, 5)
     await settle(store, queue)
-    found = await counts(store, QueueView(queue), Pace())
+    found = await counts(store, QueueView(queue), AnswerCache())
     assert (found.ready, found.done, found.more) == (3, 1, ["ready"])
 
 
@@ -46,7 +46,7 @@ async def test_the_oldest_ready_row_is_told(store: Store, clock: Clock) -> None:
         name = f"things{number}"
         await run(store, f"CREATE TABLE {name} (id integer PRIMARY KEY, status text, created_at {kind})")
         queue = Queue(name, ready="new", running="r", done="d", failed="f", order="id")
-        assert (await counts(store, QueueView(queue), Pace())).oldest_at is None
+        assert (await counts(store, QueueView(queue), AnswerCache())).oldest_at is None
         moment = "'2026-03-01 12:00:00+00'" if "time" in kind.lower() or kind == "TEXT" else "1772366400"
         if store.dialect == "sqlite":
             moment = moment.replace("+00", "")
@@ -55,16 +55,16 @@ async def test_the_oldest_ready_row_is_told(store: Store, clock: Clock) -> None:
             store,
             f"INSERT INTO {name} VALUES (1, 'new', {later}), (2, 'new', {moment}), (3, 'd', NULL), (4, 'new', NULL)",
         )
-        assert (await counts(store, QueueView(queue), Pace())).oldest_at == pytest.approx(1_772_366_400.0, abs=1.0), (
-            kind
-        )
+        assert (await counts(store, QueueView(queue), AnswerCache())).oldest_at == pytest.approx(
+            1_772_366_400.0, abs=1.0
+        ), kind
 
 
 @asynchronous
 async def test_a_table_that_is_not_as_declared_is_a_sentence(store: Store) -> None:
     """The other queues are counted all the same."""
     await store.open()
-    found = await counts(store, QueueView(Queue("nowhere", ready=1, running=2, done=3, failed=4)), Pace())
+    found = await counts(store, QueueView(Queue("nowhere", ready=1, running=2, done=3, failed=4)), AnswerCache())
     assert found.problem is not None
     assert "nowhere" in found.problem
 
@@ -83,7 +83,7 @@ async def test_a_table_that_the_role_may_not_read_is_a_problem_of_its_queue(stor
     )
     theirs = Store(store.url.replace("postgres@", "rows_counter@"))
     try:
-        found = await counts(theirs, QueueView(queue), Pace())
+        found = await counts(theirs, QueueView(queue), AnswerCache())
     finally:
         await theirs.close()
     assert "permission denied for table tasks" in (found.problem or "")

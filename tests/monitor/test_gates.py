@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tabellion import Store
 from tabellion.engine.gates.row import GateRow
-from tabellion.engine.gates.state import GateSettings, News
+from tabellion.engine.gates.state import CallOutcomes, GateSettings
 from tabellion.engine.timestamps import iso
 from tabellion.monitor.gates import gates
 from tabellion.testing import Clock
@@ -16,8 +16,8 @@ async def test_configured_and_used_gates_are_there(store: Store, clock: Clock) -
     """One that nobody has called yet too; a closed one says why and for how long."""
     settings = {"gemini": GateSettings(budget=10.0, threshold=2), "idle": GateSettings()}
     assert [one["name"] for one in await gates(store, settings)] == ["gemini", "idle"]
-    await GateRow(store, "gemini", settings["gemini"]).turn(News(failed=3, why="503", spent=1.5), 0)
-    await GateRow(store, "stray", GateSettings()).turn(News(ok=2), 0)
+    await GateRow(store, "gemini", settings["gemini"]).turn(CallOutcomes(failed=3, why="503", spent=1.5), 0)
+    await GateRow(store, "stray", GateSettings()).turn(CallOutcomes(ok=2), 0)
     found = {one["name"]: one for one in await gates(store, settings)}
     assert list(found) == ["gemini", "idle", "stray"]
     closed = found["gemini"]

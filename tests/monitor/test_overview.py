@@ -10,7 +10,7 @@ import pytest
 from tabellion import Queue, Store
 from tabellion.engine import controls
 from tabellion.engine.gates.row import GateRow
-from tabellion.engine.gates.state import GateSettings, News
+from tabellion.engine.gates.state import CallOutcomes, GateSettings
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.monitor.overview import Overview
 from tabellion.monitor.view import QueueView
@@ -31,7 +31,7 @@ async def test_a_queue_tells_how_it_stands(store: Store, clock: Clock) -> None:
     await settle(store, queue, "retried", error="later", after=100.0)
     await claim_one(store, queue)
     await controls.pause(store, queue, "lunch")
-    await GateRow(store, "gemini", GateSettings()).turn(News(refused="bad key"), 0)
+    await GateRow(store, "gemini", GateSettings()).turn(CallOutcomes(refused="bad key"), 0)
     worker = member("w1")
     worker.queues = "tasks"
     await roster.enlist(store, worker)
@@ -89,6 +89,6 @@ async def test_gates_may_be_kept_elsewhere(store: Store, tmp_path_factory: pytes
     """One database has the gates of all environments."""
     queue = await tasks(store, 1, uses="gemini")
     async with Store(f"sqlite:///{tmp_path_factory.mktemp('home')}/gates.db") as home:
-        await GateRow(home, "gemini", GateSettings()).turn(News(refused="bad key"), 0)
+        await GateRow(home, "gemini", GateSettings()).turn(CallOutcomes(refused="bad key"), 0)
         told: Any = await Overview("dev", store, [QueueView(queue)], gates_at=home).look()
     assert told["queues"][0]["gate"]["state"] == "closed"

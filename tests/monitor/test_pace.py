@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from tabellion.monitor.pace import Pace
+from tabellion.monitor.pace import AnswerCache
 from tabellion.testing import Clock
 
 
 def test_what_took_long_is_asked_again_much_later() -> None:
     """An answer holds for twenty times as long as it took; one that took no time is asked for each time."""
     clock, asked = Clock(0.0), []
-    pace = Pace(20, clock)
+    pace = AnswerCache(20, clock)
 
     async def slow() -> int:
         asked.append("slow")
@@ -37,7 +37,7 @@ def test_what_took_long_is_asked_again_much_later() -> None:
 def test_a_change_is_seen_at_once() -> None:
     """What starts with the name is asked for anew, and nothing else is."""
     clock, asked = Clock(0.0), []
-    pace = Pace(20, clock)
+    pace = AnswerCache(20, clock)
 
     async def slow() -> int:
         asked.append(1)

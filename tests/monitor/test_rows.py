@@ -11,7 +11,7 @@ import pytest
 from tabellion import Queue, Store
 from tabellion.engine.timestamps import iso
 from tabellion.monitor import failures
-from tabellion.monitor.rows import Moved, Place, rows
+from tabellion.monitor.rows import Place, RowGone, rows
 from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, claim_one, run, tasks
@@ -123,5 +123,5 @@ async def test_a_page_after_a_row_that_is_gone_says_so(store: Store) -> None:
     queue = await tasks(store, 3, order="kind, id")
     _, after = await rows(store, QueueView(queue), "ready", None, 1)
     await run(store, "DELETE FROM tasks WHERE id = 1")
-    with pytest.raises(Moved, match="row 1 of tasks is gone"):
+    with pytest.raises(RowGone, match="row 1 of tasks is gone"):
         await rows(store, QueueView(queue), "ready", after, 1)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabellion.errors import ConfigurationError
-from tabellion.net.guard import Blocked, Rules, Target, parse, vetted
+from tabellion.net.guard import Blocked, Rules, Target, parse, vet_url
 
 
 def answering(*addresses: str) -> Rules:
@@ -27,7 +27,7 @@ def answering(*addresses: str) -> Rules:
 
 def asked(url: str, rules: Rules | None = None) -> Target:
     """The verdict on a URL."""
-    return asyncio.run(vetted(url, rules or answering("93.184.216.34")))
+    return asyncio.run(vet_url(url, rules or answering("93.184.216.34")))
 
 
 @pytest.mark.parametrize(

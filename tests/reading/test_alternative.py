@@ -44,7 +44,7 @@ def test_offers_are_few_and_distinct() -> None:
 def test_an_offer_is_told_and_heard() -> None:
     """Its box rounded, its source as `from`."""
     offer = Alternative("12.00", 2, (0.123456, 0.2, 0.3, 0.4), "12,00", "xml")
-    told = offer.told()
+    told = offer.as_dict()
     assert told == {"value": "12.00", "page": 2, "box": [0.1235, 0.2, 0.3, 0.4], "quote": "12,00", "from": "xml"}
-    assert Alternative.heard(told).told() == told
-    assert Alternative.heard(Alternative("x").told()) == Alternative("x")
+    assert Alternative.from_dict(told).as_dict() == told
+    assert Alternative.from_dict(Alternative("x").as_dict()) == Alternative("x")

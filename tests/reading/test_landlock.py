@@ -54,7 +54,7 @@ def take_over(_file: int | None, path: str) -> Iterator[dict[str, Any]]:
             done[name] = os.strerror(error.errno or 0)
         except ValueError as error:  # as setrlimit says it
             done[name] = str(error)
-    yield done | {"rights": capabilities.held()}
+    yield done | {"rights": capabilities.get_capabilities()}
 
 
 def taken_over(tmp_path: Path) -> dict[str, Any]:

@@ -51,8 +51,8 @@ def test_a_small_image_may_be_packed_well() -> None:
 def test_limits_travel_as_json() -> None:
     """What is told to a child is heard there as the same limits."""
     limits = Limits(pages=7, page_seconds=1.5)
-    assert Limits.heard(limits.told()) == limits
-    assert Limits.heard({}) == Limits()
+    assert Limits.from_dict(limits.as_dict()) == limits
+    assert Limits.from_dict({}) == Limits()
 
 
 def test_a_limit_of_nothing_is_a_mistake() -> None:

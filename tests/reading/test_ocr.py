@@ -80,7 +80,7 @@ def test_an_empty_page_is_empty() -> None:
 )  # fmt: skip
 def test_a_gap_is_a_space_where_one_may_be(before: str, letter: str, after: str, gap: float, parts: bool) -> None:
     """Behind punctuation a narrow gap parts words; inside numbers and before punctuation none does."""
-    assert (gap > ocr._needed(before, letter, after, 0.08)) is parts
+    assert (gap > ocr._min_gap(before, letter, after, 0.08)) is parts
 
 
 def test_lost_spaces_are_found_in_the_ink() -> None:
@@ -95,7 +95,7 @@ def test_lost_spaces_are_found_in_the_ink() -> None:
         if letter != " ":
             places.append((x + font.getlength(rest[: index + 1]) + x + font.getlength(rest[:index])) / 2 / 460)
     corners = np.array([[0, 0], [460, 0], [460, 50], [0, 50]], dtype=np.float32)
-    line = ocr.Line(corners, np.asarray(crop), letters, 0.9, tuple(places), (0.9,) * len(letters))
+    line = ocr.OcrLine(corners, np.asarray(crop), letters, 0.9, tuple(places), (0.9,) * len(letters))
     words = list(ocr._words(line, 460, 50))
     assert [word.text for word in words] == ["Date:", "5/3/2018", "20:54"]
     assert all(math.isclose(word.score, 0.9) for word in words)

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page, Word
-from tabellion.reading.pages import Header, document, language, open_document, page_heard, page_told
+from tabellion.reading.pages import Header, document, language, open_document, parse_page, serialize_page
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.sniff import Kind
 from tests.reading import papers
@@ -68,15 +68,15 @@ def test_limits_reach_the_child(sandbox: Sandbox) -> None:
 def test_pages_travel_as_json() -> None:
     """What is told is heard as the same page; nonsense is not heard."""
     page = Page(3, 100.0, 50.0, "ocr", 0.5, (Word("a", (0.1, 0.2, 0.3, 0.4), 0.9, 2),), 90, "no", "timed_out", 0.05)
-    assert page_heard(page_told(page)) == page
+    assert parse_page(serialize_page(page)) == page
     with pytest.raises(ValueError, match="no such source"):
-        page_heard({**page_told(page), "source": "elsewhere"})
+        parse_page({**serialize_page(page), "source": "elsewhere"})
 
 
 def test_headers_travel_as_json() -> None:
     """What is told is heard as the same header."""
     header = Header(Kind.PDF, 2, 10, ("note",), {"facturx": {"profile": "BASIC"}}, (("a.xml", b"\xff"),))
-    assert Header.heard(header.told()) == header
+    assert Header.from_dict(header.as_dict()) == header
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_a_page_is_drawn_as_seen() -> None:
     with pdf.page(0) as page:
         drawn = page.image(width=500)
         assert not page.empty()
-        assert page.pictured() == 0.0
+        assert page.image_coverage() == 0.0
     assert drawn.size == (500, 707)
     assert drawn.getpixel((499, 706)) == (255, 255, 255)
     assert min(drawn.convert("L").tobytes()) < 60

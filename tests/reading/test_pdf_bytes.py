@@ -8,7 +8,7 @@ import pytest
 
 from tabellion.reading.limits import Limits
 from tabellion.reading.pdf import Pdf
-from tabellion.reading.pdf_bytes import actions, slipped
+from tabellion.reading.pdf_bytes import actions, has_slipped_xref
 from tests.reading import papers
 
 PAPER = papers.pdf()
@@ -24,7 +24,7 @@ def shifted(by: int) -> bytes:
 def test_a_table_that_counts_a_little_wrong_is_no_damage(by: int) -> None:
     """Every object is there: programs miscount, and nothing is lost by it."""
     content = shifted(by)
-    assert slipped(content)
+    assert has_slipped_xref(content)
     pdf = Pdf(content, Limits())
     assert pdf.whole
     pdf.close()
@@ -44,7 +44,7 @@ def test_a_table_that_counts_a_little_wrong_is_no_damage(by: int) -> None:
 )
 def test_a_table_that_leads_nowhere_is_damage(content: bytes) -> None:
     """What was there cannot be known."""
-    assert not slipped(content)
+    assert not has_slipped_xref(content)
     pdf = Pdf(content, Limits())
     assert not pdf.whole
     pdf.close()

@@ -42,7 +42,7 @@ def test_the_json_has_what_people_script_against(sandbox: Sandbox, tmp_path: Pat
     """File as given, type, pages with source, quality and size, fields, issues."""
     path = tmp_path / "a.pdf"
     path.write_bytes(papers.pdf(INVOICE))
-    told = read_local(path, "invoice", sandbox=sandbox, types=()).told()
+    told = read_local(path, "invoice", sandbox=sandbox, types=()).as_dict()
     assert told["file"] == str(path)
     assert told["pages"][0] == {"number": 1, "source": "text", "quality": 1.0, "size": [595.28, 841.89], "rotation": 0}
     assert set(told["fields"]["total"]) == {
@@ -55,7 +55,7 @@ def test_the_json_has_what_people_script_against(sandbox: Sandbox, tmp_path: Pat
 
 def test_words_are_told_on_request(sandbox: Sandbox) -> None:
     """With words come the text and each word's box."""
-    told = read_local(papers.pdf(), sandbox=sandbox, words=True, types=()).told(words=True)
+    told = read_local(papers.pdf(), sandbox=sandbox, words=True, types=()).as_dict(words=True)
     assert "Northern Tool Hire Ltd" in told["text"]
     word, box, score = told["pages"][0]["words"][0]
     assert (word, score, len(box)) == ("Northern", 1.0, 4)
@@ -123,7 +123,7 @@ fields:
 def test_a_reading_says_by_what_of_what_it_was_made(sandbox: Sandbox) -> None:
     """The type's version and key, the bytes' digest, the name they were given, the time."""
     content = papers.pdf(INVOICE)
-    told = read_local(bytearray(content), "invoice", sandbox=sandbox, types=(), name="post/a.pdf").told()
+    told = read_local(bytearray(content), "invoice", sandbox=sandbox, types=(), name="post/a.pdf").as_dict()
     assert (told["file"], told["sha256"], told["type_version"]) == (
         "post/a.pdf", hashlib.sha256(content).hexdigest(), "1",
     )  # fmt: skip

@@ -12,7 +12,7 @@ from PIL import Image
 
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
-from tabellion.reading.sniff import Kind, contradiction, named, opened, second, sniff
+from tabellion.reading.sniff import Kind, contradiction, describe_kind, open_source, second, sniff
 from tests.reading import papers
 
 
@@ -76,7 +76,7 @@ def test_nothing_is_an_empty_file() -> None:
 )
 def test_what_is_not_read_is_named(content: bytes, name: str) -> None:
     """Everything else is refused by what it is."""
-    assert named(content) == name
+    assert describe_kind(content) == name
     with pytest.raises(Unreadable) as caught:
         sniff(content)
     assert caught.value.code == "type_unsupported"
@@ -96,7 +96,7 @@ def test_a_file_is_opened_with_its_size_and_kind(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(content)
     for source in (path, str(path), content):
-        with opened(source, Limits()) as (file, size, kind):
+        with open_source(source, Limits()) as (file, size, kind):
             assert (os.pread(file, 9, 0), size, kind) == (content[:9], len(content), Kind.PDF)
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(file)
@@ -111,7 +111,7 @@ def test_what_is_no_file_is_refused_without_being_read(tmp_path: Path) -> None:
         (pipe, "type_unsupported", "not a regular file"), (tmp_path / "none", "file_missing", "No such file"),
         ("a\0b", "file_missing", "null"), (b"", "empty_file", "is empty"),
     ):  # fmt: skip
-        with pytest.raises(Unreadable, match=said) as caught, opened(source, Limits()):
+        with pytest.raises(Unreadable, match=said) as caught, open_source(source, Limits()):
             pass
         assert caught.value.code == code
 
@@ -122,7 +122,7 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         stream.truncate(1 << 30)
     for source in (path, bytes(2000)):
-        with pytest.raises(Unreadable) as caught, opened(source, Limits(bytes=1000)):
+        with pytest.raises(Unreadable) as caught, open_source(source, Limits(bytes=1000)):
             pass
         assert caught.value.code == "too_large"
 

@@ -9,9 +9,9 @@ from typing import Any
 from tabellion.reading.einvoice.invoice import EInvoice
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
-from tabellion.reading.page import page_told
+from tabellion.reading.page import serialize_page
 from tabellion.reading.types import typefile
-from tabellion.reading.work import DOUBTED, read, understood
+from tabellion.reading.work import DOUBTED, extract_fields, read
 from tests.reading import invoices
 from tests.reading.fields.paper import paper
 
@@ -35,7 +35,7 @@ XML = EInvoice(
 
 def test_xml_is_exact_and_placed_on_the_page() -> None:
     """What the XML says wins, with the box where the paper says the same."""
-    fields, issues = understood(PAGES, XML, INVOICE)
+    fields, issues = extract_fields(PAGES, XML, INVOICE)
     assert (fields["total"].source, fields["total"].value, fields["total"].page) == ("xml", "119.00", 1)
     assert fields["total"].box is not None
     assert "printed on the page" in fields["total"].reasons
@@ -45,30 +45,30 @@ def test_xml_is_exact_and_placed_on_the_page() -> None:
 
 def test_words_fill_in_what_xml_does_not_say() -> None:
     """An address that the profile lacks is read from the paper; sums are not."""
-    fields, _ = understood(PAGES, XML, INVOICE)
+    fields, _ = extract_fields(PAGES, XML, INVOICE)
     assert (fields["vendor_address"].value, fields["vendor_address"].source) == ("Hafenstr. 9 24103 Kiel", "text")
     less = replace(XML, fields={name: field for name, field in XML.fields.items() if name != "tax"})
-    assert "tax" not in understood(PAGES, less, INVOICE)[0]
+    assert "tax" not in extract_fields(PAGES, less, INVOICE)[0]
 
 
 def test_xml_that_breaks_off_is_helped_out() -> None:
     """Without a total in the XML the words are asked for everything that is missing."""
     broken = replace(XML, fields={"vendor": XML.fields["vendor"]}, issues=(Issue("xml_damaged", "error", "cut"),))
-    fields, issues = understood(PAGES, broken, INVOICE)
+    fields, issues = extract_fields(PAGES, broken, INVOICE)
     assert (fields["total"].value, fields["total"].source, issues[0].code) == ("119.00", "text", "xml_damaged")
 
 
 def test_paper_and_xml_that_differ_are_told() -> None:
     """Somebody would pay by one and book by the other."""
     other = replace(XML, fields={**XML.fields, "total": Field("911.00", 0.99, quote="911.00", source="xml")})
-    _, issues = understood(PAGES, other, INVOICE)
+    _, issues = extract_fields(PAGES, other, INVOICE)
     assert [issue.code for issue in issues] == ["xml_differs"]
 
 
 def test_what_the_paper_says_beside_xml_is_offered() -> None:
     """Where they differ, the printed value comes first, with its place; without being asked nothing is offered."""
     arguments: dict[str, Any] = {
-        "pages": [page_told(page) for page in PAGES], "types": [str(typefile.SHIPPED / "invoice.yaml")],
+        "pages": [serialize_page(page) for page in PAGES], "types": [str(typefile.SHIPPED / "invoice.yaml")],
         "attachments": [("factur-x.xml", base64.b64encode(invoices.CII.encode()).decode())],
     }  # fmt: skip
     [said] = read(None, **arguments, offers=True)
@@ -82,14 +82,14 @@ def test_what_the_paper_says_beside_xml_is_offered() -> None:
 
 def test_wrong_check_digits_are_doubted() -> None:
     """An IBAN that cannot be one is kept, with little confidence and the reason."""
-    fields, _ = understood(paper("Rechnung Nr. 5\nIBAN DE88 2008 0000 0970 3757 01"), None, INVOICE)
+    fields, _ = extract_fields(paper("Rechnung Nr. 5\nIBAN DE88 2008 0000 0970 3757 01"), None, INVOICE)
     assert (fields["iban"].value, fields["iban"].confidence) == ("DE88200800000970375701", DOUBTED)
     assert "but its check digits are wrong" in fields["iban"].reasons
 
 
 def test_rules_of_the_type_are_checked() -> None:
     """Sums that do not add up are an error of the document."""
-    _, issues = understood(
+    _, issues = extract_fields(
         paper(
             "Shop GmbH\nRechnung Nr. 5 vom 01.02.2024\nNettobetrag   100,00 €\nMwSt. 19 %     19,00 €\nGesamtbetrag  "
             "120,00 €"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.storage.blobs import BATCH, Blob, Blobs, TooLarge, held
+from tabellion.storage.blobs import BATCH, Blobs, StoredBlob, TooLarge, held
 from tabellion.storage.files import NoSpace
 
 ROOT = Path(__file__).parents[3]
@@ -39,8 +39,8 @@ def everything(root: Path) -> list[Path]:
     return sorted(path for path in root.rglob("*") if path.is_file())
 
 
-def received(blobs: Blobs, *chunks: bytes, limit: int | None = None) -> Blob:
-    async def run() -> Blob:
+def received(blobs: Blobs, *chunks: bytes, limit: int | None = None) -> StoredBlob:
+    async def run() -> StoredBlob:
         async with blobs.receive(limit, name="a.pdf", media="application/pdf") as sink:
             for chunk in chunks:
                 await sink.write(chunk)
@@ -55,7 +55,7 @@ def test_a_file_lies_under_its_hash(tmp_path: Path) -> None:
     content = b"".join(chunks)
     blob = received(Blobs(tmp_path / "blobs"), *chunks)
     sha256 = hashlib.sha256(content).hexdigest()
-    assert blob == Blob(
+    assert blob == StoredBlob(
         sha256, len(content), tmp_path / "blobs" / sha256[:2] / sha256[2:4] / sha256, "a.pdf", "application/pdf"
     )
     assert blob.path.read_bytes() == content
@@ -67,13 +67,13 @@ def test_the_same_content_twice_is_one_file(tmp_path: Path) -> None:
     """Twenty at once too."""
     blobs = Blobs(tmp_path / "blobs")
 
-    async def one(cut: int) -> Blob:
+    async def one(cut: int) -> StoredBlob:
         async with blobs.receive() as sink:
             await sink.write(b"same content"[:cut])
             await sink.write(b"same content"[cut:])
         return sink.blob
 
-    async def run() -> list[Blob]:
+    async def run() -> list[StoredBlob]:
         return await asyncio.gather(*(one(number % 12) for number in range(20)))
 
     assert len(set(asyncio.run(run()))) == 1
@@ -193,7 +193,7 @@ def test_only_a_hash_is_a_name(tmp_path: Path, name: str) -> None:
 def test_the_sender_s_name_is_kept_and_never_used(tmp_path: Path) -> None:
     """A name such as ../../x is only a text."""
 
-    async def run() -> Blob:
+    async def run() -> StoredBlob:
         async with Blobs(tmp_path / "blobs").receive(name="../../x") as sink:
             await sink.write(b"1")
         return sink.blob
@@ -287,7 +287,7 @@ def test_a_blob_that_turns_out_to_be_needed_is_put_back(tmp_path: Path) -> None:
     async def run() -> None:
         blobs = Blobs(tmp_path / "blobs")
 
-        async def come() -> Blob:
+        async def come() -> StoredBlob:
             async with blobs.receive() as sink:
                 await sink.write(b"1")
             return sink.blob

@@ -140,7 +140,7 @@ def test_a_new_file_takes_nobodys_place(tmp_path: Path) -> None:
         unnamed = files.Unnamed(tmp_path, tmp_path)
         unnamed.write(data)
         if taken:
-            with pytest.raises(files.Taken, match="already exists"):
+            with pytest.raises(files.FileNameTaken, match="already exists"):
                 unnamed.name(final, new=True)
         else:
             unnamed.name(final, new=True)

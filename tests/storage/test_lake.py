@@ -16,7 +16,7 @@ import pytest
 from tabellion.engine import failpoints
 from tabellion.errors import ConfigurationError, Unreachable
 from tabellion.storage import files, folder
-from tabellion.storage.lake import Absent, Lake, LakeError, Present, checked
+from tabellion.storage.lake import Absent, Lake, LakeError, Present, check_path
 from tests.bucket import BUCKET, VARIABLES
 from tests.servers import free_port
 
@@ -102,7 +102,7 @@ def test_a_file_is_removed_only_with_the_content_that_was_meant(lake: Lake) -> N
     async def do() -> None:
         old = await lake.put("a/b", b"old")
         await lake.put("a/b", b"new")
-        async with lake.locked():
+        async with lake.lock():
             assert not await lake.delete_exact("a/b", old)
             assert await lake.get("a/b") == b"new"
             assert await lake.delete_exact("a/b", hashlib.sha256(b"new").hexdigest())
@@ -120,12 +120,12 @@ def test_a_removal_that_was_cut_off_is_undone_by_the_next_holder(tmp_path: Path)
         for path in ("a", "b"):
             failpoints.arm("compact.mid_remove:raise")
             sha256 = await lake.put(path, b"content")
-            async with lake.locked():
+            async with lake.lock():
                 with pytest.raises(Unreachable):
                     await lake.delete_exact(path, sha256)
             assert not await lake.has(path)
         await lake.put("b", b"newer")
-        async with lake.locked():
+        async with lake.lock():
             assert await lake.get("a") == b"content"
             assert await lake.get("b") == b"newer"
         assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [".lock", "a", "b"]
@@ -139,23 +139,23 @@ def test_a_removal_that_was_cut_off_is_undone_by_the_next_holder(tmp_path: Path)
 def test_the_lock_is_held_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second looks again and again until the first has let go."""
     looks: list[bool] = []
-    real = folder._taken
+    real = folder._try_lock
 
     def look(handle: int) -> bool:
         looks.append(real(handle))
         return looks[-1]
 
-    monkeypatch.setattr(folder, "_taken", look)
+    monkeypatch.setattr(folder, "_try_lock", look)
     monkeypatch.setattr(folder, "PATIENCE", 0)
 
     async def do() -> None:
         order = []
 
         async def second() -> None:
-            async with Lake(tmp_path).locked():
+            async with Lake(tmp_path).lock():
                 order.append("second")
 
-        async with Lake(tmp_path).locked():
+        async with Lake(tmp_path).lock():
             task = asyncio.create_task(second())
             while looks.count(False) < 2:
                 await asyncio.sleep(0)
@@ -201,7 +201,7 @@ def _killed(url: str, place: str) -> None:
 def test_no_path_leads_out_of_the_lake(tmp_path: Path, path: str) -> None:
     """Nor to a name that is kept for files without a name."""
     with pytest.raises(ValueError, match="is not a valid lake path"):
-        checked(path)
+        check_path(path)
     with pytest.raises(ValueError, match="is not a valid lake path"):
         asyncio.run(Lake(tmp_path / "lake").put(path, b""))
     assert list(tmp_path.iterdir()) == []

@@ -44,7 +44,7 @@ def signed_in(web: Live, role: str, environment: str = "", name: str = "", opene
     place = environment or next(iter(web.urls))
 
     async def work(store: Store) -> Ticket:
-        user = await users.by_name(store, name or role) or await users.add(store, name or role, role)
+        user = await users.find_by_name(store, name or role) or await users.add(store, name or role, role)
         return await sessions.begin(store, place, user.id, opened_by)
 
     return Browser(web, web.store(place, work))

@@ -28,7 +28,7 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
 from tabellion.web.app import make_app, serve_environment
-from tabellion.web.limits import Limits
+from tabellion.web.limits import RequestLimits
 from tabellion.web.server import serve
 
 Value = TypeVar("Value")
@@ -46,7 +46,7 @@ class Live:
             environments=tuple(Environment(name, url) for name, url in urls.items()), **(given | changes)
         )
         # Tests ask as fast as they can.
-        self.limits = limits or Limits(upload_bytes=self.config.upload_bytes, rate=0)
+        self.limits = limits or RequestLimits(upload_bytes=self.config.upload_bytes, rate=0)
         self.keys: dict[tuple[str, str], str] = {}
         self.url = ""
         self.app: FastAPI

@@ -199,10 +199,10 @@ def test_a_body_that_is_too_large_is_not_read(web: Live) -> None:
 
 def test_a_body_that_stops_is_given_up_on(tmp_path_factory: pytest.TempPathFactory) -> None:
     """408 after a silence; the worst slow client costs one connection for a while."""
-    from tabellion.web.limits import Limits
+    from tabellion.web.limits import RequestLimits
 
     folder = tmp_path_factory.mktemp("slow")
-    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=Limits(silence=0.3)) as web:
+    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=RequestLimits(silence=0.3)) as web:
         for media, head in (
             ("application/json", b'{"url": '), ("application/pdf", b"%PDF-1.4"),
             (
@@ -218,10 +218,10 @@ def test_a_body_that_stops_is_given_up_on(tmp_path_factory: pytest.TempPathFacto
 
 def test_a_body_that_drips_is_given_up_on(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A byte now and then is no upload either."""
-    from tabellion.web.limits import Limits
+    from tabellion.web.limits import RequestLimits
 
     folder = tmp_path_factory.mktemp("drip")
-    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=Limits(patience=0.2)) as web:
+    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=RequestLimits(patience=0.2)) as web:
         answer = raw(web, "application/pdf", b"%PDF-1.4", length=1000, drips=200)
         assert answer.startswith(b"HTTP/1.1 408 "), answer
 
@@ -267,5 +267,5 @@ def test_what_is_no_http_is_answered_shortly(web: Live) -> None:
 
 def test_titles_are_the_same_whatever_python_says() -> None:
     """As the standard of today has them."""
-    titles = [Problem(status, "value_invalid").told("x")["title"] for status in (404, 413, 422)]
+    titles = [Problem(status, "value_invalid").as_dict("x")["title"] for status in (404, 413, 422)]
     assert titles == ["Not Found", "Content Too Large", "Unprocessable Content"]

@@ -17,7 +17,7 @@ KEY = b"k" * 32
 
 def test_a_cursor_leads_back_to_its_place() -> None:
     """With the same question, in whatever order it is asked."""
-    made = cursors.made(KEY, "prod", {"status": "queued", "type": "invoice"}, "01abc")
+    made = cursors.make_cursor(KEY, "prod", {"status": "queued", "type": "invoice"}, "01abc")
     assert cursors.place(KEY, "prod", {"type": "invoice", "status": "queued"}, made) == "01abc"
     assert "01abc" not in made
 
@@ -28,7 +28,7 @@ def test_a_cursor_leads_back_to_its_place() -> None:
 )
 def test_a_cursor_is_good_for_nothing_else(key: bytes, environment: str, question: dict[str, str]) -> None:
     """Another installation, environment or filter."""
-    made = cursors.made(KEY, "prod", {}, "01abc")
+    made = cursors.make_cursor(KEY, "prod", {}, "01abc")
     with pytest.raises(Problem):
         cursors.place(key, environment, question, made)
 

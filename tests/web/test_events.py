@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from tabellion.pipelines.documents.routes import events, updates
-from tabellion.web.limits import Limits
+from tabellion.web.limits import RequestLimits
 from tests.models.bills import bill
 from tests.waiting import eventually
 from tests.web.live import Live, live, problem
@@ -130,7 +130,7 @@ def test_a_silent_line_says_that_it_lives(web: Live, monkeypatch: pytest.MonkeyP
 def test_streams_are_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
     """429 for one too many with a key, or in all; an ended one makes room."""
     folder = tmp_path_factory.mktemp("streams")
-    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=Limits(streams=3, streams_per_key=2)) as web:
+    with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=RequestLimits(streams=3, streams_per_key=2)) as web:
         with listening(web, ALL) as one, listening(web, ALL) as two:
             next(one), next(two)
             answer = web.get(ALL, key=web.key("viewer"))

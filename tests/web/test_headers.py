@@ -131,7 +131,7 @@ def test_whatever_has_no_room_is_507(error: Exception) -> None:
     """Whichever part of the service finds out."""
     told = last_resort(error, "id")
     assert (told.status, told.code) == (507, "no_space")
-    assert "/srv" not in str(told.told("id"))
+    assert "/srv" not in str(told.as_dict("id"))
 
 
 def test_keys_and_bodies_are_in_no_log(broken: Live, caplog: pytest.LogCaptureFixture) -> None:

@@ -79,18 +79,18 @@ def test_an_answer_is_forgotten_after_its_day_and_a_dead_worker_is_replaced(url:
 
     async def story(store: Store) -> None:
         await tables.SCHEMA.prepare(store)
-        async with idempotency.reserved(store, "me", "k", "print") as mine:
+        async with idempotency.reserve_key(store, "me", "k", "print") as mine:
             assert mine.answer is None
             mine.given = {"n": 1}
-        async with idempotency.reserved(store, "me", "k", "print") as again:
+        async with idempotency.reserve_key(store, "me", "k", "print") as again:
             assert again.answer == {"n": 1}
         past = "to_timestamp(0)" if store.dialect == "postgresql" else "0"
         await store.database.fetch(f"UPDATE tabellion_idempotency_keys SET expires_at = {past}")
-        async with idempotency.reserved(store, "me", "k", "another") as fresh:
+        async with idempotency.reserve_key(store, "me", "k", "another") as fresh:
             assert fresh.answer is None
             fresh.given = {"n": 2}
         await store.database.fetch(f"UPDATE tabellion_idempotency_keys SET answer = NULL, lease_until = {past}")
-        async with idempotency.reserved(store, "me", "k", "another") as taken_over:
+        async with idempotency.reserve_key(store, "me", "k", "another") as taken_over:
             assert taken_over.answer is None
             taken_over.given = {"n": 3}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabellion.web.multipart import End, Part, boundary_of, events
+from tabellion.web.multipart import End, FormPart, boundary_of, events
 from tabellion.web.problems import Problem
 
 FORM = (
@@ -20,18 +20,18 @@ FORM = (
 )
 
 
-def taken(pieces: list[bytes], most: int = 10) -> list[tuple[Part, bytes]]:
+def taken(pieces: list[bytes], most: int = 10) -> list[tuple[FormPart, bytes]]:
     """The parts with their bytes."""
 
     async def stream() -> AsyncIterator[bytes]:
         for piece in pieces:
             yield piece
 
-    async def go() -> list[tuple[Part, bytes]]:
-        parts: list[tuple[Part, bytes]] = []
+    async def go() -> list[tuple[FormPart, bytes]]:
+        parts: list[tuple[FormPart, bytes]] = []
         ended = 0
         async for event in events(stream(), b"b", most):
-            if isinstance(event, Part):
+            if isinstance(event, FormPart):
                 parts.append((event, b""))
             elif isinstance(event, End):
                 ended += 1
@@ -52,9 +52,9 @@ def test_a_form_is_the_same_however_it_is_cut(sizes: list[int]) -> None:
         place += size
     parts = taken([*pieces, FORM[place:]])
     assert parts == [
-        (Part("type"), b"invoice"),
-        (Part("file", 'a "b".pdf', "application/pdf"), b"%PDF-\r\n--c\r\n\x00\xff"),
-        (Part("file", "ä.pdf"), b""),
+        (FormPart("type"), b"invoice"),
+        (FormPart("file", 'a "b".pdf', "application/pdf"), b"%PDF-\r\n--c\r\n\x00\xff"),
+        (FormPart("file", "ä.pdf"), b""),
     ]
 
 

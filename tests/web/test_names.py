@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabellion.web.names import LONGEST, UNNAMED, escaped
+from tabellion.web.names import LONGEST, UNNAMED, escape_name
 
 
 @given(st.text(max_size=600))
 def test_whatever_a_name_is_it_can_be_shown(name: str) -> None:
     """One line, no control or direction characters, no path, not too long, never empty."""
-    shown = escaped(name)
+    shown = escape_name(name)
     assert 1 <= len(shown) <= LONGEST
     assert "/" not in shown
     assert all(letter.isprintable() for letter in shown)
@@ -22,5 +22,5 @@ def test_whatever_a_name_is_it_can_be_shown(name: str) -> None:
 def test_a_plain_name_stays() -> None:
     """What people gave is what people see."""
     for name in ("invoice.pdf", "Rechnung März 2026.pdf", "請求書.pdf", "a.b.c"):
-        assert escaped(name) == name
-    assert escaped("") == escaped("..") == escaped("a/..") == UNNAMED
+        assert escape_name(name) == name
+    assert escape_name("") == escape_name("..") == escape_name("a/..") == UNNAMED

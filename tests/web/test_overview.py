@@ -12,7 +12,7 @@ from tabellion import Queue, Store
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates.row import GateRow
-from tabellion.engine.gates.state import GateSettings, News
+from tabellion.engine.gates.state import CallOutcomes, GateSettings
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.monitor.overview import OverviewPicture
 from tabellion.monitor.view import QueueView
@@ -31,7 +31,7 @@ def test_everything_is_told_at_once(web_any: Live) -> None:
     """Its parts are what the other addresses tell."""
     web_any.upload(bill())
     web_any.store("prod", lambda store: roster.enlist(store, member("w1")))
-    gate = News(ok=1, spent=0.25)
+    gate = CallOutcomes(ok=1, spent=0.25)
     web_any.store("prod", lambda store: GateRow(store, "gemini", GateSettings()).turn(gate, 0))
     viewer = web_any.key("viewer")
     whole = web_any.get("/api/overview", key=viewer).json()
@@ -107,7 +107,7 @@ def test_environments_are_watched_apart(tmp_path_factory: pytest.TempPathFactory
 
     async def spend() -> None:
         async with home.store() as store:
-            await GateRow(store, "gemini", GateSettings()).turn(News(ok=1, spent=2.5), 0)
+            await GateRow(store, "gemini", GateSettings()).turn(CallOutcomes(ok=1, spent=2.5), 0)
 
     asyncio.run(spend())
     with live(folder, urls, gates_at=home) as web:

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from tabellion.web import pace
-from tabellion.web.limits import Limits
-from tabellion.web.pace import Pace
+from tabellion.web.limits import RequestLimits
+from tabellion.web.pace import RateLimiter
 from tabellion.web.problems import Problem
 from tests.web.live import live, problem
 
 
 def test_a_key_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
     """429 with Retry-After; other keys are served, and so is what needs none."""
-    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}, limits=Limits(rate=0.01, burst=300)) as web:
+    with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}, limits=RequestLimits(rate=0.01, burst=300)) as web:
         answers = [web.get("/api/documents", key=web.key("viewer")) for _ in range(4)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
         assert problem(answers[-1], 429, "too_many_requests")["limit"] == 0.01
@@ -27,7 +27,7 @@ def test_a_key_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) ->
 def test_a_bucket_fills_by_the_second() -> None:
     """Two seconds' worth at once, then as many as come in; none with a rate of nought."""
     now = [100.0]
-    one = Pace(Limits(rate=10.0, burst=2.0), lambda: now[0])
+    one = RateLimiter(RequestLimits(rate=10.0, burst=2.0), lambda: now[0])
     for _ in range(20):
         one.check("a")
     with pytest.raises(Problem, match="more than 10 requests a second"):
@@ -42,7 +42,7 @@ def test_a_bucket_fills_by_the_second() -> None:
         one.check("a")
     with pytest.raises(Problem):
         one.check("a")
-    free = Pace(Limits(rate=0), lambda: now[0])
+    free = RateLimiter(RequestLimits(rate=0), lambda: now[0])
     for _ in range(1000):
         free.check("a")
 
@@ -51,7 +51,7 @@ def test_askers_are_forgotten_once_they_are_many(monkeypatch: pytest.MonkeyPatch
     """Those whose bucket is full again first; the one that asks too often is not let off."""
     monkeypatch.setattr(pace, "MOST", 3)
     now = [100.0]
-    one = Pace(Limits(rate=1.0, burst=2.0), lambda: now[0])
+    one = RateLimiter(RequestLimits(rate=1.0, burst=2.0), lambda: now[0])
     one.check("old")
     one.check("older")
     now[0] += 10

@@ -141,7 +141,7 @@ def test_who_acted_is_kept(web_any: Live) -> None:
     mark = web_any.get("/api/queues/documents/errors").json()["groups"][0]["fingerprint"]
     web_any.ask("POST", "/api/queues/documents/retry", json={"fingerprint": mark}, key=web_any.key("operator"))
     rows: Any = web_any.sql("SELECT n, at, body FROM tabellion_audit_log ORDER BY n")
-    entries = [one for one in map(audit.told, rows) if one["action"] in ("paused", "resumed", "retried")]
+    entries = [one for one in map(audit.serialize_entry, rows) if one["action"] in ("paused", "resumed", "retried")]
     assert [(one["actor"], one["action"], one["reason"], one["more"]["queue"]) for one in entries] == [
         ("key:admin", "paused", "lunch", "webhooks"), ("key:admin", "resumed", None, "webhooks"),
         ("key:operator", "retried", None, "documents"),

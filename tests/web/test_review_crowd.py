@@ -21,7 +21,8 @@ PEOPLE, ITEMS = 6, 24
 MEANT: dict[str, errors.ReviewError] = {
     "item_held": errors.Held("?", None), "not_held": errors.NotHeld(), "item_closed": errors.Closed("?", None),
     "item_assigned": errors.Assigned("?"), "item_escalated": errors.Escalated(), "item_open": errors.Open(),
-    "version_conflict": errors.Stale(0, {}), "review_gated": errors.Gated([], []), "value_invalid": errors.Refused({}),
+    "version_conflict": errors.Stale(0, {}), "review_gated": errors.NotApprovable([], []),
+    "value_invalid": errors.InvalidValues({}),
     "role_required": errors.NotAllowed(),
 }  # fmt: skip
 

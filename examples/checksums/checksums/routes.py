@@ -6,15 +6,15 @@ from fastapi import APIRouter, Request, Response
 
 from tabellion.accounts.roles import Role
 from tabellion.web.answers import answer
-from tabellion.web.blueprint import Blueprint, Place
-from tabellion.web.pages.page import Page
+from tabellion.web.blueprint import Blueprint, NavItem
+from tabellion.web.pages.page import PageRoute
 from tabellion.web.routing import Guarded
-from tabellion.web.validation import Strict, parsed
+from tabellion.web.validation import Strict, parse_body
 
 from .pipeline import add, newest
 
 api = APIRouter(route_class=Guarded, tags=["checksums"])
-pages = APIRouter(route_class=Page)
+pages = APIRouter(route_class=PageRoute)
 
 
 class Text(Strict):
@@ -25,7 +25,7 @@ class Text(Strict):
 
 @api.post("/api/checksums", status_code=202, summary="Send a text")
 async def send(request: Request) -> Response:
-    wanted = await parsed(request, Text, request.app.state.limits)
+    wanted = await parse_body(request, Text, request.app.state.limits)
     return answer({"id": await add(request.state.environment.store, wanted.content)}, 202)
 
 
@@ -44,6 +44,6 @@ BLUEPRINT = Blueprint(
     routers=(api, pages),
     policy={("POST", "/api/checksums"): Role.OPERATOR, ("GET", "/api/checksums"): Role.VIEWER},
     pages={("GET", "/checksums"): Role.VIEWER},
-    places=(Place("/checksums", "checksums.nav", "numbers", order=60),),
+    places=(NavItem("/checksums", "checksums.nav", "numbers", order=60),),
     main_queue="checksums",
 )

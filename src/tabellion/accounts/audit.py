@@ -67,7 +67,7 @@ _COLUMNS: tuple[Literal["document_id", "item_id", "actor", "action"], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """An action."""
 
     action: str
@@ -124,7 +124,7 @@ class Row(TypedDict):
 
 
 def statement(
-    dialect: Dialect, entry: Entry, source: str = "", values: Mapping[str, Any] | None = None, **found: str
+    dialect: Dialect, entry: AuditEntry, source: str = "", values: Mapping[str, Any] | None = None, **found: str
 ) -> Statement:
     """The statement that appends an entry, with `:name` placeholders, for `job.also` or, bound, for a transaction.
 
@@ -151,14 +151,14 @@ def statement(
     return (_POSTGRES if dialect == "postgresql" else _SQLITE).format(entries=entries), given
 
 
-def numbered(text: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+def bind_statement(text: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """A statement with `$1, $2, …`, for `database.transact`."""
     return sql.bind(text, values)
 
 
-def bound(dialect: Dialect, entry: Entry) -> tuple[str, list[Any]]:
+def bind_entry(dialect: Dialect, entry: AuditEntry) -> tuple[str, list[Any]]:
     """The statement that appends an entry, for `database.transact`."""
-    return numbered(*statement(dialect, entry))
+    return bind_statement(*statement(dialect, entry))
 
 
 # The end of the chain is a row that each append changes: whoever comes second waits for it and goes on from there,
@@ -203,7 +203,7 @@ def _moment(dialect: Dialect) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ChainCheck:
     """Whether the chain holds."""
 
     n: int  #: entries that were looked at
@@ -217,7 +217,7 @@ class Verdict:
         return self.broken is None
 
 
-async def verify(store: Store, *, known: str | None = None) -> Verdict:
+async def verify(store: Store, *, known: str | None = None) -> ChainCheck:
     """Goes through the whole chain; `known` is a hash noted earlier that must be in it."""
     n, last, seen = 0, GENESIS, known in (None, GENESIS)
     ends = await _ends(store)
@@ -226,7 +226,7 @@ async def verify(store: Store, *, known: str | None = None) -> Verdict:
         "SELECT count(*) AS entries, coalesce(min(n), 0) AS n FROM tabellion_audit_log WHERE n < 1 OR n IS NULL"
     )
     if strange[0]["entries"]:
-        return Verdict(0, GENESIS, int(strange[0]["n"]), "it precedes the start of the chain")
+        return ChainCheck(0, GENESIS, int(strange[0]["n"]), "it precedes the start of the chain")
     while True:
         rows: list[Row] = await store.database.fetch(
             f"""SELECT {", ".join(Row.__annotations__)} FROM tabellion_audit_log
@@ -236,24 +236,24 @@ WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
         for row in rows:
             why = _fault(row, n, last)
             if why:
-                return Verdict(n, last, n + 1, why)
+                return ChainCheck(n, last, n + 1, why)
             n, last, seen = n + 1, row["hash"], seen or row["hash"] == known
             if before is not None and before["n"] == n and before["hash"] != last:
-                return Verdict(n, last, n, "it does not match the end of the chain at the time it was written")
+                return ChainCheck(n, last, n, "it does not match the end of the chain at the time it was written")
         if len(rows) < PAGE:
             break
     ends = await _ends(store)
     if before is None or not ends:
-        return Verdict(n, last, n + 1, "the row with the end of the chain is missing")
+        return ChainCheck(n, last, n + 1, "the row with the end of the chain is missing")
     if n < before["n"]:
-        return Verdict(n, last, n + 1, f"entries are missing at the end: there were {before['n']}")
+        return ChainCheck(n, last, n + 1, f"entries are missing at the end: there were {before['n']}")
     if ends[0]["n"] < n:
-        return Verdict(n, last, int(ends[0]["n"]) + 1, "entries were added past the end of the chain")
+        return ChainCheck(n, last, int(ends[0]["n"]) + 1, "entries were added past the end of the chain")
     if (entries := await _entries(store)) is not None:
-        return Verdict(n, last, n + 1, f"the number of entries differs from the chain: {entries}")
+        return ChainCheck(n, last, n + 1, f"the number of entries differs from the chain: {entries}")
     if not seen:
-        return Verdict(n, last, 1, "the known hash is not in the chain: the chain was rewritten")
-    return Verdict(n, last)
+        return ChainCheck(n, last, 1, "the known hash is not in the chain: the chain was rewritten")
+    return ChainCheck(n, last)
 
 
 async def _ends(store: Store) -> list[Any]:
@@ -293,10 +293,10 @@ async def history(store: Store, *, document: str | None = None, item: str | None
     rows = await store.database.fetch(
         f"SELECT n, at, body FROM tabellion_audit_log WHERE {column} = $1 AND n > 0 ORDER BY n", value
     )
-    return [told(row) for row in rows]
+    return [serialize_entry(row) for row in rows]
 
 
-def told(row: Row) -> HistoryEntry:
+def serialize_entry(row: Row) -> HistoryEntry:
     """An entry as JSON tells it; `row` need have no more than number, time and body."""
     body = json.loads(row["body"])
     usual = {name: body.pop(name, None) for name in (*_COLUMNS, "field", "before", "after", "reason")}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabellion.accounts import audit, tables
-from tabellion.accounts.audit import COMMAND, Entry
+from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.roles import ROLES, Role
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
@@ -93,8 +93,8 @@ SELECT $1, $2, $3, CAST($4 AS text), $5, {NOW}, {expiry} WHERE CAST($4 AS text) 
   SELECT 1 FROM tabellion_api_keys WHERE name = $4 AND environment = $2 AND {_state()} = 'active') RETURNING id""",
         (key.id, environment, role, name, key.hash),
     )
-    entry = Entry("key_made", COMMAND, after={"role": role}, more={"key": key.id, "name": name})
-    if not await store.database.transact([insert, audit.bound(store.dialect, entry)], guarded=True):
+    entry = AuditEntry("key_made", COMMAND, after={"role": role}, more={"key": key.id, "name": name})
+    if not await store.database.transact([insert, audit.bind_entry(store.dialect, entry)], guarded=True):
         raise NameTaken(f"a key named {name!r} already exists: choose another name, or revoke it")
     return key.id, str(key)
 
@@ -131,8 +131,8 @@ async def revoke(store: Store, environment: str, id: str) -> bool:  # noqa: A002
 RETURNING id""",
         (id, environment),
     )
-    entry = Entry("key_revoked", COMMAND, more={"key": id})
-    return bool(await store.database.transact([update, audit.bound(store.dialect, entry)], guarded=True))
+    entry = AuditEntry("key_revoked", COMMAND, more={"key": id})
+    return bool(await store.database.transact([update, audit.bind_entry(store.dialect, entry)], guarded=True))
 
 
 async def listing(store: Store, environment: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tabellion.accounts import audit, sessions, tables, users
-from tabellion.accounts.audit import COMMAND, Entry
+from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.keys import NameTaken
 from tabellion.accounts.sessions import Ticket
 from tabellion.accounts.users import User
@@ -19,8 +19,8 @@ async def make(
 ) -> Ticket | None:
     """A new link for a user; with `new_role` the user is made at its first use. None: there is nobody to let in."""
     await tables.SCHEMA.prepare(store)
-    user = await users.by_name(store, name)
-    entry = Entry("link_made", by, more={"user": users.plain_name(name)})
+    user = await users.find_by_name(store, name)
+    entry = AuditEntry("link_made", by, more={"user": users.plain_name(name)})
     if user.disabled_at is not None if user else new_role is None:
         return None
     ticket = sessions.new_ticket(environment)
@@ -32,7 +32,7 @@ async def make(
 VALUES ($1, $2, $3, $4, {NOW}, {sql.later(repr(SECONDS), store.dialect)})""",
                 (ticket.hash, environment, users.plain_name(name), new_role),
             ),
-            audit.bound(store.dialect, entry),
+            audit.bind_entry(store.dialect, entry),
         ]
     )
     return ticket
@@ -54,10 +54,10 @@ WHERE hash = $1 AND environment = $2 AND used_at IS NULL AND expires_at > {NOW} 
     if not rows:
         return None
     name, role = rows[0]["user_name"], rows[0]["new_role"]
-    user = await users.by_name(store, name)
+    user = await users.find_by_name(store, name)
     if user is None and role is not None:
         try:
             user = await users.add(store, name, role)
         except NameTaken:  # another link was a moment quicker
-            user = await users.by_name(store, name)
+            user = await users.find_by_name(store, name)
     return user if user is not None and user.disabled_at is None else None

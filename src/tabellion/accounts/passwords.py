@@ -53,7 +53,7 @@ def _without_runs(password: str) -> str:
     )
 
 
-async def hashed(password: str) -> str:
+async def hash_password(password: str) -> str:
     """What is kept of a password."""
     return await _elsewhere(_hasher().hash, password)
 

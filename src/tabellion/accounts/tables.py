@@ -171,7 +171,7 @@ TABLES = (
 )  # fmt: skip
 
 
-async def _adopted(database: Database) -> int:
+async def _detect_version(database: Database) -> int:
     """The first two versions once came with other tables: the end of the chain shows which."""
     head = await database.table("tabellion_audit_head")
     if head is None:
@@ -185,5 +185,5 @@ SCHEMA = Schema(
     "accounts",
     versions=(_people, _later, _STATEMENTS),
     tables=TABLES,
-    adopted=_adopted,
+    adopted=_detect_version,
 )  # fmt: skip

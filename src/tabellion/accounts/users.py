@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabellion.accounts import audit, tables
-from tabellion.accounts.audit import COMMAND, Entry
+from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.keys import NameTaken
 from tabellion.accounts.roles import ROLES, Role
 from tabellion.engine import sql
@@ -63,7 +63,7 @@ def plain_name(given: str) -> str:
     return name
 
 
-def role_named(word: str) -> Role:
+def get_role(word: str) -> Role:
     """The role of this name."""
     if word not in ROLES:
         raise ConfigurationError(f"unknown role {word!r}; known: {', '.join(ROLES)}")
@@ -73,17 +73,17 @@ def role_named(word: str) -> Role:
 async def add(store: Store, name: str, role: str, password: str | None = None, *, by: str = COMMAND) -> User:
     """A new user; `password` is a hash, `by` who adds them. Raises NameTaken."""
     await tables.SCHEMA.prepare(store)
-    name, kept, id_ = plain_name(name), role_named(role).word, secrets.token_hex(6)
+    name, kept, id_ = plain_name(name), get_role(role).word, secrets.token_hex(6)
     insert = (
         f"""INSERT INTO tabellion_users (id, name, role, password, created_at) VALUES ($1, $2, $3, $4, {NOW})
 ON CONFLICT (name) DO NOTHING RETURNING id""",
         (id_, name, kept, password),
     )
-    entry = Entry("user_added", by, after={"role": kept, "disabled": False}, more={"user": name})
-    rows = (await store.database.transact([insert, _noted(store, entry, id_)]))[0]
+    entry = AuditEntry("user_added", by, after={"role": kept, "disabled": False}, more={"user": name})
+    rows = (await store.database.transact([insert, _audit_statement(store, entry, id_)]))[0]
     if not rows:
         raise NameTaken(Message("problem.user_exists", name=name))
-    made = await by_name(store, name)
+    made = await find_by_name(store, name)
     assert made is not None  # noqa: S101 - inserted a line before
     return made
 
@@ -93,21 +93,21 @@ async def listing(store: Store) -> list[User]:
     return await _users(store, "1 = 1")
 
 
-async def by_name(store: Store, name: str) -> User | None:
+async def find_by_name(store: Store, name: str) -> User | None:
     """The user of this name."""
     found = await _users(store, "name = $1", name.strip().lower())
     return found[0] if found else None
 
 
-async def named(store: Store, name: str) -> User:
+async def get_by_name(store: Store, name: str) -> User:
     """The user of this name; raises NoSuchUser."""
-    user = await by_name(store, name)
+    user = await find_by_name(store, name)
     if user is None:
         raise NoSuchUser(f"unknown user {name.strip().lower()!r}")
     return user
 
 
-async def by_id(store: Store, id: str) -> User | None:  # noqa: A002
+async def find_by_id(store: Store, id: str) -> User | None:  # noqa: A002
     """The user with this id."""
     found = await _users(store, "id = $1", id)
     return found[0] if found else None
@@ -115,7 +115,7 @@ async def by_id(store: Store, id: str) -> User | None:  # noqa: A002
 
 async def password_of(store: Store, name: str) -> tuple[User | None, str | None]:
     """A user who may sign in, and the hash of the password; both None where there is none. It always asks twice."""
-    user = await by_name(store, name)
+    user = await find_by_name(store, name)
     rows = await store.database.fetch("SELECT password FROM tabellion_users WHERE id = $1", user.id if user else "")
     if user is None or user.disabled_at is not None:
         return None, None
@@ -127,23 +127,23 @@ async def change(
     language: str | None = None, by: str = COMMAND,
 ) -> User | None:  # fmt: skip
     """Changes what is given; None: there is no such user. Raises LastAdmin. Who is disabled is signed out at once."""
-    user = await by_id(store, id)
+    user = await find_by_id(store, id)
     if user is None:
         return None
     values: list[Any] = [id]
     sets = ["name = name"]
-    for column, value in (("role", role and role_named(role).word), ("available", available), ("language", language)):
+    for column, value in (("role", role and get_role(role).word), ("available", available), ("language", language)):
         if value is not None:
             values.append(value)
             sets.append(f"{column} = ${len(values)}")
     if disabled is not None:
         sets.append(f"disabled_at = {f'coalesce(disabled_at, {NOW})' if disabled else 'NULL'}")
-    loses = disabled or (role is not None and role_named(role) < Role.ADMIN)
+    loses = disabled or (role is not None and get_role(role) < Role.ADMIN)
     guard = f" AND {OTHERS}" if loses else ""
     lock = [(LOCK, ())] if store.dialect == "postgresql" else []
     update = (f"UPDATE tabellion_users SET {', '.join(sets)} WHERE id = $1{guard} RETURNING id", values)
-    done = await store.database.transact([*lock, update, *_change_noted(store, user, role, disabled, by)])
-    user = await by_id(store, id)
+    done = await store.database.transact([*lock, update, *_audit_change(store, user, role, disabled, by)])
+    user = await find_by_id(store, id)
     if user is not None and not done[len(lock)]:
         raise LastAdmin()
     if user is not None and disabled:
@@ -154,9 +154,9 @@ async def change(
 async def set_password(store: Store, user: User, password: str, *, by: str = COMMAND) -> None:
     """Keeps the hash of a new password."""
     await tables.SCHEMA.prepare(store)
-    entry = Entry("password_set", by, more={"user": user.name})
+    entry = AuditEntry("password_set", by, more={"user": user.name})
     update = ("UPDATE tabellion_users SET password = $2 WHERE id = $1", (user.id, password))
-    await store.database.transact([update, _noted(store, entry, user.id)])
+    await store.database.transact([update, _audit_statement(store, entry, user.id)])
 
 
 async def hash_anew(store: Store, user: User, password: str) -> None:
@@ -164,20 +164,20 @@ async def hash_anew(store: Store, user: User, password: str) -> None:
     await store.database.fetch("UPDATE tabellion_users SET password = $2 WHERE id = $1", user.id, password)
 
 
-def _change_noted(store: Store, user: User, role: str | None, disabled: bool | None, by: str) -> list[Any]:
+def _audit_change(store: Store, user: User, role: str | None, disabled: bool | None, by: str) -> list[Any]:
     """What the trail is told of a change, if the update before it was not refused."""
     before = {"role": user.role.word, "disabled": user.disabled_at is not None}
     after = {"role": role or before["role"], "disabled": before["disabled"] if disabled is None else disabled}
     if after == before:
         return []
-    entry = Entry("user_changed", by, before=before, after=after, more={"user": user.name})
+    entry = AuditEntry("user_changed", by, before=before, after=after, more={"user": user.name})
     shut = "u.disabled_at IS NOT NULL" if after["disabled"] else "u.disabled_at IS NULL"
-    return [_noted(store, entry, user.id, f"u.role = '{after['role']}' AND {shut}")]
+    return [_audit_statement(store, entry, user.id, f"u.role = '{after['role']}' AND {shut}")]
 
 
-def _noted(store: Store, entry: Entry, id: str, condition: str = "1 = 1") -> tuple[str, list[Any]]:  # noqa: A002
+def _audit_statement(store: Store, entry: AuditEntry, id: str, condition: str = "1 = 1") -> tuple[str, list[Any]]:  # noqa: A002
     source = f"FROM tabellion_users AS u WHERE u.id = :user_id AND {condition}"
-    return audit.numbered(*audit.statement(store.dialect, entry, source, {"user_id": id}))
+    return audit.bind_statement(*audit.statement(store.dialect, entry, source, {"user_id": id}))
 
 
 async def _close(store: Store, user: User) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.load import config_of, find_environment
 from tabellion.engine.log import printable
 from tabellion.monitor import adoption
 
@@ -49,7 +49,7 @@ def adopt(
     config = config_of(context)
     given = {"ready": ready, "running": running, "done": done, "failed": failed}
 
-    place = environment_named(config, environment)
+    place = find_environment(config, environment)
 
     async def run() -> adoption.Adoption:
         store = place.store(read_only=True)

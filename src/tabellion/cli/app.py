@@ -14,7 +14,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from tabellion import __version__
-from tabellion.pipeline import installed
+from tabellion.pipeline import installed_pipelines
 
 #: Our own commands and the modules that have them; pipelines add theirs.
 COMMANDS = {
@@ -45,7 +45,7 @@ COMMANDS = {
 def commands() -> dict[str, str]:
     """Every command and the module that has it."""
     first = {"up": COMMANDS["up"]}
-    added = {name: module for one in installed().values() for name, module in one.commands.items()}
+    added = {name: module for one in installed_pipelines().values() for name, module in one.commands.items()}
     return first | {name: module for name, module in added.items() if name not in COMMANDS} | COMMANDS
 
 
@@ -68,7 +68,7 @@ class Commands(TyperGroup):
         """The command itself; one that there is not is told with those that are like it."""
         self.commands.update(dict.fromkeys(commands()))  # type: ignore[arg-type]
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command if name is None else _loaded(commands()[name], name), rest
+        return name, command if name is None else _load_command(commands()[name], name), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Puts them in front."""
@@ -127,7 +127,7 @@ def options(
     context.obj = {"config": config, "queues": queues, "with": tuple(with_ or ()), "data": data}
 
 
-def _loaded(module: str, name: str) -> Any:
+def _load_command(module: str, name: str) -> Any:
     """A command as its module has it."""
     found: Any = getattr(importlib.import_module(module), name.replace("-", "_"))
     around = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)

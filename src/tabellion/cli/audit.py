@@ -10,7 +10,7 @@ import typer
 
 from tabellion.accounts import audit as trail
 from tabellion.cli import INPUT, PARTIAL, output
-from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.load import config_of, find_environment
 from tabellion.cli.service import service_store
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _short(entry: dict[str, Any], name: str) -> str:
 
 
 def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> Any:
-    place = environment_named(config_of(context), name)
+    place = find_environment(config_of(context), name)
 
     async def run() -> Any:
         async with service_store(place) as store:

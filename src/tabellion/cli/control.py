@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
 from tabellion.engine import controls
 
 QueueName = Annotated[str, typer.Argument(help="The queue's name.", metavar="QUEUE")]
@@ -134,10 +134,10 @@ def limit(
 
 def _do(context: typer.Context, name: str, environment: str | None, move: Callable[..., Awaitable[Any]]) -> Any:
     config = config_of(context)
-    queue = queue_named(queues_of(context, config), name)
+    queue = find_queue(queues_of(context, config), name)
 
     async def run() -> Any:
-        async with environment_named(config, environment).store() as store:
+        async with find_environment(config, environment).store() as store:
             return await move(store, queue)
 
     return asyncio.run(run())

@@ -18,7 +18,7 @@ LONGEST = 1000  #: bytes of an address
 
 
 @contextlib.contextmanager
-def held(data: Path) -> Iterator[Callable[[str], None]]:
+def lock_folder(data: Path) -> Iterator[Callable[[str], None]]:
     """The data folder, ours alone while the block lasts; gives what notes the address there."""
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -32,7 +32,7 @@ def held(data: Path) -> Iterator[Callable[[str], None]]:
         os.pwrite(handle, address.encode(), 0)
 
     try:
-        if not any(_locked(handle) for _ in range(TRIES)):
+        if not any(_try_lock(handle) for _ in range(TRIES)):
             raise ConfigurationError(
                 f"another `tabellion up` is using {data}: stop it or name another folder with --data"
             )
@@ -42,7 +42,7 @@ def held(data: Path) -> Iterator[Callable[[str], None]]:
         os.close(handle)
 
 
-def _locked(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

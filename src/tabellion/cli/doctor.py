@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, environment_named, queues_of
+from tabellion.cli.load import config_of, find_environment, queues_of
 from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue, check_together
 from tabellion.errors import DeclarationError
@@ -46,9 +46,9 @@ def doctor(
         queues = queues_of(context, config, together=False)
         check_together(queues)
     except DeclarationError as error:
-        findings += examination.declared(error)
+        findings += examination.findings_from_error(error)
     broken = bool(findings)
-    for place in [environment_named(config, environment, new=True)] if environment else config.environments:
+    for place in [find_environment(config, environment, new=True)] if environment else config.environments:
         findings += asyncio.run(examination.examine(place, queues))
     findings = examination.tolerate_skipped(findings)
     if json:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
 from tabellion.engine.explanation import Explanation
 from tabellion.engine.log import printable
 
@@ -31,10 +31,10 @@ def explain(
     """
 
     config = config_of(context)
-    chosen = queue_named(queues_of(context, config), queue)
+    chosen = find_queue(queues_of(context, config), queue)
 
     async def run() -> Explanation:
-        store = environment_named(config, environment).store(read_only=True)
+        store = find_environment(config, environment).store(read_only=True)
         try:
             return await store.explain(chosen, key)
         finally:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from tabellion.models.fake.address import Address
+    from tabellion.models.fake.address import ServerAddress
 
 PORT = 8178
 
@@ -40,10 +40,10 @@ def fake_model(
     """
     from tabellion import extras
 
-    with extras.explained("fake"):
+    with extras.explain_missing("fake"):
         from tabellion.models.fake.server import Options, run
 
-    def tell(address: Address, _: object) -> None:
+    def tell(address: ServerAddress, _: object) -> None:
         from json import dumps
 
         typer.echo(dumps(address.as_json()) if json else address.line)

@@ -76,20 +76,20 @@ def _money(one: GateReport) -> str:
 async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bool) -> list[GateReport]:
     store = present(config.gates_at).store(read_only=not (changes or reset))
     try:
-        known = await _known(store, config.gates)
+        known = await _load_gates(store, config.gates)
         if name is not None and name not in known:
             there = f"known: {', '.join(map(repr, known))}" if known else "there are no gates yet"
             raise ConfigurationError(f"unknown gate {name!r}; {there}")
         if name is not None and (changes or reset):
             row = gate_row.GateRow(store, name, config.gates.get(name, GateSettings()))
             await row.edit(changes, reset=reset)
-            known = await _known(store, config.gates)
+            known = await _load_gates(store, config.gates)
         return [picture(gate, state, now) for gate, (state, now) in known.items() if name in (None, gate)]
     finally:
         await store.close()
 
 
-async def _known(store: Any, settings: Any) -> dict[str, Any]:
+async def _load_gates(store: Any, settings: Any) -> dict[str, Any]:
     """Every gate with its state; where nothing has called a model yet, the configured ones as they will begin."""
 
     try:

@@ -51,7 +51,7 @@ def ground(
         raise Permanent(f"{data}: lists and objects are nested too deeply") from None
     if not json:
         headings = ("field", "value", "match", "page", "box", "quote")
-        output.show(output.table("", headings, [_shown(path, one) for path, one in leaves]))
+        output.show(output.table("", headings, [_format_row(path, one) for path, one in leaves]))
     if any(one["match"] == UNGROUNDED for _, one in leaves):
         raise typer.Exit(6)
 
@@ -66,10 +66,10 @@ def _values(path: Path) -> Any:
         raise Permanent(f"{path}: not JSON: {error}") from None
     # What `tabellion read` wrote: its fields are the values, the rest is about the file.
     own = isinstance(values, dict) and {"file", "verdict", "pages", "fields"} <= values.keys()
-    return _grounded(values["fields"]) if own else values
+    return _pick_values(values["fields"]) if own else values
 
 
-def _grounded(fields: Any) -> Any:
+def _pick_values(fields: Any) -> Any:
     """The values and quotes of a reading's fields."""
     if not isinstance(fields, dict):
         return fields
@@ -91,6 +91,6 @@ def _leaves(told: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
     return [leaf for place, value in parts for leaf in _leaves(value, place)]
 
 
-def _shown(path: str, one: dict[str, Any]) -> tuple[Any, ...]:
+def _format_row(path: str, one: dict[str, Any]) -> tuple[Any, ...]:
     box = " ".join(f"{side:.3f}" for side in one["box"]) if one["box"] else ""
     return path, str(one["value"]), one["match"], str(one["page"] or ""), box, one["quote"] or ""

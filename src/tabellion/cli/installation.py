@@ -75,7 +75,7 @@ class Installation:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
-        with datafolder.held(self.config.data) as self._note:
+        with datafolder.lock_folder(self.config.data) as self._note:
             store = self.place.store()
             try:
                 await service.prepare(store, self.pipelines)
@@ -146,11 +146,11 @@ class Installation:
             serve(self._app, self.host, self.port, started=hear, signals=False),
             self._crew.run(),
             *(one.background(runs[one.name]) for one in self.pipelines),
-            self._shown(runs, started),
+            self._run_demo_and_drain(runs, started),
         ]
         tasks = [asyncio.create_task(work) for work in works]
         for task in tasks:
-            task.add_done_callback(self._one_ended)
+            task.add_done_callback(self._on_task_done)
         await self._stopping.wait()
         tasks[-1].cancel()
         while not tasks[0].done():
@@ -161,7 +161,7 @@ class Installation:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
 
-    def _one_ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None and not self._asked:
             self.stop()
 
@@ -190,7 +190,7 @@ class Installation:
             logging.getLogger("tabellion.worker").setLevel(logging.WARNING)
             logging.getLogger("tabellion.queue").setLevel(logging.CRITICAL)  # some samples fail on purpose
 
-    async def _shown(self, runs: Mapping[str, Background], started: asyncio.Event) -> None:
+    async def _run_demo_and_drain(self, runs: Mapping[str, Background], started: asyncio.Event) -> None:
         """The demo, where it is asked for; the end, where it is to come by itself."""
         await started.wait()
         if self.demo:

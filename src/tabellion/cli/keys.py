@@ -11,7 +11,7 @@ import typer
 
 from tabellion.accounts import keys as kept
 from tabellion.cli import output
-from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.load import config_of, find_environment
 from tabellion.cli.service import service_store
 
 keys = typer.Typer(
@@ -111,7 +111,7 @@ def revoke(
 
 
 def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> tuple[str, Any]:
-    place = environment_named(config_of(context), name)
+    place = find_environment(config_of(context), name)
 
     async def run() -> Any:
         async with service_store(place) as store:

@@ -16,7 +16,7 @@ from tabellion.engine.environment import Environment
 from tabellion.engine.queue import Queue, check_together
 from tabellion.errors import ConfigurationError
 from tabellion.net.guard import Rules
-from tabellion.pipeline import Pipeline, defaults, named
+from tabellion.pipeline import Pipeline, defaults, find_pipelines
 
 WHICH = (
     'which queues? Name the module that declares them: --queues shop.queues, or queues = "shop.queues" in '
@@ -31,16 +31,16 @@ def config_of(context: typer.Context) -> Config:
     return configuration.load(context.obj["config"], variables)
 
 
-def named_pipelines(context: typer.Context, config: Config) -> list[Pipeline]:
+def load_pipelines(context: typer.Context, config: Config) -> list[Pipeline]:
     """The pipelines that were asked for, by this call or by the configuration."""
     asked: tuple[str, ...] = context.obj["with"] or config.pipelines
-    return named(asked)
+    return find_pipelines(asked)
 
 
 def pipelines_of(context: typer.Context, config: Config) -> list[Pipeline]:
     """The pipelines that this call is about: those named, or the usual ones where the database is ours and nothing was
     named."""
-    asked = named_pipelines(context, config)
+    asked = load_pipelines(context, config)
     if asked or not config.has_own_database or module_of(context, config) is not None:
         return asked
     return defaults()
@@ -51,8 +51,10 @@ def queues_of(context: typer.Context, config: Config, *, together: bool = True) 
     name, pipelines = module_of(context, config), pipelines_of(context, config)
     if name is None and not pipelines:
         raise ConfigurationError(WHICH)
-    if name is None and not named_pipelines(context, config) and (missing := config.environments[0].missing_file()):
-        raise ConfigurationError(f"{WHICH}, and there is none at {_shown(missing)}: name its data folder with --data")
+    if name is None and not load_pipelines(context, config) and (missing := config.environments[0].missing_file()):
+        raise ConfigurationError(
+            f"{WHICH}, and there is none at {_absolute(missing)}: name its data folder with --data"
+        )
 
     found = declared_queues(name) if name is not None else []
     for pipeline in pipelines:
@@ -70,7 +72,7 @@ def module_of(context: typer.Context, config: Config) -> str | None:
     return name
 
 
-def queue_named(queues: Sequence[Queue], name: str) -> Queue:
+def find_queue(queues: Sequence[Queue], name: str) -> Queue:
     """The queue of this name."""
     for queue in queues:
         if queue.name == name:
@@ -78,7 +80,7 @@ def queue_named(queues: Sequence[Queue], name: str) -> Queue:
     raise ConfigurationError(f"unknown queue {name!r}; known: {', '.join(repr(queue.name) for queue in queues)}")
 
 
-def environment_named(config: Config, name: str | None, *, new: bool = False) -> Environment:
+def find_environment(config: Config, name: str | None, *, new: bool = False) -> Environment:
     """The environment that was meant; with several, it must be said. `new`: its database need not be there yet."""
     if name is None:
         if len(config.environments) == 1:
@@ -96,11 +98,11 @@ def present(environment: Environment) -> Environment:
     """The environment, if its database is there: opening a file that is not would make an empty one, somewhere."""
     if missing := environment.missing_file():
         raise ConfigurationError(
-            f"there is no database file {_shown(missing)}: name the data folder that has it with --data, or correct "
+            f"there is no database file {_absolute(missing)}: name the data folder that has it with --data, or correct "
             "the URL; `tabellion up` and `tabellion migrate` create a new one"
         )
     return environment
 
 
-def _shown(path: str) -> Path:
+def _absolute(path: str) -> Path:
     return Path(path).absolute()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tabellion.cli import output, service
-from tabellion.cli.load import config_of, environment_named, module_of, named_pipelines
+from tabellion.cli.load import config_of, find_environment, load_pipelines, module_of
 from tabellion.cli.queue_module import declared_queues
 from tabellion.engine import register
 from tabellion.engine.store import Store
@@ -50,8 +50,8 @@ def migrate(
     """
 
     config = config_of(context)
-    chosen = [environment_named(config, environment, new=True)] if environment else list(config.environments)
-    pipelines = named_pipelines(context, config)
+    chosen = [find_environment(config, environment, new=True)] if environment else list(config.environments)
+    pipelines = load_pipelines(context, config)
     if grant is not None and not sql:
         raise typer.BadParameter("--grant only prints grants: use it with --sql", param_hint="--grant")
     if sql:
@@ -110,5 +110,5 @@ async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, s
 
 def _grants(context: typer.Context, config: Config, role: str, schema: str) -> list[str]:
     module = module_of(context, config)
-    lines = [*register_grants(role, schema), *service.grants(role, named_pipelines(context, config))]
+    lines = [*register_grants(role, schema), *service.grants(role, load_pipelines(context, config))]
     return [*lines, *table_grants(role, declared_queues(module) if module is not None else [])]

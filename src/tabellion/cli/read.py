@@ -20,7 +20,7 @@ from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.reader import Reading
 from tabellion.reading.sandbox import ReaderLost, Sandbox
-from tabellion.reading.sniff import opened
+from tabellion.reading.sniff import open_source
 
 if TYPE_CHECKING:
     from tabellion.reading.reader import Reading
@@ -72,7 +72,7 @@ def read(
     if ocr not in ("auto", "never", "always"):
         raise typer.BadParameter(f"--ocr {ocr}: must be auto, never or always")
     for option, folder in (("--out", out), ("--draw", draw)):
-        _made(option, folder)
+        _make_folder(option, folder)
     paths, skipped = _documents(files)
     if skipped:
         typer.echo(f"skipped {skipped} files that are not documents", err=True)
@@ -90,16 +90,16 @@ def read(
         failed = 0
         for (path, source), reading in zip(sources, _readings(sandbox, progress, sources, options), strict=True):
             failed += reading.error is not None
-            told = reading.told(words=words)
+            told = reading.as_dict(words=words)
             target = names.free("stdin" if path == STANDARD_INPUT else path.stem)
             if draw is not None and reading.error is None:
-                told["drawn"] = _drawn(reading, source, draw / target, sandbox, password)
+                told["drawn"] = _draw_pages(reading, source, draw / target, sandbox, password)
             _say(told, out / f"{target}.json" if out is not None else None, alone=len(paths) == 1)
     if failed:
         raise typer.Exit(6)
 
 
-def _made(option: str, folder: Path | None) -> None:
+def _make_folder(option: str, folder: Path | None) -> None:
     """Makes the folder before anything is read, so that nothing is read in vain."""
 
     if folder is not None:
@@ -128,7 +128,7 @@ def _readable(path: Path) -> bool:
     """Whether a file with another ending, or none, is a document by its content."""
 
     try:
-        with opened(path, Limits()):
+        with open_source(path, Limits()):
             return True
     except (Unreadable, OSError):
         return False
@@ -160,7 +160,7 @@ def _readings(
             if not pending:
                 return
             yield pending.popleft().result()
-            progress.done()
+            progress.advance()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -200,7 +200,7 @@ class _Progress:
 
         return tell
 
-    def done(self) -> None:
+    def advance(self) -> None:
         """One document more."""
         if self._bar is not None:
             self._bar.advance(self._task)
@@ -241,7 +241,7 @@ def _write(target: Path, content: bytes) -> None:
         raise
 
 
-def _drawn(
+def _draw_pages(
     reading: Reading, source: Path | bytes, target: Path, sandbox: Sandbox, password: str | None
 ) -> list[str]:  # fmt: skip
     """Pictures of the pages that fields stand on, and of the first."""

@@ -12,7 +12,7 @@ from tabellion.delivery import endpoints
 from tabellion.engine import sql
 from tabellion.engine.schema import in_order
 from tabellion.errors import Busy, NotMigrated, Unreachable
-from tabellion.pipeline import Pipeline, installed
+from tabellion.pipeline import Pipeline, installed_pipelines
 
 if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
@@ -74,7 +74,7 @@ async def service_store(environment: Environment) -> AsyncIterator[Store]:
 async def _present(environment: Environment) -> list[Pipeline]:
     found: list[Pipeline] = []
     missing: list[NotMigrated] = []
-    for one in installed().values():
+    for one in installed_pipelines().values():
         if not one.schemas():
             continue
         try:

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, environment_named, queue_named, queues_of
+from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
 from tabellion.monitor import snapshot
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def status(
 
     config = config_of(context)
     queues = queues_of(context, config)
-    chosen = [queue_named(queues, queue)] if queue else queues
+    chosen = [find_queue(queues, queue)] if queue else queues
     names = [environment] if environment else [one.name for one in config.environments]
-    places = [environment_named(config, name) for name in names]
+    places = [find_environment(config, name) for name in names]
     try:
         down = asyncio.run(_run(places, chosen, watch=watch, json=json, with_errors=queue is not None))
     except KeyboardInterrupt:

@@ -48,7 +48,7 @@ def die_with_parent() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-class _Child:
+class _WorkerProcess:
     def __init__(self, name: str | None) -> None:
         mark = uuid.uuid4().hex[:8]
         variables = os.environ | {CHILD: mark, PARENT: str(os.getpid())} | ({NAME: name} if name else {})
@@ -78,7 +78,7 @@ def supervise(
     names = [name if processes == 1 else f"{name}-{number + 1}" for number in range(processes)]
     signal.signal(signal.SIGTERM, obey)
     signal.signal(signal.SIGINT, obey)
-    children: dict[str, _Child] = {}
+    children: dict[str, _WorkerProcess] = {}
     due = dict.fromkeys(names, 0.0)
     pauses = dict.fromkeys(names, 1.0)
     ended: list[int] = []
@@ -86,7 +86,7 @@ def supervise(
         for place in [place for place, at in due.items() if time.monotonic() >= at or asked]:
             del due[place]
             if not asked:
-                children[place] = _Child(place if given else None)
+                children[place] = _WorkerProcess(place if given else None)
         for place, child in list(children.items()):
             code = child.process.poll()
             if code is None:

@@ -49,7 +49,7 @@ def check(
 
     folders = config_of(context).types
     paths = files or [path for path in typefile.available(folders).values() if path.parent != typefile.SHIPPED]
-    results = [_checked(path) for path in paths]
+    results = [_check_file(path) for path in paths]
     if json:
         output.as_json(results)
     elif not results:
@@ -63,7 +63,7 @@ def check(
         raise typer.Exit(3)
 
 
-def _checked(path: Path) -> dict[str, Any]:
+def _check_file(path: Path) -> dict[str, Any]:
     made: dict[str, Any] = {"file": str(path), "ok": False, "mistakes": [], "error": None}
     try:
         doctype = typefile.read(path)
@@ -100,7 +100,7 @@ def list_(context: typer.Context, json: Annotated[bool, typer.Option("--json", h
 
     found = []
     for name, path in typefile.available(config_of(context).types).items():
-        result = _checked(path)
+        result = _check_file(path)
         wrong = result["error"] or f"{len(result['mistakes'])} errors: tabellion types check {path}"
         one = {"name": name, "version": "", "title": "", "fields": None, "rules": None} | result.get("type", {})
         one["from"] = "shipped" if path.parent == typefile.SHIPPED else str(path)
@@ -137,14 +137,14 @@ def show(
     if schema == "prompt" and not json:
         typer.echo(doctype.prompt())
     elif schema is not None:
-        output.as_json(_compiled(doctype, schema))
+        output.as_json(_compile_schema(doctype, schema))
     elif json:
         output.as_json(_whole(doctype))
     else:
         _show(doctype)
 
 
-def _compiled(doctype: DocumentType, schema: str) -> Any:
+def _compile_schema(doctype: DocumentType, schema: str) -> Any:
     if schema == "form":
         return doctype.form()
     if schema == "prompt":

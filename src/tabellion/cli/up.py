@@ -59,15 +59,15 @@ def up(
 
     extras.require(extras.SERVICE)
     from tabellion.cli.installation import Installation
-    from tabellion.cli.load import environment_named, named_pipelines
+    from tabellion.cli.load import find_environment, load_pipelines
     from tabellion.pipeline import defaults
 
     if model is not None:
         os.environ["TABELLION_DEFAULT_MODEL"] = model  # worker processes inherit it
-    config = configured(context, data)
-    place = environment_named(config, environment, new=True) if environment else config.environments[0]
+    config = load_config(context, data)
+    place = find_environment(config, environment, new=True) if environment else config.environments[0]
     installation = Installation(
-        config, place, named_pipelines(context, config) or defaults(), host=host or config.host,
+        config, place, load_pipelines(context, config) or defaults(), host=host or config.host,
         port=config.port if port is None else port, workers=workers, demo=demo, until_done=until_done, as_json=json,
         file=context.obj["config"], consume=consume, deep=deep,
     )  # fmt: skip
@@ -76,7 +76,7 @@ def up(
         raise typer.Exit(code)
 
 
-def configured(context: typer.Context, data: Path | None) -> Config:
+def load_config(context: typer.Context, data: Path | None) -> Config:
     """The configuration, with the data folder that was named in place of its own; children inherit it."""
     from tabellion.cli.load import config_of
 

@@ -14,7 +14,7 @@ from tabellion.accounts import links, passwords, sessions
 from tabellion.accounts import users as kept
 from tabellion.cli import output
 from tabellion.cli.datafolder import address_in
-from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.load import config_of, find_environment
 from tabellion.cli.service import service_store
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def password(context: typer.Context, name: Name, environment: Place = None, json
     passwords.check_new(text, name)
 
     async def work(store: Store, _: str) -> None:
-        user = await kept.named(store, name)
-        await kept.set_password(store, user, await passwords.hashed(text))
+        user = await kept.get_by_name(store, name)
+        await kept.set_password(store, user, await passwords.hash_password(text))
         await sessions.end_all(store, user.id)
 
     _do(context, environment, work)
@@ -144,7 +144,7 @@ def disable(
     """
 
     async def work(store: Store, _: str) -> None:
-        await kept.change(store, (await kept.named(store, name)).id, disabled=not undo)
+        await kept.change(store, (await kept.get_by_name(store, name)).id, disabled=not undo)
 
     _do(context, environment, work)
     if json:
@@ -165,7 +165,7 @@ def link(
     """
 
     async def work(store: Store, place: str) -> tuple[User, Any]:
-        user = await kept.named(store, name)
+        user = await kept.get_by_name(store, name)
         return user, await links.make(store, place, user.name)
 
     _, (user, ticket) = _do(context, environment, work)
@@ -186,7 +186,7 @@ def _base(context: typer.Context, url: str | None) -> str:
 
 
 def _do(context: typer.Context, name: str | None, work: Callable[[Store, str], Awaitable[Any]]) -> tuple[str, Any]:
-    place = environment_named(config_of(context), name)
+    place = find_environment(config_of(context), name)
 
     async def run() -> Any:
         async with service_store(place) as store:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.load import config_of, find_environment
 from tabellion.cli.service import service_store
 from tabellion.delivery import endpoints
 from tabellion.net import guard
@@ -59,11 +59,11 @@ def add(
 
     events = tuple(event) if event else (endpoints.EVERYTHING,)
 
-    async def added(store: Store) -> endpoints.Endpoint:
-        await guard.vetted(url, rules)  # an address that no delivery would be made to is refused now
+    async def add_endpoint(store: Store) -> endpoints.Endpoint:
+        await guard.vet_url(url, rules)  # an address that no delivery would be made to is refused now
         return await endpoints.add(store, url, () if events == ("none",) else events, known=known_events())
 
-    made = _do(context, environment, added)
+    made = _do(context, environment, add_endpoint)
     told = {"id": made.id, "url": made.url, "events": list(made.events), "secret": made.secret}
     _tell(json, told, f"added {made.id}: {made.url}\nsecret (shown once): {made.secret}")
 
@@ -156,7 +156,7 @@ def remove(context: typer.Context, id: Id, environment: Place = None, json: Json
 
 def _do(context: typer.Context, environment: str | None, move: Callable[[Store], Awaitable[Any]]) -> Any:
     async def run() -> Any:
-        async with service_store(environment_named(config_of(context), environment)) as store:
+        async with service_store(find_environment(config_of(context), environment)) as store:
             return await move(store)
 
     return asyncio.run(run())

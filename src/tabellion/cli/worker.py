@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tabellion.cli import service, supervisor
-from tabellion.cli.load import config_of, environment_named, pipelines_of, present, queue_named, queues_of
-from tabellion.engine.log import Log, log_to_stderr
+from tabellion.cli.load import config_of, find_environment, find_queue, pipelines_of, present, queues_of
+from tabellion.engine.log import LogListener, log_to_stderr
 from tabellion.errors import Busy, ConfigurationError, Forbidden, Unreachable
 from tabellion.monitor.rights import MissingRight, missing_rights
 
@@ -50,11 +50,11 @@ def worker(
 
     config = config_of(context)
     queues, pipelines = queues_of(context, config), pipelines_of(context, config)
-    chosen = [queue_named(queues, name) for name in only] if only else [queue for queue in queues if queue.function]
+    chosen = [find_queue(queues, name) for name in only] if only else [queue for queue in queues if queue.function]
     if not chosen:
         first = queues[0].name
         raise ConfigurationError(f"no queue of this module has a handler: decorate a function with @{first}.handler")
-    places = [environment_named(config, name, new=True) for name in environment or []] or list(config.environments)
+    places = [find_environment(config, name, new=True) for name in environment or []] or list(config.environments)
     as_json = json or config.log_json
 
     grace = config.grace if grace is None else grace
@@ -86,7 +86,7 @@ def worker(
         processes=processes or config.processes,
         name=id or f"worker-{socket.gethostname()}-{os.getpid()}",
         given=id is not None,
-        listen=Log(),
+        listen=LogListener(),
         grace=grace,
     )
     raise typer.Exit(code)

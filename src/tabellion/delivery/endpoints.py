@@ -120,11 +120,11 @@ def _tables(dialect: Dialect) -> list[str]:
     return [*made, *_INDEXES]
 
 
-async def _adopted(database: Database) -> int:
+async def _detect_version(database: Database) -> int:
     return 1 if all([await database.table(name) is not None for name in _COLUMNS]) else 0
 
 
-SCHEMA = Schema("delivery", versions=(_tables,), tables=tuple(_COLUMNS), adopted=_adopted)
+SCHEMA = Schema("delivery", versions=(_tables,), tables=tuple(_COLUMNS), adopted=_detect_version)
 
 
 def make_secret() -> str:

@@ -43,7 +43,7 @@ class Undelivered(TabellionError):  # noqa: N818 - what it is
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebhookResponse:
     """What a receiver said, cut short."""
 
     status: int
@@ -98,7 +98,7 @@ def webhooks_queue(rules: Rules | None = None) -> Queue:
         endpoint = await _endpoint(job)
         text = str(job["body"])
         signed = signature.headers(job.text_key, text, endpoint.secrets, time.time())
-        return _judged(job, endpoint, await courier.post(job, endpoint.url, signed, text.encode("utf-8")))
+        return _evaluate_response(job, endpoint, await courier.post(job, endpoint.url, signed, text.encode("utf-8")))
 
     return queue
 
@@ -110,7 +110,7 @@ class Courier:
         self._rules = rules
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
 
-    async def post(self, job: Job, url: str, signed: Mapping[str, str], content: bytes) -> Answer:
+    async def post(self, job: Job, url: str, signed: Mapping[str, str], content: bytes) -> WebhookResponse:
         """One delivery; what hinders it is told without telling what listens where."""
         import httpx2
 
@@ -118,7 +118,7 @@ class Courier:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 async with self._client(job).stream("POST", url, headers=headers, content=content) as response:
-                    return Answer(response.status_code, dict(response.headers), await _beginning(response))
+                    return WebhookResponse(response.status_code, dict(response.headers), await _beginning(response))
         except TimeoutError:
             raise Undelivered(f"the receiver sent no complete response within {ANSWER_SECONDS:g} s") from None
         except Blocked as error:
@@ -168,7 +168,7 @@ async def _endpoint(job: Job) -> Endpoint:
     return endpoint
 
 
-def _judged(job: Job, endpoint: Endpoint, answer: Answer) -> Row:
+def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) -> Row:
     """What becomes of the delivery."""
     kept = {"response_status": answer.status, "response": answer.text}
     if 200 <= answer.status < 300:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates.gate import Pass
-from tabellion.engine.gates.open_gates import Gates
+from tabellion.engine.gates.open_gates import OpenGates
 from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.job import Job
 from tabellion.engine.memo import Asker, Memo, Memos
@@ -31,7 +31,7 @@ class Closing(Protocol):
 class JobContext:
     """The gates and memos that one environment's jobs use. Its database work happens in the engine's own loop."""
 
-    def __init__(self, gates: Gates, store: Store) -> None:
+    def __init__(self, gates: OpenGates, store: Store) -> None:
         self._gates = gates
         self._store = store
         self._memos = Memos(store)
@@ -50,7 +50,7 @@ class JobContext:
     async def admit(self, gate: str, job: Job | None, estimate: float = 0.0) -> Pass:
         """Waits for a call's turn at this gate; raises GateClosed when it will not come soon."""
         token = job.token if job is not None else None
-        return await self._there(lambda: self._gates.named(gate).admit(estimate, token))
+        return await self._there(lambda: self._gates.get_gate(gate).admit(estimate, token))
 
     async def recall(self, key: str, asker: Asker, model: str, lease: float) -> Memo:
         """What is remembered of this question, or the order to find out."""
@@ -92,7 +92,7 @@ class OpenContext:
         self._settings = settings
 
     async def __aenter__(self) -> JobContext:
-        self._gates = Gates(self._environment.url, self._settings)
+        self._gates = OpenGates(self._environment.url, self._settings)
         self._store = self._environment.store()
         return JobContext(self._gates, self._store)
 

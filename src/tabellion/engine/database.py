@@ -21,12 +21,12 @@ class Undone(Exception):  # noqa: N818 - what happens to the transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TrialStatements:
     """Statements to try in a savepoint of their own, and what to try after them."""
 
     name: str
     statements: Sequence[Numbered]
-    then: Sequence[Trial] = ()
+    then: Sequence[TrialStatements] = ()
 
 
 #: What the last statement of each trial gave, or the error of the one that was refused.
@@ -53,7 +53,7 @@ class Database(Protocol):
     ) -> list[list[Any]]:
         """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
 
-    async def try_out(self, lock: Numbered, trials: Sequence[Trial]) -> Answers:
+    async def try_out(self, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
         """Tries statements on a row and takes everything back; no answers where `lock` gives no row."""
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -96,7 +96,7 @@ def database_at(
 
         return SQLite(url, deadline=deadline, clock=clock, durable=durable, read_only=read_only)
     if scheme in ("postgresql", "postgres"):
-        with extras.explained():
+        with extras.explain_missing():
             from tabellion.engine.postgres.database import PostgreSQL
         return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock, durable=durable)
     shown = f"{scheme}://…" if "://" in url else repr(url)

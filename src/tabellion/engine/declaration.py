@@ -11,10 +11,10 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.job import Job
 from tabellion.engine.primary_key import key_column, key_problems
-from tabellion.engine.queue import STATES, Queue, spoken
+from tabellion.engine.queue import STATES, Queue, format_state
 from tabellion.engine.sql import Dialect, Scalar
 from tabellion.engine.table import Column, Table
-from tabellion.errors import DeclarationError, Problem
+from tabellion.errors import DeclarationError, DeclarationProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
         raise DeclarationError(
             f"queue {queue.name!r}",
             [
-                Problem(
+                DeclarationProblem(
                     f"there is no table {queue.table!r}",
                     "correct the first argument of Queue(), or create the table",
                 )
@@ -128,15 +128,15 @@ def empty_value(column: Column, mirror: str, dialect: Dialect) -> str | None:
     return None if mirror in TIMES else EMPTY.get(column.family)
 
 
-def _unknown_columns(queue: Queue, table: Table) -> Iterable[Problem]:
+def _unknown_columns(queue: Queue, table: Table) -> Iterable[DeclarationProblem]:
     for column in sorted(queue.columns() - set(table.columns)):
         near = difflib.get_close_matches(column, table.columns, n=1)
         create = f"ALTER TABLE {sql.name(table.name)} ADD COLUMN {sql.column(column)} …;"
         fix = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(table.columns)}, or {create}"
-        yield Problem(f"table {table.name!r} has no column {column!r}", fix)
+        yield DeclarationProblem(f"table {table.name!r} has no column {column!r}", fix)
 
 
-def _type_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Problem]:
+def _type_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[DeclarationProblem]:
     for state in STATES:
         for name, value in queue.changes[state].items():
             column = table.columns.get(name)
@@ -144,40 +144,40 @@ def _type_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Pro
                 continue
             problem = _misfit(column, value, dialect)
             if problem:
-                yield Problem(
+                yield DeclarationProblem(
                     f"{state} says {name} = {value!r}, but {problem}", f"write a value {column.type} can hold"
                 )
     families = {"attempts": ("integer", "number"), "worker": ("text",), "error": ("text",)}
     for mirror, allowed in families.items():
         column = table.columns.get(queue.mirrors.get(mirror, ""))
         if column is not None and column.family not in (*allowed, "other"):
-            yield Problem(
+            yield DeclarationProblem(
                 f"{mirror}={column.name!r} is {column.type}, which cannot hold {_MIRROR_HOLDS[mirror]}",
                 f"name another column for {mirror}, or none",
             )
     for mirror in ("started_at", "finished_at"):
         column = table.columns.get(queue.mirrors.get(mirror, ""))
         if column is not None and column.family not in ("time", "text", "integer", "number"):
-            yield Problem(
+            yield DeclarationProblem(
                 f"{mirror}={column.name!r} is {column.type}, which cannot hold a time",
                 f"name another column for {mirror}",
             )
     if isinstance(queue.max_attempts, str):
         column = table.columns.get(queue.max_attempts)
         if column is not None and column.family != "integer":
-            yield Problem(
+            yield DeclarationProblem(
                 f"max_attempts={column.name!r} is {column.type}, not a whole number",
                 "name an integer column, or a number",
             )
 
 
-def _unwritable(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Problem]:
+def _unwritable(queue: Queue, table: Table, dialect: Dialect) -> Iterable[DeclarationProblem]:
     """States and mirrors that the database computes itself, and mirrors that cannot be cleared."""
     for state in STATES:
         columns = [table.columns[name] for name in queue.changes[state] if name in table.columns]
         if columns and all(column.generated for column in columns):
-            yield Problem(
-                f"{state} says {spoken(queue.changes[state])}, but the database computes this column",
+            yield DeclarationProblem(
+                f"{state} says {format_state(queue.changes[state])}, but the database computes this column",
                 f"name the columns it is computed from, as in {state}={{'column': value}}",
             )
     for mirror, name in queue.mirrors.items():
@@ -186,14 +186,14 @@ def _unwritable(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Proble
             continue
         if column.generated:
             what = f"{mirror}={name!r} is computed by the database and cannot be written"
-            yield Problem(what, f"name another column for {mirror}, or none")
+            yield DeclarationProblem(what, f"name another column for {mirror}, or none")
         elif mirror in ("worker", "error") and empty_value(column, mirror, dialect) is None:
             drop = (
                 f"ALTER TABLE {sql.name(table.name)} ALTER COLUMN {sql.column(name)} DROP NOT NULL;"
                 if dialect == "postgresql"
                 else "make it nullable"
             )
-            yield Problem(
+            yield DeclarationProblem(
                 f"{mirror}={name!r} is {column.type} NOT NULL without a default, so it cannot be cleared",
                 f"{drop} or name another column for {mirror}, or none",
             )

@@ -10,7 +10,7 @@ from tabellion.engine import sql
 from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import native_key
-from tabellion.engine.settlement import Settlement, charged
+from tabellion.engine.settlement import Settlement, charging_outcomes
 from tabellion.engine.sql import NOW
 from tabellion.messages import Message
 
@@ -18,7 +18,7 @@ BATCH = 500
 CRASHES_ALLOWED = 2  # in a row, where the queue says nothing else
 
 
-async def expired(database: Database, bound: Bound) -> list[Settlement]:
+async def find_expired(database: Database, bound: Bound) -> list[Settlement]:
     """How to settle every claim of this queue whose lease has run out."""
     queue = bound.queue
     limit = f"t.{sql.column(queue.max_attempts)}" if isinstance(queue.max_attempts, str) else "NULL"
@@ -44,7 +44,7 @@ def _settlement(bound: Bound, row: Mapping[str, Any]) -> Settlement:
     if row["crashes"] + 1 >= (queue.max_crashes or CRASHES_ALLOWED):
         error = Message("attempt.quarantined", n=row["crashes"] + 1, detail=evidence)
         return Settlement(job, "quarantined", error=error, expired_only=True, seconds=seconds)
-    if row["attempt"] >= limit and "crashed" in charged(queue):
+    if row["attempt"] >= limit and "crashed" in charging_outcomes(queue):
         return Settlement(
             job,
             "failed",

@@ -9,7 +9,7 @@ from tabellion.engine import controls, register, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.gates.row import gate_closure
 from tabellion.engine.moves import native_key
-from tabellion.engine.queue import STATES, Queue, spoken
+from tabellion.engine.queue import STATES, Queue, format_state
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.table import Row
@@ -74,7 +74,7 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
     elif state == "failed":
         sentences = _why_failed(queue, key, last)
     elif state == "done":
-        sentences = [f"It is done: {spoken(queue.states['done'])}."]
+        sentences = [f"It is done: {format_state(queue.states['done'])}."]
         if last and last["outcome"] == "done":
             sentences.append(
                 f"{last['worker']} finished it {_ago(last['settled_ago'])} ago, on attempt {last['attempt']}."
@@ -82,8 +82,8 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
     else:
         now = {column: row["row"].get(column) for column in queue.states["ready"]}
         sentences = [
-            f"It is in none of this queue's states: {spoken(now)}.",
-            f"To be claimed, it must be {spoken(queue.states['ready'])}.",
+            f"It is in none of this queue's states: {format_state(now)}.",
+            f"To be claimed, it must be {format_state(queue.states['ready'])}.",
         ]
     return Explanation(queue.name, str(key), state, sentences, history)
 
@@ -99,15 +99,15 @@ def _without_register(bound: Bound, key: str, row: Row | None) -> Explanation:
         sentence = f"There is no row with {bound.key.name} = {key} in {queue.table}."
     elif state == "elsewhere":
         now = {column: row["row"].get(column) for column in queue.states["ready"]}
-        sentence = f"It is in none of this queue's states: {spoken(now)}."
+        sentence = f"It is in none of this queue's states: {format_state(now)}."
     else:
-        sentence = f"It is {state}: {spoken(queue.states[state])}."  # type: ignore[index]
+        sentence = f"It is {state}: {format_state(queue.states[state])}."  # type: ignore[index]
     return Explanation(queue.name, key, state, [sentence, f"{register.MISSING[0].upper()}{register.MISSING[1:]}."])
 
 
 async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt | None) -> list[str]:
     queue = bound.queue
-    sentences = [f"It is ready: {spoken(queue.states['ready'])}."]
+    sentences = [f"It is ready: {format_state(queue.states['ready'])}."]
     if not row["passes"]:
         sentences.append(f"It does not meet the queue's condition: {queue.where}.")
     if last and last["outcome"] is None:
@@ -157,7 +157,7 @@ def _why_running(queue: Queue, last: PastAttempt | None) -> list[str]:
             else "declare stale_after= to take over such rows"
         )
         return [
-            f"It is running ({spoken(queue.states['running'])}), but no claim of it is in the register: "
+            f"It is running ({format_state(queue.states['running'])}), but no claim of it is in the register: "
             f"a worker outside tabellion holds it or has abandoned it; {stale}."
         ]
     sentences = [
@@ -175,7 +175,7 @@ def _why_running(queue: Queue, last: PastAttempt | None) -> list[str]:
 def _why_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
     return [
         f"It is parked: attempt {last['attempt']} ended {_ago(last['settled_ago'])} ago, and the database rejected its "
-        f"failed state; the row is unchanged ({spoken(queue.states['running'])}).",
+        f"failed state; the row is unchanged ({format_state(queue.states['running'])}).",
         f"Error: {last['error']}.",
         f"No worker touches it. Fix what rejects the state (`tabellion doctor`), then `tabellion retry {queue.name} "
         f"{key}` to retry it, or `tabellion cancel {queue.name} {key}` to fail it.",
@@ -183,7 +183,7 @@ def _why_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
 
 
 def _why_failed(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
-    sentences = [f"It has failed: {spoken(queue.states['failed'])}."]
+    sentences = [f"It has failed: {format_state(queue.states['failed'])}."]
     if last is not None and last["outcome"] is not None:
         # A row that is cancelled while it waits has no attempt that could have been.
         which = f"Attempt {last['attempt']}" if last["attempt"] else "It"

@@ -82,7 +82,7 @@ _SENTENCES = {
 _FACTS = tuple(field.name for field in fields(Event) if field.name not in ("name", "traceback", "at"))
 
 
-class Log:
+class LogListener:
     """The listener that every worker has: `tabellion.queue.NAME` tells of jobs, `tabellion.worker` of all else."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Log:
             logger.name, level, __file__, 0, sentence(event), (), None, "tabellion", {"event": event.name} | facts
         )
         if event.traceback is not None and self._is_due(event.environment, event.queue, *_origin(event)):
-            record.exc_text = _indented(event.traceback)
+            record.exc_text = _indent_traceback(event.traceback)
             record.traceback = event.traceback
         logger.handle(record)
 
@@ -240,7 +240,7 @@ def _origin(event: Event) -> tuple[str, str]:
     return (event.error or "").partition(":")[0], places[-1] if places else ""
 
 
-def _indented(text: str) -> str:
+def _indent_traceback(text: str) -> str:
     """A traceback whose lines cannot be taken for lines of the log."""
     return "\n".join(f"    {printable(line.expandtabs())}" for line in text.splitlines())
 

@@ -59,7 +59,7 @@ RETURNING hint""",
             key, model, asker.queue, asker.key, asker.token, lease,
         )  # fmt: skip
         if taken:
-            return Memo(mine=True, hint=_parsed(taken[0]["hint"]))
+            return Memo(mine=True, hint=_load_json(taken[0]["hint"]))
         rows = await database.fetch("SELECT reply, queue, row_key FROM tabellion_memos WHERE key = $1", key)
         if not rows:
             return Memo()
@@ -95,5 +95,5 @@ WHERE key = $1 AND token = $2 AND reply IS NULL""",
         return len(rows)
 
 
-def _parsed(text: str | None) -> dict[str, Any]:
+def _load_json(text: str | None) -> dict[str, Any]:
     return json.loads(text) if text else {}

@@ -9,7 +9,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound, empty_value
 from tabellion.engine.job import Job
-from tabellion.engine.settlement import SHOWN, STATE_OF, Outcome, Settlement, charged
+from tabellion.engine.settlement import SHOWN, STATE_OF, Outcome, Settlement, charging_outcomes
 from tabellion.errors import ValueRefused
 
 Numbered = tuple[str, list[Any]]  #: a statement with `$1, $2, …` and its values
@@ -31,11 +31,11 @@ class Terms:
         if self.only is not None:
             parts.append(f"AND t.{sql.column(bound.key.name)} = :tabellion_only")
             values["tabellion_only"] = self.only
-        return _numbered(" ".join(parts), values, after)
+        return _bind_statement(" ".join(parts), values, after)
 
     def extras(self, job: Job) -> list[Numbered]:
         """The statements that commit with this job's claim."""
-        return [_numbered(statement, values) for statement, values in (self.also(job) if self.also else ())]
+        return [_bind_statement(statement, values) for statement, values in (self.also(job) if self.also else ())]
 
 
 def extra_condition(bound: Bound) -> str:
@@ -49,7 +49,7 @@ def at_claim(bound: Bound, *, worker: str, attempt: str, now: str | None = None)
     mirrors = bound.queue.mirrors
     items = enter_state(bound, bound.queue.changes["running"])
     if "worker" in mirrors:
-        items[mirrors["worker"]] = fitted(bound, mirrors["worker"], worker)
+        items[mirrors["worker"]] = fit_to_column(bound, mirrors["worker"], worker)
     if "started_at" in mirrors:
         items[mirrors["started_at"]] = now or stamp(bound, "started_at")
     if "attempts" in mirrors:
@@ -64,12 +64,12 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
     if outcome == "done":
         items |= clear_mirrors(bound, "error")
     elif "error" in mirrors and (state == "failed" or outcome in SHOWN):
-        items[mirrors["error"]] = fitted(bound, mirrors["error"], error)
+        items[mirrors["error"]] = fit_to_column(bound, mirrors["error"], error)
     if state == "ready":
         items |= clear_mirrors(bound, "worker", "started_at")
     elif "finished_at" in mirrors:
         items[mirrors["finished_at"]] = stamp(bound, "finished_at")
-    if "attempts" in mirrors and state == "ready" and outcome not in charged(bound.queue):
+    if "attempts" in mirrors and state == "ready" and outcome not in charging_outcomes(bound.queue):
         items[mirrors["attempts"]] = f"t.{sql.column(mirrors['attempts'])} - 1"
     return [f"{sql.column(target)} = {value}" for target, value in items.items() if target not in columns]
 
@@ -87,7 +87,7 @@ def at_cancel(bound: Bound, *, error: str) -> str:
     """The SET items of a row that is cancelled while it waits, or while nobody works on it."""
     mirrors, items = bound.queue.mirrors, enter_state(bound, bound.queue.states["failed"])
     if "error" in mirrors:
-        items[mirrors["error"]] = fitted(bound, mirrors["error"], error)
+        items[mirrors["error"]] = fit_to_column(bound, mirrors["error"], error)
     if "finished_at" in mirrors:
         items[mirrors["finished_at"]] = stamp(bound, "finished_at")
     return set_items(items)
@@ -125,15 +125,15 @@ def native_key(bound: Bound, text: str) -> str:
 def extras(one: Settlement) -> list[Numbered]:
     """The statements that commit with a settlement; the job's own only with its finish."""
     own = one.job._also if one.outcome == "done" else []
-    return [_numbered(statement, values) for statement, values in (*own, *one.also)]
+    return [_bind_statement(statement, values) for statement, values in (*own, *one.also)]
 
 
 def guard(one: Settlement) -> Numbered | None:
     """The question that must give a row."""
-    return None if one.guard is None else _numbered(*one.guard)
+    return None if one.guard is None else _bind_statement(*one.guard)
 
 
-def _numbered(statement: str, values: Mapping[str, Any], after: int = 0) -> Numbered:
+def _bind_statement(statement: str, values: Mapping[str, Any], after: int = 0) -> Numbered:
     try:
         return sql.bind(statement, values, after)
     except ValueError as error:
@@ -159,7 +159,7 @@ def stamp(bound: Bound, mirror: str) -> str:
     return sql.stamp(column.family, column.plain_type, bound.dialect)
 
 
-def fitted(bound: Bound, column: str, text: str) -> str:
+def fit_to_column(bound: Bound, column: str, text: str) -> str:
     """A text, cut to what a `varchar(n)` column takes."""
     length = bound.column(column).length
     cut = f"substr({text}, 1, {length})" if length else text

@@ -18,7 +18,7 @@ async def count(database: Database, bound: Bound) -> int:
     running = sql.holds(bound.queue.states["running"], database.dialect)
     rows = await database.fetch(
         f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(bound.queue.table)} AS t
-WHERE {running} AND {_unregistered(bound)} LIMIT {MOST_COUNTED}) AS f""",
+WHERE {running} AND {_is_unclaimed(bound)} LIMIT {MOST_COUNTED}) AS f""",
         bound.queue.name,
     )
     return int(rows[0]["n"])
@@ -37,7 +37,7 @@ async def take_over(database: Database, bound: Bound) -> int:
     changes = enter_state(bound, queue.states["ready"]) | clear_mirrors(bound, "worker", "started_at")
     key = f"t.{sql.column(bound.key.name)}"
     stale = f"""{sql.holds(queue.states["running"], dialect)} AND {started_at} < {sql.epoch(NOW, dialect)} - $2
-  AND {_unregistered(bound)}"""
+  AND {_is_unclaimed(bound)}"""
     update = f"UPDATE {sql.name(queue.table)} AS t SET {set_items(changes)} WHERE {stale}"
     terms = (queue.name, float(queue.stale_after))
     try:
@@ -62,7 +62,7 @@ async def take_over(database: Database, bound: Bound) -> int:
     return taken
 
 
-def _unregistered(bound: Bound) -> str:
+def _is_unclaimed(bound: Bound) -> str:
     """$1 queue: the row has no live claim, and it is not one of ours that was parked."""
     return f"""NOT ({is_parked(bound)}) AND NOT EXISTS (SELECT 1 FROM tabellion_attempts AS a
 WHERE a.queue = $1 AND a.settled_at IS NULL AND a.key = CAST(t.{sql.column(bound.key.name)} AS text))"""

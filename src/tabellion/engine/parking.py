@@ -6,7 +6,7 @@ from tabellion.engine import counts, sql
 from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import extra_condition, price
-from tabellion.engine.queue import spoken
+from tabellion.engine.queue import format_state
 from tabellion.engine.settlement import STATE_OF, Settlement
 from tabellion.engine.sql import NOW
 from tabellion.errors import StoreError
@@ -14,7 +14,7 @@ from tabellion.errors import StoreError
 MOST_LISTED = 1000
 
 
-def refused_error(settlement: Settlement, refusal: StoreError) -> str:
+def describe_refusal(settlement: Settlement, refusal: StoreError) -> str:
     """What is said of a job that fails because its ending was refused."""
     if STATE_OF[settlement.outcome] == "ready":
         before = f"{settlement.error}; " if settlement.error else ""
@@ -22,9 +22,9 @@ def refused_error(settlement: Settlement, refusal: StoreError) -> str:
     return f"the result could not be written: {refusal}"
 
 
-def parked_error(bound: Bound, why: str, refusal: StoreError) -> str:
+def describe_parking(bound: Bound, why: str, refusal: StoreError) -> str:
     """What is said of a job that cannot even fail: how it ended, and why that could not be written."""
-    failed = spoken(bound.queue.changes["failed"])
+    failed = format_state(bound.queue.changes["failed"])
     return f"{why}; the database rejects the state failed ({failed}), so the row is left running: {refusal.words}"
 
 

@@ -8,7 +8,7 @@ from tabellion.engine import sql
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import Dialect
 from tabellion.engine.table import Column, Table
-from tabellion.errors import Problem
+from tabellion.errors import DeclarationProblem
 
 NEW_KEY = "job_id"  # the column that recipes add
 
@@ -25,7 +25,7 @@ def key_column(queue: Queue, table: Table) -> Column | None:
     return table.columns.get(name)
 
 
-def key_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Problem]:
+def key_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[DeclarationProblem]:
     """Why no single column identifies a row, or why this one does not; each with a recipe."""
     if table.kind in ("view", "foreign"):
         yield not_a_table(table)
@@ -33,30 +33,30 @@ def key_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Probl
     key = key_column(queue, table)
     if key is None:
         if queue.key is None:  # otherwise it is an unknown column, which has been said
-            yield _in_partition(table) if table.behind else Problem(_no_key(table), _recipe(table, dialect))
+            yield _in_partition(table) if table.behind else DeclarationProblem(_no_key(table), _recipe(table, dialect))
         return
     if key.name not in table.unique_columns():
         if not _unique_in_partition(table, key):
-            yield Problem(
+            yield DeclarationProblem(
                 f"key={key.name!r} does not identify a row: the column is not unique",
                 _make_unique(table, key) if table.kind == "table" else _recipe(table, dialect),
             )
         elif not key.numbered:
-            yield Problem(
+            yield DeclarationProblem(
                 f"the key {key.name!r} is unique only within each partition of {table.name!r}: two rows may share it",
                 _number(table, key, dialect),
             )
         elif not any(index.columns[:1] == (key.name,) for index in table.indexes):
-            yield Problem(
+            yield DeclarationProblem(
                 f"no index of the partitions of {table.name!r} begins with the key {key.name!r}",
                 f"CREATE INDEX ON {sql.name(table.name)} ({sql.column(key.name)});",
             )
     if not key.type:
         what = f"the key {key.name!r} has no type, so that 5 and '5' are two rows"
-        yield Problem(what, "declare it INTEGER or TEXT, or name another unique column with key=")
+        yield DeclarationProblem(what, "declare it INTEGER or TEXT, or name another unique column with key=")
     if key.family == "bytes":
         what = f"the key {key.name!r} is {key.type}, which has no plain text form"
-        yield Problem(what, "name another unique column with key=")
+        yield DeclarationProblem(what, "name another unique column with key=")
 
 
 def _unique_in_partition(table: Table, key: Column) -> bool:
@@ -67,23 +67,23 @@ def _unique_in_partition(table: Table, key: Column) -> bool:
     )
 
 
-def not_a_table(table: Table) -> Problem:
+def not_a_table(table: Table) -> DeclarationProblem:
     """Why a view or a foreign table carries no queue, and which table does."""
     if table.kind == "foreign":
-        return Problem(
+        return DeclarationProblem(
             f"{table.name!r} is a foreign table: its rows cannot be locked from here",
             "declare the queue in an environment of the database that holds the table",
         )
     behind = f" ({' or '.join(map(repr, table.behind))})" if table.behind else ""
-    return Problem(
+    return DeclarationProblem(
         f"{table.name!r} is a view: nothing says which of its columns identifies a row",
         f"declare the queue on the table behind it{behind}, with the view's condition as where=",
     )
 
 
-def _in_partition(table: Table) -> Problem:
+def _in_partition(table: Table) -> DeclarationProblem:
     """A partition cannot be given columns of its own."""
-    return Problem(
+    return DeclarationProblem(
         f"{table.name!r} is a partition of {table.behind[0]!r} and has no key of one column",
         f"declare the queue on {table.behind[0]!r}; where= may name the rows of this partition",
     )

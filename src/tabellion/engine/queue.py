@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tabellion.engine.sql import Scalar, State
-from tabellion.errors import DeclarationError, Problem
+from tabellion.errors import DeclarationError, DeclarationProblem
 
 if TYPE_CHECKING:
     from tabellion.engine.job import Job
@@ -127,7 +127,11 @@ class Queue:
         if self.function is not None and self.function is not function:
             raise DeclarationError(
                 f"queue {self.name!r}",
-                [Problem("it already has a handler", "declare a second Queue with its own name= and states")],
+                [
+                    DeclarationProblem(
+                        "it already has a handler", "declare a second Queue with its own name= and states"
+                    )
+                ],
             )
         self.function = function
         self.is_async = inspect.iscoroutinefunction(function)
@@ -165,48 +169,48 @@ class Queue:
             return {column: _plain(value) for column, value in state.items()}
         return {self.status: _plain(state)}
 
-    def _problems(self, order: object) -> Iterable[Problem]:
+    def _problems(self, order: object) -> Iterable[DeclarationProblem]:
         where = f"in Queue({self.table!r}, …)"
         for state in STATES:
             for column, value in self.changes[state].items():
                 if not _is_state_value(value):
-                    yield Problem(
+                    yield DeclarationProblem(
                         f"{state} says {column} = {value!r}, which is not a number, text, boolean or None"
                         + (" (it has a NUL character)" if isinstance(value, str) else ""),
                         f"write the column's own value {where}",
                     )
             if not self.changes[state]:
-                yield Problem(f"{state} has no column", f"give {state} a value {where}")
+                yield DeclarationProblem(f"{state} has no column", f"give {state} a value {where}")
         for index, first in enumerate(STATES):
             for second in STATES[index + 1 :]:
                 if not disjoint(self.states[first], self.states[second]):
-                    yield Problem(
-                        f"{first} and {second} match the same rows: both are {spoken(self.states[second])}",
+                    yield DeclarationProblem(
+                        f"{first} and {second} match the same rows: both are {format_state(self.states[second])}",
                         f"a value can mean only one state: give {first} or {second} a different one {where}",
                     )
         if order is not None and self.order is None:
-            yield Problem(
+            yield DeclarationProblem(
                 f"order={order!r} is not a list of columns",
                 'write order="priority DESC, created_at" or order=("priority DESC", "created_at")',
             )
         state_columns = {column for state in self.states.values() for column in state}
         for mirror, column in self.mirrors.items():
             if column in state_columns:
-                yield Problem(
+                yield DeclarationProblem(
                     f"{mirror}={column!r} is also a state's column",
                     f"name another column for {mirror}, or none",
                 )
         shared = [column for column in set(self.mirrors.values()) if list(self.mirrors.values()).count(column) > 1]
         for column in shared:
-            yield Problem(f"two mirrors write {column!r}", "give each mirror its own column")
+            yield DeclarationProblem(f"two mirrors write {column!r}", "give each mirror its own column")
         if self.stale_after is not None and "started_at" not in self.mirrors:
-            yield Problem(
+            yield DeclarationProblem(
                 "stale_after= requires the time at which a row was started",
                 "name the column: started_at='started_at'",
             )
         yield from self._numbers(where)
 
-    def _numbers(self, where: str) -> Iterable[Problem]:
+    def _numbers(self, where: str) -> Iterable[DeclarationProblem]:
         positive = {
             "lease": self.lease, "timeout": self.timeout, "retry_base": self.retry_base, "deadline": self.deadline,
             "concurrency": self.concurrency, "limit": self.limit, "share": self.share,
@@ -214,7 +218,7 @@ class Queue:
         }  # fmt: skip
         for setting, number in [*positive.items(), *(("waits", wait) for wait in self.waits)]:
             if isinstance(number, int | float) and number <= 0:
-                yield Problem(f"{setting}={number!r} must be above zero", f"correct {setting}= {where}")
+                yield DeclarationProblem(f"{setting}={number!r} must be above zero", f"correct {setting}= {where}")
 
 
 def disjoint(one: State, other: State) -> bool:
@@ -227,7 +231,7 @@ def same(one: Scalar, other: Scalar) -> bool:
     return one == other and isinstance(one, str) == isinstance(other, str)
 
 
-def spoken(state: State) -> str:
+def format_state(state: State) -> str:
     """A state as people write it: `status = 4 and req_completed = true`."""
     words = {None: "null", True: "true", False: "false"}
     return " and ".join(
@@ -238,12 +242,12 @@ def spoken(state: State) -> str:
 
 def check_together(queues: Sequence[Queue]) -> None:
     """Refuses queues that cannot share their tables, listing every collision."""
-    problems: list[Problem] = []
+    problems: list[DeclarationProblem] = []
     for index, one in enumerate(queues):
         for other in queues[index + 1 :]:
             if one.name == other.name:
                 problems.append(
-                    Problem(
+                    DeclarationProblem(
                         f"two queues are named {one.name!r}",
                         f"rename one: Queue({other.table!r}, name=…)",
                     )
@@ -254,22 +258,22 @@ def check_together(queues: Sequence[Queue]) -> None:
         raise DeclarationError("these queues together", problems)
 
 
-def _collisions(one: Queue, other: Queue) -> Iterable[Problem]:
+def _collisions(one: Queue, other: Queue) -> Iterable[DeclarationProblem]:
     for first, second in ((one, other), (other, one)):
         for state in STATES:
             if state == "running" and first is other:
                 continue
             if not disjoint(first.states["running"], second.states[state]):
-                yield Problem(
-                    f"{spoken(second.states[state])} means {first.name}.running and {second.name}.{state} "
+                yield DeclarationProblem(
+                    f"{format_state(second.states[state])} means {first.name}.running and {second.name}.{state} "
                     f"of table {one.table!r}",
                     f"give {first.name}.running a value that no other state has",
                 )
     overlapping = not disjoint(one.states["ready"], other.states["ready"])
     if overlapping and (one.where or "") == (other.where or ""):
-        yield Problem(
+        yield DeclarationProblem(
             f"{one.name}.ready and {other.name}.ready match the same rows of table {one.table!r}: "
-            f"{spoken(other.states['ready'])}",
+            f"{format_state(other.states['ready'])}",
             "give one of them a different ready state, or distinguish them with where=",
         )
 

@@ -10,7 +10,7 @@ from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Terms, extra_condition, texts
-from tabellion.engine.settlement import CONTINUING, charged
+from tabellion.engine.settlement import CONTINUING, charging_outcomes
 from tabellion.engine.sql import NOW
 from tabellion.errors import AWAY, StoreError
 
@@ -66,7 +66,7 @@ ORDER BY {bound.order_by()} LIMIT $2"""
 
 async def _set_aside(database: Database, bound: Bound, key: str, worker: str, error: str) -> None:
     """Notes in the register that it was tried; the attempt is not spent, and the row is left as it is."""
-    continuing, spent = texts(CONTINUING), texts(charged(bound.queue))
+    continuing, spent = texts(CONTINUING), texts(charging_outcomes(bound.queue))
     token = "CAST(CAST($4 AS text) AS uuid)" if database.dialect == "postgresql" else "$4"
     await database.fetch(
         f"""INSERT INTO tabellion_attempts (queue, key, n, token, attempt, crashes, deferrals, worker, first_at,

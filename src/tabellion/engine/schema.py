@@ -57,7 +57,7 @@ class Schema:
     def steps(self, dialect: Dialect, number: int) -> list[str]:
         """The statements of one version."""
         version = self.versions[number - 1]
-        return [typed(text, dialect) for text in (version(dialect) if callable(version) else version)]
+        return [substitute_types(text, dialect) for text in (version(dialect) if callable(version) else version)]
 
     def statements(self, dialect: Dialect, since: int) -> list[str]:
         """What brings tables of version `since` (0: none) up to date, in order."""
@@ -129,13 +129,13 @@ class Schema:
         text = (
             f"CREATE TABLE IF NOT EXISTS {self.version_table} (version integer PRIMARY KEY, applied_at TIME NOT NULL)"
         )
-        return typed(text, dialect)
+        return substitute_types(text, dialect)
 
     def _note(self, number: int, dialect: Dialect) -> str:
         return f"INSERT INTO {self.version_table} (version, applied_at) VALUES ({number}, {sql.CLOCK[dialect]})"
 
 
-def typed(text: str, dialect: Dialect) -> str:
+def substitute_types(text: str, dialect: Dialect) -> str:
     """A statement with what this database calls TIME, FLAG and NUMBER."""
     return _TYPE.sub(lambda match: TYPES[dialect][match[0]], text)
 

@@ -41,7 +41,7 @@ STATE_OF: dict[Outcome, StateName] = {
 }
 
 
-def charged(queue: Queue) -> tuple[Outcome, ...]:
+def charging_outcomes(queue: Queue) -> tuple[Outcome, ...]:
     """The outcomes that spend an attempt of this queue: a crash does unless the queue counts crashes apart."""
     return ("retried", "crashed") if queue.max_crashes is None else ("retried",)
 
@@ -72,7 +72,7 @@ class Settlement:
         self.error = storable(self.error if describe is None else describe(self.job, self.error))[:longest]
         self.written = True
 
-    def coded(self) -> tuple[str | None, str | None]:
+    def serialize_error(self) -> tuple[str | None, str | None]:
         """The code of the error and its parameters as JSON."""
         if self.form is None:
             return None, None

@@ -22,13 +22,13 @@ from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.table import Table
 from tabellion.engine.transitions import check_transitions
-from tabellion.engine.values import for_insert, parsed
+from tabellion.engine.values import for_insert, parse_json
 from tabellion.errors import (
     AWAY,
     DeclarationError,
+    DeclarationProblem,
     LeaseLost,
     NotMigrated,
-    Problem,
     StoreError,
     ValueRefused,
 )
@@ -139,7 +139,9 @@ class Store:
         except AWAY:
             raise
         except StoreError as error:
-            problem = Problem(f"the database rejects where={bound.queue.where!r}: {error}", "correct the condition")
+            problem = DeclarationProblem(
+                f"the database rejects where={bound.queue.where!r}: {error}", "correct the condition"
+            )
             raise DeclarationError(f"queue {bound.queue.name!r}", [problem]) from error
 
     async def table(self, name: str) -> Table | None:
@@ -209,7 +211,7 @@ class Store:
         for column in bound.table.columns.values():
             if column.family == "json":
                 for job in jobs:
-                    job.values[column.name] = parsed(job.values[column.name])  # type: ignore[index]
+                    job.values[column.name] = parse_json(job.values[column.name])  # type: ignore[index]
         return jobs
 
     async def renew(self, jobs: Sequence[Job]) -> list[Job]:
@@ -285,7 +287,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
     async def sweep(self, queue: Queue) -> list[Settlement]:
         """Ends expired claims: back to ready, or failed when attempts or patience are used up."""
         bound = await self.bind(queue)
-        swept = await crash.expired(self.database, bound)
+        swept = await crash.find_expired(self.database, bound)
         verdicts = {verdict.job: verdict for verdict in await self.settle(swept)}
         for one in swept:
             verdict = verdicts[one.job]
@@ -361,7 +363,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             return [Verdict(settlement.job, None, str(error))]
         except StoreError as error:
             # It would be refused every time, so it is not tried again.
-            why = parking.refused_error(settlement, error)
+            why = parking.describe_refusal(settlement, error)
         job = settlement.job
         job.cost = job.cost if isinstance(job.cost, int | float) else None
         failed = Settlement(job, "failed", error=why, expired_only=settlement.expired_only)
@@ -372,7 +374,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             raise
         except StoreError as error:
             bound = await self.bind(job.queue)
-            said = storable(parking.parked_error(bound, settlement.error or why, error))[:LONGEST_ERROR]
+            said = storable(parking.describe_parking(bound, settlement.error or why, error))[:LONGEST_ERROR]
             parked = await parking.park(self.database, bound, settlement, said)
             return [Verdict(job, "parked" if parked else None, said)]
 

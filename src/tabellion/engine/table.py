@@ -59,7 +59,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class TableIndex:
     """One index: its columns in order, its condition, and the statement that makes it."""
 
     name: str
@@ -88,7 +88,7 @@ class Table:
     name: str
     columns: Mapping[str, Column]
     primary_key: tuple[str, ...]
-    indexes: tuple[Index, ...] = ()
+    indexes: tuple[TableIndex, ...] = ()
     row_security: bool = False
     references: Mapping[str, tuple[str, str]] = field(default_factory=dict)  #: column -> (table, column)
     kind: Kind = "table"

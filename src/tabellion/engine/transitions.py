@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tabellion.engine import sql
-from tabellion.engine.database import Answers, Database, Trial
+from tabellion.engine.database import Answers, Database, TrialStatements
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import (
     Numbered,
@@ -18,9 +18,9 @@ from tabellion.engine.moves import (
     extra_condition,
     native_key,
 )
-from tabellion.engine.queue import STATES, StateName, spoken
+from tabellion.engine.queue import STATES, StateName, format_state
 from tabellion.engine.settlement import Outcome
-from tabellion.errors import Busy, Forbidden, Problem, StoreError, Unreachable
+from tabellion.errors import Busy, DeclarationProblem, Forbidden, StoreError, Unreachable
 
 ROWS_TRIED = 3  # a trigger may refuse one row and take the next
 ROWS_SEEN = 1000  # where no row is ready, a row in another state is looked for among so many
@@ -41,11 +41,11 @@ class Refusal:
     """One change of state that the table refuses."""
 
     state: StateName  #: the state that cannot be entered
-    problem: Problem
+    problem: DeclarationProblem
     stops_work: bool = True  #: False: only people make this change, or a handler's result may satisfy the table
 
 
-async def check_transitions(database: Database, bound: Bound) -> list[Problem]:
+async def check_transitions(database: Database, bound: Bound) -> list[DeclarationProblem]:
     """What keeps this queue's rows from their states, each with its fix; the table is left as it is."""
     return [refusal.problem for refusal in await try_transitions(database, bound) if refusal.stops_work]
 
@@ -53,8 +53,8 @@ async def check_transitions(database: Database, bound: Bound) -> list[Problem]:
 async def try_transitions(database: Database, bound: Bound) -> list[Refusal]:
     """The same, with the refusals that need not keep workers from their work."""
     try:
-        by_rule = await _refused_by_rules(database, bound)
-        by_trial, entered = await _refused_by_trial(database, bound) if bound.queue.try_states else ([], set())
+        by_rule = await _check_rules(database, bound)
+        by_trial, entered = await _check_by_trial(database, bound) if bound.queue.try_states else ([], set())
     except Forbidden as error:
         return [Refusal("running", _forbidden(bound, str(error)))]
     # A row that has entered a state is right, whatever we read into the rules.
@@ -66,7 +66,7 @@ async def try_transitions(database: Database, bound: Bound) -> list[Refusal]:
 # -- what the catalog tells, rows or none --------------------------------------------------------------------------
 
 
-async def _refused_by_rules(database: Database, bound: Bound) -> list[Refusal]:
+async def _check_rules(database: Database, bound: Bound) -> list[Refusal]:
     """States that a CHECK, a domain or a foreign key refuses whatever else the row holds."""
     refusals = []
     for state in STATES:
@@ -101,11 +101,11 @@ async def _refused_by_rules(database: Database, bound: Bound) -> list[Refusal]:
                             bound, state, words, f"use a value that it allows in {state}=, or change the constraint"
                         )
                     )
-        refusals += await _refused_by_references(database, bound, state)
+        refusals += await _check_references(database, bound, state)
     return refusals
 
 
-async def _refused_by_references(database: Database, bound: Bound, state: StateName) -> list[Refusal]:
+async def _check_references(database: Database, bound: Bound, state: StateName) -> list[Refusal]:
     refusals = []
     for name, value in bound.queue.states[state].items():
         table, column = bound.table.references.get(name, ("", ""))
@@ -134,7 +134,7 @@ def _in_parentheses(expression: str) -> str:
 # -- what a row tells ----------------------------------------------------------------------------------------------
 
 
-async def _refused_by_trial(database: Database, bound: Bound) -> tuple[list[Refusal], set[StateName]]:
+async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusal], set[StateName]]:
     """Changes of state that every row refuses which could be tried, and the states that one could enter.
 
     What only some rows are refused is their own affair.
@@ -189,7 +189,7 @@ ORDER BY CASE state WHEN 'ready' THEN 1 WHEN 'failed' THEN 2 WHEN 'running' THEN
     return [(row["key"], row["state"]) for row in rows]
 
 
-def _trials(bound: Bound, key: str, state: str) -> Sequence[Trial]:
+def _trials(bound: Bound, key: str, state: str) -> Sequence[TrialStatements]:
     """Every change of state there is, from the row's own state on."""
     table = sql.name(bound.queue.table)
     where = f"WHERE t.{sql.column(bound.key.name)} = {native_key(bound, '$1')}"
@@ -197,32 +197,32 @@ def _trials(bound: Bound, key: str, state: str) -> Sequence[Trial]:
     def change(items: str) -> Numbered:
         return f"UPDATE {table} AS t SET {items} {where}", [key]
 
-    def settled(outcome: Outcome) -> Numbered:
+    def settle(outcome: Outcome) -> Numbered:
         return change(", ".join(at_settlement(bound, outcome, error=TRIED, columns=())))
 
     columns = ", ".join(f"t.{sql.column(column)}" for column in bound.queue.states["running"])
     running = f"CASE WHEN {sql.holds(bound.queue.states['running'], bound.dialect)} THEN 1 ELSE 0 END AS tabellion_runs"
     looked = f"SELECT {running}, {columns} FROM {table} AS t {where}", [key]
-    restart = Trial(RESTART, [change(at_restart(bound))])
+    restart = TrialStatements(RESTART, [change(at_restart(bound))])
     claimed = change(at_claim(bound, worker="'tabellion'", attempt="1"))
     from_ready = (
-        Trial(
+        TrialStatements(
             CLAIM,
             [claimed, looked],
             (
-                Trial(DONE, [settled("done")]),
-                Trial(FAIL, [settled("failed")], (restart,)),
-                Trial(RETRY, [settled("retried")]),
+                TrialStatements(DONE, [settle("done")]),
+                TrialStatements(FAIL, [settle("failed")], (restart,)),
+                TrialStatements(RETRY, [settle("retried")]),
             ),
         ),
-        Trial(CANCEL, [change(at_cancel(bound, error=TRIED))]),
+        TrialStatements(CANCEL, [change(at_cancel(bound, error=TRIED))]),
     )
     if state == "ready":
         return from_ready
     if state == "running":
-        return (Trial(RETRY, [settled("retried")], from_ready),)
+        return (TrialStatements(RETRY, [settle("retried")], from_ready),)
     # From `done`, or from a state that is not ours, no move of ours leads to ready: a refusal of that says nothing.
-    return (Trial(RESTART if state == "failed" else "", [change(at_restart(bound))], from_ready),)
+    return (TrialStatements(RESTART if state == "failed" else "", [change(at_restart(bound))], from_ready),)
 
 
 async def _refusals(database: Database, bound: Bound, answers: Answers) -> dict[str, Refusal]:
@@ -239,13 +239,13 @@ async def _refusals(database: Database, bound: Bound, answers: Answers) -> dict[
             # Uniqueness is about two rows, and the other one may be gone when it matters.
             if answer.rule != "unique":
                 where = f" (raised in function {answer.function})" if answer.function else ""
-                what = _said(bound, state, f"{change} is refused: {answer.words}{where}")
+                what = _format_refusal(bound, state, f"{change} is refused: {answer.words}{where}")
                 stops_work = change not in _BY_HAND
                 if change == DONE:
                     stops_work = not await _may_be_made_good(database, bound, answer)
-                refusals[change] = Refusal(state, Problem(what, _fix(bound, answer)), stops_work)
+                refusals[change] = Refusal(state, DeclarationProblem(what, _fix(bound, answer)), stops_work)
         elif change == CLAIM and answer and not answer[0].pop("tabellion_runs"):
-            words = f"after the change the row is {spoken(answer[0])}: a trigger or rule of the table reverts it"
+            words = f"after the change the row is {format_state(answer[0])}: a trigger or rule of the table reverts it"
             refusals[change] = _refusal(bound, state, words, "change the trigger, or name the values that it writes")
         elif change == CLAIM and not answer:
             words = "after the change the row is no longer visible"
@@ -296,11 +296,11 @@ WHERE t.tgrelid = to_regclass($1) AND NOT t.tgisinternal AND p.proname = $2""",
 
 
 def _refusal(bound: Bound, state: StateName, words: str, fix: str) -> Refusal:
-    return Refusal(state, Problem(_said(bound, state, words), fix))
+    return Refusal(state, DeclarationProblem(_format_refusal(bound, state, words), fix))
 
 
-def _said(bound: Bound, state: StateName, words: str) -> str:
-    return f"{state} says {spoken(bound.queue.changes[state])}, but {words}"
+def _format_refusal(bound: Bound, state: StateName, words: str) -> str:
+    return f"{state} says {format_state(bound.queue.changes[state])}, but {words}"
 
 
 def _fix(bound: Bound, error: StoreError) -> str:
@@ -312,8 +312,8 @@ def _fix(bound: Bound, error: StoreError) -> str:
     return f"change what {table} allows, or declare other states"
 
 
-def _forbidden(bound: Bound, words: str) -> Problem:
+def _forbidden(bound: Bound, words: str) -> DeclarationProblem:
     table = sql.name(bound.queue.table)
     if "row-level security" in words:
-        return Problem(words, f"give the worker's role a policy FOR UPDATE on {table} that allows it")
-    return Problem(words, f"GRANT SELECT, UPDATE ON {table} TO the worker's role;")
+        return DeclarationProblem(words, f"give the worker's role a policy FOR UPDATE on {table} that allows it")
+    return DeclarationProblem(words, f"GRANT SELECT, UPDATE ON {table} TO the worker's role;")

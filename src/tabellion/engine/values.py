@@ -55,7 +55,7 @@ def for_insert(table: Table, column: str, value: Any) -> Any:
     return json_text(value)
 
 
-def parsed(value: Any) -> Any:
+def parse_json(value: Any) -> Any:
     """A JSON column's text as the value it stands for; what is no JSON stays a text."""
     if not isinstance(value, str | bytes):
         return value

@@ -21,15 +21,15 @@ GROUP = "tabellion.models"  #: the entry point group of models that other packag
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogEntry:
     """A model that has a name, and the variables people already have for it."""
 
     target: str  #: package.module:Class
     variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-MODELS: dict[str, Entry] = {
-    "gemini": Entry(
+MODELS: dict[str, CatalogEntry] = {
+    "gemini": CatalogEntry(
         "tabellion.models.gemini:Gemini",
         {
             "key": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -38,11 +38,11 @@ MODELS: dict[str, Entry] = {
             "api_version": ("GEMINI_API_VERSION", "GOOGLE_GENAI_API_VERSION"),
         },
     ),
-    "openai": Entry(
+    "openai": CatalogEntry(
         "tabellion.models.openai:OpenAI",
         {"key": ("OPENAI_API_KEY",), "base_url": ("OPENAI_BASE_URL",), "model": ("OPENAI_MODEL",)},
     ),
-    "deepinfra": Entry(
+    "deepinfra": CatalogEntry(
         "tabellion.models.deepinfra:DeepInfra",
         {
             "key": ("DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"),
@@ -50,7 +50,7 @@ MODELS: dict[str, Entry] = {
             "model": ("DEEPINFRA_MODEL",),
         },
     ),
-    "local": Entry("tabellion.models.local:Local"),
+    "local": CatalogEntry("tabellion.models.local:Local"),
 }
 
 
@@ -65,7 +65,7 @@ def check(name: str) -> None:
         _entry(name)
 
 
-def keyed(variables: Mapping[str, str] | None = None) -> list[str]:
+def models_with_key(variables: Mapping[str, str] | None = None) -> list[str]:
     """The models whose key stands in a variable: whoever has set it may ask for them."""
     variables = os.environ if variables is None else variables
     return [
@@ -87,7 +87,7 @@ def make(
     """
     variables = os.environ if variables is None else variables
     entry = MODELS.get(name) or _entry(name)
-    kind = _loaded(name, entry.target)
+    kind = _import_target(name, entry.target)
     label = name.rpartition(":")[2].lower() if ":" in name else name
     parameters = inspect.signature(kind).parameters
     chosen = {key: value for key, value in (settings or {}).items() if value is not None}
@@ -126,19 +126,19 @@ def _first(variables: Mapping[str, str], candidates: Iterable[str]) -> str | Non
     return next((variables[candidate] for candidate in candidates if variables.get(candidate)), None)
 
 
-def _entry(name: str) -> Entry:
+def _entry(name: str) -> CatalogEntry:
     if ":" in name:
-        return Entry(name)
+        return CatalogEntry(name)
     for found in entry_points(group=GROUP):
         if found.name == name:
-            return Entry(found.value)
+            return CatalogEntry(found.value)
     known = names()
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}, or package.module:Class"
     raise ConfigurationError(f"unknown model {name!r}; {hint}")
 
 
-def _loaded(name: str, target: str) -> Any:
+def _import_target(name: str, target: str) -> Any:
     module, _, attribute = target.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)

@@ -55,7 +55,7 @@ class Turns:
         self._free = asyncio.Semaphore(AT_ONCE)
 
     @asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
+    async def take(self) -> AsyncIterator[None]:
         """A turn, which ends when the request is sent."""
         await self._free.acquire()
         turn = Turn(self._free)
@@ -166,10 +166,10 @@ def plainly(name: str, secret: str = "") -> Iterator[None]:
     except ModelError:
         raise
     except Exception as error:
-        raise _named(name, error, secret) from None
+        raise _classify_error(name, error, secret) from None
 
 
-def _named(name: str, error: BaseException, secret: str) -> Exception:
+def _classify_error(name: str, error: BaseException, secret: str) -> Exception:
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain:

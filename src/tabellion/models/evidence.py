@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tabellion.messages import Message
-from tabellion.models.normalise import AMBIGUOUS, normalised, well_formed
+from tabellion.models.normalise import AMBIGUOUS, normalise_value, well_formed
 from tabellion.reading.field import Field
 from tabellion.reading.fields.values import currency
 from tabellion.reading.grounding.ground import Grounding, ground
@@ -51,10 +51,10 @@ def evidence(said: Mapping[str, Any], doctype: DocumentType, index: Index) -> di
 
 def _one(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Field | None:
     told = entry if isinstance(entry, Mapping) else {"value": entry}
-    value = normalised(spec, told.get("value"), doctype.locale.dates)
+    value = normalise_value(spec, told.get("value"), doctype.locale.dates)
     if value is None:
         return None
-    place = located(spec, value, told.get("quote"), told.get("page"), index)
+    place = locate_value(spec, value, told.get("quote"), told.get("page"), index)
     if place is None:
         field = Field(
             value, UNGROUNDED, source="model", reasons=(Message("source.model"), Message("reason.ungrounded"))
@@ -71,10 +71,10 @@ def _one(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Fi
     return field
 
 
-def located(spec: FieldSpec, value: Any, quote: Any, page: Any, index: Index) -> Place | None:
+def locate_value(spec: FieldSpec, value: Any, quote: Any, page: Any, index: Index) -> Place | None:
     """The place of a value: within its quote, else near it, else anywhere. A quote that says something else is none."""
-    quoted = _quoted(quote, page, index)
-    if quoted is not None and _implied(spec, value, quoted):
+    quoted = _find_quote(quote, page, index)
+    if quoted is not None and _is_implied(spec, value, quoted):
         return Place(quoted, quoted.quote, quoted.score)
     kind = KINDS.get(spec.kind, "text")
     if quoted is not None:
@@ -87,7 +87,7 @@ def located(spec: FieldSpec, value: Any, quote: Any, page: Any, index: Index) ->
     return Place(found, found.quote, found.score * ELSEWHERE) if found else None
 
 
-def _quoted(quote: Any, page: Any, index: Index) -> Grounding | None:
+def _find_quote(quote: Any, page: Any, index: Index) -> Grounding | None:
     text = " ".join(quote.split())[:LONGEST_QUOTE] if isinstance(quote, str) else ""
     if not text:
         return None
@@ -98,7 +98,7 @@ def _hint(page: Any) -> int | None:
     return page if isinstance(page, int) and not isinstance(page, bool) else None
 
 
-def _implied(spec: FieldSpec, value: Any, quoted: Grounding) -> bool:
+def _is_implied(spec: FieldSpec, value: Any, quoted: Grounding) -> bool:
     """Values that are not printed as such: the words that say so are all there is to find."""
     if spec.kind == "currency":
         marks = re.findall(r"[^\W\d_]+|[^\w\s.,]+", quoted.quote)
@@ -109,7 +109,7 @@ def _implied(spec: FieldSpec, value: Any, quoted: Grounding) -> bool:
 def _rows(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Field | None:
     """A table: as sure as its rows are grounded."""
     told = [row for row in entry if isinstance(row, Mapping)][:MOST_ROWS] if isinstance(entry, list) else []
-    pairs = [(row, normalised(spec, [row], doctype.locale.dates)) for row in told]
+    pairs = [(row, normalise_value(spec, [row], doctype.locale.dates)) for row in told]
     rows = [(row, made[0]) for row, made in pairs if made]
     if not rows:
         return None
@@ -132,7 +132,7 @@ def _rows(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> F
 def _row(spec: FieldSpec, told: Mapping[str, Any], row: Mapping[str, Any], index: Index) -> Grounding | None:
     """Where a row stands: its quote, or its longest text, on a page that has each of its amounts too."""
     texts = [value for value in row.values() if isinstance(value, str)]
-    where = _quoted(told.get("quote"), told.get("page"), index) or ground(max(texts, key=len, default=""), index)
+    where = _find_quote(told.get("quote"), told.get("page"), index) or ground(max(texts, key=len, default=""), index)
     if where is None:
         return None
     amounts = [row[column.name] for column in spec.items if column.kind == "money" and row[column.name] is not None]

@@ -11,7 +11,7 @@ from tabellion.messages import Message, has_code
 from tabellion.models.base import Ask, Model, Reply, takes
 from tabellion.models.evidence import evidence
 from tabellion.models.media import MOST_PAGES, Source, parts_of, renderer
-from tabellion.models.merge import merged
+from tabellion.models.merge import merge_fields
 from tabellion.models.split import in_parts
 from tabellion.reading.alternative import beside
 from tabellion.reading.field import Field
@@ -49,17 +49,17 @@ async def extract(
     asked = replace(ask, system=f"{ask.system}\n\n{doctype.prompt()}" if ask.system else doctype.prompt())
     reply = await in_parts(model.call, [*parts, QUESTION], doctype.json_schema(quotes=True), asked)
     # A long document has many words to look through, and other jobs wait for this loop.
-    found = await asyncio.to_thread(combined, reading, reply, doctype)
+    found = await asyncio.to_thread(merge_reply, reading, reply, doctype)
     return replace(found, model=reply.model or model.model, cost=reply.cost, notes=(*reading.notes, *notes))
 
 
-def combined(reading: Reading, reply: Reply, doctype: DocumentType) -> Reading:
+def merge_reply(reading: Reading, reply: Reply, doctype: DocumentType) -> Reading:
     """The reading with a reply merged into it, judged anew."""
     said = reply.object if isinstance(reply.object, Mapping) else {}
     heard = evidence(said, doctype, Index([page for page in reading.pages if page.words]))
-    fields = merged(reading.fields, heard, doctype)
+    fields = merge_fields(reading.fields, heard, doctype)
     issues = _issues(reading.issues, fields, doctype)
-    issues += [*_differing(reading, heard, issues), *_ungrounded(fields, doctype)]
+    issues += [*_differing(reading, heard, issues), *_find_ungrounded(fields, doctype)]
     offers = beside(reading.offers, fields, reading.fields, heard)
     return replace(reading, type=doctype.name, fields=fields, issues=tuple(issues), offers=offers)
 
@@ -82,16 +82,16 @@ def _differing(reading: Reading, heard: Mapping[str, Field], issues: Sequence[Is
     known = any(issue.code == "xml_differs" for issue in issues)
     if known or exact is None or seen is None or exact.source != "xml" or exact.page is not None or seen.box is None:
         return []
-    message = Message("issue.xml_differs", value=rules.shown(seen.value), xml=rules.shown(exact.value))
+    message = Message("issue.xml_differs", value=rules.format_value(seen.value), xml=rules.format_value(exact.value))
     return [Issue("xml_differs", "warning", message, ("total",), "the same invoice twice")]
 
 
-def _ungrounded(fields: Mapping[str, Field], doctype: DocumentType) -> list[Issue]:
+def _find_ungrounded(fields: Mapping[str, Field], doctype: DocumentType) -> list[Issue]:
     """Required fields for which there is the model's word alone."""
     found = []
     for spec in doctype.fields:
         field = fields.get(spec.name)
         if field is not None and spec.required and has_code(field.reasons, "reason.ungrounded"):
-            message = Message("issue.ungrounded", field=spec.name, value=rules.shown(field.value))
+            message = Message("issue.ungrounded", field=spec.name, value=rules.format_value(field.value))
             found.append(Issue("ungrounded", "warning", message, (spec.name,), "grounding"))
     return found

@@ -23,7 +23,7 @@ POLL = 0.25  # seconds between two looks at an answer that someone else is fetch
 VERSION = 1  # of what a memo holds: raised when older ones must not be used any more
 
 
-class Gated:
+class GatedModel:
     """Calls a model the way jobs should: through its gate, and never twice for the same question.
 
     Inside a handler it finds its context by itself; elsewhere it is given one (`OpenContext`).
@@ -47,7 +47,7 @@ class Gated:
         if context is None:
             raise ConfigurationError(
                 f"model {self.name!r} was called outside a worker and without a context: "
-                "use `async with OpenContext(environment) as context` and Gated(model, context=context)"
+                "use `async with OpenContext(environment) as context` and GatedModel(model, context=context)"
             )
         context.users.add(self)
         ask = ask or Ask()
@@ -70,7 +70,7 @@ class Gated:
         while True:
             memo = await context.recall(key, asker, self.model, ask.deadline + MARGIN)
             if memo.reply is not None:
-                return loaded(memo.reply, "resume" if memo.same else "duplicate")
+                return load_reply(memo.reply, "resume" if memo.same else "duplicate")
             if memo.mine:
                 break
             await asyncio.sleep(POLL)
@@ -82,7 +82,7 @@ class Gated:
         except BaseException:
             await self._let_go(context, key, asker)
             raise
-        await context.remember(key, asker, dumped(reply), reply.cost)
+        await context.remember(key, asker, dump_reply(reply), reply.cost)
         return reply
 
     async def _let_go(self, context: JobContext, key: str, asker: Asker, error: BadOutput | None = None) -> None:
@@ -98,13 +98,13 @@ class Gated:
         """One call, or several smaller ones when the last answer was cut off."""
 
         async def one(parts: Sequence[Part], schema: Schema | None, ask: Ask) -> Reply:
-            return await self._admitted(context, job, parts, schema, ask)
+            return await self._call_through_gate(context, job, parts, schema, ask)
 
         if schema is not None and ask.hint.get("split"):
             return await in_parts(one, parts, schema, ask)
         return await one(parts, schema, ask)
 
-    async def _admitted(
+    async def _call_through_gate(
         self, context: JobContext, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
     ) -> Reply:
         estimate = prices.estimate(self.model, parts, ask) or 0.0
@@ -112,29 +112,29 @@ class Gated:
         try:
             reply = await self._model.call(parts, schema, ask)
         except Throttled as error:
-            admitted.throttled(error.hint)
+            admitted.record_throttle(error.hint)
             raise
         except KeyRefused as error:
-            admitted.refused(str(error))
+            admitted.record_refusal(str(error))
             raise
         except Unavailable as error:
-            admitted.failed(str(error))
-            closed = await admitted.heard()
+            admitted.record_failure(str(error))
+            closed = await admitted.flush()
             if closed:
                 # The whole fleet is waiting for this model: that must not cost the job an attempt.
                 raise GateClosed(self.gate, closed) from error
             raise
         except BadOutput as error:
-            admitted.succeeded(error.cost)
+            admitted.record_success(error.cost)
             charge(job, error.cost)
             raise
         except ModelError:
-            admitted.succeeded(0.0)
+            admitted.record_success(0.0)
             raise
         except BaseException:
-            admitted.abandoned()
+            admitted.record_abandoned()
             raise
-        admitted.succeeded(reply.cost)
+        admitted.record_success(reply.cost)
         charge(job, reply.cost)
         return reply
 
@@ -166,12 +166,12 @@ def memo_key(model: Model, parts: Sequence[Part], schema: Schema | None, ask: As
     return digest.hexdigest()
 
 
-def dumped(reply: Reply) -> str:
+def dump_reply(reply: Reply) -> str:
     """A reply as a memo keeps it."""
     return json.dumps(asdict(reply), ensure_ascii=False)
 
 
-def loaded(text: str, source: str) -> Reply:
+def load_reply(text: str, source: str) -> Reply:
     """A remembered reply: it costs nothing now."""
     saved = json.loads(text)
     saved |= {"usage": Usage(**saved["usage"]), "cost": 0.0, "seconds": 0.0, "source": source}

@@ -13,7 +13,7 @@ from tabellion.models.base import Ask, Blob, Part, Reply, Schema, Usage
 from tabellion.models.errors import BadOutput, ModelError, Rejected, Unavailable
 from tabellion.models.output import envelope, judge, next_temperature
 from tabellion.models.prices import Prices
-from tabellion.models.refusal import pick, refused, refused_within, request_id
+from tabellion.models.refusal import error_from_body, error_from_response, pick, request_id
 from tabellion.models.remote import ANSWER_LIMIT, Remote, count
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Gemini(Remote["genai.Client"]):
             if uploaded:
                 await self._delete(http, [name for name, _ in uploaded.values()])
         data = envelope(self.name, body)
-        if trouble := refused_within(self.name, data, headers, self._key):
+        if trouble := error_from_body(self.name, data, headers, self._key):
             raise trouble
         return self._reply(data, headers, schema, ask, started)
 
@@ -109,17 +109,17 @@ class Gemini(Remote["genai.Client"]):
                 model=self.model, contents=types.Content(role="user", parts=contents), config=config
             )
         except errors.APIError as error:
-            raise self._refused(error) from None
+            raise self._translate_error(error) from None
         answer = response.sdk_http_response
         return (answer.body or "", answer.headers or {}) if answer is not None else ("", {})
 
     def _thinking(self, ask: Ask) -> int | None:
         return LEAST_THOUGHT if ask.thinking == 0 and "-pro" in self.model else ask.thinking
 
-    def _refused(self, error: Any) -> ModelError:
+    def _translate_error(self, error: Any) -> ModelError:
         response = error.response
         headers = getattr(response, "headers", None) or {}
-        return refused(self.name, int(error.code or 0), error.details, headers, self._key)
+        return error_from_response(self.name, int(error.code or 0), error.details, headers, self._key)
 
     def _reply(
         self, data: Mapping[str, Any], headers: Mapping[str, str], schema: Schema | None, ask: Ask, started: float
@@ -209,7 +209,7 @@ class Gemini(Remote["genai.Client"]):
                 body = response.json()
             except ValueError:
                 body = response.text
-            raise refused(self.name, response.status_code, body, response.headers, self._key)
+            raise error_from_response(self.name, response.status_code, body, response.headers, self._key)
         return envelope(self.name, response.text) if response.content else {}
 
     async def _delete(self, http: httpx2.AsyncClient, names: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import Rejected
 
 if TYPE_CHECKING:
-    from tabellion.models.local_form import Form
+    from tabellion.models.local_form import SchemaForm
     from tabellion.reading.field import Field
     from tabellion.reading.page import Page
     from tabellion.reading.pages import Header
@@ -67,7 +67,7 @@ class Local:
             pages, headers = self._pages(parts, ask)
             if form is None:
                 return "\n\n".join(page.text for page in pages), None
-            found = form.filled(self._fields(form, pages, headers))
+            found = form.fill(self._fields(form, pages, headers))
         except Unreadable as error:
             raise Rejected(Message("model.local_unreadable", code=error.code, detail=error)) from None
         return json.dumps(found, ensure_ascii=False), found
@@ -79,7 +79,7 @@ class Local:
 
         files = [part for part in parts if isinstance(part, Blob)]
         if not files:
-            return list(laid_out("\n".join(str(part) for part in parts))), []
+            return list(paginate_text("\n".join(str(part) for part in parts))), []
         pool = self._sandbox or default_sandbox()
         limits = replace(pool.limits, seconds=min(pool.limits.seconds, ask.deadline))
         pages: list[Page] = []
@@ -92,7 +92,7 @@ class Local:
             raise Unreadable("reader_crashed", pages[0].error or Message("unreadable.no_page"))
         return pages, headers
 
-    def _fields(self, form: Form, pages: Sequence[Page], headers: Sequence[Header]) -> dict[str, Field]:
+    def _fields(self, form: SchemaForm, pages: Sequence[Page], headers: Sequence[Header]) -> dict[str, Field]:
         from tabellion.reading.default_sandbox import default_sandbox
         from tabellion.reading.reader import understand
 
@@ -105,7 +105,7 @@ class Local:
 
 
 @contextmanager
-def _file(form: Form) -> Iterator[Path]:
+def _file(form: SchemaForm) -> Iterator[Path]:
     """The file of the form's type, for a child to read; written for the moment where there is none."""
     if form.type is not None:
         yield form.type
@@ -116,7 +116,7 @@ def _file(form: Form) -> Iterator[Path]:
         yield path
 
 
-def laid_out(text: str) -> Iterator[Page]:
+def paginate_text(text: str) -> Iterator[Page]:
     """Plain text as pages of words, each where a typewriter would have put it."""
     from tabellion.reading.page import Page, Word
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tabellion.models.base import Schema
 from tabellion.models.errors import Rejected
-from tabellion.models.output import resolved
+from tabellion.models.output import resolve_ref
 from tabellion.reading.field import Field
 from tabellion.reading.types import typefile
 from tabellion.reading.types.doctype import ANY, FieldSpec
@@ -30,7 +30,7 @@ _EDGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SchemaForm:
     """What a schema asks for, as a document type."""
 
     schema: Schema
@@ -39,13 +39,13 @@ class Form:
     text: str = ""  #: else a type of its own, as its file would say it
     name: str = ""
 
-    def filled(self, fields: Mapping[str, Field]) -> dict[str, Any]:
+    def fill(self, fields: Mapping[str, Field]) -> dict[str, Any]:
         """The object that the schema asks for; raises Rejected where it demands what was not found."""
-        root = resolved(self.schema, self.schema)
+        root = resolve_ref(self.schema, self.schema)
         found = {own: fields.get(name) for own, name in self.names.items()}
         made = {}
         for own, inner in root["properties"].items():
-            value = _filled(inner, found.get(own), self.schema)
+            value = _fill_field(inner, found.get(own), self.schema)
             if value is None and not nullable(inner, self.schema):
                 if own in (root.get("required") or ()):
                     raise Rejected(f"the local model did not find {own[:60]!r}, but the schema requires it")
@@ -54,20 +54,20 @@ class Form:
         return made
 
 
-def form_of(schema: Schema, folders: Sequence[str | Path]) -> Form:
+def form_of(schema: Schema, folders: Sequence[str | Path]) -> SchemaForm:
     """The document type that made a schema, by its title; else one made up from the names of its properties."""
-    properties = resolved(schema, schema).get("properties")
+    properties = resolve_ref(schema, schema).get("properties")
     if not isinstance(properties, Mapping) or not properties:
         raise Rejected("the local model fills in objects with properties: this schema has none")
     title = schema.get("title")
     if isinstance(title, str) and title in typefile.available(folders):
         known = typefile.load(title, folders)
         if all(name in known for name in properties):
-            return Form(schema, {name: name for name in properties}, Path(known.file))
-    return _made_up(schema, properties)
+            return SchemaForm(schema, {name: name for name in properties}, Path(known.file))
+    return _build_form(schema, properties)
 
 
-def _made_up(schema: Schema, properties: Mapping[str, Any]) -> Form:
+def _build_form(schema: Schema, properties: Mapping[str, Any]) -> SchemaForm:
     names: dict[str, str] = {}
     fields: dict[str, Any] = {}
     lent = {one.name: one for name in reversed(SHIPPED) for one in typefile.load(name, ()).fields}
@@ -82,7 +82,7 @@ def _made_up(schema: Schema, properties: Mapping[str, Any]) -> Form:
         raise Rejected("the local model can fill in none of the fields of this schema")
     digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
     name = f"asked_{digest}"  # children remember types by their file: the same name must be the same type
-    return Form(schema, names, None, json.dumps({"name": name, "version": "1", "fields": fields}), name)
+    return SchemaForm(schema, names, None, json.dumps({"name": name, "version": "1", "fields": fields}), name)
 
 
 def _spec(own: str, inner: Any, lent: FieldSpec | None, root: Schema) -> dict[str, Any] | None:
@@ -135,9 +135,9 @@ def _snake(own: str) -> str:
 
 def choices(schema: Any, root: Schema) -> list[Mapping[str, Any]]:
     """The schemas one of which must fit, references followed."""
-    schema = resolved(schema, root)
+    schema = resolve_ref(schema, root)
     some = schema.get("anyOf") or schema.get("oneOf")
-    return [resolved(one, root) for one in some] if isinstance(some, list) else [schema]
+    return [resolve_ref(one, root) for one in some] if isinstance(some, list) else [schema]
 
 
 def nullable(schema: Any, root: Schema) -> bool:
@@ -164,7 +164,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     return str(next((one for one in kinds if one != "null"), ""))
 
 
-def _filled(schema: Any, field: Field | None, root: Schema) -> Any:
+def _fill_field(schema: Any, field: Field | None, root: Schema) -> Any:
     wanted = content(schema, root)
     value = None if field is None else _cast(field.value, wanted, root)
     if _type(wanted) == "array" and value is None and not nullable(schema, root):

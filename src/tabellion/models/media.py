@@ -15,7 +15,7 @@ from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page
 from tabellion.reading.reader import Reading
 from tabellion.reading.sandbox import Sandbox
-from tabellion.reading.sniff import Kind, opened
+from tabellion.reading.sniff import Kind, open_source
 
 Source = str | os.PathLike[str] | bytes
 Render = Callable[[Page], Blob]  #: draws a page
@@ -43,7 +43,7 @@ def parts_of(
     """
     parts: list[Part] = []
     notes: list[str] = []
-    numbers = chosen(len(reading.pages), most)
+    numbers = choose_pages(len(reading.pages), most)
     if len(numbers) < len(reading.pages):
         notes.append(Message("note.pages_sent", n=len(numbers), total=len(reading.pages)))
     if _whole(reading, taken, most, password):
@@ -66,7 +66,7 @@ def _whole(reading: Reading, taken: frozenset[str], most: int, password: str | N
     return len(reading.pages) == 1
 
 
-def chosen(count: int, most: int) -> list[int]:
+def choose_pages(count: int, most: int) -> list[int]:
     """Which pages are sent: all, or of a long document the first ones and the last."""
     if count <= most:
         return list(range(1, count + 1))
@@ -95,7 +95,7 @@ def _words(page: Page, notes: list[str]) -> str:
 
 
 def _contents(source: Source, limits: Limits | None) -> bytes:
-    with opened(source, limits or Limits()) as (file, _, _):
+    with open_source(source, limits or Limits()) as (file, _, _):
         return contents(file)
 
 

@@ -31,13 +31,13 @@ TARGETS = {"line_items": ("subtotal", "total"), "taxes": ("tax",)}
 Fields = Mapping[str, Field]
 
 
-def merged(words: Fields, model: Fields, doctype: DocumentType) -> dict[str, Field]:
+def merge_fields(words: Fields, model: Fields, doctype: DocumentType) -> dict[str, Field]:
     """The fields of both: embedded XML wins, agreement makes surer, of a contradiction the likelier side is taken."""
     exact = any(field.source == "xml" for field in words.values())
     said = {name: one for name, one in model.items() if not (exact and name in NOT_BESIDE_XML and name not in words)}
     found: dict[str, Field] = {}
     for spec in doctype.fields:
-        if spec.kind != "list" and (one := _settled(spec, words.get(spec.name), said.get(spec.name))):
+        if spec.kind != "list" and (one := _merge_field(spec, words.get(spec.name), said.get(spec.name))):
             found[spec.name] = one
     found |= _sums(words, said, found, doctype)
     for spec in doctype.fields:
@@ -46,20 +46,20 @@ def merged(words: Fields, model: Fields, doctype: DocumentType) -> dict[str, Fie
     return {spec.name: found[spec.name] for spec in doctype.fields if spec.name in found}
 
 
-def _settled(spec: FieldSpec, words: Field | None, model: Field | None) -> Field | None:
+def _merge_field(spec: FieldSpec, words: Field | None, model: Field | None) -> Field | None:
     if words is None or model is None:
         return words or model
     if words.source == "xml":
-        return words if same(spec, words.value, model.value) else _told(words, model)
+        return words if same(spec, words.value, model.value) else _note_other_value(words, model)
     if same(spec, words.value, model.value):
-        return _agreed(words, model, both(words.confidence, model.confidence), Message("reason.model_agrees"))
+        return _confirm_field(words, model, both(words.confidence, model.confidence), Message("reason.model_agrees"))
     if _alike(spec, words.value, model.value):
         surest = max(words.confidence, model.confidence)
         return replace(
-            _agreed(words, model, surest, Message("reason.model_nearly_agrees")),
+            _confirm_field(words, model, surest, Message("reason.model_nearly_agrees")),
             value=_likelier(words, model)[0].value,
         )
-    return _contested(*_likelier(words, model))
+    return _contest_field(*_likelier(words, model))
 
 
 def both(one: float, other: float) -> float:
@@ -73,7 +73,7 @@ def against(one: float, other: float) -> float:
     return alone / (alone + second + neither) if alone else 0.0
 
 
-def _agreed(words: Field, model: Field, confidence: float, reason: str) -> Field:
+def _confirm_field(words: Field, model: Field, confidence: float, reason: str) -> Field:
     """The field of the words, which have the better box; the model's where they have none."""
     place = words if words.box is not None else model
     return replace(
@@ -82,13 +82,13 @@ def _agreed(words: Field, model: Field, confidence: float, reason: str) -> Field
     )  # fmt: skip
 
 
-def _contested(winner: Field, loser: Field) -> Field:
-    return _told(replace(winner, confidence=against(winner.confidence, loser.confidence)), loser)
+def _contest_field(winner: Field, loser: Field) -> Field:
+    return _note_other_value(replace(winner, confidence=against(winner.confidence, loser.confidence)), loser)
 
 
-def _told(winner: Field, loser: Field) -> Field:
+def _note_other_value(winner: Field, loser: Field) -> Field:
     code = "reason.model_says" if loser.source == "model" else "reason.words_say"
-    shown = rules.shown(loser.value)
+    shown = rules.format_value(loser.value)
     return replace(winner, reasons=(*winner.reasons, Message(code, text=shown.params.get("text", shown))))
 
 
@@ -118,7 +118,7 @@ def _sums(words: Fields, model: Fields, found: Fields, doctype: DocumentType) ->
         best = max(closing, key=lambda picks: picks[0][1] * picks[1][1] * picks[2][1])
         chosen = [field for field, _ in best]
     return {
-        name: _proven(field, CLOSES, Message("reason.arithmetic_closes"))
+        name: _raise_confidence(field, CLOSES, Message("reason.arithmetic_closes"))
         for name, field in zip(SUMS, chosen, strict=True)
     }
 
@@ -126,11 +126,11 @@ def _sums(words: Fields, model: Fields, found: Fields, doctype: DocumentType) ->
 def _options(spec: FieldSpec, words: Field | None, model: Field | None) -> Iterator[tuple[Field, float]]:
     """Each side's value as it would stand if it were taken, and how likely it was before."""
     if words is None or model is None or words.source == "xml" or same(spec, words.value, model.value):
-        if settled := _settled(spec, words, model):
+        if settled := _merge_field(spec, words, model):
             yield settled, settled.confidence
         return
     for one, other in ((words, model), (model, words)):
-        yield _contested(one, other), one.confidence
+        yield _contest_field(one, other), one.confidence
 
 
 def _closes(sums: list[Field]) -> bool:
@@ -141,7 +141,7 @@ def _closes(sums: list[Field]) -> bool:
         return False
 
 
-def _proven(field: Field, worth: float, reason: str) -> Field:
+def _raise_confidence(field: Field, worth: float, reason: str) -> Field:
     if field.source == "xml" or reason in field.reasons:
         return field
     return replace(field, confidence=both(field.confidence, worth), reasons=(*field.reasons, reason))
@@ -158,13 +158,13 @@ def _table(spec: FieldSpec, words: Field | None, model: Field | None, found: Fie
     if words is not None and words.source == "xml":
         return words
     sums = [found[name].value for name in TARGETS.get(spec.name, ()) if name in found]
-    settled = _settled(spec, words, model)
+    settled = _merge_field(spec, words, model)
     usable = model is not None and well_formed(spec, model.value)
     if words is not None and model is not None and sums and usable and not same(spec, words.value, model.value):
         taken, other = (words, model) if _adds_up(words, sums) and not _adds_up(model, sums) else (model, words)
-        settled = _told(taken, other) if _adds_up(taken, sums) else _contested(taken, other)
+        settled = _note_other_value(taken, other) if _adds_up(taken, sums) else _contest_field(taken, other)
     if settled is not None and sums and _adds_up(settled, sums):
-        return _proven(settled, ADD_UP, Message("reason.items_add_up"))
+        return _raise_confidence(settled, ADD_UP, Message("reason.items_add_up"))
     return settled
 
 

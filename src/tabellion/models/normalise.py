@@ -18,7 +18,7 @@ NOTHING = {"", "null", "none", "n/a", "not found", "not specified"}
 AMBIGUOUS = {"$", "¥"}  #: somebody's dollar: a sign alone does not say whose
 
 
-def normalised(spec: FieldSpec, value: Any, order: DateOrder | None = None) -> Any:
+def normalise_value(spec: FieldSpec, value: Any, order: DateOrder | None = None) -> Any:
     """The value in the form of its kind; as text where it has none; None where the model says there is nothing."""
     if spec.kind == "list":
         rows = value if isinstance(value, list) else []
@@ -33,14 +33,14 @@ def normalised(spec: FieldSpec, value: Any, order: DateOrder | None = None) -> A
         return None
     if spec.kind == "address":
         text = ", ".join(line.strip(" ,") for line in str(value)[:LONGEST].splitlines() if line.strip(" ,"))
-    return _typed(spec, text, order)
+    return _normalise_text(spec, text, order)
 
 
 def _row(spec: FieldSpec, row: Mapping[str, Any], order: DateOrder | None) -> dict[str, Any]:
-    return {column.name: normalised(column, row.get(column.name), order) for column in spec.items}
+    return {column.name: normalise_value(column, row.get(column.name), order) for column in spec.items}
 
 
-def _typed(spec: FieldSpec, text: str, order: DateOrder | None) -> Any:
+def _normalise_text(spec: FieldSpec, text: str, order: DateOrder | None) -> Any:
     if spec.kind in NUMERIC:
         # No percentage has thousands: in 9,975 % the comma stands before decimals.
         number = decimal_of(text.rstrip("% ").replace(",", ".") if spec.kind == "percent" else text)
@@ -77,7 +77,7 @@ def well_formed(spec: FieldSpec, value: Any) -> bool:
         rows = value if isinstance(value, list) else []
         return all(well_formed(column, row.get(column.name)) for row in rows for column in spec.items)
     try:
-        rules.typed(spec, value)
+        rules.convert_value(spec, value)
     except ValueError:
         return False
     return not spec.options or value is None or value in spec.options
@@ -91,7 +91,7 @@ def same(spec: FieldSpec, one: Any, other: Any) -> bool:
             and all(_same_row(spec, *pair) for pair in zip(one, other, strict=True))
         )  # fmt: skip
     if spec.kind in NUMERIC and well_formed(spec, one) and well_formed(spec, other):
-        return bool(rules.typed(spec, one) == rules.typed(spec, other))
+        return bool(rules.convert_value(spec, one) == rules.convert_value(spec, other))
     return _letters(one) == _letters(other)
 
 

@@ -14,7 +14,7 @@ from tabellion.models.base import Ask, Blob, Part, Reply, Schema, Usage
 from tabellion.models.errors import ModelError, Rejected
 from tabellion.models.output import envelope, judge
 from tabellion.models.prices import Prices
-from tabellion.models.refusal import pick, refused, refused_within, request_id
+from tabellion.models.refusal import error_from_body, error_from_response, pick, request_id
 from tabellion.models.remote import ANSWER_LIMIT, Remote, count
 from tabellion.models.strict import strict
 
@@ -81,14 +81,14 @@ class OpenAI(Remote["AsyncOpenAI"]):
             try:  # by path: the typed method walks through every message and costs more than the rest of the call
                 answer = await client.post("/chat/completions", cast_to=httpx2.Response, body=request)
             except openai.APIStatusError as error:
-                verdict = self._refused(error)
+                verdict = self._translate_error(error)
                 if schema is not None and self._weaken(verdict, error.body, asked):
                     continue
                 if self._drop(verdict, error.body, asked):
                     continue
                 raise verdict from None
             data = envelope(self.name, answer.text)
-            if trouble := refused_within(self.name, data, answer.headers, self._key):
+            if trouble := error_from_body(self.name, data, answer.headers, self._key):
                 raise trouble
             return data, answer.headers
 
@@ -119,12 +119,12 @@ class OpenAI(Remote["AsyncOpenAI"]):
             return {"type": "image_url", "image_url": {"url": url}}
         return {"type": "file", "file": {"filename": blob.name or "document.pdf", "file_data": url}}
 
-    def _refused(self, error: Any) -> ModelError:
+    def _translate_error(self, error: Any) -> ModelError:
         try:
             body = error.response.json()
         except ValueError:
             body = error.response.text
-        return refused(self.name, error.status_code, body, error.response.headers, self._key)
+        return error_from_response(self.name, error.status_code, body, error.response.headers, self._key)
 
     def _weaken(self, verdict: ModelError, body: object, asked: tuple[Form, frozenset[str]]) -> bool:
         """Whether it is worth asking again in a weaker form."""

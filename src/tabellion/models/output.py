@@ -164,7 +164,7 @@ def _period(text: str) -> tuple[int, int]:
 def without_nulls(found: Any, schema: Any, root: Schema | None = None) -> Any:
     """The same without the nulls that stand for an absent optional field: models write them, schemas forbid them."""
     root = schema if root is None else root
-    schema = resolved(schema, root)
+    schema = resolve_ref(schema, root)
     if isinstance(found, list):
         items = schema.get("items")
         return [without_nulls(item, items, root) for item in found] if isinstance(items, Mapping) else found
@@ -181,7 +181,7 @@ def without_nulls(found: Any, schema: Any, root: Schema | None = None) -> Any:
     return kept
 
 
-def resolved(schema: Any, root: Schema) -> Mapping[str, Any]:
+def resolve_ref(schema: Any, root: Schema) -> Mapping[str, Any]:
     """A schema with a local `$ref` at its top followed."""
     for _ in range(20):
         if not isinstance(schema, Mapping):
@@ -210,7 +210,7 @@ def complaint_of(found: Any, schema: Any, root: Schema | None = None) -> str:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> Any:
-    with extras.explained():
+    with extras.explain_missing():
         import jsonschema_rs
     try:
         return jsonschema_rs.validator_for(json.loads(schema), retriever=_nowhere)

@@ -40,7 +40,7 @@ _SPAN = r"(\d++(?:\.\d++)?)\s*+(milliseconds?|ms|hours?|h|minutes?|mins?|m|secon
 _AGAIN = re.compile(rf"(?:retry|again)\s+(?:in|after)\s+((?:{_SPAN}\s*)+)", re.IGNORECASE)
 
 
-def refused(
+def error_from_response(
     name: str, status: int, body: object, headers: Mapping[str, str] | None = None, secret: str = ""
 ) -> ModelError:
     """The error for an answer that was not 200: `body` is its parsed JSON, or its text."""
@@ -63,14 +63,16 @@ def refused(
     return error
 
 
-def refused_within(
+def error_from_body(
     name: str, data: Mapping[str, Any], headers: Mapping[str, str] | None = None, secret: str = ""
 ) -> ModelError | None:
     """The error inside an answer that came with 200: gateways do that when the trouble is behind them."""
     if not isinstance(data.get("error"), Mapping | str) or not data["error"]:
         return None
     code = pick(data, "error", "code")
-    return refused(name, code if isinstance(code, int) and 400 <= code < 600 else 502, data, headers, secret)
+    return error_from_response(
+        name, code if isinstance(code, int) and 400 <= code < 600 else 502, data, headers, secret
+    )
 
 
 def request_id(headers: Mapping[str, str]) -> str:

@@ -41,8 +41,8 @@ class Remote(ABC, Generic[Client]):
         headers: Mapping[str, str] | None = None, answer_limit: int = ANSWER_LIMIT,
     ) -> None:  # fmt: skip
         self.model = model
-        self.base_url = checked_url(self.name, base_url)
-        self._key = checked_key(self.name, key)
+        self.base_url = check_url(self.name, base_url)
+        self._key = check_key(self.name, key)
         self._prices = table(prices)
         self._headers = dict(headers or {})
         self._answer_limit = answer_limit
@@ -60,10 +60,10 @@ class Remote(ABC, Generic[Client]):
             await asyncio.to_thread(self._load)  # a second of importing, which must not hold up the loop
         from tabellion.models.channel import deadline, plainly
 
-        http, client, turns = self._opened()
+        http, client, turns = self._get_clients()
         started = time.monotonic()
         with plainly(self.name, self._key):
-            async with deadline(self.name, ask.deadline), turns.taken():
+            async with deadline(self.name, ask.deadline), turns.take():
                 return await self._call(http, client, parts, schema, ask, started)
 
     async def close(self) -> None:
@@ -88,7 +88,7 @@ class Remote(ABC, Generic[Client]):
             return float(billed)
         return cost(self.model, usage, self._prices)
 
-    def _opened(self) -> tuple[httpx2.AsyncClient, Client, Turns]:
+    def _get_clients(self) -> tuple[httpx2.AsyncClient, Client, Turns]:
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             from tabellion.models.channel import Turns, client
@@ -98,12 +98,12 @@ class Remote(ABC, Generic[Client]):
         return self._clients[loop]
 
     def _load(self) -> None:
-        with extras.explained(self.extra):
+        with extras.explain_missing(self.extra):
             importlib.import_module(self.sdk)
             importlib.import_module("tabellion.models.channel")
 
 
-def checked_url(name: str, base_url: str) -> str:
+def check_url(name: str, base_url: str) -> str:
     """The base URL without its last slash, or an error that says what is wrong with it."""
     url = base_url.strip()
     try:
@@ -116,7 +116,7 @@ def checked_url(name: str, base_url: str) -> str:
     return url.rstrip("/")
 
 
-def checked_key(name: str, key: str) -> str:
+def check_key(name: str, key: str) -> str:
     """The key, fit for a header: an HTTP library's complaint about it would quote it."""
     key = key.strip()
     if not key.isascii() or any(mark <= " " or mark == "\x7f" for mark in key):

@@ -31,7 +31,7 @@ from tabellion.monitor.guessing import (
     guess_states,
 )
 from tabellion.monitor.rights import bound_by_row_security
-from tabellion.monitor.status_column import StatusColumn, computed_status, find_status_column, refuse_computed
+from tabellion.monitor.status_column import StatusColumn, find_computed_status, find_status_column, refuse_computed
 
 OTHER_GUESSES = 8  # how often a state that the table refused is guessed anew
 HOUR = 3600
@@ -89,7 +89,7 @@ async def adopt(
     column = await find_status_column(store, table, status)
     draft = _draft(table, column, states, key, store)
     bound = declaration.bind(draft.queue(name), table, store.dialect)
-    draft, bound, refusals = await _tried(store, draft, bound, states, name)
+    draft, bound, refusals = await _refine_draft(store, draft, bound, states, name)
     leftovers = await _leftovers(store, bound)
     _remark(draft, bound.queue, leftovers)
     draft.notes += [f"{one.problem.what}; fix: {one.problem.fix}" for one in refusals if not one.stops_work]
@@ -174,7 +174,7 @@ def _flag_states(table: Table) -> dict[StateName, Guess]:
             f"{' and '.join(flags.values())} of {table.name!r} cannot say that a row is {' or '.join(lacking)}: "
             f"{columns} then adopt it again; or use --status COLUMN"
         )
-    if computed := computed_status(table):
+    if computed := find_computed_status(table):
         raise refuse_computed(table, computed)
     raise ConfigurationError(
         f"which column of {table.name!r} is the status? Use --status; its columns are {', '.join(table.columns)}. "
@@ -182,7 +182,7 @@ def _flag_states(table: Table) -> dict[StateName, Guess]:
     )
 
 
-async def _tried(
+async def _refine_draft(
     store: Store, draft: _Draft, bound: Bound, given: Mapping[str, str | None], name: str | None
 ) -> tuple[_Draft, Bound, list[Refusal]]:
     """The draft after every change of state was tried on a row; a guessed word that the table refuses is replaced."""

@@ -9,7 +9,7 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.queue import STATES, StateName
 from tabellion.engine.store import Store
 from tabellion.errors import DeclarationError, Forbidden
-from tabellion.monitor.pace import Pace
+from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.snapshot import problem_of
 from tabellion.monitor.view import QueueView
 
@@ -18,7 +18,7 @@ BORN = "created_at"  #: the column that says since when a row waits, where the l
 
 
 @dataclass(slots=True)
-class Counts:
+class QueueCounts:
     """One queue."""
 
     ready: int = 0
@@ -31,18 +31,18 @@ class Counts:
     problem: str | None = None  #: why it cannot be counted: its table is not as it is declared
 
 
-async def counts(store: Store, view: QueueView, pace: Pace) -> Counts:
+async def counts(store: Store, view: QueueView, pace: AnswerCache) -> QueueCounts:
     """Counts each state; large ones are counted less often."""
     try:
         return await _counts(store, view, pace)
     except (DeclarationError, Forbidden) as error:
-        return Counts(problem=problem_of(error))
+        return QueueCounts(problem=problem_of(error))
 
 
-async def _counts(store: Store, view: QueueView, pace: Pace) -> Counts:
+async def _counts(store: Store, view: QueueView, pace: AnswerCache) -> QueueCounts:
     queue = view.queue
     bound = await store.bind(queue)
-    made = Counts()
+    made = QueueCounts()
     for state in STATES:
         n, oldest = await pace.answer((queue.name, state), lambda state=state: _count(store, bound, view, state))  # type: ignore[misc]
         setattr(made, state, n)
@@ -56,7 +56,7 @@ async def _counts(store: Store, view: QueueView, pace: Pace) -> Counts:
 
 
 async def _count(store: Store, bound: Bound, view: QueueView, state: StateName) -> tuple[int, float | None]:
-    queue, born = bound.queue, _born(bound) if state == "ready" else None
+    queue, born = bound.queue, _created_at_sql(bound) if state == "ready" else None
     test = view.holds(state, store.dialect)
     if state == "ready" and queue.where:
         test += f" AND (\n{queue.where}\n)"
@@ -69,7 +69,7 @@ FROM (SELECT {born or "CAST(NULL AS double precision)"} AS born FROM {sql.name(q
     return int(rows[0]["n"]), None if oldest is None else float(oldest)
 
 
-def _born(bound: Bound) -> str | None:
+def _created_at_sql(bound: Bound) -> str | None:
     """Since when a row has been there, as seconds since 1970; None where no column tells."""
     for name in (BORN, *(column for column, _ in bound.order)):
         column = bound.table.columns.get(name)

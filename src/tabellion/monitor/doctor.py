@@ -12,7 +12,7 @@ from tabellion.engine import declaration, register, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.environment import Environment
 from tabellion.engine.parking import parked_rows
-from tabellion.engine.queue import Queue, spoken
+from tabellion.engine.queue import Queue, format_state
 from tabellion.engine.store import Store
 from tabellion.engine.transitions import try_transitions
 from tabellion.engine.worker import heartbeat as roster
@@ -37,7 +37,7 @@ class Finding:
     fix: str = ""
 
 
-def declared(error: DeclarationError) -> list[Finding]:
+def findings_from_error(error: DeclarationError) -> list[Finding]:
     """A declaration's problems as findings."""
     return [Finding("error", error.subject, problem.what, problem.fix) for problem in error.problems]
 
@@ -180,7 +180,7 @@ async def _states(where: str, store: Store, bound: Bound) -> list[Finding]:
         for refusal in refusals
     ]
     if not any(finding.level == "error" for finding in findings):
-        ready = spoken(queue.states["ready"])
+        ready = format_state(queue.states["ready"])
         findings.insert(0, Finding("ok", where, f"table {queue.table} is suitable; ready is {ready}"))
     if not queue.try_states:
         findings.append(Finding("note", where, "its state changes were not tested on a row: try_states=False"))
@@ -235,7 +235,7 @@ async def _postgres_table(where: str, store: Store, bound: Bound) -> AsyncIterat
             "use the service role, or add a policy for this role",
         )  # fmt: skip
     if bound.table.kind == "partitioned":
-        async for finding in _shared_keys(where, store, bound):
+        async for finding in _check_shared_keys(where, store, bound):
             yield finding
     if (facts["dead"] or 0) > max(MANY_DEAD, facts["live"] or 0):
         yield Finding(
@@ -244,7 +244,7 @@ async def _postgres_table(where: str, store: Store, bound: Bound) -> AsyncIterat
         )  # fmt: skip
 
 
-async def _shared_keys(where: str, store: Store, bound: Bound) -> AsyncIterator[Finding]:
+async def _check_shared_keys(where: str, store: Store, bound: Bound) -> AsyncIterator[Finding]:
     """Keys that two partitions share: no index of PostgreSQL forbids them."""
     key = sql.column(bound.key.name)
     try:

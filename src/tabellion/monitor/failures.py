@@ -18,7 +18,7 @@ from tabellion.engine.timestamps import iso
 from tabellion.engine.values import json_text
 from tabellion.messages import Translatable
 from tabellion.monitor.fingerprint import fingerprint, form, message, shape
-from tabellion.monitor.rows import called
+from tabellion.monitor.rows import row_name_sql
 
 PAGE = 2000  #: attempts asked for in one statement
 MOST = 20_000  #: failed rows that are grouped; those with the last keys
@@ -73,7 +73,7 @@ async def groups(store: Store, queue: Queue) -> ErrorGroups:
     count = 0
     async for page in _failures(store, queue, MOST):
         count += len(page)
-        for one, mark in zip(page, await asyncio.to_thread(_marked, page), strict=True):
+        for one, mark in zip(page, await asyncio.to_thread(_fingerprint_page, page), strict=True):
             group = made.setdefault(mark, _Group(one))
             group.count += 1
             if one.at is not None:
@@ -99,14 +99,14 @@ async def retry(store: Store, queue: Queue, mark: str) -> int:
     until = await store.now()
     moved = 0
     async for page in _failures(store, queue, None):
-        marks = await asyncio.to_thread(_marked, page)
+        marks = await asyncio.to_thread(_fingerprint_page, page)
         # What has failed again since was not meant.
         keys = [one.key for one, its in zip(page, marks, strict=True) if its == mark and (one.at or 0.0) <= until]
         moved += await controls.restart(store, queue, keys) if keys else 0
     return moved
 
 
-def _marked(page: Sequence[Failure]) -> list[str]:
+def _fingerprint_page(page: Sequence[Failure]) -> list[str]:
     return [fingerprint(one.error) for one in page]
 
 
@@ -119,7 +119,7 @@ async def _failures(store: Store, queue: Queue, most: int | None) -> AsyncIterat
     values: list[str] = []
     for _ in itertools.count() if most is None else range(0, most, PAGE):
         rows = await store.database.fetch(
-            f"""SELECT CAST(t.{key} AS text) AS key, {said} AS error, {called(bound)} AS row_name
+            f"""SELECT CAST(t.{key} AS text) AS key, {said} AS error, {row_name_sql(bound)} AS row_name
 FROM {sql.name(queue.table)} AS t
 WHERE {sql.holds(queue.states["failed"], store.dialect)} {beyond} ORDER BY t.{key} DESC LIMIT {PAGE}""",
             *values,

@@ -75,7 +75,7 @@ def form(error: str | None, code: str | None = None, params: str | None = None) 
 @lru_cache(KNOWN)
 def shape(error: str | None) -> str:
     """The error with all that differs from row to row replaced by what it is: `page <n> of <path>`."""
-    text = _KEPT.sub(_hidden, message(error)[:LONGEST])
+    text = _KEPT.sub(_hide_number, message(error)[:LONGEST])
     for pattern, word in _STEPS:
         text = pattern.sub(word, text)
     return text.translate(_SHOWN).strip()
@@ -86,6 +86,6 @@ def fingerprint(error: str | None) -> str:
     return hashlib.sha256(shape(error).encode("utf-8", "replace")).hexdigest()[:DIGITS]
 
 
-def _hidden(match: re.Match[str]) -> str:
+def _hide_number(match: re.Match[str]) -> str:
     *_, word, gap, number = [group for group in match.groups() if group is not None]
     return f"{word}{gap}{number.translate(_HIDDEN)}"

@@ -78,7 +78,7 @@ def guess_states(
     `refused` are values that the table did not take for a state when they were tried.
     """
     found: dict[StateName, Guess] = {
-        state: Guess(state, typed_value(str(text), status))
+        state: Guess(state, parse_value(str(text), status))
         for state in STATES
         if (text := given.get(state)) is not None
     }
@@ -107,7 +107,7 @@ def _by_word(state: StateName, status: StatusColumn, free: list[Scalar], _: Foun
     if not matching:
         return None
     value, *others = matching
-    reasons = ["the column's default"] if value == status.default else [_called(status, value)]
+    reasons = ["the column's default"] if value == status.default else [_explain_guess(status, value)]
     if others:
         reasons.append(f"{' and '.join(map(repr, others))} could also mean it")
     return Guess(state, value, "; ".join(reasons))
@@ -123,7 +123,7 @@ def _by_pattern(state: StateName, status: StatusColumn, free: list[Scalar], _: F
         and not NEITHER.search(word)
         and not (state == "done" and re.search(PATTERNS["failed"], word))
     ]
-    return Guess(state, matching[0], _called(status, matching[0])) if len(matching) == 1 else None
+    return Guess(state, matching[0], _explain_guess(status, matching[0])) if len(matching) == 1 else None
 
 
 def _by_default(state: StateName, status: StatusColumn, free: list[Scalar], _: Found, __: Values) -> Guess | None:
@@ -158,21 +158,21 @@ def _by_usual_word(
     used = [guess.value for guess in found.values()]
     longest = status.column.length
     for word in (USUAL[state], *WORDS[state]):
-        value = _spelled_alike(word, texts)
+        value = _match_case(word, texts)
         if value not in used and value not in not_taken and (longest is None or len(value) <= longest):
             empty = not status.seen and not status.nulls and status.default is None
             return Guess(state, value, f"the usual word; {'the table is empty' if empty else 'no row has it yet'}")
     return None
 
 
-def _spelled_alike(word: str, others: list[str]) -> str:
+def _match_case(word: str, others: list[str]) -> str:
     letters = [text for text in others if re.search(r"[A-Za-z]", text)]
     if letters and all(text.isupper() for text in letters):
         return word.upper()
     return word.capitalize() if letters and all(text[0].isupper() for text in letters) else word
 
 
-def _called(status: StatusColumn, value: Scalar) -> str:
+def _explain_guess(status: StatusColumn, value: Scalar) -> str:
     if value in status.labels:
         return f"it is called {status.labels[value]!r}"
     rows = status.seen.get(value, 0)
@@ -187,28 +187,28 @@ def count_rows(n: int) -> str:
 def ask_for(table: str, status: StatusColumn, missing: Collection[StateName]) -> str:
     """The question for the states that nothing tells."""
     name = status.column.name
-    options = _listed([f"--{state} VALUE" for state in missing])
-    seen = ", ".join(f"{_shown(status, value)}: {n}" for value, n in status.seen.items())
+    options = _join_words([f"--{state} VALUE" for state in missing])
+    seen = ", ".join(f"{_format_value(status, value)}: {n}" for value, n in status.seen.items())
     allowed = (
         ""
         if status.allowed is None
-        else f"; it allows only {', '.join(_shown(status, value) for value in status.allowed)}"
+        else f"; it allows only {', '.join(_format_value(status, value) for value in status.allowed)}"
     )
     return (
-        f"which values of {table}.{name} mean {_listed(list(missing))}? Use {options}. "
+        f"which values of {table}.{name} mean {_join_words(list(missing))}? Use {options}. "
         f"The column contains {seen or 'nothing yet'}{allowed}"
     )
 
 
-def _listed(words: list[Any]) -> str:
+def _join_words(words: list[Any]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else str(words[0])
 
 
-def _shown(status: StatusColumn, value: Scalar) -> str:
+def _format_value(status: StatusColumn, value: Scalar) -> str:
     return f"{value!r} ({status.labels[value]})" if value in status.labels else repr(value)
 
 
-def typed_value(text: str, status: StatusColumn) -> Scalar:
+def parse_value(text: str, status: StatusColumn) -> Scalar:
     """What was typed for a state, as a value of the column."""
     column = status.column
     if column.family == "integer":

@@ -14,9 +14,9 @@ from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.monitor.counting import Counts, counts
+from tabellion.monitor.counting import QueueCounts, counts
 from tabellion.monitor.gates import GatePicture, gates
-from tabellion.monitor.pace import Pace
+from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.snapshot import waiting
 from tabellion.monitor.spend import Spend, model_of, spend
 from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughput, line
@@ -24,7 +24,7 @@ from tabellion.monitor.view import QueueView
 from tabellion.monitor.workers import WorkerPicture, workers
 
 #: A part of the document that a pipeline adds, asked no more often than its pace allows.
-Figure = Callable[[Store, Pace], Awaitable[Any]]
+Figure = Callable[[Store, AnswerCache], Awaitable[Any]]
 
 
 class Settled(Answer):
@@ -167,7 +167,7 @@ class Overview:
         self._figures = dict(figures or {})
         self._gate_settings, self._gates_at = dict(gate_settings or {}), gates_at or store
         self._throughput = Throughput(store)
-        self._pace = Pace()
+        self._pace = AnswerCache()
 
     @property
     def queues(self) -> list[Queue]:
@@ -214,7 +214,7 @@ class Overview:
         }
 
 
-def _queue(view: QueueView, counted: Counts, facts: Facts) -> QueuePicture:
+def _queue(view: QueueView, counted: QueueCounts, facts: Facts) -> QueuePicture:
     queue = view.queue
     mine, minute = line(facts.minutes, queue.name), facts.lately.get(queue.name, Tally())
     hour = Tally()

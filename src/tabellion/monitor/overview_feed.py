@@ -78,7 +78,7 @@ class OverviewFeed:
                 self._last = (began + took + max(self._every * 0.9, took * SHARE), found)
             return found
 
-    def known(self) -> OverviewPicture | None:
+    def get_recent(self) -> OverviewPicture | None:
         """The last picture, where somebody has looked lately; it is not waited for."""
         fresh = self._last is not None and time.monotonic() < self._last[0] + KNOWN
         return self._last[1] if fresh and self._last is not None else None
@@ -118,12 +118,12 @@ class OverviewFeed:
             except StoreError as error:
                 logger.warning("looking at %s: %s", self.overview.environment, type(error).__name__)
                 found = {"problem": type(error).__name__}
-            if _fixed(found) != _fixed(shown):
+            if _drop_volatile(found) != _drop_volatile(shown):
                 shown = found
             for watch in list(self._watches):
                 watch.see(shown)
             await asyncio.sleep(self._every)
 
 
-def _fixed(told: Mapping[str, object]) -> Mapping[str, object]:
+def _drop_volatile(told: Mapping[str, object]) -> Mapping[str, object]:
     return {name: value for name, value in told.items() if name not in RESTLESS}

@@ -10,7 +10,7 @@ SHARE = 20  #: a question may take up one part in so many of the time
 T = TypeVar("T")
 
 
-class Pace:
+class AnswerCache:
     """Remembers answers for as long as getting them again would be a burden."""
 
     def __init__(self, share: float = SHARE, clock: Callable[[], float] = time.monotonic) -> None:

@@ -9,7 +9,7 @@ from tabellion.engine import register, sql
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
 from tabellion.engine.table import Table
-from tabellion.errors import Forbidden, Problem
+from tabellion.errors import DeclarationProblem, Forbidden
 
 READ = ("SELECT",)
 WRITE = ("SELECT", "INSERT", "UPDATE")
@@ -28,7 +28,7 @@ class MissingRight:
     """One thing that the role may not do."""
 
     queue: str | None  #: None: it is about the register
-    problem: Problem
+    problem: DeclarationProblem
 
 
 async def missing_rights(store: Store, queues: Sequence[Queue]) -> list[MissingRight]:
@@ -58,11 +58,13 @@ FROM unnest($1::text[]) AS n (name)""",
     if not any(row["there"] for row in rows):
         if schema is None:
             what = f"role {role} may not use any schema of its search_path, so the register has no schema"
-            return [MissingRight(None, Problem(what, fix))]
+            return [MissingRight(None, DeclarationProblem(what, fix))]
         allowed = await store.database.fetch("SELECT has_schema_privilege($1, 'CREATE') AS allowed", schema)
         if allowed[0]["allowed"]:
             return []
-        return [MissingRight(None, Problem(f"role {role} may not create the register in schema {schema}", fix))]
+        return [
+            MissingRight(None, DeclarationProblem(f"role {role} may not create the register in schema {schema}", fix))
+        ]
     lacking = [
         f"{' and '.join(needed)} on {row['name']}"
         for row in rows
@@ -70,16 +72,20 @@ FROM unnest($1::text[]) AS n (name)""",
     ]
     if not lacking:
         return []
-    return [MissingRight(None, Problem(f"role {role} may not use the register: {', '.join(lacking)} is missing", fix))]
+    return [
+        MissingRight(
+            None, DeclarationProblem(f"role {role} may not use the register: {', '.join(lacking)} is missing", fix)
+        )
+    ]
 
 
-async def _table(store: Store, role: str, queue: Queue) -> Problem | None:
+async def _table(store: Store, role: str, queue: Queue) -> DeclarationProblem | None:
     fix = " ".join(table_grants(role, [queue]))
     try:
         table = await store.table(queue.table)
     except Forbidden:
         schema = queue.table.rpartition(".")[0]
-        return Problem(f"role {role} may not use schema {schema}", fix)
+        return DeclarationProblem(f"role {role} may not use schema {schema}", fix)
     if table is None:
         return None  # the declaration's check says so
     written = {name for changes in queue.changes.values() for name in changes} | set(queue.mirrors.values())
@@ -90,7 +96,7 @@ async def _table(store: Store, role: str, queue: Queue) -> Problem | None:
         sorted(name for name in written if name in table.columns and not table.columns[name].generated),
     )
     missing = [right for right, allowed in (("SELECT", rows[0]["reads"]), ("UPDATE", rows[0]["writes"])) if not allowed]
-    return Problem(f"role {role} may not {' and '.join(missing)} {queue.table}", fix) if missing else None
+    return DeclarationProblem(f"role {role} may not {' and '.join(missing)} {queue.table}", fix) if missing else None
 
 
 async def bound_by_row_security(store: Store, table: Table) -> str:

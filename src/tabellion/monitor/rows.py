@@ -74,7 +74,7 @@ class _Attempt(AttemptFacts):
     retry_at: float | None
 
 
-class Moved(TabellionError):  # noqa: N818 - what happened
+class RowGone(TabellionError):  # noqa: N818 - what happened
     """The row that a page begins after is not there any more."""
 
 
@@ -90,7 +90,7 @@ async def rows(
         else _in_state(store, bound, view.holds(place, store.dialect), place, after, limit + 1)
     )
     last = await last_attempts(store, view.queue, [row["key"] for row in page])
-    found = [_told(row, last.get(row["key"]), view) for row in page[:limit]]
+    found = [_serialize_row(row, last.get(row["key"]), view) for row in page[:limit]]
     return found, page[limit - 1]["key"] if len(page) > limit else None
 
 
@@ -135,7 +135,7 @@ ORDER BY a.retry_at, a.key LIMIT {int(limit)}""",
 
 def _columns(bound: Bound) -> str:
     """The key and the mirrors; times as seconds since 1970 where the column's type lets us."""
-    made = [f"CAST(t.{sql.column(bound.key.name)} AS text) AS key", f"{called(bound)} AS row_name"]
+    made = [f"CAST(t.{sql.column(bound.key.name)} AS text) AS key", f"{row_name_sql(bound)} AS row_name"]
     for mirror, name in bound.queue.mirrors.items():
         column, expression = bound.column(name), f"t.{sql.column(name)}"
         if mirror in TIMES and _is_clock(column.family, bound.dialect):
@@ -144,7 +144,7 @@ def _columns(bound: Bound) -> str:
     return ", ".join(made)
 
 
-def called(bound: Bound) -> str:
+def row_name_sql(bound: Bound) -> str:
     """What people call a row of `t`, where its table has a column for that."""
     for name in NAMES:
         column = bound.table.columns.get(name)
@@ -166,7 +166,7 @@ WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
         key,
     )
     if not found:
-        raise Moved(f"row {key} of {bound.queue.name} is gone")
+        raise RowGone(f"row {key} of {bound.queue.name} is gone")
     return found[0]
 
 
@@ -211,8 +211,8 @@ FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key IN ({marks})
     return {row["key"]: row for row in found}
 
 
-def _told(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRow:
-    mirrors = {mirror: _mirrored(mirror, row[mirror]) for mirror in view.queue.mirrors}
+def _serialize_row(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRow:
+    mirrors = {mirror: _format_mirror(mirror, row[mirror]) for mirror in view.queue.mirrors}
     said = (last["error"] if last is not None else None) or mirrors.get("error")
     said = str(said) if said is not None else None
     error = hide_folders(message(said)) or None
@@ -231,7 +231,7 @@ def _told(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRow:
     }
 
 
-def _mirrored(mirror: str, value: Any) -> Any:
+def _format_mirror(mirror: str, value: Any) -> Any:
     return iso(value) if mirror in TIMES and isinstance(value, int | float) else value
 
 

@@ -87,7 +87,7 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
             return snapshot
         snapshot.workers = await roster.members(store)
         said = await controls.read(store)
-        not_due, spent = await waiting(store), await _spent(store)
+        not_due, spent = await waiting(store), await _sum_costs(store)
         for queue in queues:
             picture = await _queue(store, queue, said.get(queue.name), not_due.get(queue.name, 0))
             picture.cost = spent.get(queue.name, 0.0)
@@ -150,7 +150,7 @@ WHERE retry_at > {sql.moment("$1", store.dialect)} GROUP BY queue""",
     return {row["queue"]: int(row["n"]) for row in rows}
 
 
-async def _spent(store: Store) -> dict[str, float]:
+async def _sum_costs(store: Store) -> dict[str, float]:
     spent: dict[str, float] = {}
     for row in await counts.read(store.database, await store.now() - DAY):
         spent[row["queue"]] = spent.get(row["queue"], 0.0) + row["cost"]

@@ -60,7 +60,7 @@ def plain(text: str) -> str:
     return re.sub(r"\W+|_+", "_", parted).strip("_").lower()
 
 
-def states_named(words: Iterable[str]) -> set[str]:
+def find_states(words: Iterable[str]) -> set[str]:
     """Which of the four states these words name."""
     given = set(words)
     return {state for state, names in WORDS.items() if given & set(names)}
@@ -68,10 +68,10 @@ def states_named(words: Iterable[str]) -> set[str]:
 
 async def find_status_column(store: Store, table: Table, given: str | None) -> StatusColumn | None:
     """The column with what it holds; None where the table has none that could be it."""
-    column, why = _choose(table, await _allowed_words(store, table), given)
+    column, why = _choose(table, await _find_allowed_values(store, table), given)
     if column is None:
         return None
-    allowed = (await _allowed_words(store, table)).get(column.name)
+    allowed = (await _find_allowed_values(store, table)).get(column.name)
     seen = await _values(store, table, column)
     nulls = seen.pop(None, 0)
     labels = await _labels(store, table, column.name)
@@ -94,7 +94,7 @@ def _choose(table: Table, allowed: dict[str, tuple[Scalar, ...]], given: str | N
     for name in STATUS_NAMES:
         if name in spelled:
             return table.columns[spelled[name]], "its name"
-    telling = [name for name, words in allowed.items() if len(states_named(plain(str(word)) for word in words)) > 1]
+    telling = [name for name, words in allowed.items() if len(find_states(plain(str(word)) for word in words)) > 1]
     ending = [name for word, name in spelled.items() if word.endswith(("_status", "_state"))]
     for found, why in ((telling, "the values that it allows"), (ending, "its name")):
         if len(found) == 1:
@@ -105,7 +105,7 @@ def _choose(table: Table, allowed: dict[str, tuple[Scalar, ...]], given: str | N
     return None, ""
 
 
-def computed_status(table: Table) -> str:
+def find_computed_status(table: Table) -> str:
     """A column that is called like a status and that the database computes itself; empty: there is none."""
     generated = {plain(column.name): column.name for column in table.columns.values() if column.generated}
     return next((generated[name] for name in STATUS_NAMES if name in generated), "")
@@ -149,7 +149,7 @@ def _bare_name(spelled: str) -> str:
     return ".".join(part.strip('"').replace('""', '"') for part in spelled.split("."))
 
 
-async def _allowed_words(store: Store, table: Table) -> dict[str, tuple[Scalar, ...]]:
+async def _find_allowed_values(store: Store, table: Table) -> dict[str, tuple[Scalar, ...]]:
     """For each column that takes only certain values: those, as far as its type, domain and CHECKs tell."""
     found: dict[str, tuple[Scalar, ...]] = {}
     for column in table.columns.values():
@@ -157,9 +157,9 @@ async def _allowed_words(store: Store, table: Table) -> dict[str, tuple[Scalar, 
             found[column.name] = column.labels
             continue
         rules = [check.expression for check in table.checks if check.columns == {column.name}]
-        lists = [listed_values(rule, column.name) for rule in rules]
+        lists = [parse_listed_values(rule, column.name) for rule in rules]
         if column.base:
-            lists += [listed_values(rule, "VALUE") for rule in await _domain_rules(store, column.type)]
+            lists += [parse_listed_values(rule, "VALUE") for rule in await _domain_rules(store, column.type)]
         known = [one for one in lists if one is not None]
         if known:
             found[column.name] = tuple(value for value in known[0] if all(value in other for other in known))
@@ -175,7 +175,7 @@ WHERE c.contype = 'c' AND c.contypid = to_regtype($1)""",
     return [row["rule"] for row in rows]
 
 
-def listed_values(expression: str, column: str) -> tuple[Scalar, ...] | None:
+def parse_listed_values(expression: str, column: str) -> tuple[Scalar, ...] | None:
     """The values that a rule lists for a column (`IN`, `= ANY`, `=` with `OR`); None: it says something else."""
     values = [_value(found) for found in re.findall(_LITERAL, expression)]
     rest = re.sub(_LITERAL, " ", expression)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tabellion.engine import sql
-from tabellion.engine.queue import Queue, StateName, spoken
+from tabellion.engine.queue import Queue, StateName, format_state
 from tabellion.engine.sql import Dialect
 from tabellion.errors import ConfigurationError
 
@@ -33,7 +33,7 @@ class QueueView:
 
     def words(self, state: StateName) -> str:
         """The same for people."""
-        return " or ".join(spoken(one.states[state]) for one in self._alike(state))
+        return " or ".join(format_state(one.states[state]) for one in self._alike(state))
 
     def _alike(self, state: StateName) -> tuple[Queue, ...]:
         return self.endings if state == "done" and self.endings else (self.queue,)

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urljoin
 import httpx2
 
 from tabellion.errors import TabellionError
-from tabellion.net.guard import Address, Blocked, Rules, Target, parse, vetted
+from tabellion.net.guard import Address, Blocked, Rules, Target, parse, vet_url
 
 LIMIT = 100_000_000
 DEADLINE = 60.0
@@ -66,7 +66,7 @@ class Pinned(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Vets the URL, then asks it where the guard found it."""
-        target = await vetted(str(request.url), self._rules)
+        target = await vet_url(str(request.url), self._rules)
         failure: httpx2.TransportError = httpx2.ConnectError("no address")
         for address in target.addresses[:TRIES]:
             try:
@@ -123,9 +123,9 @@ async def fetch(
     """What a URL gives, while it is read: raises `Blocked` or `FetchFailed`, both fit to be shown to whoever asked."""
     try:
         async with asyncio.timeout(deadline), client(rules, timeout=deadline) as http:
-            response, where = await _followed(http, url, redirects)
+            response, where = await _follow_redirects(http, url, redirects)
             try:
-                found = _checked(response, where, limit, media)
+                found = _check_response(response, where, limit, media)
                 yield found
             finally:
                 await response.aclose()
@@ -136,7 +136,7 @@ async def fetch(
         raise FetchFailed("the URL could not be fetched") from None
 
 
-async def _followed(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple[httpx2.Response, str]:
+async def _follow_redirects(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple[httpx2.Response, str]:
     where = parse(url).url
     for left in range(redirects, -1, -1):
         response = await http.send(http.build_request("GET", where), stream=True)
@@ -153,7 +153,7 @@ async def _followed(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple
     raise FetchFailed(f"too many redirects (more than {redirects})")
 
 
-def _checked(response: httpx2.Response, url: str, limit: int, media: Collection[str] | None) -> Fetched:
+def _check_response(response: httpx2.Response, url: str, limit: int, media: Collection[str] | None) -> Fetched:
     if response.status_code != 200:
         raise FetchFailed(f"the server returned status {response.status_code}")
     encoding = response.headers.get("content-encoding", "identity").lower()
@@ -161,14 +161,14 @@ def _checked(response: httpx2.Response, url: str, limit: int, media: Collection[
         raise FetchFailed("the server sent a compressed response although this was not requested")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media is not None and kind and kind not in media:
-        raise FetchFailed(f"the server returned {_shown(kind)}, which is not a supported document", "url_type")
+        raise FetchFailed(f"the server returned {_clean_media(kind)}, which is not a supported document", "url_type")
     length = response.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise _too_large(limit)
-    return Fetched(url, kind, response.headers, _capped(response, limit))
+    return Fetched(url, kind, response.headers, _limit_chunks(response, limit))
 
 
-async def _capped(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]:
+async def _limit_chunks(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]:
     left = limit
     async for chunk in response.aiter_raw():
         left -= len(chunk)
@@ -181,7 +181,7 @@ def _too_large(limit: int) -> FetchFailed:
     return FetchFailed(f"the file is larger than {limit:,} bytes", "too_large")
 
 
-def _shown(media: str) -> str:
+def _clean_media(media: str) -> str:
     return "".join(letter for letter in media if letter.isalnum() or letter in "/+.-")[:60] or "an unknown type"
 
 

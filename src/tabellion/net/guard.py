@@ -188,11 +188,11 @@ def _name(text: str) -> str:
     return host
 
 
-async def vetted(url: str, rules: Rules | None = None) -> Target:
+async def vet_url(url: str, rules: Rules | None = None) -> Target:
     """The URL with the addresses it may be asked at; Blocked when a single one of them is not allowed."""
     bounds = rules or Rules()
     target = parse(url)
-    addresses = tuple([ip_address(text) for text in await _found(target, bounds)])
+    addresses = tuple([ip_address(text) for text in await _resolve_host(target, bounds)])
     for address in addresses:
         bounds.check(address)
     if target.port not in bounds.ports and not all(bounds.allows(address) for address in addresses):
@@ -200,7 +200,7 @@ async def vetted(url: str, rules: Rules | None = None) -> Target:
     return replace(target, addresses=addresses)
 
 
-async def _found(target: Target, rules: Rules) -> list[str]:
+async def _resolve_host(target: Target, rules: Rules) -> list[str]:
     try:
         return [str(ip_address(target.host))]
     except ValueError:

@@ -33,14 +33,14 @@ class Alternative:
     quote: str | None = None
     source: str = PAGE  #: or which reading says so: words, xml, model
 
-    def told(self) -> Candidate:
+    def as_dict(self) -> Candidate:
         """As JSON tells it."""
         box = [round(side, 4) for side in self.box] if self.box else None
         return {"value": self.value, "page": self.page, "box": box, "quote": self.quote, "from": self.source}
 
     @classmethod
-    def heard(cls, told: Candidate) -> Alternative:
-        """Made from what `told` gave."""
+    def from_dict(cls, told: Candidate) -> Alternative:
+        """Made from what `as_dict` gave."""
         box, page, quote = told["box"], told["page"], told["quote"]
         return cls(
             told["value"], None if page is None else int(page),
@@ -69,7 +69,7 @@ def beside(offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, 
     said: dict[str, list[Alternative]] = {}
     for reading in readings:
         for name, field in reading.items():
-            said.setdefault(name, []).append(_said(field))
+            said.setdefault(name, []).append(_build_alternative(field))
     found = {
         name: distinct(chosen[name].value if name in chosen else None, [*said.get(name, ()), *offers.get(name, ())])
         for name in {**chosen, **said, **offers}
@@ -77,7 +77,7 @@ def beside(offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, 
     return {name: some for name, some in found.items() if some}
 
 
-def _said(field: Field) -> Alternative:
+def _build_alternative(field: Field) -> Alternative:
     return Alternative(field.value, field.page, field.box, field.quote, _WORDS.get(field.source, field.source))
 
 

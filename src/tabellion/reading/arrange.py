@@ -67,12 +67,12 @@ def _rows(words: Iterable[Word]) -> list[list[Word]]:
             reaching.append((word.box[3], rows[-1]))
         else:
             bottom, row = reaching[best]
-            insort(row, word, key=_left)
+            insort(row, word, key=_left_edge)
             reaching[best] = max(bottom, word.box[3]), row
     return sorted(rows, key=lambda row: median(map(_middle, row)))
 
 
-def _left(word: Word) -> float:
+def _left_edge(word: Word) -> float:
     return word.box[0]
 
 
@@ -83,7 +83,7 @@ def _middle(word: Word) -> float:
 def _nearest(row: Sequence[Word], word: Word) -> tuple[float, Word]:
     # On a page that is not quite straight a row climbs or falls: its nearest word tells, not its farthest.
     left = word.box[0]
-    at = bisect(row, left, key=_left)
+    at = bisect(row, left, key=_left_edge)
     return min(((abs(other.box[0] - left), other) for other in row[max(0, at - 1) : at + 1]), key=lambda pair: pair[0])
 
 

@@ -25,7 +25,7 @@ def give_up(*, keep_reading: bool = False) -> bool:
     return bool(libc.capset(header, rights) == 0)
 
 
-def held() -> int:
+def get_capabilities() -> int:
     """The rights that this process can use, a bit for each."""
     header = ctypes.create_string_buffer(struct.pack("Ii", VERSION, 0))
     rights = ctypes.create_string_buffer(24)

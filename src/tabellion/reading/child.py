@@ -98,13 +98,13 @@ def _serve(control: socket.socket, request: dict[str, Any], file: int | None) ->
     except (BrokenPipeError, ConnectionResetError):
         return False
     except BaseException as error:
-        code = "resource_limit" if _starved(error) else "reader_crashed"
+        code = "resource_limit" if _is_resource_error(error) else "reader_crashed"
         said = Message(f"unreadable.{code}_because", text=f"{type(error).__name__}: {_last_line(error)}"[:400])
         send(control, {"error": code, "message": said, **translatable(message=said), "spent": True})
         return False
 
 
-def _starved(error: BaseException) -> bool:
+def _is_resource_error(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in (12, 24, 27)):
         return True
     # Libraries in C++ say it in words.

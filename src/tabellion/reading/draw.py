@@ -16,7 +16,7 @@ from tabellion.reading.limits import Limits
 from tabellion.reading.page import Box
 from tabellion.reading.pages import Source, plain
 from tabellion.reading.sandbox import Sandbox
-from tabellion.reading.sniff import Kind, opened, sniff
+from tabellion.reading.sniff import Kind, open_source, sniff
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -56,17 +56,17 @@ def draw(
         raise ValueError(f"rotation is 0, 90, 180 or 270, not {rotation!r}")
     pool = sandbox or default_sandbox()
     bounds = limits or pool.limits
-    held = {name: _held(name, box) for name, box in (boxes or {}).items()}
+    held = {name: _clamp_box(name, box) for name, box in (boxes or {}).items()}
     arguments = {
         "number": number, "boxes": held, "rotation": rotation,
-        "width": min(width, WIDEST), "format": format, "password": password, "limits": bounds.told(),
+        "width": min(width, WIDEST), "format": format, "password": password, "limits": bounds.as_dict(),
     }  # fmt: skip
-    with opened(plain(source), bounds) as (file, _, _):
+    with open_source(plain(source), bounds) as (file, _, _):
         chunks = [base64.b64decode(str(item["chunk"])) for item in pool.run(TASK, arguments, file, bounds)]
     return b"".join(chunks)
 
 
-def _held(name: str, box: Box) -> list[float]:
+def _clamp_box(name: str, box: Box) -> list[float]:
     """A box on the page, its corners in order, whoever made it."""
     if len(box) != 4 or not all(math.isfinite(side) for side in box):
         raise ValueError(f"the box of {name!r} is not four numbers: {box!r}")
@@ -85,7 +85,7 @@ def render(
     limits: Mapping[str, Any],
 ) -> Iterator[dict[str, Any]]:
     """The task: the picture in pieces."""
-    image = page_image(contents(file), number, width, rotation, Limits.heard(limits), password)
+    image = page_image(contents(file), number, width, rotation, Limits.from_dict(limits), password)
     if boxes:
         image = image.convert("RGB")
         mark(image, boxes)

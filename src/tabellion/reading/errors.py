@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tabellion.errors import Permanent
-from tabellion.messages import Message, restored
+from tabellion.messages import Message, restore_text
 
 #: Every code and what it means. Codes are stable: people script against them.
 CODES = {
@@ -32,7 +32,7 @@ class Unreadable(Permanent):
         super().__init__(message or CODES[code])
 
 
-def received(sent: Mapping[str, Any]) -> str:
+def restore_message(sent: Mapping[str, Any]) -> str:
     """The message of an error that a reading child sent; a child that was taken over may send anything."""
     text = str(sent.get("message", ""))[:LONGEST]
-    return str(restored({"message": text, "translatable": sent.get("translatable")}, "message"))
+    return str(restore_text({"message": text, "translatable": sent.get("translatable")}, "message"))

@@ -36,7 +36,7 @@ class Field:
     source: str = "text"  #: xml, text, ocr, model, or computed from other fields
     reasons: tuple[str, ...] = ()  #: messages: compare their codes
 
-    def told(self) -> ToldField:
+    def as_dict(self) -> ToldField:
         """As JSON tells it."""
         box = [round(side, 4) for side in self.box] if self.box else None
         return {
@@ -46,14 +46,14 @@ class Field:
         }  # fmt: skip
 
 
-def stored_reasons(reasons: Iterable[str]) -> list[Any]:
+def serialize_reasons(reasons: Iterable[str]) -> list[Any]:
     """Reasons as a column keeps them: each a text, with its code and parameters where it has them."""
     return [{"text": one, **one.form} if isinstance(one, Message) else one for one in reasons]
 
 
-def restored_reasons(stored: Iterable[Any] | None) -> list[str]:
+def restore_reasons(stored: Iterable[Any] | None) -> list[str]:
     """Reasons from what a column keeps."""
-    return [Message.stored(one["text"], one) if isinstance(one, Mapping) else _former(one) for one in stored or ()]
+    return [Message.from_stored(one["text"], one) if isinstance(one, Mapping) else _former(one) for one in stored or ()]
 
 
 def _former(text: str) -> str:

@@ -47,16 +47,16 @@ class Picture:
         self._content, self._kind, self._limits = content, kind, limits
         self.notes: list[str] = []
         self.damaged: dict[int, str] = {}  #: frames of which something is missing, and why
-        with self._guarded():
+        with self._guard():
             self._image = self._open()
-            self.count = self._counted()
+            self.count = self._count_frames()
 
     def _open(self) -> Image.Image:
         image = Image.open(io.BytesIO(self._content), formats=[self._kind.name])
         self._limits.check_image(*image.size, len(self._content))
         return image
 
-    def _counted(self) -> int:
+    def _count_frames(self) -> int:
         """The number of frames, no further than the limit: a file may hold more than anyone would wait for."""
         if self._kind not in PAGED:
             return 1
@@ -74,7 +74,7 @@ class Picture:
         return count
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _guard(self) -> Iterator[None]:
         """Pillow's own warnings and errors about size and damage, under our names."""
         Image.MAX_IMAGE_PIXELS = self._limits.pixels
         with warnings.catch_warnings():
@@ -97,9 +97,9 @@ class Picture:
 
     def frame(self, index: int) -> Image.Image:
         """One frame upright and as plain grey or colour on white; what can be decoded, if it is cut off."""
-        with self._guarded():
+        with self._guard():
             try:
-                image = self._loaded(index)
+                image = self._load_frame(index)
                 if self._kind is Kind.JPEG and self._ran_out(image):
                     self._note(index)
                 return plain(image)
@@ -109,7 +109,7 @@ class Picture:
                 ImageFile.LOAD_TRUNCATED_IMAGES = True
                 try:
                     self._image = self._open()
-                    frame = plain(self._loaded(index))
+                    frame = plain(self._load_frame(index))
                 finally:
                     ImageFile.LOAD_TRUNCATED_IMAGES = False
                 self._note(index)
@@ -133,7 +133,7 @@ class Picture:
             other.load()
             return other.tobytes() != image.tobytes()
 
-    def _loaded(self, index: int) -> Image.Image:
+    def _load_frame(self, index: int) -> Image.Image:
         if index:
             self._image.seek(index)
             self._limits.check_image(*self._image.size)
@@ -149,7 +149,7 @@ def plain(image: Image.Image) -> Image.Image:
     """Upright as its camera says, 8 bits, grey or colour, on white."""
     image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        return _stretched(image)
+        return _stretch_contrast(image)
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, "white")
@@ -157,7 +157,7 @@ def plain(image: Image.Image) -> Image.Image:
     return image.convert("L" if image.mode in ("1", "L") else "RGB")
 
 
-def _stretched(image: Image.Image) -> Image.Image:
+def _stretch_contrast(image: Image.Image) -> Image.Image:
     """More than 8 bits: its darkest to black and its lightest to white, or a scan of 12 bits would be all dark."""
     values = np.asarray(image).astype(np.float32)
     values = np.nan_to_num(values, posinf=0.0, neginf=0.0)

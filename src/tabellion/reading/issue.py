@@ -32,7 +32,7 @@ class Issue:
     fields: tuple[str, ...] = ()  #: the fields it is about
     rule: str = ""  #: who says so: a rule of EN 16931, a standard, or the name of a rule of the document type
 
-    def told(self) -> ToldIssue:
+    def as_dict(self) -> ToldIssue:
         """As JSON tells it."""
         return {
             "code": self.code, "severity": self.severity, "message": self.message,

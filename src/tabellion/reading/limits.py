@@ -35,13 +35,13 @@ class Limits:
             if not getattr(self, one.name) > 0:
                 raise ValueError(f"the limit {one.name} must be more than 0, not {getattr(self, one.name)!r}")
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As JSON tells it to a child."""
         return asdict(self)
 
     @classmethod
-    def heard(cls, told: Mapping[str, Any]) -> Limits:
-        """Made from what `told` gave."""
+    def from_dict(cls, told: Mapping[str, Any]) -> Limits:
+        """Made from what `as_dict` gave."""
         return cls(**told)
 
     def check_bytes(self, count: int) -> None:

@@ -55,7 +55,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class OcrLine:
     """One line as the recogniser read it: its four corners, the picture of it, and each letter's place along it."""
 
     corners: Array
@@ -99,7 +99,7 @@ def see(image: Image) -> Seen:
     return Seen(words, score, turns * 90, _slope(lines))
 
 
-def _slope(lines: Sequence[Line]) -> float:
+def _slope(lines: Sequence[OcrLine]) -> float:
     """Of most lines, the long ones counting for more; short ones and those on their side tell nothing."""
     slopes = []
     for line in lines:
@@ -133,7 +133,7 @@ def _blank(pixels: Array) -> bool:
     return bool(whole.max() - whole.min() < FAINT)
 
 
-def _upright(pixels: Array) -> tuple[int, list[Line]]:
+def _upright(pixels: Array) -> tuple[int, list[OcrLine]]:
     """Quarter turns clockwise that make the page stand upright, and its lines then."""
     boxes = sorted(_detect(pixels), key=lambda box: -max(_sides(box)))
     sample = _recognise(pixels, boxes[:SAMPLE])
@@ -150,13 +150,13 @@ def _detect(pixels: Array) -> list[Array]:
     """The corners of each line."""
     height, width = pixels.shape[:2]
     if height <= LONG * width:
-        return _detected(pixels)
+        return _detect_boxes(pixels)
     found = []
     step = round(BAND * width)
     margin = round(OVERLAP * width)
     for top in range(0, height, step):
         start, end = max(0, top - margin), min(height, top + step + margin)
-        for corners in _detected(np.ascontiguousarray(pixels[start:end])):
+        for corners in _detect_boxes(np.ascontiguousarray(pixels[start:end])):
             corners[:, 1] += start
             # Each line belongs to the band that its middle is in.
             if top <= corners[:, 1].mean() < top + step:
@@ -164,7 +164,7 @@ def _detect(pixels: Array) -> list[Array]:
     return found
 
 
-def _detected(pixels: Array) -> list[Array]:
+def _detect_boxes(pixels: Array) -> list[Array]:
     boxes = engine()[0](pixels).boxes
     return [] if boxes is None else [np.array(box, dtype=np.float32) for box in boxes]
 
@@ -185,7 +185,7 @@ def _turns(pixels: Array, boxes: Sequence[Array], before: float) -> int:
     return 2 if after > before + 0.03 else 0
 
 
-def _mean(lines: Sequence[Line]) -> float:
+def _mean(lines: Sequence[OcrLine]) -> float:
     return sum(line.score for line in lines) / len(lines) if lines else 0.0
 
 
@@ -196,7 +196,7 @@ def _sides(corners: Array) -> tuple[float, float]:
     return float(across), float(down)
 
 
-def _recognise(pixels: Array, boxes: Sequence[Array], headlong: bool = False) -> list[Line]:
+def _recognise(pixels: Array, boxes: Sequence[Array], headlong: bool = False) -> list[OcrLine]:
     from rapidocr.ch_ppocr_rec import TextRecInput
 
     corners, crops = [], []
@@ -215,7 +215,7 @@ def _recognise(pixels: Array, boxes: Sequence[Array], headlong: bool = False) ->
         columns = [column for word in letters.word_cols for column in word]
         length = letters.line_txt_len or 1
         places = tuple(min(1.0, (column + 0.5) / length) for column in columns)
-        lines.append(Line(place, crop, text.translate(NARROW), float(score), places, tuple(letters.confs)))
+        lines.append(OcrLine(place, crop, text.translate(NARROW), float(score), places, tuple(letters.confs)))
     return lines
 
 
@@ -236,16 +236,16 @@ def _crop(pixels: Array, corners: Array) -> tuple[Array | None, Array]:
     return crop, corners
 
 
-def _words(line: Line, width: int, height: int) -> Iterator[Word]:
+def _words(line: OcrLine, width: int, height: int) -> Iterator[Word]:
     """A line parted into words; each has the part of the line's box that its ink takes."""
     ink = _ink(line.crop)
     letters = [letter for letter in line.text if not letter.isspace()]
     if len(letters) != len(line.places) or not letters:
-        yield Word(line.text.strip(), _placed(line.corners, 0.0, 1.0, width, height), line.score)
+        yield Word(line.text.strip(), _part_box(line.corners, 0.0, 1.0, width, height), line.score)
         return
     middles = [place * len(ink) for place in line.places]
     gaps = [_gap(ink, before, after) for before, after in itertools.pairwise(middles)]
-    spaced, scores = _spaced(line)
+    spaced, scores = _find_spaces(line)
     usual = float(np.median([size for size, _ in gaps])) if gaps else 0.0
     high = line.crop.shape[0]
     start, left = 0, 0.0
@@ -254,18 +254,18 @@ def _words(line: Line, width: int, height: int) -> Iterator[Word]:
         if not last:
             size, middle = gaps[index]
             before = letters[index - 1] if index > start else ""
-            parted = spaced[index] or size > high * _needed(before, letters[index], letters[index + 1], usual / high)
+            parted = spaced[index] or size > high * _min_gap(before, letters[index], letters[index + 1], usual / high)
             if not parted:
                 continue
         right = float(len(ink)) if last else middle
-        x0, x1 = _trimmed(ink, left, right)
+        x0, x1 = _trim_to_ink(ink, left, right)
         score = sum(scores[start : index + 1]) / (index + 1 - start)
-        box = _placed(line.corners, x0 / len(ink), x1 / len(ink), width, height)
+        box = _part_box(line.corners, x0 / len(ink), x1 / len(ink), width, height)
         yield Word("".join(letters[start : index + 1]), box, score)
         start, left = index + 1, right
 
 
-def _spaced(line: Line) -> tuple[list[bool], list[float]]:
+def _find_spaces(line: OcrLine) -> tuple[list[bool], list[float]]:
     """For every letter that is not a space: whether a space follows, and its score."""
     spaced, scores = [], []
     certain = line.scores if len(line.scores) == len(line.text) else (line.score,) * len(line.text)
@@ -278,7 +278,7 @@ def _spaced(line: Line) -> tuple[list[bool], list[float]]:
     return spaced, scores
 
 
-def _needed(before: str, letter: str, after: str, usual: float) -> float:
+def _min_gap(before: str, letter: str, after: str, usual: float) -> float:
     """How wide a gap, in heights of the line, is a space that the recogniser did not see.
 
     It loses spaces above all behind punctuation and between columns of figures. What never has a space is left alone.
@@ -318,7 +318,7 @@ def _gap(ink: Array, before: float, after: float) -> tuple[int, float]:
     return int(widths[widest]), start + float(edges[widest] + edges[widest + 1]) / 2 + 0.5
 
 
-def _trimmed(ink: Array, left: float, right: float) -> tuple[float, float]:
+def _trim_to_ink(ink: Array, left: float, right: float) -> tuple[float, float]:
     """The part from the first to the last ink."""
     inked = np.flatnonzero(ink[int(left) : int(np.ceil(right))])
     if not len(inked):
@@ -326,7 +326,7 @@ def _trimmed(ink: Array, left: float, right: float) -> tuple[float, float]:
     return int(left) + float(inked[0]), int(left) + float(inked[-1]) + 1
 
 
-def _placed(corners: Array, start: float, end: float, width: int, height: int) -> Box:
+def _part_box(corners: Array, start: float, end: float, width: int, height: int) -> Box:
     """A part of a line, 0..1 along it, as a box in shares of the page."""
     top, bottom = corners[1] - corners[0], corners[2] - corners[3]
     points = [corners[0] + start * top, corners[0] + end * top, corners[3] + start * bottom, corners[3] + end * bottom]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired
 
 from tabellion.answers import Answer
-from tabellion.messages import Message, Translatable, restored, translatable
+from tabellion.messages import Message, Translatable, restore_text, translatable
 from tabellion.reading.errors import CODES
 
 Box = tuple[float, float, float, float]
@@ -85,7 +85,7 @@ def around(boxes: Iterable[Box]) -> Box:
     return min(x0), min(y0), max(x1), max(y1)
 
 
-def page_told(page: Page) -> dict[str, Any]:
+def serialize_page(page: Page) -> dict[str, Any]:
     """A page as JSON, its words as short rows."""
     rows = [[w.text, *(round(side, 5) for side in w.box), round(w.score, 3), w.line] for w in page.words]
     return {
@@ -96,8 +96,8 @@ def page_told(page: Page) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def page_heard(told: Mapping[str, Any]) -> Page:
-    """A page from what `page_told` gave."""
+def parse_page(told: Mapping[str, Any]) -> Page:
+    """A page from what `serialize_page` gave."""
     words = tuple(
         Word(str(text), (float(x0), float(y0), float(x1), float(y1)), float(score), int(line))
         for text, x0, y0, x1, y1, score, line in told["words"]
@@ -108,6 +108,7 @@ def page_heard(told: Mapping[str, Any]) -> Page:
     error, code = told["error"], told.get("error_code")
     return Page(
         int(told["number"]), float(told["width"]), float(told["height"]), source, float(told["quality"]), words,
-        int(told["rotation"]), None if error is None else str(restored(told, "error")), code if code in CODES else None,
-        float(told.get("slope", 0.0)), None if told.get("damage") is None else str(restored(told, "damage")),
+        int(told["rotation"]), None if error is None else str(restore_text(told, "error")),
+        code if code in CODES else None,
+        float(told.get("slope", 0.0)), None if told.get("damage") is None else str(restore_text(told, "damage")),
     )  # fmt: skip

@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tabellion import extras
-from tabellion.messages import Message, restored, translatable
+from tabellion.messages import Message, restore_text, translatable
 from tabellion.reading.arrange import arrange
 from tabellion.reading.child import FRAME, contents
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import INVALID, Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page, Word
-from tabellion.reading.page import page_heard as page_heard
-from tabellion.reading.page import page_told as page_told
+from tabellion.reading.page import parse_page as parse_page
+from tabellion.reading.page import serialize_page as serialize_page
 from tabellion.reading.sandbox import Sandbox
-from tabellion.reading.sniff import Kind, contradiction, opened, sniff
+from tabellion.reading.sniff import Kind, contradiction, open_source, sniff
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -68,7 +68,7 @@ class Header:
     attachments: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)  #: embedded XML
     damage: str | None = None  #: why something of it may be missing although it was read
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As JSON tells it to the parent."""
         embedded = [[name, base64.b64encode(content).decode()] for name, content in self.attachments]
         return {
@@ -78,14 +78,14 @@ class Header:
         }  # fmt: skip
 
     @classmethod
-    def heard(cls, told: Mapping[str, Any]) -> Header:
-        """Made from what `told` gave."""
+    def from_dict(cls, told: Mapping[str, Any]) -> Header:
+        """Made from what `as_dict` gave."""
         claims = told["claims"]
         return cls(
-            Kind(told["kind"]), int(told["count"]), int(told["bytes"]), tuple(map(str, restored(told, "notes"))),
+            Kind(told["kind"]), int(told["count"]), int(told["bytes"]), tuple(map(str, restore_text(told, "notes"))),
             {str(key): {str(k): str(v) for k, v in value.items()} for key, value in claims.items()} if claims else None,
             tuple((str(name), base64.b64decode(content)) for name, content in told["attachments"]),
-            None if told.get("damage") is None else str(restored(told, "damage")),
+            None if told.get("damage") is None else str(restore_text(told, "damage")),
         )  # fmt: skip
 
 
@@ -101,11 +101,11 @@ def read(
     first: int = 1,
 ) -> Iterator[dict[str, Any]]:
     """The task: the header, then each page as soon as it is read."""
-    bounds = Limits.heard(limits or {})
+    bounds = Limits.from_dict(limits or {})
     header, pages = document(contents(file), name=name, password=password, limits=bounds, ocr=ocr, first=first)
-    yield {"document": header.told()}
+    yield {"document": header.as_dict()}
     for page in pages:
-        yield {"page": page_told(page)}
+        yield {"page": serialize_page(page)}
 
 
 def document(
@@ -165,18 +165,18 @@ def _pdf_pages(pdf: Pdf, ocr: OCR, first: int, skip: Mapping[int, str]) -> Itera
     try:
         for number in range(first, len(pdf) + 1):
             if number in skip:
-                yield failed(number, skip[number], code="reader_crashed")
+                yield build_failed_page(number, skip[number], code="reader_crashed")
                 continue
             try:
                 with pdf.page(number - 1) as page:
                     if page.empty() and pdf.broken:
-                        yield failed(number, DAMAGED_PAGE, page.width, page.height)
+                        yield build_failed_page(number, DAMAGED_PAGE, page.width, page.height)
                     else:
                         yield replace(_pdf_page(page, number, ocr), damage=page.damage())
             except ValueError as error:
-                yield failed(number, str(error))
+                yield build_failed_page(number, str(error))
             except Unreadable as error:
-                yield failed(number, str(error), code=error.code)
+                yield build_failed_page(number, str(error), code=error.code)
     finally:
         pdf.close()
 
@@ -188,7 +188,7 @@ def _pdf_page(page: PdfPage, number: int, ocr: OCR) -> Page:
     read = Page(number, width, height, "text", language(words), words, rotation)
     if ocr == "never" or (ocr == "auto" and not _poor(page, read)):
         return read
-    seen = _seen(page.image(DPI), number, page.width, page.height)
+    seen = _read_by_ocr(page.image(DPI), number, page.width, page.height)
     # A text layer that says more than can be seen is better than nothing: print may be too faint or too odd.
     return read if ocr == "auto" and len(seen.words) < len(read.words) * (read.quality >= RUBBISH) else seen
 
@@ -198,29 +198,29 @@ def _poor(page: PdfPage, read: Page) -> bool:
     if not read.words:
         return not page.empty()
     letters = sum(len(word.text) for word in read.words)
-    return read.quality < RUBBISH or (letters < STAMP and page.pictured() > 0.5)
+    return read.quality < RUBBISH or (letters < STAMP and page.image_coverage() > 0.5)
 
 
 def _frames(picture: Picture, start: Image | None, ocr: OCR, first: int, skip: Mapping[int, str]) -> Iterator[Page]:
     try:
         for number in range(first, picture.count + 1):
             if number in skip:
-                yield failed(number, skip[number], code="reader_crashed")
+                yield build_failed_page(number, skip[number], code="reader_crashed")
                 continue
             try:
                 image = start if start is not None and number == 1 else picture.frame(number - 1)
                 start = None
                 page = Page(number, *image.size, "ocr", 0.0)
                 if ocr != "never":
-                    page = _seen(image, number, *image.size)
+                    page = _read_by_ocr(image, number, *image.size)
                 yield replace(page, damage=picture.damaged.get(number - 1))
             except Unreadable as error:
-                yield failed(number, str(error), code=error.code)
+                yield build_failed_page(number, str(error), code=error.code)
     finally:
         picture.close()
 
 
-def _seen(image: Image, number: int, width: float, height: float) -> Page:
+def _read_by_ocr(image: Image, number: int, width: float, height: float) -> Page:
     """A picture read by OCR, as a page of the size given; turned upright if it was not."""
     from tabellion.reading.ocr import see
 
@@ -232,7 +232,7 @@ def _seen(image: Image, number: int, width: float, height: float) -> Page:
     return Page(number, width, height, "ocr", seen.score, words, seen.rotation, slope=slope)
 
 
-def failed(
+def build_failed_page(
     number: int, error: str, width: float = 0.0, height: float = 0.0, *, code: str = "pdf_damaged"
 ) -> Page:  # fmt: skip
     """A page that could not be read, and why."""
@@ -308,7 +308,7 @@ class Document:
         while number <= self.header.count:
             try:
                 for item in self._items:
-                    page = _heard(page_heard, item, "page")
+                    page = _parse_item(parse_page, item, "page")
                     number = page.number + 1
                     yield page
                 return
@@ -316,7 +316,7 @@ class Document:
                 deaths += 1
                 if error.code not in FATAL or deaths > DEATHS:
                     raise
-                yield failed(number, str(error), code=error.code)
+                yield build_failed_page(number, str(error), code=error.code)
                 number += 1
                 if number <= self.header.count:
                     self._items = self._start(number)
@@ -326,11 +326,11 @@ class Document:
         return self._run({**self._arguments, "first": first})
 
     def _head(self) -> Header:
-        header: Header = _heard(Header.heard, next(self._items, {}), "document")
+        header: Header = _parse_item(Header.from_dict, next(self._items, {}), "document")
         return header
 
 
-def _heard(parse: Any, item: Mapping[str, Any], key: str) -> Any:
+def _parse_item(parse: Any, item: Mapping[str, Any], key: str) -> Any:
     """What a child said, checked: it may have been taken over."""
     try:
         return parse(item[key])
@@ -362,9 +362,9 @@ def open_document(
     bounds = limits or pool.limits
     source = plain(source)
     name = name or ("" if isinstance(source, bytes) else os.fspath(source))
-    arguments = {"name": Path(name).name, "password": password, "limits": bounds.told(), "ocr": ocr}
+    arguments = {"name": Path(name).name, "password": password, "limits": bounds.as_dict(), "ocr": ocr}
     with ExitStack() as closing:
-        file, _, _ = closing.enter_context(opened(source, bounds))
+        file, _, _ = closing.enter_context(open_source(source, bounds))
         document = Document(lambda more: pool.run(task, more, file, bounds, stop), arguments, first)
         document.file, document.closing = file, closing.pop_all()
         return document

@@ -18,7 +18,7 @@ from tabellion.messages import Message
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Box, Word
-from tabellion.reading.pdf_bytes import actions, slipped
+from tabellion.reading.pdf_bytes import actions, has_slipped_xref
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -84,7 +84,7 @@ class Pdf:
     @property
     def whole(self) -> bool:
         """Whether its end and its table of contents are there: without them PDFium looks for pieces, and finds some."""
-        kept = raw.FPDF_DocumentHasValidCrossReferenceTable(self._document) or slipped(self._content)
+        kept = raw.FPDF_DocumentHasValidCrossReferenceTable(self._document) or has_slipped_xref(self._content)
         end = self._content.rfind(b"%%EOF")
         # What begins behind the end is a newer version of the document that does not come to its own.
         return bool(kept) and end >= 0 and not OBJECT.search(self._content, end)
@@ -112,7 +112,7 @@ class Pdf:
             raise ValueError(Message("unreadable.page_cannot_load")) from None
         try:
             page = self._flat(page, index)
-            yield PdfPage(page, self._limits, self._formed)
+            yield PdfPage(page, self._limits, self._has_many_forms)
         finally:
             page.close()
 
@@ -179,7 +179,7 @@ class Pdf:
         return sorted(found)
 
     @cached_property
-    def _formed(self) -> bool:
+    def _has_many_forms(self) -> bool:
         """Whether there are so many forms that they may lie too deep within each other."""
         return self._content.count(b"/Form") > FORMS
 
@@ -226,7 +226,7 @@ class PdfPage:
             text = _text(textpage.raw, count)
             slant = _slant(textpage.raw, text)
             rotation = -(slant + 90 * raw.FPDFPage_GetRotation(self._page)) % 360 if upright else 0
-            return list(_words(textpage.raw, text, _turned(self._placing(), slant, rotation), slant)), rotation
+            return list(_words(textpage.raw, text, _rotate_placing(self._placing(), slant, rotation), slant)), rotation
         finally:
             textpage.close()
 
@@ -244,7 +244,7 @@ class PdfPage:
         (e, f), (x1, y1), (x2, y2) = corners
         return (x1 - e) / 1000, (y1 - f) / 1000, (x2 - e) / 1000, (y2 - f) / 1000, e, f
 
-    def pictured(self) -> float:
+    def image_coverage(self) -> float:
         """How much of the page images cover, 0..1."""
         covered = 0.0
         left, bottom, right, top = (ctypes.c_float() for _ in range(4))
@@ -333,7 +333,7 @@ def _slant(textpage: Any, text: str) -> int:
     return 90 * most if 2 * counts[most] > len(sample) else 0
 
 
-def _turned(placing: Placing, slant: int, rotation: int) -> Placing:
+def _rotate_placing(placing: Placing, slant: int, rotation: int) -> Placing:
     """The matrix from the space in which text of this slant runs to the right, to shares of the page after rotation."""
     a, b, c, d, e, f = placing
     for _ in range(slant // 90):
@@ -355,7 +355,7 @@ def _words(textpage: Any, text: str, placing: Placing, slant: int = 0) -> Iterat
     for index, letter in enumerate(text):
         if letter.isspace():
             if letters:
-                yield Word("".join(letters), _seen(x0, y0, x1, y1, placing))
+                yield Word("".join(letters), _transform_box(x0, y0, x1, y1, placing))
                 letters = []
             continue
         letter = HYPHENS.get(letter, letter)
@@ -375,7 +375,7 @@ def _words(textpage: Any, text: str, placing: Placing, slant: int = 0) -> Iterat
             # A jump back to the left on the same height is another word printed there; the letters of a ligature share
             # one place.
             if apart or (upright and left < last - reach and min(top, y1) - max(bottom, y0) > reach and right > x0):
-                yield Word("".join(letters), _seen(x0, y0, x1, y1, placing))
+                yield Word("".join(letters), _transform_box(x0, y0, x1, y1, placing))
                 letters = []
         if letters:
             x0, y0, x1, y1 = min(x0, left), min(y0, bottom), max(x1, right), max(y1, top)
@@ -384,15 +384,15 @@ def _words(textpage: Any, text: str, placing: Placing, slant: int = 0) -> Iterat
         letters.append(letter)
         last = left
     if letters:
-        yield Word("".join(letters), _seen(x0, y0, x1, y1, placing))
+        yield Word("".join(letters), _transform_box(x0, y0, x1, y1, placing))
 
 
-def _seen(x0: float, y0: float, x1: float, y1: float, placing: Placing) -> Box:
+def _transform_box(x0: float, y0: float, x1: float, y1: float, placing: Placing) -> Box:
     a, b, c, d, e, f = placing
     xs = (a * x0 + c * y0 + e, a * x1 + c * y1 + e)
     ys = (b * x0 + d * y0 + f, b * x1 + d * y1 + f)
-    return _held(min(xs)), _held(min(ys)), _held(max(xs)), _held(max(ys))
+    return _clamp(min(xs)), _clamp(min(ys)), _clamp(max(xs)), _clamp(max(ys))
 
 
-def _held(share: float) -> float:
+def _clamp(share: float) -> float:
     return 0.0 if share < 0 else 1.0 if share > 1 else share

@@ -20,7 +20,7 @@ def actions(content: bytes) -> set[str]:
     return {found.decode() for pattern in (ACTION, OPENING) for found in pattern.findall(content)}
 
 
-def slipped(content: bytes) -> bool:
+def has_slipped_xref(content: bytes) -> bool:
     """Whether the table at the end names every object and only counts a few bytes wrong: nothing is missing then."""
     told = TABLE.search(content, max(0, len(content) - 1024))
     start = content.find(b"xref", max(0, int(told[1]) - SLIP), int(told[1]) + SLIP) if told else -1

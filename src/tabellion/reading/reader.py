@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.errors import ConfigurationError
-from tabellion.messages import Message, restored, translatable
+from tabellion.messages import Message, restore_text, translatable
 from tabellion.reading.alternative import Alternative, Offers
 from tabellion.reading.child import FRAME
 from tabellion.reading.default_sandbox import default_sandbox
@@ -25,8 +25,8 @@ from tabellion.reading.errors import INVALID, Unreadable
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
-from tabellion.reading.page import Page, page_told
-from tabellion.reading.pages import OCR, Document, Header, Source, failed, open_document, plain
+from tabellion.reading.page import Page, serialize_page
+from tabellion.reading.pages import OCR, Document, Header, Source, build_failed_page, open_document, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
 from tabellion.reading.types.doctype import DocumentType
@@ -81,14 +81,14 @@ class Reading:
         """Whether there are pages and nothing on any of them."""
         return bool(self.pages) and not self.fields and not any(page.words for page in self.pages)
 
-    def told(self, *, words: bool = False) -> dict[str, Any]:
+    def as_dict(self, *, words: bool = False) -> dict[str, Any]:
         """As JSON tells it; with the text and every word if asked for."""
         told: dict[str, Any] = {
             "file": self.file, "sha256": self.sha256, "type": self.type, "type_version": self.type_version,
             "type_key": self.type_key, "kind": self.kind, "verdict": self.verdict, "seconds": self.seconds,
             "pages": [page.summary() for page in self.pages],
-            "fields": {name: one.told() for name, one in self.fields.items()},
-            "issues": [issue.told() for issue in self.issues], "notes": list(self.notes),
+            "fields": {name: one.as_dict() for name, one in self.fields.items()},
+            "issues": [issue.as_dict() for issue in self.issues], "notes": list(self.notes),
             **translatable(notes=self.notes),
         }  # fmt: skip
         if self.model:
@@ -102,6 +102,8 @@ class Reading:
                     [word.text, [round(side, 4) for side in word.box], round(word.score, 3)] for word in page.words
                 ]
         return told
+
+    told = as_dict  #: the former name
 
 
 def read_local(
@@ -138,7 +140,7 @@ def read_local(
             pages, text = _pages(document, words, progress, seen)
             header = document.header
         if all(page.source == "failed" for page in pages):
-            first = pages[0] if pages else failed(1, "")
+            first = pages[0] if pages else build_failed_page(1, "")
             raise Unreadable(first.error_code or "pdf_damaged", first.error or "")
         said = understand(
             pages, header.attachments, header.claims, files, pool, limits, boosted=words, stop=stop, offers=offers
@@ -155,16 +157,16 @@ def read_local(
     if used is None:
         notes.append(Message("note.no_type"))
     else:
-        doctype = _compiled(used)
+        doctype = _load_type(used)
         made = replace(made, type_version=doctype.version, type_key=doctype.key)
     return replace(
         said, file=made.file, kind=made.kind, sha256=made.sha256, pages=tuple(pages), notes=tuple(notes), text=text,
-        issues=(*said.issues, *_lost(header, pages)), type_version=made.type_version, type_key=made.type_key,
+        issues=(*said.issues, *_find_damage(header, pages)), type_version=made.type_version, type_key=made.type_key,
         seconds=_since(began),
     )  # fmt: skip
 
 
-def _lost(header: Header, pages: Sequence[Page]) -> list[Issue]:
+def _find_damage(header: Header, pages: Sequence[Page]) -> list[Issue]:
     """What nobody could read may have said something else."""
     issues = [Issue(DAMAGED, "warning", header.damage)] if header.damage else []
     for page in pages:
@@ -198,7 +200,7 @@ def understand(
     telling = _telling(pages)
     fitting = _fitting(telling, FRAME - REST - sum(len(data) for _, data in embedded))
     arguments = {
-        "pages": [page_told(page) for page in fitting], "attachments": embedded,
+        "pages": [serialize_page(page) for page in fitting], "attachments": embedded,
         "claims": claims, "types": [str(path) for path in types], "boosted": boosted,
         "offers": offers,
     }  # fmt: skip
@@ -213,7 +215,7 @@ def understand(
             issues=tuple(_issue(told) for told in said["issues"]), boosted=str(said.get("boosted", "")),
             changes=tuple((str(kind), str(before), str(after)) for kind, before, after in said.get("changes", ())),
             offers={
-                str(name): [Alternative.heard(one) for one in some] for name, some in said.get("offers", {}).items()
+                str(name): [Alternative.from_dict(one) for one in some] for name, some in said.get("offers", {}).items()
             },
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -240,7 +242,7 @@ def usable(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
     for path in files:
         try:
             if path.parent != typefile.SHIPPED:
-                _compiled(path)
+                _load_type(path)
             kept.append(path)
         except ConfigurationError as error:
             what = str(error).splitlines()
@@ -248,16 +250,16 @@ def usable(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
     return kept, notes
 
 
-def _compiled(path: Path) -> DocumentType:
+def _load_type(path: Path) -> DocumentType:
     try:
         status = path.stat()
     except OSError:
         return typefile.read(path)  # says what is wrong
-    return _compiled_as(path, status.st_mtime_ns, status.st_size)
+    return _load_type_cached(path, status.st_mtime_ns, status.st_size)
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled_as(path: Path, _changed: int, _size: int) -> DocumentType:
+def _load_type_cached(path: Path, _changed: int, _size: int) -> DocumentType:
     return typefile.read(path)
 
 
@@ -302,7 +304,7 @@ def _field(told: Mapping[str, Any]) -> Field:
     return Field(
         value=told["value"], confidence=float(told["confidence"]), page=told["page"],
         box=None if box is None else (float(box[0]), float(box[1]), float(box[2]), float(box[3])), quote=told["quote"],
-        source=str(told["source"]), reasons=tuple(map(str, restored(told, "reasons"))),
+        source=str(told["source"]), reasons=tuple(map(str, restore_text(told, "reasons"))),
     )  # fmt: skip
 
 
@@ -313,7 +315,7 @@ def _issue(told: Mapping[str, Any]) -> Issue:
     return Issue(
         str(told["code"]),
         severity,
-        str(restored(told, "message")),
+        str(restore_text(told, "message")),
         tuple(map(str, told["fields"])),
         str(told["rule"] or ""),
     )

@@ -29,7 +29,7 @@ from typing import IO, TYPE_CHECKING, Any
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
 from tabellion.reading.child import FRAME, send
-from tabellion.reading.errors import CODES, Unreadable, received
+from tabellion.reading.errors import CODES, Unreadable, restore_message
 from tabellion.reading.limits import MEBI, Limits
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Sandbox:
         self._busy: set[_Child] = set()
         self._threads: ThreadPoolExecutor | None = None
 
-    def forked(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a fork: the children are the parent's, not ours to use or to kill, and its threads did not come along."""
         for child in [*self._idle, *self._busy]:
             child.abandon()
@@ -216,7 +216,7 @@ _sandboxes: weakref.WeakSet[Sandbox] = weakref.WeakSet()
 
 def _after_fork() -> None:
     for sandbox in list(_sandboxes):
-        sandbox.forked()
+        sandbox.reset_after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -266,7 +266,7 @@ class _Child:
         try:
             send(self._control, request, file)
         except OSError:
-            raise self._died() from None
+            raise self._explain_death() from None
         while True:
             began = time.monotonic()
             message = self._receive(began + min(limits.page_seconds, limits.seconds - waited), limits, stop)
@@ -279,21 +279,21 @@ class _Child:
                 return
             elif (code := message.get("error")) in CODES:
                 self.fit = not message.get("spent")
-                raise Unreadable(code, received(message))
+                raise Unreadable(code, restore_message(message))
             else:
-                raise self._wrecked("it sent an unexpected message")
+                raise self._abort("it sent an unexpected message")
 
     def _receive(self, deadline: float, limits: Limits, stop: threading.Event) -> dict[str, Any]:
         """The next frame, before the deadline and within memory."""
         length = struct.unpack("!I", self._exactly(4, deadline, limits, stop))[0]
         if length > FRAME:
-            raise self._wrecked("it sent a frame that is too large")
+            raise self._abort("it sent a frame that is too large")
         try:
             message = json.loads(self._exactly(length, deadline, limits, stop))
         except (ValueError, RecursionError):
-            raise self._wrecked("it sent invalid JSON") from None
+            raise self._abort("it sent invalid JSON") from None
         if not isinstance(message, dict):
-            raise self._wrecked("it sent JSON that is not an object")
+            raise self._abort("it sent JSON that is not an object")
         return message
 
     def _exactly(self, count: int, deadline: float, limits: Limits, stop: threading.Event) -> bytes:
@@ -316,7 +316,7 @@ class _Child:
                 except OSError:
                     chunk = b""
                 if not chunk:
-                    raise self._died()
+                    raise self._explain_death()
                 received += chunk
             elif (resident := self.resident()) > limits.memory:
                 self.kill()
@@ -341,13 +341,13 @@ class _Child:
         except (OSError, IndexError, ValueError):
             return 0
 
-    def _died(self) -> Exception:
+    def _explain_death(self) -> Exception:
         """It is gone: why, as far as its end tells."""
         if self._killed:  # by close(), in another thread: the document is not to blame
             return RuntimeError("the sandbox was closed")
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
-        status, said = self._process.returncode, self._said()
+        status, said = self._process.returncode, self._read_last_error()
         self.kill()
         if status is None:
             return Unreadable("reader_crashed", Message("unreadable.reader_silent"))
@@ -361,11 +361,11 @@ class _Child:
         code = "resource_limit" if starved else "reader_crashed"
         return Unreadable(code, Message(f"unreadable.{code}_because", text=f"{name}: {said}" if said else name))
 
-    def _wrecked(self, why: str) -> Unreadable:
+    def _abort(self, why: str) -> Unreadable:
         self.kill()
         return Unreadable("reader_crashed", Message("unreadable.invalid_result_because", text=why))
 
-    def _said(self) -> str:
+    def _read_last_error(self) -> str:
         """The last thing it wrote to its standard error."""
         with contextlib.suppress(OSError, ValueError):
             self._errors.seek(0, os.SEEK_END)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
-from tabellion.messages import Message, quoted
+from tabellion.messages import Message, quote_value
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 
@@ -83,7 +83,7 @@ def sniff(content: bytes) -> Kind:
         return Kind.BMP
     if b"%PDF-" in head[: PDF_WITHIN + 5]:
         return Kind.PDF
-    raise Unreadable("type_unsupported", Message("unreadable.is_other_type", detail=named(head)))
+    raise Unreadable("type_unsupported", Message("unreadable.is_other_type", detail=describe_kind(head)))
 
 
 def _is_bmp(head: bytes) -> bool:
@@ -91,7 +91,7 @@ def _is_bmp(head: bytes) -> bool:
     return head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in (12, 16, 40, 52, 56, 64, 108, 124)
 
 
-def named(head: bytes) -> Message:
+def describe_kind(head: bytes) -> Message:
     """What a file that is not read seems to be, with its article."""
     return Message(f"file.{_other(head)}")
 
@@ -161,18 +161,18 @@ def contradiction(name: str, kind: Kind) -> str | None:
     ending = Path(name).suffix.lower()
     if not ending or ending in ENDINGS[kind]:
         return None
-    return Message("note.name_misleads", value=quoted(ending), kind=kind.name)
+    return Message("note.name_misleads", value=quote_value(ending), kind=kind.name)
 
 
 @contextmanager
-def opened(source: str | os.PathLike[str] | bytes, limits: Limits) -> Iterator[tuple[int, int, Kind]]:
+def open_source(source: str | os.PathLike[str] | bytes, limits: Limits) -> Iterator[tuple[int, int, Kind]]:
     """A file as descriptor, number of bytes and kind: a regular one, not too large, of a kind that is read.
 
     A path is opened here and not by the child, so that the child needs no right to any file.
     """
     if isinstance(source, bytes):
         limits.check_bytes(len(source))
-    descriptor = _held(source) if isinstance(source, bytes) else _open(os.fspath(source))
+    descriptor = _write_memory_file(source) if isinstance(source, bytes) else _open(os.fspath(source))
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
@@ -196,7 +196,7 @@ def _open(path: str) -> int:
         raise Unreadable("file_missing", Message("unreadable.cannot_open", text=reason)) from None
 
 
-def _held(content: bytes) -> int:
+def _write_memory_file(content: bytes) -> int:
     """Bytes as a file without a name."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("document")

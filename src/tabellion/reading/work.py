@@ -14,12 +14,12 @@ from tabellion.reading.alternative import beside
 from tabellion.reading.boosting.boost import boost
 from tabellion.reading.einvoice.invoice import EInvoice, read_einvoice
 from tabellion.reading.field import Field
-from tabellion.reading.fields.reader import read_fields, read_offered
+from tabellion.reading.fields.reader import read_fields, read_fields_and_offers
 from tabellion.reading.grounding.ground import ground
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.issue import Issue
 from tabellion.reading.page import Page
-from tabellion.reading.pages import page_heard
+from tabellion.reading.pages import parse_page
 from tabellion.reading.recognise import recognise
 from tabellion.reading.types import rules, typefile
 from tabellion.reading.types.doctype import DocumentType
@@ -40,24 +40,24 @@ def read(
     offers: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """The task: `types` are the files of the types there are; with more than one the document says which it is."""
-    heard = [page_heard(page) for page in pages]
+    heard = [parse_page(page) for page in pages]
     embedded = read_einvoice([(name, base64.b64decode(data)) for name, data in attachments], claims or {})
     kinds = [_type(path) for path in types]
     kind: DocumentType | None
     kind, share = (kinds[0], 1.0) if len(kinds) == 1 else recognise(heard, kinds)
     if embedded is not None and embedded.syntax and len(kinds) > 1:
         kind, share = next((one for one in kinds if one.name == "invoice"), kind), 1.0
-    printed, offered = read_offered(heard, kind) if kind and offers else (None, {})
-    fields, issues = understood(heard, embedded, kind, printed) if kind else ({}, [])
+    printed, offered = read_fields_and_offers(heard, kind) if kind and offers else (None, {})
+    fields, issues = extract_fields(heard, embedded, kind, printed) if kind else ({}, [])
     said: dict[str, Any] = {
         "type": kind.name if kind else None,
         "share": share,
-        "fields": {name: field.told() for name, field in fields.items()},
-        "issues": [issue.told() for issue in issues],
+        "fields": {name: field.as_dict() for name, field in fields.items()},
+        "issues": [issue.as_dict() for issue in issues],
     }
     if offers:
         some = beside(offered, fields, printed or {})
-        said["offers"] = {name: [one.told() for one in found] for name, found in some.items()}
+        said["offers"] = {name: [one.as_dict() for one in found] for name, found in some.items()}
     if boosted:
         mended = boost(heard)
         changes = [[one.kind, one.before, one.after] for one in mended.changes[:MOST_CHANGES]]
@@ -65,7 +65,7 @@ def read(
     yield said
 
 
-def understood(
+def extract_fields(
     pages: Sequence[Page],
     embedded: EInvoice | None,
     kind: DocumentType,
@@ -79,14 +79,14 @@ def understood(
     if embedded is not None and embedded.fields:
         index = Index(pages)
         exact = {
-            name: _placed(replace(field, value=kind.field(name).fit(field.value)), printed.get(name), index)
+            name: _locate_field(replace(field, value=kind.field(name).fit(field.value)), printed.get(name), index)
             for name, field in embedded.fields.items()
             if name in kind
         }
         issues += _contradictions(exact, printed)
         whole = "total" in exact  # XML that breaks off before its sums is helped out by the words
         fields = {**{name: one for name, one in printed.items() if not whole or name not in NOT_BESIDE_XML}, **exact}
-    fields = {name: _checked(name, field) for name, field in fields.items()}
+    fields = {name: _check_digits(name, field) for name, field in fields.items()}
     known = {frozenset(issue.fields) for issue in issues}
     values = {name: field.value for name, field in fields.items()}
     judged = {name for name, field in fields.items() if field.source == "xml"}
@@ -101,7 +101,7 @@ def understood(
 NOT_BESIDE_XML = ("line_items", "taxes", "due_date", "subtotal", "tax", "total", "payment_terms")
 
 
-def _placed(field: Field, printed: Field | None, index: Index) -> Field:
+def _locate_field(field: Field, printed: Field | None, index: Index) -> Field:
     """The field with the place where the paper says the same: where its label stands, else anywhere."""
     if printed is not None and printed.value == field.value:
         reasons = (*field.reasons, Message("reason.on_page"))
@@ -114,7 +114,7 @@ def _placed(field: Field, printed: Field | None, index: Index) -> Field:
     return replace(field, page=where.page, box=where.box, reasons=(*field.reasons, Message("reason.on_page")))
 
 
-def _checked(name: str, field: Field) -> Field:
+def _check_digits(name: str, field: Field) -> Field:
     """Numbers with check digits are doubted when these are wrong: misread, mistyped, or made up."""
     check = CHECKS.get(name)
     if check is None or not isinstance(field.value, str) or check(field.value) is not False:

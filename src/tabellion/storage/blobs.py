@@ -35,7 +35,7 @@ class TooLarge(TabellionError):  # noqa: N818 - what the sender did
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
+class StoredBlob:
     """A file that is on disk, whole."""
 
     sha256: str
@@ -45,7 +45,7 @@ class Blob:
     media: str = ""  #: as its sender declared it
 
 
-class Held:
+class MemoryUsage:
     """How many bytes all sinks of this process keep in memory."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Held:
             self.bytes += count
 
 
-held = Held()
+held = MemoryUsage()
 
 
 class Sink:
@@ -72,10 +72,10 @@ class Sink:
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._unnamed: files.Unnamed | None = None
-        self._blob: Blob | None = None
+        self._blob: StoredBlob | None = None
 
     @property
-    def blob(self) -> Blob:
+    def blob(self) -> StoredBlob:
         """The file, once it is whole."""
         if self._blob is None:
             raise RuntimeError("the file is not complete yet: leave the block, or `await sink.finish()`, first")
@@ -109,7 +109,7 @@ class Sink:
             return kept
         return await files.in_thread(_last, self._unnamed.path, count - len(kept)) + kept
 
-    async def finish(self) -> Blob:
+    async def finish(self) -> StoredBlob:
         """Makes the file durable and gives it its name."""
         if self._blob is None:
             self._blob = await files.in_thread(self._settle)
@@ -154,16 +154,16 @@ class Sink:
         assert self._unnamed is not None  # noqa: S101 - draining made it
         self._unnamed.close()
 
-    def _settle(self) -> Blob:
+    def _settle(self) -> StoredBlob:
         if self._unnamed is not None and self._unnamed.closed:
-            self._unnamed = files.Unnamed.adopted(self._unnamed.path, self._blobs.root)
+            self._unnamed = files.Unnamed.adopt(self._unnamed.path, self._blobs.root)
         self._drain()
         assert self._unnamed is not None  # noqa: S101 - draining made it
         sha256 = self._hash.hexdigest()
         final = self._blobs.path(sha256)
         # Also when it is there: its age tells that somebody wants it, and a damaged copy is healed.
         self._unnamed.name(final)
-        return Blob(sha256, self.bytes, final, self.name, self.media)
+        return StoredBlob(sha256, self.bytes, final, self.name, self.media)
 
 
 def _last(path: Path, count: int) -> bytes:
@@ -188,7 +188,7 @@ class Blobs:
         """A sink for one file of at most so many bytes; nothing is kept where its block is left by an error."""
         return Sink(self, limit, name, media)
 
-    async def take(self, file: str | os.PathLike[str], limit: int | None = None, *, media: str = "") -> Blob:
+    async def take(self, file: str | os.PathLike[str], limit: int | None = None, *, media: str = "") -> StoredBlob:
         """A copy of a file that is on this machine."""
         source = Path(file)
         handle = await files.in_thread(source.open, "rb")
@@ -248,7 +248,7 @@ class Blobs:
     def _set_aside(self, path: Path, older: float) -> Path | None:
         """Takes a file out of reach, under a name that is nobody else's; None where it is not there or too new."""
         aside = self.root / ASIDE / f"{path.name}.{secrets.token_hex(4)}"
-        with files.explained(path):
+        with files.translate_errors(path):
             try:
                 if older and time.time() - path.stat().st_mtime < older:
                     return None
@@ -262,7 +262,7 @@ class Blobs:
         return aside
 
     def _put_back(self, aside: Path, path: Path) -> None:
-        with files.explained(path):
+        with files.translate_errors(path):
             files.make_folder(path.parent, self.root)
             with contextlib.suppress(FileExistsError):
                 os.link(aside, path)

@@ -18,7 +18,7 @@ from obstore.store import S3Store
 from tabellion.engine.failpoints import failpoint
 from tabellion.errors import ConfigurationError
 from tabellion.storage import files
-from tabellion.storage.lake import Absent, Entry, LakeError, Present
+from tabellion.storage.lake import Absent, LakeEntry, LakeError, Present
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode
@@ -30,7 +30,7 @@ PROBE = "tabellion-probe"  #: the name that is asked for to see whether the buck
 DELETES = 1000  #: at once, as S3 allows
 #: Not obstore's own async calls: their threads touch Python while it ends, and now and then abort the process.
 in_thread = files.Threads(32, "tabellion-bucket")
-Entries = list[Entry]  #: the class has a method of the name
+Entries = list[LakeEntry]  #: the class has a method of the name
 
 
 class Bucket:
@@ -60,11 +60,11 @@ class Bucket:
         """All of one."""
         return await in_thread(self._get, path)
 
-    async def stat(self, path: str) -> Entry:
+    async def stat(self, path: str) -> LakeEntry:
         """One without its content."""
         return await in_thread(self._stat, path)
 
-    async def list(self, prefix: str) -> list[Entry]:
+    async def list(self, prefix: str) -> list[LakeEntry]:
         """All below a prefix."""
         return await in_thread(self._list, prefix)
 
@@ -82,7 +82,7 @@ class Bucket:
         return Path(tempfile.gettempdir())
 
     @contextlib.asynccontextmanager
-    async def locked(self) -> AsyncIterator[None]:
+    async def lock(self) -> AsyncIterator[None]:
         """Nothing is held."""
         yield
 
@@ -102,26 +102,26 @@ class Bucket:
 
     def _put(self, path: str, data: bytes | Path, create: bool) -> None:
         mode: PutMode = "create" if create else "overwrite"
-        with self._explained(path):
+        with self._translate_errors(path):
             failpoint("put.pre_rename")
             obstore.put(self._store, path, data, mode=mode, use_multipart=False)
             failpoint("put.post_rename")
 
     def _get(self, path: str) -> bytes:
-        with self._explained(path):
+        with self._translate_errors(path):
             return bytes(obstore.get(self._store, path).bytes())
 
-    def _stat(self, path: str) -> Entry:
-        with self._explained(path):
+    def _stat(self, path: str) -> LakeEntry:
+        with self._translate_errors(path):
             return _entry(obstore.head(self._store, path))
 
     def _list(self, prefix: str) -> Entries:
-        with self._explained(prefix):
+        with self._translate_errors(prefix):
             return [_entry(one) for batch in obstore.list(self._store, prefix or None) for one in batch]
 
     def _delete(self, paths: Sequence[str]) -> None:
         for start in range(0, len(paths), DELETES):
-            with self._explained(paths[start]):
+            with self._translate_errors(paths[start]):
                 obstore.delete(self._store, paths[start : start + DELETES])
 
     def _delete_exact(self, path: str, sha256: str) -> bool:
@@ -136,7 +136,7 @@ class Bucket:
         return True
 
     @contextlib.contextmanager
-    def _explained(self, path: str) -> Iterator[None]:
+    def _translate_errors(self, path: str) -> Iterator[None]:
         where = f"{self.url.rstrip('/')}/{path}"
         try:
             yield
@@ -148,8 +148,8 @@ class Bucket:
             raise LakeError(f"{where}: {_first_line(error)}") from error
 
 
-def _entry(told: ObjectMeta) -> Entry:
-    return Entry(told["path"], told["size"], told["last_modified"].timestamp(), told["e_tag"] or "")
+def _entry(told: ObjectMeta) -> LakeEntry:
+    return LakeEntry(told["path"], told["size"], told["last_modified"].timestamp(), told["e_tag"] or "")
 
 
 def _first_line(error: Exception) -> str:

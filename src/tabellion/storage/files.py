@@ -35,7 +35,7 @@ class NoSpace(Unwritable):
     """The disk is full, or the quota is used up."""
 
 
-class Taken(Unwritable):
+class FileNameTaken(Unwritable):
     """Another file has the name that a new one was to get."""
 
 
@@ -64,7 +64,7 @@ in_thread = Threads(8, "tabellion-files")  #: a write never waits behind a docum
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """What the system refuses, as a sentence that names the file."""
     try:
         yield
@@ -113,20 +113,20 @@ class Unnamed:
     def __init__(self, folder: Path, root: Path, mode: int = PRIVATE_FILE) -> None:
         self.root = root
         self.path = folder / f".{secrets.token_hex(8)}{ENDING}"
-        with explained(self.path):
-            self._handle: int | None = self._opened(mode)
+        with translate_errors(self.path):
+            self._handle: int | None = self._open(mode)
 
     @classmethod
-    def adopted(cls, file: Path, root: Path, mode: int = PRIVATE_FILE) -> Unnamed:
+    def adopt(cls, file: Path, root: Path, mode: int = PRIVATE_FILE) -> Unnamed:
         """A file that somebody else has written and closed."""
         unnamed = cls.__new__(cls)
         unnamed.root, unnamed.path = root, file
-        with explained(file):
+        with translate_errors(file):
             unnamed._handle = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
             os.fchmod(unnamed._handle, mode)
         return unnamed
 
-    def _opened(self, mode: int) -> int:
+    def _open(self, mode: int) -> int:
         make_folder(self.path.parent, self.root)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -140,7 +140,7 @@ class Unnamed:
         """Appends all of it."""
         assert self._handle is not None  # noqa: S101 - it has its name already
         rest = memoryview(data)
-        with explained(self.path):
+        with translate_errors(self.path):
             while rest:
                 rest = rest[os.write(self._handle, rest[:SLICE]) :]
                 failpoint("put.mid_write")
@@ -151,7 +151,7 @@ class Unnamed:
         return self._handle is None
 
     def close(self) -> None:
-        """Lets go of it where it is; `adopted` takes it up again."""
+        """Lets go of it where it is; `adopt` takes it up again."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -159,17 +159,17 @@ class Unnamed:
     def name(self, final: Path, *, new: bool = False) -> None:
         """Forces it to disk and gives it its name, in place of what has it now; the name is on disk on return.
 
-        A new one takes nobody's place: it raises Taken.
+        A new one takes nobody's place: it raises FileNameTaken.
         """
         assert self._handle is not None  # noqa: S101 - it has its name already
-        with explained(final):
+        with translate_errors(final):
             os.fsync(self._handle)
             os.close(self._handle)
             self._handle = None
             make_folder(final.parent, self.root)
             failpoint("put.pre_rename")
-            if not (_linked(self.path, final) if new else _renamed(self.path, final)):
-                raise Taken(f"{final} already exists")
+            if not (_link(self.path, final) if new else _rename(self.path, final)):
+                raise FileNameTaken(f"{final} already exists")
             failpoint("put.post_rename")
             sync_folder(final.parent)
 
@@ -180,12 +180,12 @@ class Unnamed:
             self.path.unlink()
 
 
-def _renamed(path: Path, final: Path) -> bool:
+def _rename(path: Path, final: Path) -> bool:
     os.rename(path, final)
     return True
 
 
-def _linked(path: Path, final: Path) -> bool:
+def _link(path: Path, final: Path) -> bool:
     try:
         os.link(path, final)
     except FileExistsError:
@@ -206,7 +206,7 @@ def write_whole(final: Path, data: bytes, root: Path, mode: int = PRIVATE_FILE) 
 
 def remove(path: Path) -> bool:
     """Removes a file for good; whether it was there."""
-    with explained(path):
+    with translate_errors(path):
         try:
             path.unlink()
         except FileNotFoundError:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from tabellion.engine.failpoints import failpoint
 from tabellion.storage import files
-from tabellion.storage.lake import Absent, Entry, Present
+from tabellion.storage.lake import Absent, LakeEntry, Present
 
 ASIDE = ".aside"  #: where a file is while it is removed; it goes back to its place where that was wrong
 LOCK = ".lock"
-Entries = list[Entry]  #: the class has a method of the name
+Entries = list[LakeEntry]  #: the class has a method of the name
 PATIENCE = 0.05  #: seconds between two looks at a lock that somebody holds
 
 
@@ -42,14 +42,14 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise Absent(f"{path} is not in {self.root}") from None
 
-    async def stat(self, path: str) -> Entry:
+    async def stat(self, path: str) -> LakeEntry:
         """One without its content."""
         found = await files.in_thread(self._entry, path)
         if found is None:
             raise Absent(f"{path} is not in {self.root}")
         return found
 
-    async def list(self, prefix: str) -> list[Entry]:
+    async def list(self, prefix: str) -> list[LakeEntry]:
         """All below a folder."""
         return await files.in_thread(self._list, prefix)
 
@@ -67,12 +67,12 @@ class Folder:
         return self.root
 
     @contextlib.asynccontextmanager
-    async def locked(self) -> AsyncIterator[None]:
+    async def lock(self) -> AsyncIterator[None]:
         """Waits until nobody else on this machine holds it; the lock dies with its holder."""
         await files.in_thread(files.make_folder, self.root, self.root)
         handle = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
         try:
-            while not _taken(handle):
+            while not _try_lock(handle):
                 await asyncio.sleep(PATIENCE)
             await files.in_thread(self._put_back)
             yield
@@ -100,7 +100,7 @@ class Folder:
             unnamed.discard()
 
     def _put_file(self, path: str, file: Path, create: bool) -> None:
-        unnamed = files.Unnamed.adopted(file, self.root, self.mode)
+        unnamed = files.Unnamed.adopt(file, self.root, self.mode)
         try:
             self._name(unnamed, path, create)
         finally:
@@ -109,15 +109,17 @@ class Folder:
     def _name(self, unnamed: files.Unnamed, path: str, create: bool) -> None:
         try:
             unnamed.name(self.root / path, new=create)
-        except files.Taken:
+        except files.FileNameTaken:
             raise Present(f"{path} already exists in {self.root}") from None
 
-    def _entry(self, path: str) -> Entry | None:
+    def _entry(self, path: str) -> LakeEntry | None:
         try:
             found = (self.root / path).stat()
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return Entry(path, found.st_size, found.st_mtime, f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}")
+        return LakeEntry(
+            path, found.st_size, found.st_mtime, f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
+        )
 
     def _list(self, prefix: str) -> Entries:
         found = []
@@ -133,7 +135,7 @@ class Folder:
     def _delete_exact(self, path: str, sha256: str) -> bool:
         """Looks at the file where nobody can replace it any more: under another name."""
         aside = self.root / ASIDE / f"{path}.{secrets.token_hex(4)}"
-        with files.explained(self.root / path):
+        with files.translate_errors(self.root / path):
             files.make_folder(aside.parent, self.root)
             try:
                 os.rename(self.root / path, aside)
@@ -162,7 +164,7 @@ class Folder:
         aside.unlink()
 
 
-def _taken(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -32,7 +32,7 @@ class Present(LakeError):  # noqa: N818 - a state, not a failure
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LakeEntry:
     """One file of the lake."""
 
     path: str
@@ -53,10 +53,10 @@ class Basin(Protocol):
     async def get(self, path: str) -> bytes:
         """All of one."""
 
-    async def stat(self, path: str) -> Entry:
+    async def stat(self, path: str) -> LakeEntry:
         """One without its content."""
 
-    async def list(self, prefix: str) -> list[Entry]:
+    async def list(self, prefix: str) -> list[LakeEntry]:
         """All below a folder."""
 
     async def delete(self, paths: Sequence[str]) -> int:
@@ -68,7 +68,7 @@ class Basin(Protocol):
     def staging(self) -> Path:
         """A folder for staged files."""
 
-    def locked(self) -> contextlib.AbstractAsyncContextManager[None]:
+    def lock(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Held by whoever puts files together and removes others."""
 
     async def sweep_temps(self, older: float) -> int:
@@ -95,7 +95,7 @@ class Lake:
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", self.url) and not self.url.startswith("file://"):
             if not self.url.startswith("s3://"):
                 raise ConfigurationError(f"a lake must be a folder or s3://bucket/prefix; {self.url} is neither")
-            with extras.explained():
+            with extras.explain_missing():
                 from tabellion.storage.bucket import Bucket
             self._basin = Bucket(self.url, **options)
         else:
@@ -110,50 +110,50 @@ class Lake:
 
     async def put(self, path: str, data: bytes, *, create: bool = False) -> str:
         """Writes one file whole, over what is there unless only a new one is to be made; its SHA-256."""
-        await self._basin.put(checked(path), data, create)
+        await self._basin.put(check_path(path), data, create)
         return hashlib.sha256(data).hexdigest()
 
     async def put_file(self, path: str, file: Path, *, create: bool = False) -> None:
         """Moves a staged file in, over what is there unless only a new one is to be made."""
-        await self._basin.put_file(checked(path), file, create)
+        await self._basin.put_file(check_path(path), file, create)
 
     async def get(self, path: str) -> bytes:
         """All of one file; raises Absent."""
-        return await self._basin.get(checked(path))
+        return await self._basin.get(check_path(path))
 
-    async def stat(self, path: str) -> Entry:
+    async def stat(self, path: str) -> LakeEntry:
         """One file without its content; raises Absent."""
-        return await self._basin.stat(checked(path))
+        return await self._basin.stat(check_path(path))
 
     async def has(self, path: str) -> bool:
         """Whether the file is there."""
         try:
-            await self._basin.stat(checked(path))
+            await self._basin.stat(check_path(path))
         except Absent:
             return False
         return True
 
-    async def list(self, prefix: str = "") -> list[Entry]:
+    async def list(self, prefix: str = "") -> list[LakeEntry]:
         """Every file below a folder, by path."""
-        found = await self._basin.list(checked(prefix.rstrip("/")) if prefix.strip("/") else "")
+        found = await self._basin.list(check_path(prefix.rstrip("/")) if prefix.strip("/") else "")
         return sorted(found, key=lambda entry: entry.path)
 
     async def delete(self, *paths: str) -> int:
         """Removes files, those that are not there being none; how many there were (S3 does not tell: all)."""
-        return await self._basin.delete([checked(path) for path in paths]) if paths else 0
+        return await self._basin.delete([check_path(path) for path in paths]) if paths else 0
 
     async def delete_exact(self, path: str, sha256: str) -> bool:
-        """Removes a file if it still has this content; whether it did. Only while `locked`."""
-        return await self._basin.delete_exact(checked(path), sha256)
+        """Removes a file if it still has this content; whether it did. Only within `lock`."""
+        return await self._basin.delete_exact(check_path(path), sha256)
 
     def staging(self) -> Path:
         """A folder for files that `put_file` moves in; they begin with a dot and end in .tmp."""
         return self._basin.staging()
 
     @contextlib.asynccontextmanager
-    async def locked(self) -> AsyncIterator[None]:
+    async def lock(self) -> AsyncIterator[None]:
         """One at a time puts files together and removes others; a bucket has no lock, and who uses it copes."""
-        async with self._basin.locked():
+        async with self._basin.lock():
             yield
 
     async def sweep_temps(self, older: float = files.STALE) -> int:
@@ -166,7 +166,7 @@ class Lake:
         self._basin.check()
 
 
-def checked(path: str) -> str:
+def check_path(path: str) -> str:
     """The path if it stays in the lake on any file system; else ValueError."""
     parts = path.split("/")
     if (

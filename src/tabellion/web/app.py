@@ -29,15 +29,15 @@ from tabellion.web.auth import Authenticator
 from tabellion.web.blueprint import Blueprint
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.headers import HeadersMiddleware
-from tabellion.web.limits import Limits
-from tabellion.web.pace import Pace
+from tabellion.web.limits import RequestLimits
+from tabellion.web.pace import RateLimiter
 from tabellion.web.pages import dashboard, people, static
 from tabellion.web.pages import sign_in as door
 from tabellion.web.pages.page import PLACES, error_page
 from tabellion.web.problems import Problem
 from tabellion.web.routing import of_http_error
 from tabellion.web.streams import Streams
-from tabellion.web.validation import refused
+from tabellion.web.validation import build_problem
 
 #: Routes of every installation; those of pipelines come before them, as a fixed address before one with a name in it.
 MODULES = (health, reference, webhooks, overview, queues, users, static, door, people, dashboard)
@@ -66,14 +66,14 @@ def make_app(
     environments: Sequence[ServedEnvironment],
     pipelines: Sequence[Pipeline],
     *,
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
 ) -> FastAPI:
     """The HTTP application over some environments; each key opens its own only. The stores stay open at its end."""
     if len({one.name for one in environments}) < len(environments):
         raise ConfigurationError("each environment of the application must have a unique name")
     if len({one.store.url for one in environments}) < len(environments):
         raise ConfigurationError("two environments of the application share a database: their keys would open both")
-    return _assembled(config, list(environments), list(pipelines), limits or _limits(config))
+    return _build_app(config, list(environments), list(pipelines), limits or _limits(config))
 
 
 def _look_out(
@@ -94,15 +94,15 @@ def _look_out(
     return elsewhere
 
 
-def _limits(config: Config) -> Limits:
-    return Limits(
+def _limits(config: Config) -> RequestLimits:
+    return RequestLimits(
         upload_bytes=config.upload_bytes, json_bytes=config.json_bytes, field_bytes=config.json_bytes,
         rate=config.rate,
     )  # fmt: skip
 
 
-def _assembled(
-    config: Config, environments: list[ServedEnvironment], pipelines: list[Pipeline], limits: Limits
+def _build_app(
+    config: Config, environments: list[ServedEnvironment], pipelines: list[Pipeline], limits: RequestLimits
 ) -> FastAPI:
     blueprints = [made for one in pipelines if (made := one.blueprint()) is not None]
     gates_at = _look_out(config, environments, blueprints)
@@ -137,13 +137,13 @@ def _assembled(
     app.state.limits = limits
     app.state.pipelines = pipelines
     app.state.blueprints = blueprints
-    app.state.pages = merged(policy.PAGES, *(one.pages for one in blueprints))
-    app.state.policy = merged(policy.API, app.state.pages, *(one.policy for one in blueprints))
+    app.state.pages = merge_policies(policy.PAGES, *(one.pages for one in blueprints))
+    app.state.policy = merge_policies(policy.API, app.state.pages, *(one.policy for one in blueprints))
     app.state.places = sorted((*PLACES, *(place for one in blueprints for place in one.places)), key=_order)
     app.state.rules = Rules.of(config.allow)
     app.state.auth = Authenticator({one.name: one for one in environments})
     app.state.streams = Streams(limits)
-    app.state.pace = Pace(limits)
+    app.state.pace = RateLimiter(limits)
     app.state.cursor_key = cursors.installation_key(config.data)
     app.state.closing = asyncio.Event()
     for router in (*(router for one in blueprints for router in one.routers), *(one.router for one in MODULES)):
@@ -157,7 +157,7 @@ def _assembled(
     return app
 
 
-def merged(*policies: policy.Policy) -> policy.Policy:
+def merge_policies(*policies: policy.Policy) -> policy.Policy:
     """All of them; one route in two would have two roles."""
     made: policy.Policy = {}
     for one in policies:
@@ -178,7 +178,7 @@ def _check_policy(app: FastAPI) -> None:
         raise ConfigurationError(f"the route {method} {path} {lacks}")
 
 
-def _order(place: blueprint.Place) -> int:
+def _order(place: blueprint.NavItem) -> int:
     return place.order
 
 
@@ -199,4 +199,4 @@ async def _of_router(request: Request, error: Any) -> Response:
 
 
 async def _of_values(request: Request, error: Any) -> Response:
-    return refused(error.errors()).response(request.state.request_id)
+    return build_problem(error.errors()).response(request.state.request_id)

@@ -18,7 +18,7 @@ Route = tuple[str, str]  #: method and path
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NavItem:
     """One entry of the header."""
 
     path: str
@@ -38,7 +38,7 @@ class HealthFacts(Answer, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class PipelineHealth:
     """Whether a pipeline can do its work in one environment: facts for /readyz, and reasons why not."""
 
     facts: HealthFacts = field(default_factory=HealthFacts)
@@ -48,7 +48,7 @@ class Health:
 class Served(Protocol):
     """What a pipeline's routes need in one environment."""
 
-    async def health(self) -> Health:
+    async def health(self) -> PipelineHealth:
         """Whether files can be written and the like; databases and workers are asked for already."""
 
     def titles(self) -> Mapping[str, str]:
@@ -65,7 +65,7 @@ class Blueprint:
     routers: Sequence[APIRouter] = ()
     policy: Policy = field(default_factory=dict)  #: the API: which role a route needs
     pages: Policy = field(default_factory=dict)  #: what browsers show to people
-    places: Sequence[Place] = ()
+    places: Sequence[NavItem] = ()
     package: str | None = None  #: the package that has folders `templates` and `static`
     shapes: Sequence[type[BaseModel]] = ()  #: parts of bodies, for the OpenAPI document
     repeatable: frozenset[Route] = frozenset()  #: routes that take an Idempotency-Key

@@ -27,13 +27,13 @@ def check(request: Request, secret: str) -> None:
         return
     site = request.headers.get("sec-fetch-site")
     if site is not None and site != "same-origin":
-        raise _refused("it was sent from a page of another site")
+        raise _build_problem("it was sent from a page of another site")
     came = request.headers.get("origin")
     if came is not None and came.lower() != cookies.origin(request):
-        raise _refused("it was sent from a page of another origin")
+        raise _build_problem("it was sent from a page of another origin")
     given = request.headers.get(HEADER, "")
     if not secret or not hmac.compare_digest(given.encode(), token(secret).encode()):
-        raise _refused("its X-CSRF-Token does not match the session")
+        raise _build_problem("its X-CSRF-Token does not match the session")
 
 
 def visit(request: Request) -> str:
@@ -52,5 +52,5 @@ def check_visit(request: Request) -> None:
     check(request, cookies.value(request, cookies.VISIT))
 
 
-def _refused(why: str) -> Problem:
+def _build_problem(why: str) -> Problem:
     return Problem(403, "csrf_failed", why, fix="reload the page; programs must use an API key")

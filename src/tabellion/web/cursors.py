@@ -41,7 +41,7 @@ def installation_key(folder: Path) -> bytes:
     return path.read_bytes()
 
 
-def made(key: bytes, environment: str, question: Mapping[str, Any], place: str) -> str:
+def make_cursor(key: bytes, environment: str, question: Mapping[str, Any], place: str) -> str:
     """A cursor."""
     raw = place.encode()
     return base64.urlsafe_b64encode(_signature(key, environment, question, raw) + raw).decode().rstrip("=")

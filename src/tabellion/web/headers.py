@@ -64,7 +64,7 @@ class HeadersMiddleware:
         began, status = time.monotonic(), 0
         body = _Body(scope, receive)
 
-        async def enveloped(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -77,26 +77,26 @@ class HeadersMiddleware:
             elif method == "HEAD":
                 await send({"type": "http.response.body"})
                 if message.get("more_body"):
-                    raise _Told
+                    raise _BodyNotWanted
                 return
             await send(message)
 
         try:
             _check_size(scope)
-            await self.app(scope, body.receive, enveloped)
-        except _Told:
+            await self.app(scope, body.receive, send_with_headers)
+        except _BodyNotWanted:
             pass
         except Exception as error:
             problem = last_resort(error, request_id)
             if status:
                 raise  # the answer has begun: the server cuts the connection, which is all that is left to say
-            await problem.response(request_id)(scope, body.receive, enveloped)
+            await problem.response(request_id)(scope, body.receive, send_with_headers)
         finally:
             took = 1000 * (time.monotonic() - began)
             logger.info("%s %s %s %.1f ms %s", method, printable(scope["path"])[:200], status, took, request_id)
 
 
-class _Told(Exception):  # noqa: N818 - what happened
+class _BodyNotWanted(Exception):  # noqa: N818 - what happened
     """Ends an answer whose body nobody asked for."""
 
 

@@ -90,9 +90,9 @@ async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> 
     wanted = {queue: one.name for one in pipelines if (made := one.blueprint()) and (queue := made.main_queue)}
     try:
         async with asyncio.timeout(SECONDS):
-            await _migrated(environment, pipelines)
+            await _check_migrated(environment, pipelines)
             members = await heartbeat.members(environment.store)
-            paused = await _paused(environment)
+            paused = await _fetch_paused(environment)
     except NotMigrated as error:
         return {**told, "database": "not_migrated"}, f"the database is not migrated: run `{error}`"
     except (StoreError, TimeoutError):
@@ -121,12 +121,12 @@ def _is_for(queue: str, names: set[str]) -> bool:
     return any(name == queue or name.startswith(f"{queue}_") for name in names)
 
 
-async def _paused(environment: ServedEnvironment) -> set[str]:
+async def _fetch_paused(environment: ServedEnvironment) -> set[str]:
     rows = await environment.store.database.fetch("SELECT queue FROM tabellion_queues WHERE paused_at IS NOT NULL")
     return {row["queue"] for row in rows}
 
 
-async def _migrated(environment: ServedEnvironment, pipelines: list[Pipeline]) -> None:
+async def _check_migrated(environment: ServedEnvironment, pipelines: list[Pipeline]) -> None:
     """Looks without making anything; raises with the command that makes what is missing."""
     database = environment.store.database
     await database.open()

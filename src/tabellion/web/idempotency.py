@@ -56,7 +56,7 @@ class Reservation:
 
 
 @contextlib.asynccontextmanager
-async def reserved(
+async def reserve_key(
     store: Store, owner: str, key: str | None, print_: str, seconds: float = 0.0
 ) -> AsyncIterator[Reservation]:
     """Within the block either `answer` is there, or it is ours to work out and to put into `given`.
@@ -69,7 +69,7 @@ async def reserved(
         return
     await tables.SCHEMA.prepare(store)
     await _tidy(store)
-    found = await _taken(store, owner, key, print_, LEASE + seconds)
+    found = await _take_key(store, owner, key, print_, LEASE + seconds)
     if found is not None:
         yield Reservation(found)
         return
@@ -96,7 +96,7 @@ async def _tidy(store: Store) -> None:
         await store.database.fetch(f"DELETE FROM tabellion_idempotency_keys WHERE expires_at < {NOW}")
 
 
-async def _taken(store: Store, owner: str, key: str, print_: str, held: float) -> Any:
+async def _take_key(store: Store, owner: str, key: str, print_: str, held: float) -> Any:
     """None when the key is ours now; else the answer that stands under it."""
     lease, expiry = (sql.later(repr(seconds), store.dialect) for seconds in (held, KEPT))
     until = asyncio.get_running_loop().time() + PATIENCE

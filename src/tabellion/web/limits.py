@@ -15,7 +15,7 @@ HEADER_BYTES = 32_768  #: of a request before its body, its first line included
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """How much one request may cost."""
 
     upload_bytes: int = 100_000_000  #: of one file
@@ -48,7 +48,7 @@ def too_large(limit: int, got: int | None, what: str, field: str | None = None) 
     )  # fmt: skip
 
 
-async def chunks(request: Request, limits: Limits, limit: int, what: str = "a body") -> AsyncIterator[bytes]:
+async def chunks(request: Request, limits: RequestLimits, limit: int, what: str = "a body") -> AsyncIterator[bytes]:
     """The body in pieces; a Problem when it is too large, stops arriving, or never ends."""
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
@@ -62,7 +62,7 @@ async def chunks(request: Request, limits: Limits, limit: int, what: str = "a bo
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise _stalled(f"no byte of the body was received for {limits.silence:g} s") from None
+            raise _build_timeout(f"no byte of the body was received for {limits.silence:g} s") from None
         except ClientDisconnect:
             raise Problem(400, "request_incomplete") from None
         count += len(chunk)
@@ -70,15 +70,15 @@ async def chunks(request: Request, limits: Limits, limit: int, what: str = "a bo
             raise too_large(limit, None, what)
         took = time.monotonic() - began
         if took > limits.patience and count < took * limits.slowest:
-            raise _stalled(f"the body arrives at less than {limits.slowest} bytes per second")
+            raise _build_timeout(f"the body arrives at less than {limits.slowest} bytes per second")
         yield chunk
 
 
-def _stalled(detail: str) -> Problem:
+def _build_timeout(detail: str) -> Problem:
     return Problem(408, "request_timeout", detail, headers={"Connection": "close"})
 
 
-async def body(request: Request, limits: Limits) -> bytes:
+async def body(request: Request, limits: RequestLimits) -> bytes:
     """A small body, whole; a smaller one on routes that are open to everybody."""
     limit = limits.json_bytes if hasattr(request.state, "holder") else limits.open_bytes
     return b"".join([chunk async for chunk in chunks(request, limits, limit)])

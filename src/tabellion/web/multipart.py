@@ -19,7 +19,7 @@ _BOUNDARY = re.compile(rb"[ -~]{1,70}")
 
 
 @dataclass(slots=True)
-class Part:
+class FormPart:
     """The beginning of a part: which field it is for, and what its sender calls it."""
 
     name: str
@@ -32,7 +32,7 @@ class End:
     """The end of a part."""
 
 
-Event = Part | bytes | End
+Event = FormPart | bytes | End
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ def boundary_of(header: str) -> bytes:
 
 
 async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> AsyncIterator[Event]:
-    """The parts of a form as they come: a `Part`, its bytes in pieces, an `End`; a Problem for what is no form."""
+    """The parts of a form as they come: a `FormPart`, its bytes in pieces, an `End`; a Problem for what is no form."""
     waiting: list[Event] = []
     headers = _Headers()
     count, ended = 0, False
@@ -104,7 +104,7 @@ async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> As
         raise Problem(400, "form_invalid", "the form is incomplete", fix="send the complete form")
 
 
-def _part(found: dict[str, bytes]) -> Part:
+def _part(found: dict[str, bytes]) -> FormPart:
     disposition = found.get("content-disposition", b"")
     kind, options = parse_options_header(disposition)
     name = options.get(b"name")
@@ -114,7 +114,7 @@ def _part(found: dict[str, bytes]) -> Part:
     given = options.get(b"filename")
     if given is None and b"filename*" in disposition.lower():
         given = file_name(disposition.decode("latin-1")).encode("utf-8", "surrogateescape")
-    return Part(_text(name), None if given is None else _text(given), media)
+    return FormPart(_text(name), None if given is None else _text(given), media)
 
 
 def _text(raw: bytes) -> str:

@@ -8,7 +8,7 @@ LONGEST = 255  #: characters
 UNNAMED = "document"
 
 
-def escaped(name: str) -> str:
+def escape_name(name: str) -> str:
     """The last part of a path, control and direction characters written out, at most 255 characters.
 
     Nothing is ever stored under it.

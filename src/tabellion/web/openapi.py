@@ -135,7 +135,7 @@ def _complete(route: Route, operation: dict[str, Any], role: Role | None, marks:
     _parameters(operation, marks)
     responses: dict[str, Any] = operation["responses"]
     for status in sorted(statuses):
-        if status == 422 or not _described(responses.get(str(status))):
+        if status == 422 or not _has_content(responses.get(str(status))):
             responses[str(status)] = {"description": SAID[status], "content": PROBLEM}
     for number, response in responses.items():
         if number[0] in "45" and "content" not in response:
@@ -159,5 +159,5 @@ def _parameters(operation: dict[str, Any], marks: set[str]) -> None:
         operation["parameters"] = parameters
 
 
-def _described(response: Mapping[str, Any] | None) -> bool:
+def _has_content(response: Mapping[str, Any] | None) -> bool:
     return response is not None and "content" in response

@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable
 
 from tabellion.messages import Message
-from tabellion.web.limits import Limits
+from tabellion.web.limits import RequestLimits
 from tabellion.web.problems import Problem
 
 MOST = 10_000  #: askers that are remembered; who has not asked for long has a full bucket anyway
 
 
-class Pace:
+class RateLimiter:
     """The askers of this process; each process counts its own."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: RequestLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._clock = limits.rate, max(1.0, limits.rate * limits.burst), clock
         self._left: dict[str, tuple[float, float]] = {}  #: by asker: requests left at a time
 

@@ -62,7 +62,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         self.more = more
         super().__init__(f"{status} {code}: {self.detail}")
 
-    def told(self, request_id: str) -> dict[str, Any]:
+    def as_dict(self, request_id: str) -> dict[str, Any]:
         """As JSON tells it."""
         told: shapes.Problem = {
             "type": f"/docs#{self.code}", "title": TITLES.get(self.status) or http.HTTPStatus(self.status).phrase,
@@ -76,7 +76,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
 
     def response(self, request_id: str) -> Response:
         """The answer."""
-        return Response(json_text(self.told(request_id)), self.status, self.headers, MEDIA)
+        return Response(json_text(self.as_dict(request_id)), self.status, self.headers, MEDIA)
 
 
 def kind(value: Any) -> str:

@@ -14,7 +14,7 @@ from tabellion.messages import Message
 from tabellion.web.headers import PAGE_POLICY
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.serving import unchanged
+from tabellion.web.serving import is_not_modified
 
 router = APIRouter(route_class=Guarded, tags=["docs"])
 STATIC = {"docs.js": "text/javascript", "docs.css": "text/css"}
@@ -50,6 +50,6 @@ async def openapi(request: Request) -> Response:
     """The OpenAPI document."""
     text = json_text(request.app.openapi())
     tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
-    if unchanged(request, tag):
+    if is_not_modified(request, tag):
         return Response(status_code=304, headers=FRESH | {"ETag": tag})
     return Response(text, headers=FRESH | {"ETag": tag}, media_type="application/json")

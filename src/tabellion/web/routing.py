@@ -15,7 +15,7 @@ from starlette.routing import Match
 from tabellion.messages import Message
 from tabellion.web import csrf
 from tabellion.web.problems import Problem
-from tabellion.web.validation import refused
+from tabellion.web.validation import build_problem
 
 JSON = "application/json"
 
@@ -35,7 +35,7 @@ class Guarded(APIRoute):
         """The endpoint behind its checks, in the order in which they may tell: existence, key, role, question."""
         answer = super().get_route_handler()
         known = {str(one.alias or one.name) for one in self.dependant.query_params}
-        produced = _produced(self)
+        produced = _response_media(self)
 
         async def handle(request: Request) -> Response:
             role = request.app.state.policy[(request.method, self.path)]
@@ -50,12 +50,12 @@ class Guarded(APIRoute):
             try:
                 return await answer(request)
             except RequestValidationError as error:
-                raise refused(error.errors()) from None
+                raise build_problem(error.errors()) from None
 
         return handle
 
 
-def _produced(route: APIRoute) -> tuple[str, ...]:
+def _response_media(route: APIRoute) -> tuple[str, ...]:
     named = [
         media
         for status, response in route.responses.items()

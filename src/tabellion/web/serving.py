@@ -23,7 +23,7 @@ STRANGE = {
 _RANGE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})")
 
 
-def unchanged(request: Request, tag: str) -> bool:
+def is_not_modified(request: Request, tag: str) -> bool:
     """Whether the asker has it already."""
     given = request.headers.get("if-none-match", "")
     return given.strip() == "*" or tag in [one.strip().removeprefix("W/") for one in given.split(",")]
@@ -38,7 +38,7 @@ def disposition(name: str) -> str:
 def file_answer(request: Request, path: Path, tag: str, media: str, headers: dict[str, str]) -> Response:
     """The file, or the range of it that was asked for."""
     headers = headers | {"ETag": tag, "Accept-Ranges": "bytes"}
-    if unchanged(request, tag):
+    if is_not_modified(request, tag):
         return Response(status_code=304, headers=headers)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

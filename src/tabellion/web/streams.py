@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from tabellion.accounts.roles import Role
 from tabellion.errors import StoreError
-from tabellion.web.limits import Limits
+from tabellion.web.limits import RequestLimits
 from tabellion.web.problems import Problem
 
 AGAIN = 15.0  #: seconds after which whoever listens is asked for key or session again
@@ -21,7 +21,7 @@ AGAIN = 15.0  #: seconds after which whoever listens is asked for key or session
 class Streams:
     """The streams of this process."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RequestLimits) -> None:
         self._limits = limits
         self._open: Counter[str] = Counter()
 
@@ -38,7 +38,7 @@ class Streams:
                 )  # fmt: skip
 
     @contextmanager
-    def counted(self, holder: str) -> Iterator[None]:
+    def track(self, holder: str) -> Iterator[None]:
         """One stream while it is open."""
         self._open[holder] += 1
         try:

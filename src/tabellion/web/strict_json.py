@@ -61,7 +61,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise Problem(400, "json_invalid", f"the key {_shown(twice)} is repeated")
+        raise Problem(400, "json_invalid", f"the key {_quote_name(twice)} is repeated")
     return made
 
 
@@ -102,5 +102,5 @@ def _check_text(text: str, path: tuple[str | int, ...]) -> None:
         raise Problem(400, "json_invalid", "a text contains a lone surrogate") from None
 
 
-def _shown(name: str) -> str:
+def _quote_name(name: str) -> str:
     return json.dumps(name if len(name) <= 60 else name[:60] + "…")

@@ -76,8 +76,8 @@ async def admit(store: Store, counted: tuple[tuple[str, Measure], ...]) -> None:
     """Counts a try before it is made, so that a thousand at once are not one; a Problem where it has to wait."""
     await tables.SCHEMA.prepare(store)
     for subject, measure in counted:
-        if not await _counted(store, subject, measure):
-            wait = max(1, math.ceil(await _left(store, subject)))
+        if not await _count_try(store, subject, measure):
+            wait = max(1, math.ceil(await _remaining_wait(store, subject)))
             raise Problem(
                 429, "too_many_tries", Message("problem.tries_wait", n=wait), fix="wait, or ask for a sign-in link",
                 headers={"Retry-After": str(wait)}, wait=wait,
@@ -100,7 +100,7 @@ async def forgive(store: Store, counted: tuple[tuple[str, Measure], ...]) -> Non
     )
 
 
-async def _counted(store: Store, subject: str, measure: Measure) -> bool:
+async def _count_try(store: Store, subject: str, measure: Measure) -> bool:
     d = store.dialect
     fresh = f"t.last_at < {sql.later(repr(-FORGOTTEN), d)}"
     more = f"t.tries + 1 - {measure.free}"
@@ -119,7 +119,7 @@ WHERE t.closed_until <= {NOW} RETURNING tries""",
     return bool(rows)
 
 
-async def _left(store: Store, subject: str) -> float:
+async def _remaining_wait(store: Store, subject: str) -> float:
     d = store.dialect
     rows = await store.database.fetch(
         f"""SELECT {sql.epoch("closed_until", d)} - {sql.epoch(NOW, d)} AS wait FROM tabellion_sign_in_tries

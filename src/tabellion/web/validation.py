@@ -35,12 +35,12 @@ def _whole(text: Any) -> Any:
 Whole = Annotated[int, BeforeValidator(_whole)]
 
 
-def refused(errors: Sequence[Any], known: Iterable[str] = ()) -> Problem:
+def build_problem(errors: Sequence[Any], known: Iterable[str] = ()) -> Problem:
     """The problem of values that did not fit: the first one is told at the top, all of them in a list.
 
     `known` are the fields that a body may have.
     """
-    told = [_told(error) for error in errors[:MOST]]
+    told = [_describe_error(error) for error in errors[:MOST]]
     first = told[0]
     code, status = first.pop("code"), 422
     more: dict[str, Any] = {"errors": [{**one} for one in told]} if len(told) > 1 else {}
@@ -56,7 +56,7 @@ def refused(errors: Sequence[Any], known: Iterable[str] = ()) -> Problem:
     )  # fmt: skip
 
 
-def _told(error: Any) -> dict[str, Any]:
+def _describe_error(error: Any) -> dict[str, Any]:
     location = list(error["loc"])
     where = location.pop(0) if location and location[0] in ("query", "path", "header", "body") else "body"
     field = pointer(*location) if where == "body" else ".".join(map(str, location))
@@ -77,23 +77,25 @@ def media_of(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def unsupported(media: str, allowed: str) -> Problem:
+def build_media_problem(media: str, allowed: str) -> Problem:
     """The problem of a body of another type."""
     said = f"a body of type {media[:100]!r}" if media else "a body without a content type"
     return Problem(415, "media_unsupported", f"{said} is not supported", fix=f"send {allowed}")
 
 
-async def parsed(request: Request, model: type[Model], limits: bounds.Limits, *, empty: bool = False) -> Model:
+async def parse_body(
+    request: Request, model: type[Model], limits: bounds.RequestLimits, *, empty: bool = False
+) -> Model:
     """The body as a model; `empty`: no body stands for an empty object."""
     media = media_of(request)
     if media and media != "application/json":
-        raise unsupported(media, "application/json")
+        raise build_media_problem(media, "application/json")
     body = await bounds.body(request, limits)
     if not body and empty:
         return model()
     if not media:
-        raise unsupported(media, "application/json")
+        raise build_media_problem(media, "application/json")
     try:
         return model.model_validate(strict_json.loads(body))
     except ValidationError as error:
-        raise refused(error.errors(include_url=False, include_context=False), model.model_fields) from None
+        raise build_problem(error.errors(include_url=False, include_context=False), model.model_fields) from None

@@ -63,9 +63,9 @@ def drive(limiter: Limiter, server: Server, seconds: float, *, latency: float = 
         while answers and answers[0][0] <= now:
             _, fine, epoch = answers.popleft()
             if fine:
-                limiter.succeeded(now, 1)
+                limiter.record_success(now, 1)
             else:
-                limiter.throttled(now, server.hint, epoch)
+                limiter.record_throttle(now, server.hint, epoch)
                 slots = deque(slot for slot in slots if slot[1] == limiter.epoch)
         if not slots and now >= limiter.next_slot(now):
             slots.extend((at, limiter.epoch) for at in limiter.grant(now, 4))
@@ -117,7 +117,7 @@ def test_parallel_refusals_are_one_event() -> None:
     limiter = Adaptive(WIDE, rate=20.0)
     limiter.grant(1000.0, 5)
     for _ in range(5):
-        limiter.throttled(1000.1, None, 0)
+        limiter.record_throttle(1000.1, None, 0)
     assert limiter.epoch == 1
     assert limiter.rate == pytest.approx(9.5)
 
@@ -125,7 +125,7 @@ def test_parallel_refusals_are_one_event() -> None:
 def test_the_servers_hint_is_obeyed() -> None:
     """Nothing goes before the time the server named, whatever the rate would allow."""
     limiter = Adaptive(WIDE, rate=20.0)
-    limiter.throttled(1000.0, 36.0, 0)
+    limiter.record_throttle(1000.0, 36.0, 0)
     assert limiter.grant(1034.0, 5) == []
     assert min(limiter.grant(1035.5, 5)) >= 1036.0
 
@@ -151,6 +151,6 @@ def test_slots_are_spaced_evenly_and_not_far_ahead(want: int, rate: float) -> No
 def test_memory_survives_a_restart() -> None:
     """What is saved and loaded goes on where it was; what another version saved is ignored."""
     limiter = Adaptive(WIDE, rate=20.0)
-    limiter.throttled(1000.0, None, 0)
+    limiter.record_throttle(1000.0, None, 0)
     again = Adaptive.load(WIDE, limiter.as_dict() | {"something_newer": 1})
     assert again == limiter

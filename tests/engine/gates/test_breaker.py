@@ -9,16 +9,16 @@ NOW = 1000.0
 
 def opened() -> Breaker:
     breaker = Breaker()
-    breaker.failed(NOW, 5, "503", 5, 60.0)
+    breaker.record_failure(NOW, 5, "503", 5, 60.0)
     return breaker
 
 
 def test_five_failures_in_a_row_open_it() -> None:
     """The fifth failure opens it, the fourth does not."""
     breaker = Breaker()
-    breaker.failed(NOW, 4, "503", 5, 60.0)
+    breaker.record_failure(NOW, 4, "503", 5, 60.0)
     assert breaker.allows(NOW + 0.2, 5) == 1
-    breaker.failed(NOW + 0.2, 1, "503", 5, 60.0)
+    breaker.record_failure(NOW + 0.2, 1, "503", 5, 60.0)
     assert breaker.allows(NOW + 59, 5) == 0
     assert breaker.state == "open"
 
@@ -27,8 +27,8 @@ def test_a_success_in_between_starts_the_count_again() -> None:
     """Failures count only in a row."""
     breaker = Breaker()
     for second in range(10):
-        breaker.failed(NOW + second, 1, "503", 5, 60.0)
-        breaker.succeeded(NOW + second + 0.1, 1, proven=False)
+        breaker.record_failure(NOW + second, 1, "503", 5, 60.0)
+        breaker.record_success(NOW + second + 0.1, 1, proven=False)
     assert breaker.state == "closed"
     assert breaker.allows(NOW + 10, 5) is None
 
@@ -39,7 +39,7 @@ def test_after_a_minute_one_call_finds_out() -> None:
     assert breaker.allows(NOW + 61, 5) == 1
     breaker.let_through(NOW + 61, 1)
     assert breaker.allows(NOW + 62, 5) == 0
-    breaker.succeeded(NOW + 62, 1, proven=True)
+    breaker.record_success(NOW + 62, 1, proven=True)
     assert breaker.allows(NOW + 62, 5) is None
 
 
@@ -47,7 +47,7 @@ def test_a_failed_probe_waits_another_minute() -> None:
     """The breaker opens again, for as long as before."""
     breaker = opened()
     breaker.let_through(NOW + 61, 1)
-    breaker.failed(NOW + 62, 1, "503", 5, 60.0)
+    breaker.record_failure(NOW + 62, 1, "503", 5, 60.0)
     assert breaker.allows(NOW + 121, 5) == 0
     assert breaker.allows(NOW + 123, 5) == 1
 
@@ -59,45 +59,45 @@ def test_a_probe_whose_caller_died_is_given_to_another() -> None:
     assert breaker.allows(NOW + 61 + 151, 5) == 1
     breaker = opened()
     breaker.let_through(NOW + 61, 1)
-    breaker.abandoned(1)
+    breaker.record_abandoned(1)
     assert breaker.allows(NOW + 62, 5) == 1
 
 
 def test_after_two_failures_no_more_calls_go_than_could_fail() -> None:
     """With two failures in a row, three calls may be under way, and no fourth until one of them is answered."""
     breaker = Breaker()
-    breaker.failed(NOW, 1, "503", 5, 60.0)
+    breaker.record_failure(NOW, 1, "503", 5, 60.0)
     assert breaker.allows(NOW, 5) == 0  # for a moment
     assert breaker.allows(NOW + 0.15, 5) is None
-    breaker.failed(NOW, 1, "503", 5, 60.0)
+    breaker.record_failure(NOW, 1, "503", 5, 60.0)
     assert breaker.allows(NOW, 5) == 0  # for a moment: others may be under way
     assert breaker.allows(NOW + 0.2, 5) == 3
     breaker.let_through(NOW + 0.2, 3)
     assert breaker.allows(NOW + 0.2, 5) == 0
-    breaker.failed(NOW + 0.3, 1, "503", 5, 60.0)
+    breaker.record_failure(NOW + 0.3, 1, "503", 5, 60.0)
     assert breaker.allows(NOW + 0.3, 5) == 0
-    breaker.succeeded(NOW + 1, 1, proven=True)
+    breaker.record_success(NOW + 1, 1, proven=True)
     assert breaker.allows(NOW + 1, 5) is None
 
 
 def test_answers_from_before_the_trouble_prove_nothing() -> None:
     """An answer to a call made before the failures, or heard of late, does not make the breaker forget them."""
     breaker = Breaker()
-    breaker.failed(NOW, 1, "503", 5, 60.0)
-    breaker.succeeded(NOW - 0.1, 1, proven=False)
+    breaker.record_failure(NOW, 1, "503", 5, 60.0)
+    breaker.record_success(NOW - 0.1, 1, proven=False)
     assert breaker.row == 1
-    breaker.failed(NOW + 0.1, 1, "503", 5, 60.0)
-    breaker.succeeded(NOW + 0.2, 1, proven=False)
+    breaker.record_failure(NOW + 0.1, 1, "503", 5, 60.0)
+    breaker.record_success(NOW + 0.2, 1, proven=False)
     assert breaker.allows(NOW + 0.3, 5) == 3
 
 
 def test_a_refused_key_opens_it_at_once_and_for_longer_each_time() -> None:
     """A key that is not accepted stops everything; probes become rarer while it is refused."""
     breaker = Breaker()
-    breaker.refused(NOW, "the key is not valid")
+    breaker.record_refusal(NOW, "the key is not valid")
     assert breaker.allows(NOW + 59, 5) == 0
     breaker.let_through(NOW + 60, breaker.allows(NOW + 60, 5) or 0)
-    breaker.refused(NOW + 61, "the key is not valid")
+    breaker.record_refusal(NOW + 61, "the key is not valid")
     assert breaker.allows(NOW + 61 + 119, 5) == 0
     assert breaker.allows(NOW + 61 + 121, 5) == 1
     assert breaker.reason == "the key is not valid"
@@ -122,7 +122,7 @@ def test_a_few_failures_among_many_answers_are_nothing() -> None:
     for third in range(30):
         at = NOW + third / 3
         for breaker, answers in ((busy, 100), (quiet, 3)):
-            breaker.failed(at, 1, "503", 5, 60.0)
-            breaker.succeeded(at + 0.1, answers, proven=False)
+            breaker.record_failure(at, 1, "503", 5, 60.0)
+            breaker.record_success(at + 0.1, answers, proven=False)
     assert busy.allows(NOW + 10, 5) is None
     assert quiet.wary

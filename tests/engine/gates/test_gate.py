@@ -16,9 +16,9 @@ from tabellion.engine.gates import gate as gate_module
 from tabellion.engine.gates.adaptive import Adaptive
 from tabellion.engine.gates.gate import Gate
 from tabellion.engine.gates.limiter import BURST
-from tabellion.engine.gates.open_gates import Gates
+from tabellion.engine.gates.open_gates import OpenGates
 from tabellion.engine.gates.row import GateRow
-from tabellion.engine.gates.state import GateSettings, News, Refusal, Turn
+from tabellion.engine.gates.state import CallOutcomes, GateSettings, ThrottledCall, TurnResult
 from tabellion.errors import GateClosed, Unreachable
 from tests.owner import Owner, jobs_queue
 from tests.waiting import eventually
@@ -28,8 +28,8 @@ FAST = GateSettings(rate=500, min_rate=500, max_rate=500)
 
 
 @asynccontextmanager
-async def opened(url: str, settings: GateSettings = FAST) -> AsyncIterator[Gates]:
-    gates = Gates(url, {"gemini": settings})
+async def opened(url: str, settings: GateSettings = FAST) -> AsyncIterator[OpenGates]:
+    gates = OpenGates(url, {"gemini": settings})
     try:
         yield gates
     finally:
@@ -47,12 +47,12 @@ def test_callers_are_admitted_no_faster_than_the_rate(url: str) -> None:
 
     async def go() -> None:
         async with opened(url, GateSettings(rate=50, min_rate=50, max_rate=50)) as gates:
-            gate = gates.named("gemini")
+            gate = gates.get_gate("gemini")
             async with Store(url) as store:
                 began = await store.now()
 
             async def call() -> None:
-                (await gate.admit()).succeeded(0.01)
+                (await gate.admit()).record_success(0.01)
 
             await asyncio.gather(*(call() for _ in range(20)))
         async with Store(url) as store:
@@ -70,17 +70,17 @@ def test_five_failures_close_it_for_everyone(url: str) -> None:
 
     async def go() -> None:
         async with opened(url) as ours, opened(url) as theirs:
-            theirs_gate = theirs.named("gemini")
-            (await theirs_gate.admit()).succeeded(None)
+            theirs_gate = theirs.get_gate("gemini")
+            (await theirs_gate.admit()).record_success(None)
             for _ in range(5):
-                admitted = await ours.named("gemini").admit()
-                admitted.failed("gemini returned HTTP 503")
-                closed = await admitted.heard()
+                admitted = await ours.get_gate("gemini").admit()
+                admitted.record_failure("gemini returned HTTP 503")
+                closed = await admitted.flush()
             assert "gemini returned HTTP 503" in closed
 
             async def told_closed() -> bool:
                 try:
-                    (await theirs_gate.admit()).abandoned()
+                    (await theirs_gate.admit()).record_abandoned()
                 except GateClosed as error:
                     return "gemini returned HTTP 503" in str(error) and 30 < error.after <= 60
                 return False
@@ -91,7 +91,7 @@ def test_five_failures_close_it_for_everyone(url: str) -> None:
 
             async def open_again() -> bool:
                 try:
-                    (await theirs_gate.admit()).succeeded(None)
+                    (await theirs_gate.admit()).record_success(None)
                 except GateClosed:
                     return False
                 return True
@@ -106,12 +106,12 @@ def test_callers_in_other_loops_are_served(sqlite_url: str) -> None:
 
     async def go() -> None:
         async with opened(sqlite_url) as gates:
-            gate = gates.named("gemini")
+            gate = gates.get_gate("gemini")
             failures: list[BaseException] = []
 
             def elsewhere() -> None:
                 async def call() -> None:
-                    (await gate.admit()).succeeded(1.0)
+                    (await gate.admit()).record_success(1.0)
 
                 try:
                     asyncio.run(call())
@@ -142,7 +142,7 @@ def test_a_closed_gate_keeps_its_queue_from_being_claimed_and_no_other(url: str,
     @gated.handler
     async def call(job: Job) -> None:
         assert job.context is not None
-        (await job.context.admit("gemini", job)).succeeded(0.001)
+        (await job.context.admit("gemini", job)).record_success(0.001)
 
     @plain.handler
     async def work(job: Job) -> None:
@@ -150,7 +150,7 @@ def test_a_closed_gate_keeps_its_queue_from_being_claimed_and_no_other(url: str,
 
     async def close_it() -> None:
         async with Store(url) as store:
-            await GateRow(store, "gemini", FAST).turn(News(failed=5, why="down"), 0)
+            await GateRow(store, "gemini", FAST).turn(CallOutcomes(failed=5, why="down"), 0)
 
     async def open_it() -> None:
         async with Store(url) as store:
@@ -201,7 +201,7 @@ def test_a_worker_claims_only_what_may_call(url: str, owner: Owner) -> None:
         assert job.context is not None
         with gauge.running("waiting"):
             admitted = await job.context.admit("gemini", job)
-        admitted.succeeded(None)
+        admitted.record_success(None)
 
     with working(make_worker(url, queue, gates={"gemini": GateSettings(rate=10, min_rate=10, max_rate=10)})):
         eventually(lambda: owner.count("done") == 12)
@@ -213,7 +213,7 @@ def test_outside_a_worker_a_desk_is_opened(url: str) -> None:
 
     async def go() -> None:
         async with OpenContext(Environment("prod", url), {"gemini": FAST}) as context:
-            (await context.admit("gemini", None)).succeeded(0.5)
+            (await context.admit("gemini", None)).record_success(0.5)
         async with Store(url) as store:
             assert (await GateRow(store, "gemini", FAST).read())[0].spent == 0.5
 
@@ -225,8 +225,8 @@ def test_a_call_that_today_cannot_pay_for_is_not_made(url: str) -> None:
 
     async def go() -> None:
         async with opened(url, GateSettings(rate=500, min_rate=500, budget=1.0)) as gates:
-            gate = gates.named("gemini")
-            (await gate.admit(0.4)).succeeded(0.4)
+            gate = gates.get_gate("gemini")
+            (await gate.admit(0.4)).record_success(0.4)
             with pytest.raises(GateClosed, match=r"the next call may cost \$0\.70"):
                 await gate.admit(0.7)
             with pytest.raises(GateClosed, match="over budget"):
@@ -242,7 +242,7 @@ class Broken(GateRow):
         super().__init__(store, "gemini", FAST)
         self.turns, self._failures, self._error = 0, failures, error
 
-    async def turn(self, news: News, want: int) -> Turn:
+    async def turn(self, news: CallOutcomes, want: int) -> TurnResult:
         """Fails, and then does not."""
         self.turns += 1
         if self.turns <= self._failures:
@@ -264,8 +264,8 @@ def test_a_database_in_trouble_is_asked_again_after_a_rest(
             running = asyncio.create_task(gate.run())
             admitted = await gate.admit()
             assert row.turns == 3
-            admitted.throttled(None)
-            await admitted.heard()
+            admitted.record_throttle(None)
+            await admitted.flush()
             assert (await row.read())[0].refusals == 1
             row._failures = 10**6
             gate.tell({"failed": 1, "why": "503"})
@@ -282,9 +282,9 @@ class Recorder(GateRow):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, "gemini", FAST)
-        self.refusals: list[Refusal] = []
+        self.refusals: list[ThrottledCall] = []
 
-    async def turn(self, news: News, want: int) -> Turn:
+    async def turn(self, news: CallOutcomes, want: int) -> TurnResult:
         """Takes the turn."""
         self.refusals += news.throttled
         return await super().turn(news, want)
@@ -300,8 +300,8 @@ def test_a_refusal_tells_how_long_ago_its_call_was_made(sqlite_url: str) -> None
             running = asyncio.create_task(gate.run())
             admitted = await gate.admit()
             await asyncio.sleep(0.02)
-            admitted.throttled(3.0)
-            await admitted.heard()
+            admitted.record_throttle(3.0)
+            await admitted.flush()
             running.cancel()
             [refusal] = row.refusals
             assert (refusal.hint, refusal.epoch) == (3.0, 0)
@@ -313,10 +313,10 @@ def test_a_refusal_tells_how_long_ago_its_call_was_made(sqlite_url: str) -> None
 class Twice(GateRow):
     """A row that gives two slots, one soon after the other, and then nothing more."""
 
-    async def turn(self, news: News, want: int) -> Turn:
+    async def turn(self, news: CallOutcomes, want: int) -> TurnResult:
         """Takes the turn."""
         await self.store.open()
-        return Turn((0.05, 0.07) if want else (), (0, 0), again=60.0)
+        return TurnResult((0.05, 0.07) if want else (), (0, 0), again=60.0)
 
 
 def test_a_job_that_comes_before_its_slot_gets_it_in_time(sqlite_url: str) -> None:

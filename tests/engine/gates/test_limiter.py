@@ -70,10 +70,10 @@ def test_classic_does_what_its_description_does(moves: list[tuple[int, str]]) ->
             assert bool(ours.grant(now / 1000, 1)) == allowed
         elif move == "success":
             seed.on_success()
-            ours.succeeded(now / 1000, 1)
+            ours.record_success(now / 1000, 1)
         else:
             seed.on_rate_limit(now)
-            ours.throttled(now / 1000, None, ours.epoch)
+            ours.record_throttle(now / 1000, None, ours.epoch)
         assert ours.max_tokens == seed.max_tokens
         assert ours.refill_rate == seed.refill_rate
         assert ours.tokens == pytest.approx(seed.tokens)

@@ -6,7 +6,7 @@ import asyncio
 
 from tabellion import Store
 from tabellion.engine.gates.row import GateRow, gates
-from tabellion.engine.gates.state import GateSettings, News, Refusal
+from tabellion.engine.gates.state import CallOutcomes, GateSettings, ThrottledCall
 
 
 def test_turns_of_many_never_hand_out_a_slot_twice(any_url: str) -> None:
@@ -19,7 +19,7 @@ def test_turns_of_many_never_hand_out_a_slot_twice(any_url: str) -> None:
             rows = [GateRow(store, "gemini", row.settings) for _ in range(10)]
 
             async def take(one: GateRow) -> list[float]:
-                turn = await one.turn(News(), 2)
+                turn = await one.turn(CallOutcomes(), 2)
                 _, now = await one.read()
                 return [now - began + at for at in turn.slots]
 
@@ -36,7 +36,7 @@ def test_what_is_learned_survives_and_is_shared(url: str) -> None:
     async def go() -> None:
         async with Store(url) as store:
             await GateRow(store, "gemini", GateSettings(rate=20)).turn(
-                News(ok=1, throttled=[Refusal(None, 0)], failed=2, why="503", spent=0.25), 0
+                CallOutcomes(ok=1, throttled=[ThrottledCall(None, 0)], failed=2, why="503", spent=0.25), 0
             )
         async with Store(url) as store:
             state, _ = await GateRow(store, "gemini", GateSettings(rate=20)).read()

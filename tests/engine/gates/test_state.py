@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.engine.gates.state import DAY, GateSettings, GateState, News
+from tabellion.engine.gates.state import DAY, CallOutcomes, GateSettings, GateState
 from tabellion.errors import ConfigurationError
 
 NOON = 20_000 * DAY + DAY / 2
@@ -16,7 +16,7 @@ def state(**settings: object) -> GateState:
 
 def test_an_open_gate_hands_out_slots() -> None:
     """As many as wanted, as far as the rate allows."""
-    turn = state(rate=10).turn(NOON, News(), 5)
+    turn = state(rate=10).turn(NOON, CallOutcomes(), 5)
     assert len(turn.slots) == 5
     assert not turn.closed
 
@@ -24,7 +24,7 @@ def test_an_open_gate_hands_out_slots() -> None:
 def test_an_outage_closes_it_with_the_reason() -> None:
     """Five failures close it, and the reason and the time are told."""
     gate = state()
-    turn = gate.turn(NOON, News(failed=5, why="gemini returned HTTP 503"), 5)
+    turn = gate.turn(NOON, CallOutcomes(failed=5, why="gemini returned HTTP 503"), 5)
     assert turn.slots == ()
     assert "gemini returned HTTP 503" in turn.closed
     assert turn.reopens == pytest.approx(60)
@@ -33,10 +33,10 @@ def test_an_outage_closes_it_with_the_reason() -> None:
 def test_a_spent_budget_closes_it_until_midnight() -> None:
     """Reaching the day's budget closes the gate until the next day (UTC) begins; then it is open again."""
     gate = state(budget=1.0)
-    turn = gate.turn(NOON, News(ok=10, spent=1.0, paid=1.0), 5)
+    turn = gate.turn(NOON, CallOutcomes(ok=10, spent=1.0, paid=1.0), 5)
     assert "over budget: $1.00 of $1.00" in turn.closed
     assert turn.reopens == pytest.approx(DAY / 2)
-    tomorrow = gate.turn(NOON + DAY / 2 + 1, News(), 5)
+    tomorrow = gate.turn(NOON + DAY / 2 + 1, CallOutcomes(), 5)
     assert not tomorrow.closed
     assert len(tomorrow.slots) == 5
 
@@ -44,33 +44,33 @@ def test_a_spent_budget_closes_it_until_midnight() -> None:
 def test_the_next_call_must_fit_the_budget() -> None:
     """A gate closes before the call that would exceed the budget, judged by what calls usually cost."""
     gate = state(budget=1.0)
-    assert not gate.turn(NOON, News(ok=1, spent=0.3, paid=0.3), 1).closed
-    assert not gate.turn(NOON, News(ok=1, spent=0.3, paid=0.3), 1).closed
-    assert gate.turn(NOON, News(ok=1, spent=0.3, paid=0.3), 1).closed
+    assert not gate.turn(NOON, CallOutcomes(ok=1, spent=0.3, paid=0.3), 1).closed
+    assert not gate.turn(NOON, CallOutcomes(ok=1, spent=0.3, paid=0.3), 1).closed
+    assert gate.turn(NOON, CallOutcomes(ok=1, spent=0.3, paid=0.3), 1).closed
 
 
 def test_money_charged_for_calls_under_way_is_not_what_calls_usually_cost() -> None:
     """One answer beside ten estimates does not make a usual call ten times as dear, and close the gate too early."""
     gate = state(budget=1.0)
-    assert not gate.turn(NOON, News(ok=1, spent=0.55, paid=0.05), 1).closed
+    assert not gate.turn(NOON, CallOutcomes(ok=1, spent=0.55, paid=0.05), 1).closed
     assert gate.typical == pytest.approx(0.05)
 
 
 def test_a_call_that_does_not_fit_closes_it_until_midnight_or_until_there_is_more_money() -> None:
     """A call dearer than what is left closes the gate with its price in the reason; a larger budget opens it."""
     gate = state(budget=1.0)
-    turn = gate.turn(NOON, News(needed=1.5), 1)
+    turn = gate.turn(NOON, CallOutcomes(needed=1.5), 1)
     assert "the next call may cost $1.50" in turn.closed
     gate.edit(NOON, {"budget": 5.0})
-    assert not gate.turn(NOON, News(), 1).closed
-    assert gate.turn(NOON, News(needed=9.0), 1).closed
-    assert not gate.turn(NOON + DAY, News(), 1).closed
+    assert not gate.turn(NOON, CallOutcomes(), 1).closed
+    assert gate.turn(NOON, CallOutcomes(needed=9.0), 1).closed
+    assert not gate.turn(NOON + DAY, CallOutcomes(), 1).closed
 
 
 def test_it_is_saved_and_loaded_as_it_was() -> None:
     """State is JSON and survives a restart, live edits included."""
     gate = state(rate=10)
-    gate.turn(NOON, News(ok=3, spent=0.5, paid=0.5), 2)
+    gate.turn(NOON, CallOutcomes(ok=3, spent=0.5, paid=0.5), 2)
     gate.edit(NOON, {"budget": 7.0, "max_rate": 20.0})
     again = GateState.load(GateSettings(rate=10), gate.dump())
     assert again.dump() == gate.dump()
@@ -81,9 +81,9 @@ def test_it_is_saved_and_loaded_as_it_was() -> None:
 def test_a_person_changes_the_rate() -> None:
     """A live rate holds from the next slot on; older slots are worth nothing."""
     gate = state(rate=2)
-    before = gate.turn(NOON, News(), 2).epoch
+    before = gate.turn(NOON, CallOutcomes(), 2).epoch
     gate.edit(NOON, {"rate": 50.0})
-    turn = gate.turn(NOON, News(), 20)
+    turn = gate.turn(NOON, CallOutcomes(), 20)
     assert turn.epoch != before
     assert turn.slots[10] - turn.slots[0] == pytest.approx(10 / 50)
 

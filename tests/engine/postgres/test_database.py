@@ -11,7 +11,7 @@ import pytest
 
 from tabellion import Job, Queue, Store
 from tabellion.engine.postgres.database import PostgreSQL
-from tabellion.engine.postgres.errors import explained
+from tabellion.engine.postgres.errors import translate_error
 from tabellion.engine.settlement import Settlement
 from tabellion.errors import Busy, Forbidden, Full, NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.testing import Clock
@@ -304,4 +304,4 @@ async def test_concurrent_calls_share_few_connections(emptied: Emptied) -> None:
 )
 def test_errors_are_ours(error: Exception, expected: type[Exception]) -> None:
     """What passes by itself is told from what never will."""
-    assert type(explained(error, 10)) is expected
+    assert type(translate_error(error, 10)) is expected

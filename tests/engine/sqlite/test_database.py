@@ -14,7 +14,7 @@ import pytest
 
 from tabellion import Job, Store
 from tabellion.engine.settlement import Settlement
-from tabellion.engine.sqlite.connection_thread import explained
+from tabellion.engine.sqlite.connection_thread import translate_error
 from tabellion.engine.sqlite.database import SQLite
 from tabellion.errors import NotMigrated, StoreError, Unreachable, ValueRefused
 from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks, tasks_queue
@@ -268,7 +268,7 @@ def _raised(statement: str) -> sqlite3.Error:
 )
 def test_errors_are_ours(statement: str, expected: type[Exception]) -> None:
     """A word in a column's name does not make a mistake look like an outage."""
-    assert type(explained(_raised(statement), "work.db", 1)) is expected
+    assert type(translate_error(_raised(statement), "work.db", 1)) is expected
 
 
 def test_a_file_that_nobody_writes_is_asked_seldom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

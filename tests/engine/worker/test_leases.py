@@ -198,7 +198,7 @@ def test_only_what_the_loop_was_given_counts_as_not_begun() -> None:
         leases = Leases(Store("sqlite://"))
         leases.add(runs, 0.0)
         Runner(asyncio.get_running_loop(), lambda _run, _ending: None).start(runs[:1])
-        return [run.job.key for run in leases.unstarted(-1.0)]
+        return [run.job.key for run in leases.find_unstarted(-1.0)]
 
     assert asyncio.run(go()) == [1]
 

@@ -14,12 +14,12 @@ from tabellion.engine.worker.runner import (
     LONGEST_WAIT,
     Run,
     Runner,
-    accepted,
-    broken,
-    deferred,
-    described,
-    interrupted,
-    tried,
+    defer_or_fail,
+    describe_exception,
+    retry_or_fail,
+    settle_error,
+    settle_interrupted,
+    settle_result,
 )
 from tests.engine.tables import STATES
 
@@ -34,27 +34,27 @@ def run_of(attempt: int = 1, *, deferrals: int = 0, age: float = 0.0, values: An
 
 def test_a_dict_is_done_with_its_values() -> None:
     """The row's new values are what was returned."""
-    settlement = accepted(run_of().job, {"text": "x"})
+    settlement = settle_result(run_of().job, {"text": "x"})
     assert (settlement.outcome, settlement.values) == ("done", {"text": "x"})
 
 
 def test_nothing_is_done_with_nothing() -> None:
     """A handler may return None."""
-    assert accepted(run_of().job, None).outcome == "done"
-    assert accepted(run_of().job, {}).outcome == "done"
+    assert settle_result(run_of().job, None).outcome == "done"
+    assert settle_result(run_of().job, {}).outcome == "done"
 
 
 @pytest.mark.parametrize("result", [[("text", "x")], "text", 3, True, object()])
 def test_anything_else_fails_the_job_with_a_hint(result: object) -> None:
     """A wrong return can never become right, so it is not tried again."""
-    settlement = accepted(run_of().job, result)
+    settlement = settle_result(run_of().job, result)
     assert settlement.outcome == "failed"
     assert "return a dict of columns, or nothing" in (settlement.error or "")
 
 
 def test_permanent_fails_at_once() -> None:
     """`Permanent` spends no further attempt."""
-    settlement = broken(run_of(), Permanent("empty PDF"))
+    settlement = settle_error(run_of(), Permanent("empty PDF"))
     assert settlement is not None
     assert (settlement.outcome, settlement.error, settlement.after) == ("failed", "empty PDF", None)
 
@@ -62,7 +62,7 @@ def test_permanent_fails_at_once() -> None:
 @pytest.mark.parametrize("attempt", [1, 2, 3])
 def test_other_exceptions_are_tried_again_later(attempt: int) -> None:
     """The delay follows the seed's backoff and the error says what and where."""
-    settlement = broken(run_of(attempt, retry_base=10), ValueError("odd"))
+    settlement = settle_error(run_of(attempt, retry_base=10), ValueError("odd"))
     assert settlement is not None
     assert settlement.outcome == "retried"
     step = 10 * 2 ** (attempt - 1)
@@ -72,44 +72,44 @@ def test_other_exceptions_are_tried_again_later(attempt: int) -> None:
 
 def test_the_last_attempt_fails() -> None:
     """`max_attempts` is inclusive: the fourth try of four is the last."""
-    assert tried(run_of(3).job, "x").outcome == "retried"
-    assert tried(run_of(4).job, "x").outcome == "failed"
-    assert tried(run_of(5).job, "x").outcome == "failed"
-    assert tried(run_of(1, max_attempts=1).job, "x").outcome == "failed"
-    assert tried(run_of(2, max_attempts="most", values={"most": 2}).job, "x").outcome == "failed"
+    assert retry_or_fail(run_of(3).job, "x").outcome == "retried"
+    assert retry_or_fail(run_of(4).job, "x").outcome == "failed"
+    assert retry_or_fail(run_of(5).job, "x").outcome == "failed"
+    assert retry_or_fail(run_of(1, max_attempts=1).job, "x").outcome == "failed"
+    assert retry_or_fail(run_of(2, max_attempts="most", values={"most": 2}).job, "x").outcome == "failed"
 
 
 def test_rate_limited_waits_without_spending() -> None:
     """The job waits as long as it was asked to."""
-    settlement = deferred(run_of(4).job, RateLimited(after=30), ran=1)
+    settlement = defer_or_fail(run_of(4).job, RateLimited(after=30), ran=1)
     assert (settlement.outcome, settlement.after) == ("limited", 30)
 
 
 @pytest.mark.parametrize(("asked", "waits"), [(-5, 0), (0, 0), (1e9, LONGEST_WAIT), (float("inf"), LONGEST_WAIT)])
 def test_a_wait_is_kept_within_reason(asked: float, waits: float) -> None:
     """A server's wild hint is not taken at its word."""
-    assert deferred(run_of(deadline=None).job, RateLimited(after=asked), ran=0).after == waits
+    assert defer_or_fail(run_of(deadline=None).job, RateLimited(after=asked), ran=0).after == waits
 
 
 def test_a_wait_that_is_no_number_still_ends() -> None:
     """NaN from a broken header must not become a row that is due never."""
-    settlement = deferred(run_of().job, RateLimited(after=float("nan")), ran=0)
+    settlement = defer_or_fail(run_of().job, RateLimited(after=float("nan")), ran=0)
     assert settlement.after is not None
     assert 0 <= settlement.after <= LONGEST_WAIT
 
 
 def test_deferrals_are_capped() -> None:
     """Waiting is not free for ever: past `max_deferrals` the job fails and says why."""
-    assert deferred(run_of(deferrals=2, max_deferrals=3).job, RateLimited(), ran=0).outcome == "limited"
-    settlement = deferred(run_of(deferrals=3, max_deferrals=3).job, RateLimited(), ran=0)
+    assert defer_or_fail(run_of(deferrals=2, max_deferrals=3).job, RateLimited(), ran=0).outcome == "limited"
+    settlement = defer_or_fail(run_of(deferrals=3, max_deferrals=3).job, RateLimited(), ran=0)
     assert settlement.outcome == "failed"
     assert "max_deferrals" in (settlement.error or "")
 
 
 def test_deferral_respects_the_deadline() -> None:
     """A wait that would end after the deadline is not begun."""
-    assert deferred(run_of(age=60, deadline=100).job, RateLimited(after=30), ran=5).outcome == "limited"
-    settlement = deferred(run_of(age=60, deadline=100).job, RateLimited(after=36), ran=5)
+    assert defer_or_fail(run_of(age=60, deadline=100).job, RateLimited(after=30), ran=5).outcome == "limited"
+    settlement = defer_or_fail(run_of(age=60, deadline=100).job, RateLimited(after=36), ran=5)
     assert settlement.outcome == "failed"
     assert "the deadline (100 s" in (settlement.error or "")
 
@@ -118,7 +118,7 @@ def test_a_timeout_is_a_spent_attempt() -> None:
     """A handler stopped for its time is tried again, and says so."""
     run = run_of(timeout=5)
     run.why = "timeout"
-    settlement = interrupted(run)
+    settlement = settle_interrupted(run)
     assert settlement is not None
     assert (settlement.outcome, settlement.error) == ("retried", "timed out after 5 s")
 
@@ -127,17 +127,17 @@ def test_a_stop_releases_and_a_lost_claim_is_silent() -> None:
     """A worker's stop costs the job nothing; a claim that is gone has nothing to say."""
     run = run_of()
     run.why = "stopping"
-    assert interrupted(run) == Settlement(run.job, "released")
+    assert settle_interrupted(run) == Settlement(run.job, "released")
     run.why = "gone"
-    assert interrupted(run) is None
+    assert settle_interrupted(run) is None
 
 
 def test_lease_lost_is_silent_only_for_the_lost() -> None:
     """A LeaseLost of some other job's making is an error like any other."""
     run = run_of()
-    assert (broken(run, LeaseLost()) or pytest.fail("silent")).outcome == "retried"
+    assert (settle_error(run, LeaseLost()) or pytest.fail("silent")).outcome == "retried"
     run.job.lost = True
-    assert broken(run, LeaseLost()) is None
+    assert settle_error(run, LeaseLost()) is None
 
 
 def test_an_error_names_its_line() -> None:
@@ -148,7 +148,7 @@ def test_an_error_names_its_line() -> None:
 
     with pytest.raises(KeyError) as caught:
         handler()
-    assert without_line(described(caught.value)) == "KeyError: 'page' (test_runner.py in handler)"
+    assert without_line(describe_exception(caught.value)) == "KeyError: 'page' (test_runner.py in handler)"
 
 
 def without_line(text: str) -> str:
@@ -163,7 +163,7 @@ def test_an_error_that_cannot_be_said_is_still_an_ending() -> None:
         def __str__(self) -> str:
             raise RuntimeError("no words")
 
-    settlement = broken(run_of(), MuteError())
+    settlement = settle_error(run_of(), MuteError())
     assert settlement is not None
     assert settlement.outcome == "retried"
     assert "Mute" in (settlement.error or "")
@@ -172,7 +172,7 @@ def test_an_error_that_cannot_be_said_is_still_an_ending() -> None:
 def test_a_result_that_leaves_the_row_running_is_refused() -> None:
     """`return dict(job.values)` would write the running state back: the job fails and says so."""
     run = run_of(values={"status": STATES["running"], "text": "x"})
-    settlement = accepted(run.job, dict(run.job.values))
+    settlement = settle_result(run.job, dict(run.job.values))
     assert settlement.outcome == "failed"
     assert "leaves the row running" in (settlement.error or "")
 
@@ -239,6 +239,6 @@ def test_a_job_may_have_a_pace_of_its_own() -> None:
     """What its handler says of its retries wins over the queue's."""
     run = run_of(2, retry_base=10)
     run.job.retry_base = 100.0
-    settlement = broken(run, ValueError("odd"))
+    settlement = settle_error(run, ValueError("odd"))
     assert settlement is not None
     assert 200 <= (settlement.after or 0) <= 300

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tabellion.models.fake.answers import Question, answered, pieces
+from tabellion.models.fake.answers import Question, build_answer, pieces
 from tabellion.models.fake.content import Content, Reader, plain
 from tests.models.fake.samples import INVOICE, INVOICE_SCHEMA, pdf, png
 
@@ -21,22 +21,22 @@ def sent(data: bytes, type: str) -> Content:  # noqa: A002
 def test_a_document_is_answered_from_and_its_prompt_is_not() -> None:
     """What the prompt says about a field is no value of it."""
     contents = (sent(pdf(INVOICE), "application/pdf"), plain("Total: the sum of everything"))
-    assert answered(Question("m", contents), NONE).text == INVOICE
-    filled = json.loads(answered(Question("m", contents, schema=INVOICE_SCHEMA), NONE).text or "")
+    assert build_answer(Question("m", contents), NONE).text == INVOICE
+    filled = json.loads(build_answer(Question("m", contents, schema=INVOICE_SCHEMA), NONE).text or "")
     assert filled["total"] == 1234.56
 
 
 def test_without_a_document_the_text_is_the_source() -> None:
     """Text parts alone are echoed; a picture is its line."""
-    assert answered(Question("m", (plain("Total: 5"), plain("Paid: yes"))), NONE).text == "Total: 5\nPaid: yes"
-    picture = answered(Question("m", (sent(png(3, 4), "image/png"), plain("Read."))), NONE).text
+    assert build_answer(Question("m", (plain("Total: 5"), plain("Paid: yes"))), NONE).text == "Total: 5\nPaid: yes"
+    picture = build_answer(Question("m", (sent(png(3, 4), "image/png"), plain("Read."))), NONE).text
     assert (picture or "").startswith("Picture 3x4")
 
 
 def test_the_same_content_gets_the_same_answer() -> None:
     """And another one another."""
     first, same, other = (
-        answered(Question("m", (plain(text),), schema=INVOICE_SCHEMA), NONE) for text in ("a", "a", "b")
+        build_answer(Question("m", (plain(text),), schema=INVOICE_SCHEMA), NONE) for text in ("a", "a", "b")
     )
     assert first == same
     assert first.text != other.text
@@ -45,28 +45,33 @@ def test_the_same_content_gets_the_same_answer() -> None:
 def test_json_without_a_schema_has_the_labels() -> None:
     """Label: value lines become an object; without any, there is the text."""
     contents = (plain(INVOICE),)
-    assert json.loads(answered(Question("m", contents, json=True), NONE).text or "")["invoice_number"] == "INV-2026-117"
-    assert json.loads(answered(Question("m", (plain("hi"),), json=True), NONE).text or "") == {"text": "hi"}
+    assert (
+        json.loads(build_answer(Question("m", contents, json=True), NONE).text or "")["invoice_number"]
+        == "INV-2026-117"
+    )
+    assert json.loads(build_answer(Question("m", (plain("hi"),), json=True), NONE).text or "") == {"text": "hi"}
 
 
 def test_the_token_limit_is_kept() -> None:
     """A longer answer is cut there, and says so."""
-    answer = answered(Question("m", (plain("x" * 100),), max_tokens=10), NONE)
+    answer = build_answer(Question("m", (plain("x" * 100),), max_tokens=10), NONE)
     assert (answer.text, answer.finish, answer.output) == ("x" * 40, "length", 10)
 
 
 def test_olmocr_writes_front_matter() -> None:
     """And calls an upright picture rotated, with the knob, until it is wider than high."""
     upright, lying = sent(png(30, 40), "image/png"), sent(png(40, 30), "image/png")
-    text = answered(Question("allenai/olmOCR-2-7B-1025", (upright,)), NONE).text or ""
+    text = build_answer(Question("allenai/olmOCR-2-7B-1025", (upright,)), NONE).text or ""
     assert text.startswith(
         "---\nprimary_language: en\nis_rotation_valid: True\nrotation_correction: 0\nis_table: False\n"
     )
     knob = frozenset({"rotate90"})
     assert "is_rotation_valid: False\nrotation_correction: 90\n" in str(
-        answered(Question("olmocr", (upright,)), knob).text
+        build_answer(Question("olmocr", (upright,)), knob).text
     )
-    assert "is_rotation_valid: True\nrotation_correction: 0\n" in str(answered(Question("olmocr", (lying,)), knob).text)
+    assert "is_rotation_valid: True\nrotation_correction: 0\n" in str(
+        build_answer(Question("olmocr", (lying,)), knob).text
+    )
 
 
 @pytest.mark.parametrize("text", ["", "a", "word " * 500])

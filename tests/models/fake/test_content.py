@@ -7,7 +7,7 @@ import base64
 
 import pytest
 
-from tabellion.models.fake.content import Reader, Unreadable, data_url, decoded, picture_size
+from tabellion.models.fake.content import Reader, UnreadableContent, data_url, decode_base64, picture_size
 from tests.models.fake.samples import INVOICE, pdf, png
 
 
@@ -29,7 +29,7 @@ def test_a_pdf_without_text_says_so() -> None:
 
 def test_what_is_no_pdf_cannot_be_read() -> None:
     """As Gemini puts it."""
-    with pytest.raises(Unreadable, match="The document has no pages"):
+    with pytest.raises(UnreadableContent, match="The document has no pages"):
         read(b"%PDF-1.4 but no more", "application/pdf")
 
 
@@ -61,10 +61,10 @@ def test_sizes_are_read_from_headers(kind: str) -> None:
 def test_both_base64_alphabets() -> None:
     """Google's client sends the URL-safe one, people the other; padding may be missing."""
     data = bytes(range(251, 256)) * 3
-    assert decoded(base64.b64encode(data).decode()) == data
-    assert decoded(base64.urlsafe_b64encode(data).decode().rstrip("=")) == data
-    with pytest.raises(Unreadable):
-        decoded("not base64!")
+    assert decode_base64(base64.b64encode(data).decode()) == data
+    assert decode_base64(base64.urlsafe_b64encode(data).decode().rstrip("=")) == data
+    with pytest.raises(UnreadableContent):
+        decode_base64("not base64!")
 
 
 def test_data_urls() -> None:

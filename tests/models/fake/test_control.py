@@ -31,7 +31,7 @@ def test_the_same_seed_gives_the_same_faults() -> None:
 
     def faults(seed: int) -> list[bool]:
         control = Control(knobs="503=0.5", seed=seed)
-        return ["503" in control.drawn(control.knobs("", "")) for _ in range(64)]
+        return ["503" in control.draw_knobs(control.knobs("", "")) for _ in range(64)]
 
     assert faults(1) == faults(1) != faults(2)
 
@@ -39,9 +39,9 @@ def test_the_same_seed_gives_the_same_faults() -> None:
 def test_requests_of_one_rate_share_a_quota() -> None:
     """Two requests that name the same rate draw on the same tokens; another rate or window has its own."""
     control = Control()
-    assert [control.refused_for(1, BUCKET) > 0 for _ in range(3)] == [False, False, True]
-    assert control.refused_for(2, BUCKET) == 0
-    assert control.refused_for(1, ("fixed", 1000.0)) == 0
+    assert [control.take_quota(1, BUCKET) > 0 for _ in range(3)] == [False, False, True]
+    assert control.take_quota(2, BUCKET) == 0
+    assert control.take_quota(1, ("fixed", 1000.0)) == 0
 
 
 def test_a_changed_rate_changes_the_quota_of_the_window_that_runs() -> None:
@@ -51,7 +51,7 @@ def test_a_changed_rate_changes_the_quota_of_the_window_that_runs() -> None:
     def passes() -> bool:
         chosen = control.knobs("", "")
         assert chosen.rate is not None
-        return not control.refused_for(chosen.rate, chosen.window)
+        return not control.take_quota(chosen.rate, chosen.window)
 
     assert [passes() for _ in range(11)] == [True] * 10 + [False]
     control.change({"rate": 0.012})

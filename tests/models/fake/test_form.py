@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tabellion.models.fake.form import Form
+from tabellion.models.fake.form import FormFiller
 from tests.models.fake.samples import INVOICE, INVOICE_SCHEMA
 
 
 def fill(schema: dict[str, Any], text: str = INVOICE, digest: str = "d") -> Any:
-    return Form(schema, text, digest).filled()
+    return FormFiller(schema, text, digest).fill()
 
 
 def test_an_invoice_is_read() -> None:

@@ -87,10 +87,10 @@ def test_latencies_stay_in_their_bounds_and_repeat() -> None:
 def test_chances_are_met_as_often_as_they_say() -> None:
     """A chance of a tenth is met about every tenth time, in the same places in every run."""
     chosen = knobs("503=0.1,drip")
-    met = [chosen.drawn(dice) for dice in [Random(3)] for _ in range(2000)]
+    met = [chosen.draw(dice) for dice in [Random(3)] for _ in range(2000)]
     assert sum("503" in one for one in met) == pytest.approx(200, abs=50)
     assert all("drip" in one for one in met)
-    again = [chosen.drawn(dice) for dice in [Random(3)] for _ in range(2000)]
+    again = [chosen.draw(dice) for dice in [Random(3)] for _ in range(2000)]
     assert met == again
 
 

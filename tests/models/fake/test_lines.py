@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.models.fake.lines import Lines, words
+from tabellion.models.fake.lines import LabelledLines, words
 
 TEXT = "Invoice No.: 17   Date: 2026-11-30\nTotal amount due 99.50\nVAT : 5\nSee https://example.com"
 
@@ -23,7 +23,7 @@ TEXT = "Invoice No.: 17   Date: 2026-11-30\nTotal amount due 99.50\nVAT : 5\nSee
 )
 def test_what_stands_behind_a_label(phrase: str, values: list[str]) -> None:
     """With a colon, without one, or in the middle of a line."""
-    assert list(Lines(TEXT).behind(phrase)) == values
+    assert list(LabelledLines(TEXT).behind(phrase)) == values
 
 
 def test_names_of_every_style_are_the_same_words() -> None:

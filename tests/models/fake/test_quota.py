@@ -7,13 +7,13 @@ from random import Random
 import pytest
 
 from tabellion.errors import ConfigurationError
-from tabellion.models.fake.quota import Bucket, FixedWindow, Quota, SlidingWindow, quota_of, window_of
+from tabellion.models.fake.quota import FixedWindow, Quota, SlidingWindow, TokenBucket, quota_of, window_of
 
 
 @pytest.mark.parametrize("rate", [0.5, 1, 3, 20, 60, 333.3, 1500])
 def test_whoever_sends_evenly_at_the_rate_is_never_refused(rate: float) -> None:
     """Ten minutes at exactly the rate, each request up to 0.4 s late: none is refused."""
-    bucket, dice = Bucket(rate, now=0.0), Random(1)
+    bucket, dice = TokenBucket(rate, now=0.0), Random(1)
     arrivals = sorted(number / rate + dice.uniform(0, min(0.4, 0.9 / rate)) for number in range(int(rate * 600)))
     assert not any(bucket.take(at) for at in arrivals)
 
@@ -22,14 +22,14 @@ def test_whoever_sends_evenly_at_the_rate_is_never_refused(rate: float) -> None:
 @pytest.mark.parametrize("rate", [3, 20, 500])
 def test_whoever_sends_more_gets_the_rate_and_the_burst(rate: float, seconds: float) -> None:
     """At three times the rate, three minutes let what was in store and 180 seconds' worth pass, and no more."""
-    bucket = Bucket(rate, 0.0, seconds)
+    bucket = TokenBucket(rate, 0.0, seconds)
     passed = sum(not bucket.take(number / (3 * rate)) for number in range(int(rate * 540)))
     assert passed == pytest.approx((180 + seconds) * rate, abs=1.5)
 
 
 def test_a_refusal_says_when_and_costs_nothing() -> None:
     """The seconds it gives are those until the next request passes, however many are refused meanwhile."""
-    bucket = Bucket(10, now=0.0)
+    bucket = TokenBucket(10, now=0.0)
     assert [bucket.take(0.0) for _ in range(10)] == [0.0] * 10
     for _ in range(50):
         assert bucket.take(0.04) == pytest.approx(0.06)

@@ -9,13 +9,13 @@ from typing import Any
 
 from tabellion import Store
 from tabellion.accounts import audit
-from tabellion.accounts.audit import Entry
+from tabellion.accounts.audit import AuditEntry
 from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings, Types
 from tabellion.pipelines.documents.submit import Submitted, submit
-from tabellion.storage.blobs import Blob, Blobs
+from tabellion.storage.blobs import Blobs, StoredBlob
 from tabellion.storage.lake import Lake
 from tests.models.bills import LINES, bill
 from tests.owner import owning
@@ -86,21 +86,21 @@ def ended(url: str, key: str, status: str = "corrected") -> None:
     async def end(store: Store) -> None:
         action = "rejected" if status == "rejected" else "approved"
         item = "UPDATE tabellion_review_items SET status = $2, reviewer = 'anna' WHERE document_id = $1"
-        entry = audit.bound(store.dialect, Entry(action, "anna", key, after=status))
-        rewrite = audit.numbered(*states.rewrite(key))
+        entry = audit.bind_entry(store.dialect, AuditEntry(action, "anna", key, after=status))
+        rewrite = audit.bind_statement(*states.rewrite(key))
         await store.database.transact([(item, (key, status)), rewrite, entry])
 
     ask(url, end)
 
 
-def put(settings: Settings, number: int = 0, name: str = "bill.pdf", data: bytes | None = None) -> Blob:
+def put(settings: Settings, number: int = 0, name: str = "bill.pdf", data: bytes | None = None) -> StoredBlob:
     """A bill in the files: another document for every number; or any other file."""
     made = paper(number) if data is None else data
     sha256 = hashlib.sha256(made).hexdigest()
     path = settings.blobs.path(sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(made)
-    return Blob(sha256, len(made), path, name, "application/pdf")
+    return StoredBlob(sha256, len(made), path, name, "application/pdf")
 
 
 def paper(number: int = 0) -> bytes:

@@ -24,7 +24,7 @@ LEAP = 1709164799.25  #: 2024-02-28T23:59:59.25Z: the day depends on the zone
 
 def lease(text: str = LEASE) -> DocumentType:
     """A type with a field of each kind."""
-    return typefile.compiled(text)
+    return typefile.compile_type(text)
 
 
 def field(value: Any, confidence: float = 0.9, **more: Any) -> dict[str, Any]:

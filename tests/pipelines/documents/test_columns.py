@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from tabellion.pipelines.documents.columns import FIRST, columns_of, merged, moment
-from tabellion.pipelines.documents.outputs import told
+from tabellion.pipelines.documents.columns import FIRST, columns_of, merge_columns, moment
+from tabellion.pipelines.documents.outputs import serialize_document
 from tests.pipelines.documents.results import LEASE, document, field, lease
 
 
 def row(fields: dict[str, Any], **more: Any) -> dict[str, Any]:
     """The row of a lease with these fields, as Arrow gives it back."""
-    table = columns_of(lease()).table([told(document(fields=fields, **more), lease())])
+    table = columns_of(lease()).table([serialize_document(document(fields=fields, **more), lease())])
     return dict(table.to_pylist()[0])
 
 
@@ -108,7 +108,7 @@ def test_fields_that_are_called_like_our_columns_get_a_name_of_their_own() -> No
     assert (names["id"], names["field_id"]) == ("field_field_id", "field_id")
     assert (names["version"], names["unfit"]) == ("field_version", "field_unfit")
     assert len(set(made.schema.names)) == len(made.schema.names)
-    [found] = made.table([told(document(fields={"id": "A-1", "version": "2"}), lease(text))]).to_pylist()
+    [found] = made.table([serialize_document(document(fields={"id": "A-1", "version": "2"}), lease(text))]).to_pylist()
     assert (found["id"], found["field_field_id"], found["version"], found["field_version"]) == ("01", "A-1", 1, 2)
 
 
@@ -126,14 +126,14 @@ def test_the_schema_of_a_version_is_made_once_and_is_the_same_every_time() -> No
 def test_several_types_together_have_all_their_columns() -> None:
     """What they agree on keeps its type, what they do not is a text; so is what no type knows."""
     other = lease(LEASE.replace("name: lease", "name: sale").replace("begins: date", "begins: text\n  price: money"))
-    made = merged([lease(), other], names=["rent", "colour"])
+    made = merge_columns([lease(), other], names=["rent", "colour"])
     types = {name: made.schema.field(name).type for name in made.schema.names}
     assert (types["rent"], types["price"]) == (pa.decimal128(18, 4), pa.decimal128(18, 4))
     assert (types["begins"], types["colour"]) == (pa.string(), pa.string())
     fields = {"begins": field("2024-02-29"), "colour": field({"a": "é"}), "rent": field("1")}
-    [found] = made.table([told(document() | {"fields": fields})]).to_pylist()
+    [found] = made.table([serialize_document(document() | {"fields": fields})]).to_pylist()
     assert (found["begins"], found["colour"], found["rent"]) == ("2024-02-29", '{"a": "é"}', 1)
-    assert merged([lease()], names=["rent"]) is columns_of(lease())
+    assert merge_columns([lease()], names=["rent"]) is columns_of(lease())
 
 
 def test_a_time_is_a_time_however_it_is_told() -> None:

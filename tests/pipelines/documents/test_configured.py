@@ -117,7 +117,7 @@ def test_what_the_configuration_says_of_documents_is_what_settings_have(tmp_path
     )
     (tmp_path / "tabellion.toml").write_text(text)
     settings = pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))
-    assert settings.chosen_model(None, None) == "gemini"
+    assert settings.choose_model(None, None) == "gemini"
     assert (settings.ocr, settings.sla, settings.timeout) == ("always", 60.0, 5.0)
     assert (settings.model_deadline, settings.pages_sent) == (7.0, 2)
     (tmp_path / "tabellion.toml").write_text(text.replace('model = "gemini"', 'model = "gemniy"'))

@@ -23,7 +23,7 @@ from tabellion.errors import NotMigrated
 from tabellion.pipelines.documents import export as exporting
 from tabellion.pipelines.documents import export_formats as sheets
 from tabellion.pipelines.documents.export import Exported, Range, export, moment_of
-from tabellion.pipelines.documents.export_formats import CSV_OWN, Format, ToFile, ToStream, escaped
+from tabellion.pipelines.documents.export_formats import CSV_OWN, Format, ToFile, ToStream, escape_formula
 from tabellion.reading.types.doctype import DocumentType
 from tests.pipelines.documents.results import LEASE, lease
 from tests.pipelines.documents.rows import DAY, insert
@@ -200,7 +200,7 @@ def test_no_cell_is_a_formula(sqlite_url: str, start: str) -> None:
     [row] = table(exported(sqlite_url, "csv")[0])
     assert row["tenant"] == row["name"] == row["rent"] == f"'{evil}"
     assert row["rate"] == "-5"
-    assert escaped("plain = text") == "plain = text"
+    assert escape_formula("plain = text") == "plain = text"
 
 
 def test_amounts_are_numbers_for_whoever_reads_the_csv(sqlite_url: str, tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ class _Counted:
         self.bytes += len(data)
         self.most = max(self.most, tracemalloc.get_traced_memory()[0])
 
-    def done(self) -> None: ...
+    def finish(self) -> None: ...
 
     def discard(self) -> None: ...
 

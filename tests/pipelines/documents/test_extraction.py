@@ -17,7 +17,7 @@ from tabellion.accounts import audit
 from tabellion.errors import RateLimited
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
-from tabellion.models.gated import Gated
+from tabellion.models.gated import GatedModel
 from tabellion.models.output import judge
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.row import seconds
@@ -65,7 +65,7 @@ def clerk(settings: Settings) -> Callable[..., tuple[Clerk, Settings]]:
 
     def make(*answers: Any) -> tuple[Clerk, Settings]:
         one = Clerk(*answers)
-        return one, replace(settings, models={"clerk": "clerk"}, model=lambda _: Gated(one), default_model="clerk")
+        return one, replace(settings, models={"clerk": "clerk"}, model=lambda _: GatedModel(one), default_model="clerk")
 
     return make
 
@@ -427,7 +427,11 @@ def test_the_deadline_and_the_pages_of_a_call_are_set(url: str, clerk: Any, sett
 
     model = Watched(said(settings.types.get("invoice"), total=("120.00", "Total: 120.00")))
     rich = replace(
-        settings, models={"clerk": "clerk"}, model=lambda _: Gated(model), default_model="clerk", model_deadline=7.0
+        settings,
+        models={"clerk": "clerk"},
+        model=lambda _: GatedModel(model),
+        default_model="clerk",
+        model_deadline=7.0,
     )
     sent(url, rich, bill(*LINES), type="invoice")
     processed(url, rich, gates=FAST)

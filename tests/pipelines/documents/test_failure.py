@@ -10,7 +10,7 @@ from tabellion import Job, Queue
 from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 from tabellion.models.errors import BadOutput, KeyRefused, Rejected, Throttled, Unavailable
-from tabellion.pipelines.documents.failure import CODES, LONGEST, Failed, code_of, described
+from tabellion.pipelines.documents.failure import CODES, LONGEST, Failed, code_of, describe_error
 from tabellion.pipelines.documents.lookup import problem
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.reading import errors
@@ -55,8 +55,8 @@ def test_the_words_are_the_column_s_json() -> None:
 def test_what_the_engine_says_has_a_code_by_its_message(message: Message, code: str) -> None:
     """Not by how its sentence begins; the sentence can be translated."""
     job = Job(Queue("t", ready=1, running=2, done=3, failed=4), 1, "1", {}, n=1, token="", attempt=3, worker="w")
-    found = problem(described(job, message))
+    found = problem(describe_error(job, message))
     assert found is not None
     assert (found["code"], found["message"], found["attempts"]) == (code, str.__str__(message), 3)
     assert found["translatable"]["message"] == message.form
-    assert described(job, "plain") == "plain"
+    assert describe_error(job, "plain") == "plain"

@@ -80,6 +80,6 @@ def test_who_writes_to_a_file_is_seen(tmp_path: Path) -> None:
         pytest.skip("only /proc tells who writes")
     file = tmp_path / "a"
     with file.open("w"):
-        assert moving.being_written({str(file)}) == {str(file)}
+        assert moving.find_being_written({str(file)}) == {str(file)}
     with file.open("r"):
-        assert moving.being_written({str(file)}) == set()
+        assert moving.find_being_written({str(file)}) == set()

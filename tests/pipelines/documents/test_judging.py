@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judged, read_issues
+from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judge_issues, read_issues
 from tabellion.pipelines.documents.review import fields
 from tabellion.reading.issue import Issue
 from tabellion.reading.types import typefile
 
-TYPE = typefile.compiled(
+TYPE = typefile.compile_type(
     """name: bill
 version: "1"
 fields:
@@ -24,7 +24,7 @@ WRONG = {"net": "10.00", "tax": "1.00", "total": "12.00"}
 
 def codes(*settled: str, values: dict[str, str] = WRONG, absent: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     """What is wrong, with how much it matters."""
-    return [(one.code, one.severity) for one in judged([DIFFERS], values, TYPE, settled, absent)]
+    return [(one.code, one.severity) for one in judge_issues([DIFFERS], values, TYPE, settled, absent)]
 
 
 def test_what_the_reading_found_stays_until_people_settle_it() -> None:
@@ -46,12 +46,12 @@ def test_what_a_document_does_not_have_is_not_missing() -> None:
 
 def test_review_and_outputs_say_the_same() -> None:
     """Also after somebody gave a field back: what was read is not forgotten with what was said."""
-    result: Result = {"issues": [], "read_issues": [DIFFERS.told()]}
+    result: Result = {"issues": [], "read_issues": [DIFFERS.as_dict()]}
     read = read_issues(result)
     for said in ((), ("total",), ("net", "tax", "total")):
         told = fields.issues(TYPE, WRONG, (), read, said)
-        assert told == [one.told() for one in judged(map(issue_of, read), WRONG, TYPE, said)]
-    assert read_issues({"issues": [DIFFERS.told()]}) == [DIFFERS.told()]
+        assert told == [one.as_dict() for one in judge_issues(map(issue_of, read), WRONG, TYPE, said)]
+    assert read_issues({"issues": [DIFFERS.as_dict()]}) == [DIFFERS.as_dict()]
 
 
 def test_a_path_belongs_to_its_field() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tabellion import Store
-from tabellion.models.gated import Gated
+from tabellion.models.gated import GatedModel
 from tabellion.pipelines.documents.reprocess import delete, reprocess
 from tabellion.pipelines.documents.review import claims, editing, finishing, items
 from tabellion.pipelines.documents.review.editing import Change
@@ -86,7 +86,7 @@ def test_a_correction_is_carried_to_another_version_of_the_type(url: str, settin
 def test_a_correction_is_carried_to_another_model(url: str, settings: Settings, corrected: str) -> None:
     """The same bytes come for another model."""
     answer = told_by_model(settings.types.get("slip"), total=("120.00", "Total: 120.00"))
-    rich = replace(settings, models={"clerk": "clerk"}, model=lambda _: Gated(Clerk(answer)))
+    rich = replace(settings, models={"clerk": "clerk"}, model=lambda _: GatedModel(Clerk(answer)))
     other = sent(url, rich, paper(), type="slip", model="clerk")
     processed(url, rich, gates=FAST)
     assert document(url, other)["model"] == "clerk"

@@ -26,11 +26,11 @@ def test_one_document_tries_while_the_others_wait() -> None:
     """After each wait one; what it finds holds for all, and one that never came to writing leaves it to the next."""
     outage, first, second, third = Outage(3600.0), job("1"), job("2"), job("3")
     assert (outage.admits(first), outage.admits(second)) == (True, True)
-    outage.met(LakeError("away"), first)
+    outage.record_failure(LakeError("away"), first)
     assert not outage.admits(third)
     assert 599 < outage.left <= 600
     quick = Outage(0.0)
-    quick.met(LakeError("away"), first)
+    quick.record_failure(LakeError("away"), first)
     assert (quick.admits(second), quick.admits(third)) == (True, False)
     quick.end(third)
     assert not quick.admits(third)
@@ -44,12 +44,12 @@ def test_waits_grow_with_each_try_and_not_with_each_document() -> None:
     """Twenty that were being read when it began are one failure."""
     outage = Outage(8.0)
     for number in range(20):
-        outage.met(LakeError("away"), job(str(number)))
+        outage.record_failure(LakeError("away"), job(str(number)))
     assert 7 < outage.left <= 8
     for wait in (16, 32, 64, 128, 256, 512, 600, 600):
         outage._until = 0.0
         assert outage.admits(job("probe"))
-        outage.met(LakeError("away"), job("probe"))
+        outage.record_failure(LakeError("away"), job("probe"))
         assert wait - 1 < outage.left <= wait
 
 

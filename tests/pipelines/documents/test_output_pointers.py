@@ -13,7 +13,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.pipelines.documents.compact import Compacted, compact, templates_of
-from tabellion.pipelines.documents.output_pointers import Moved, pointing
+from tabellion.pipelines.documents.output_pointers import MovedOutput, pointing
 from tabellion.pipelines.documents.reprocess import delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.lake import LakeError
@@ -92,5 +92,7 @@ def test_a_document_that_was_written_meanwhile_is_left(url: str, settings: Setti
     [one] = submitted(url, settings, 0, type="invoice")
     processed(url, settings)
     before = pointed(url, settings)
-    ask(url, lambda store: pointing(store.database.fetch, store.dialect)([Moved(one.id, "elsewhere", "new", "0")]))
+    ask(
+        url, lambda store: pointing(store.database.fetch, store.dialect)([MovedOutput(one.id, "elsewhere", "new", "0")])
+    )
     assert pointed(url, settings) == before

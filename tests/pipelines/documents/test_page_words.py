@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tabellion.pipelines.documents.page_words import Gathered, Words, packed
+from tabellion.pipelines.documents.page_words import Gathered, Words, pack_words
 from tabellion.pipelines.documents.reprocess import delete
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.reading.errors import Unreadable
@@ -123,5 +123,5 @@ def test_odd_text_is_told_as_json_takes_it(tmp_path: Path) -> None:
     blob = tmp_path / "blob"
     blob.touch()
     words = Words(tmp_path)
-    words.keep(blob, "auto", {1: packed(page(1, "a\ud800", "b\0", '"é"'))})
+    words.keep(blob, "auto", {1: pack_words(page(1, "a\ud800", "b\0", '"é"'))})
     assert [one[0] for one in said(words.find(blob, 1, "auto"))] == ["a?", "b\0", '"é"']

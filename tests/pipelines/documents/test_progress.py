@@ -10,7 +10,7 @@ import pytest
 
 from tabellion import Environment, Job, LeaseLost, Store
 from tabellion.engine.context import OpenContext
-from tabellion.pipelines.documents.progress import Cancelled, Progress
+from tabellion.pipelines.documents.progress import Cancelled, ProgressWriter
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings
 from tests.pipelines.documents.papers import rows, submitted
@@ -32,7 +32,7 @@ def reported(url: str, settings: Settings, *, before: Any = None, **changes: Any
             job.context = context
             for name, value in changes.items():
                 setattr(job, name, value)
-            progress = Progress(pause=0.0)
+            progress = ProgressWriter(pause=0.0)
             watch = progress.watch(job)
             for page in (1, 2, 3):
                 await asyncio.to_thread(watch, page, 12)
@@ -72,7 +72,7 @@ def test_a_reading_that_nobody_waits_for_stops(url: str, settings: Settings) -> 
 
     async def go() -> list[BaseException]:
         job = await claimed(url, settings)
-        watch = Progress().watch(job)
+        watch = ProgressWriter().watch(job)
         watch(1, 12)
         watch.end()
         caught: list[BaseException] = []
@@ -97,7 +97,7 @@ def test_a_single_page_is_not_worth_a_word(url: str, settings: Settings) -> None
 
     async def go() -> str | None:
         job = await claimed(url, settings)
-        Progress().watch(job)(1, 1)
+        ProgressWriter().watch(job)(1, 1)
         return job._note
 
     assert asyncio.run(go()) is None
@@ -111,7 +111,7 @@ def test_a_database_that_is_away_costs_nothing(url: str, settings: Settings, sql
         job = await claimed(url, settings)
         async with OpenContext(Environment("prod", sqlite_url.replace("work.db", "none/such.db"))) as context:
             job.context = context  # a database without the tables
-            progress = Progress(pause=0.0)
+            progress = ProgressWriter(pause=0.0)
             progress.watch(job)(1, 12)
             await asyncio.sleep(0)
             assert progress._writing is not None

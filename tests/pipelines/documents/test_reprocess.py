@@ -23,7 +23,7 @@ from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.intake import take_in
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queue
-from tabellion.pipelines.documents.reprocess import Missing, Underway, delete, reprocess
+from tabellion.pipelines.documents.reprocess import DocumentRunning, NoSuchDocument, delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import new_id, submit
 from tabellion.storage.blobs import Blobs
@@ -169,7 +169,7 @@ def test_what_is_refused_leaves_no_trail(url: str, settings: Settings) -> None:
     [one] = submitted(url, settings, 0, type="invoice")
     rows(url, "UPDATE tabellion_documents SET status = 'processing' RETURNING id")
     for do in (reprocess, delete):
-        with pytest.raises(Underway):
+        with pytest.raises(DocumentRunning):
             ask(url, lambda store, do=do: do(store, settings, one.id))  # type: ignore[misc]
     assert trail(url, one.id) == []
 
@@ -507,13 +507,13 @@ def test_a_duplicate_can_be_read_for_itself(url: str, settings: Settings) -> Non
 def test_what_has_not_ended_is_left_alone(url: str, settings: Settings) -> None:
     """Neither read again nor deleted while a worker has it; what is not there is said to be missing."""
     [one] = submitted(url, settings, 0, type="invoice")
-    with pytest.raises(Underway):
+    with pytest.raises(DocumentRunning):
         ask(url, lambda store: reprocess(store, settings, one.id))
     rows(url, "UPDATE tabellion_documents SET status = 'processing' RETURNING id")
     for do in (reprocess, delete):
-        with pytest.raises(Underway):
+        with pytest.raises(DocumentRunning):
             ask(url, lambda store, do=do: do(store, settings, one.id))  # type: ignore[misc]
-        with pytest.raises(Missing):
+        with pytest.raises(NoSuchDocument):
             ask(url, lambda store, do=do: do(store, settings, new_id()))  # type: ignore[misc]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tabellion.messages import Message
 from tabellion.pipelines.documents.locks import PERSON, Locks
-from tabellion.pipelines.documents.review_reasons import REASONS, Reason, corrected, doubts, review, verdict
+from tabellion.pipelines.documents.review_reasons import REASONS, Reason, apply_locks, doubts, review, verdict
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
@@ -130,15 +130,15 @@ def test_a_correction_takes_the_place_of_what_was_read_and_is_judged() -> None:
                 Issue("xml_differs", "warning", "no", ("vendor",), "the same invoice twice")),
     )  # fmt: skip
     said = Field("120.00", 1.0, 2, (0.3, 0.3, 0.4, 0.4), "120", PERSON)
-    right = corrected(wrong, Locks({"total": said, "elsewhere": Field(1)}), SMALL)
+    right = apply_locks(wrong, Locks({"total": said, "elsewhere": Field(1)}), SMALL)
     assert (right.fields["total"].value, right.fields["total"].confidence) == ("120.00", 1.0)
     assert right.fields["total"] == said
     assert [(one.value, one.page, one.source) for one in right.offers["total"]] == [("12.00", 1, "words")]
     assert [issue.code for issue in right.issues] == ["xml_differs"]
     assert list(right.fields) == ["vendor", "subtotal", "tax", "total"]
-    broken = corrected(right, Locks({"tax": Field("1.00", 1.0)}), SMALL)
+    broken = apply_locks(right, Locks({"tax": Field("1.00", 1.0)}), SMALL)
     assert [issue.code for issue in broken.issues] == ["rule", "xml_differs"]
-    assert corrected(wrong, Locks(), SMALL) is wrong
+    assert apply_locks(wrong, Locks(), SMALL) is wrong
 
 
 def test_what_a_person_says_is_not_there_is_not_missing() -> None:
@@ -146,6 +146,6 @@ def test_what_a_person_says_is_not_there_is_not_missing() -> None:
     bare = reading(fields={"total": Field("12.00", 0.9)})
     missing = Issue("missing", "error", "vendor is missing", ("vendor",))
     gone = Locks({"vendor": Field(None, 1.0, source=PERSON)}, absent=frozenset({"vendor"}))
-    told = corrected(replace(bare, issues=(missing,)), gone, SMALL)
+    told = apply_locks(replace(bare, issues=(missing,)), gone, SMALL)
     assert [issue.fields for issue in told.issues if issue.code == "missing"] == []
     assert told.fields["vendor"].value is None

@@ -26,7 +26,7 @@ from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.export import export
 from tabellion.pipelines.documents.export_formats import ToFile
 from tabellion.pipelines.documents.queues import documents_queues
-from tabellion.pipelines.documents.reprocess import Underway, delete, reprocess
+from tabellion.pipelines.documents.reprocess import DocumentRunning, delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.lake import LakeError
 from tests.models.bills import bill
@@ -213,12 +213,12 @@ def test_duplicates_tell_what_people_said_of_their_original(url: str, settings: 
 def test_a_document_that_is_being_rewritten_is_left_alone(url: str, settings: Settings, key: str) -> None:
     """Neither read again nor deleted meanwhile; one that waits to be may be deleted."""
     ended(url, key)
-    with pytest.raises(Underway):
+    with pytest.raises(DocumentRunning):
         ask(url, lambda store: reprocess(store, settings, key))
     rows(url, "UPDATE tabellion_documents SET chore = 'rewriting' RETURNING id")
-    with pytest.raises(Underway):
+    with pytest.raises(DocumentRunning):
         ask(url, lambda store: reprocess(store, settings, key))
-    with pytest.raises(Underway):
+    with pytest.raises(DocumentRunning):
         ask(url, lambda store: delete(store, settings, key))
     rows(url, "UPDATE tabellion_documents SET chore = 'rewrite' RETURNING id")
     ask(url, lambda store: delete(store, settings, key))

@@ -55,7 +55,7 @@ def test_unknown_names_are_told_with_those_there_are(settings: Settings) -> None
     with pytest.raises(Unknown, match=r"unknown document type 'bill'; known: deed, invoice, receipt"):
         settings.types.get("bill")
     with pytest.raises(Unknown, match=r"unknown model 'gemini'; known: local") as caught:
-        settings.chosen_model("gemini", None)
+        settings.choose_model("gemini", None)
     assert (caught.value.field, caught.value.known) == ("model", ("local",))
 
 
@@ -64,7 +64,7 @@ def test_the_model_is_the_upload_s_then_the_type_s_then_the_default(settings: Se
     rich = replace(settings, models={"gemini": "gemini", "openai": "shared"}, default_model="openai")
     write_type(rich, "slip", "processing: {model: gemini}\n")
     slip = rich.types.get("slip")
-    assert rich.chosen_model("local", slip) == "local"
-    assert rich.chosen_model(None, slip) == "gemini"
-    assert rich.chosen_model(None, rich.types.get("invoice")) == "openai"
+    assert rich.choose_model("local", slip) == "local"
+    assert rich.choose_model(None, slip) == "gemini"
+    assert rich.choose_model(None, rich.types.get("invoice")) == "openai"
     assert rich.gates() == {"local": None, "gemini": "gemini", "openai": "shared"}

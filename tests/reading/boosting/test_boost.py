@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.reading.boosting.boost import Change, accept_boost, boost, boost_prompt
+from tabellion.reading.boosting.boost import TextChange, accept_boost, boost, boost_prompt
 from tabellion.reading.page import Page, Word
 from tests.reading.paper import page
 
@@ -128,7 +128,7 @@ def test_specks_are_left_out() -> None:
     )
     boosted = boost([Page(1, 1, 1, "ocr", words=words)])
     assert boosted.text == "Total :"
-    assert boosted.changes == (Change("stray", "-", ""),)
+    assert boosted.changes == (TextChange("stray", "-", ""),)
 
 
 def test_nothing_is_nothing() -> None:

@@ -36,7 +36,7 @@ Vehicles: M-MM 0001, M-MM 0002
 
 
 def read() -> dict[str, object]:
-    found = read_fields(paper(PAPER), typefile.compiled(POLICY))
+    found = read_fields(paper(PAPER), typefile.compile_type(POLICY))
     return {name: field.value for name, field in found.items()}
 
 
@@ -52,4 +52,4 @@ def test_a_type_of_ones_own_is_read_by_its_labels() -> None:
 
 def test_what_is_not_said_is_not_there() -> None:
     """An empty page gives no fields."""
-    assert read_fields(paper("Hello"), typefile.compiled(POLICY)) == {}
+    assert read_fields(paper("Hello"), typefile.compile_type(POLICY)) == {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.reading.fields.reader import read_offered
-from tabellion.reading.fields.table import Item, read_items
+from tabellion.reading.fields.reader import read_fields_and_offers
+from tabellion.reading.fields.table import LineItem, read_items
 from tabellion.reading.types import typefile
 from tests.reading.fields.paper import paper, sheet
 
@@ -21,13 +21,13 @@ zzgl. 19% MwSt.                                 59,85
 """
 
 
-def items(*drawings: str) -> list[Item]:
+def items(*drawings: str) -> list[LineItem]:
     return read_items(sheet(*drawings))
 
 
 def test_each_row_with_an_amount_is_an_item() -> None:
     """Description, quantity and price are read by their columns; rows that continue a description are no items."""
-    told = [item.told() for item in items(TABLE)]
+    told = [item.as_dict() for item in items(TABLE)]
     assert told[0] == {
         "description": "Superdrachen", "quantity": "2", "unit_price": "20.00", "amount": "40.00", "tax_rate": None,
     }  # fmt: skip
@@ -39,7 +39,7 @@ def test_each_row_with_an_amount_is_an_item() -> None:
 def test_rows_have_the_columns_of_their_type(kind: str) -> None:
     """What a type does not ask for is not told: nobody could correct a row that has it."""
     doctype = typefile.load(kind, ())
-    fields, offers = read_offered(paper(TABLE), doctype)
+    fields, offers = read_fields_and_offers(paper(TABLE), doctype)
     columns = set(doctype.field("line_items").columns)
     told = [fields["line_items"].value, *(one.value for one in offers.get("line_items", ()))]
     assert len(told[0]) == 3

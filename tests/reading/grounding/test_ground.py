@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabellion.reading.grounding.ground import ground, ground_all, ungrounded
+from tabellion.reading.grounding.ground import find_ungrounded, ground, ground_all
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.page import Page, Word, around
 from tests.reading.paper import page
@@ -194,7 +194,7 @@ def test_a_whole_answer_is_grounded() -> None:
     assert told["paid"] is False
     assert told["party"]["name"] == {"value": "Durand", "page": None, "box": None, "quote": None, "match": "ungrounded"}
     assert told["lines"]["value"][0]["description"]["page"] == 1
-    assert list(ungrounded(told)) == ["notes[1]", "party.name"]
+    assert list(find_ungrounded(told)) == ["notes[1]", "party.name"]
 
 
 def test_nothing_is_found_across_pages() -> None:

@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabellion.reading.types.evaluation import Kind, Scope, check, holds
+from tabellion.reading.types.evaluation import Scope, ValueKind, check, holds
 from tabellion.reading.types.expression import ExpressionError, parse
 from tabellion.reading.types.functions import FUNCTIONS
 
 KINDS: dict[str, Any] = {
-    "a": Kind("number"), "b": Kind("number"), "gone": Kind("number"), "day": Kind("date"), "later": Kind("date"),
-    "word": Kind("text"), "flag": Kind("bool"), "missing_flag": Kind("bool"),
-    "rows": {"n": Kind("number"), "m": Kind("number"), "t": Kind("text")}, "none": {"n": Kind("number")},
-    "gaps": {"n": Kind("number")},
+    "a": ValueKind("number"), "b": ValueKind("number"), "gone": ValueKind("number"), "day": ValueKind("date"),
+    "later": ValueKind("date"),
+    "word": ValueKind("text"), "flag": ValueKind("bool"), "missing_flag": ValueKind("bool"),
+    "rows": {"n": ValueKind("number"), "m": ValueKind("number"), "t": ValueKind("text")},
+    "none": {"n": ValueKind("number")},
+    "gaps": {"n": ValueKind("number")},
 }  # fmt: skip
 VALUES: dict[str, Any] = {
     "a": Decimal("0.1"), "b": Decimal("0.2"), "gone": None, "day": date(2024, 2, 28), "later": date(2024, 3, 1),

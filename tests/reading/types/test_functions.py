@@ -8,7 +8,7 @@ from tabellion.reading.types.functions import FUNCTIONS
 from tabellion.reading.types.kinds import KINDS
 from tabellion.reading.types.rules import CODES
 from tabellion.reading.types.sections import FIELD_KEYS, PLACEHOLDERS
-from tabellion.reading.types.typefile import SECTIONS, compiled, load
+from tabellion.reading.types.typefile import SECTIONS, compile_type, load
 
 PAGE = (Path(__file__).parent.parent.parent.parent / "docs" / "reference" / "types.md").read_text()
 
@@ -27,7 +27,7 @@ def test_the_page_names_everything_there_is() -> None:
 
 def test_the_example_of_the_page_is_a_type() -> None:
     """What people copy works."""
-    made = compiled(PAGE.partition("```yaml\n")[2].partition("```")[0])
+    made = compile_type(PAGE.partition("```yaml\n")[2].partition("```")[0])
     assert [one.name for one in made] == ["tenant", "rent", "begins", "ends", "rooms"]
     assert len(made.rules) == 2
 

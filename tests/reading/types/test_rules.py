@@ -10,7 +10,7 @@ import pytest
 
 from tabellion.reading.issue import Issue
 from tabellion.reading.types.rules import CODES, MOST_ISSUES, check, verdict
-from tabellion.reading.types.typefile import compiled, load
+from tabellion.reading.types.typefile import compile_type, load
 
 TODAY = date(2026, 11, 20)
 INVOICE: dict[str, Any] = {
@@ -110,7 +110,7 @@ def test_the_severity_of_a_field_is_of_its_pattern_choice_and_range() -> None:
     """An IBAN that is none warns; a name the type does not have, too."""
     codes = {issue.code: issue.severity for issue in changed(iban="none", nonsense="x")}
     assert codes == {"pattern": "warning", "unknown": "warning"}
-    made = compiled(
+    made = compile_type(
         "name: a\nversion: '1'\nfields:\n  k: {type: choice, enum: [x, y]}\n  l: {type: list, range: {min: 1, max: 2}, "
         "items: {a: text}}\n  p: {type: percent, range: {max: 100}}\n  b: bool\n"
     )
@@ -163,7 +163,7 @@ def test_messages_are_safe_to_print_and_issues_are_told_as_json() -> None:
     """Control characters of a document do not reach a terminal."""
     [issue] = changed(total="\x1b[31m7")
     assert "\x1b" not in issue.message
-    assert issue.told() == {
+    assert issue.as_dict() == {
         "code": "type", "severity": "error", "message": issue.message, "fields": ["total"], "rule": "",
         "translatable": {"message": {"code": "issue.not_of_kind", "params": {
             "field": "total", "value": {"code": "value.quoted", "params": {"text": " [31m7"}},

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from tabellion.models.base import Ask
 from tabellion.models.output import judge
 from tabellion.models.strict import strict
-from tabellion.reading.types.typefile import compiled, load
+from tabellion.reading.types.typefile import compile_type, load
 
-SMALL = compiled("""\
+SMALL = compile_type("""\
 name: small_bill
 version: "1"
 description: A bill.

@@ -11,7 +11,7 @@ import pytest
 
 from tabellion.errors import ConfigurationError
 from tabellion.reading.types import typefile
-from tabellion.reading.types.typefile import available, compiled, load
+from tabellion.reading.types.typefile import available, compile_type, load
 from tabellion.reading.types.yamlnode import Mistake, TypeFileError
 
 SMALL = """\
@@ -31,7 +31,7 @@ validation:
 
 def mistakes(text: str) -> list[Mistake]:
     with pytest.raises(TypeFileError) as caught:
-        compiled(text)
+        compile_type(text)
     return list(caught.value.mistakes)
 
 
@@ -42,7 +42,7 @@ def only(text: str) -> Mistake:
 
 def test_a_small_type_has_its_defaults() -> None:
     """What is not written is filled in."""
-    made = compiled(SMALL)
+    made = compile_type(SMALL)
     assert (made.name, made.version, made.title) == ("bill", "1", "Bill")
     assert [one.name for one in made] == ["total", "net", "paid_on", "rows"]
     assert made.field("total").required
@@ -58,7 +58,7 @@ def test_a_small_type_has_its_defaults() -> None:
 
 def test_every_section_is_read() -> None:
     """Labels by language, ranges, thresholds, outputs, processing, locale."""
-    made = compiled("""\
+    made = compile_type("""\
 name: bill
 version: "2.1"
 title: A bill
@@ -181,11 +181,11 @@ def test_own_types_come_first_and_paths_are_files(tmp_path: Path) -> None:
 
 def test_the_digest_is_of_what_is_said_not_of_how() -> None:
     """Comments and layout change nothing; a value, a label or the order of fields does."""
-    made = compiled(SMALL)
-    assert compiled("# a comment\n" + SMALL.replace("net: money", "net:   {type: money}")).digest != made.digest
-    assert compiled("# a comment\n\n" + SMALL.replace('"1"', "'1'")).digest == made.digest
-    assert compiled(SMALL.replace("required: true", "required: false")).digest != made.digest
-    guided = compiled(SMALL + "instructions: Look at the stamp.\n")
+    made = compile_type(SMALL)
+    assert compile_type("# a comment\n" + SMALL.replace("net: money", "net:   {type: money}")).digest != made.digest
+    assert compile_type("# a comment\n\n" + SMALL.replace('"1"', "'1'")).digest == made.digest
+    assert compile_type(SMALL.replace("required: true", "required: false")).digest != made.digest
+    guided = compile_type(SMALL + "instructions: Look at the stamp.\n")
     assert (guided.instructions, guided.digest) == ("Look at the stamp.", made.digest)
     assert made.key.startswith("bill/1/")
 
@@ -257,10 +257,10 @@ def test_an_anchor_bomb_costs_nothing() -> None:
 def test_bytes_that_are_no_text_and_files_that_are_too_large() -> None:
     """Both are one mistake, not a traceback."""
     with pytest.raises(TypeFileError, match="2:1: not UTF-8"):
-        compiled(b"name: a\ntitle: \xff\xfe\n")
+        compile_type(b"name: a\ntitle: \xff\xfe\n")
     with pytest.raises(TypeFileError, match="more than 256,000 bytes"):
-        compiled(b"#" * 256_001)
-    assert compiled(b"\xef\xbb\xbf" + SMALL.encode()).name == "bill"
+        compile_type(b"#" * 256_001)
+    assert compile_type(b"\xef\xbb\xbf" + SMALL.encode()).name == "bill"
     assert any("name is missing" in one.what for one in mistakes(""))
 
 
@@ -270,7 +270,7 @@ def test_unquoted_words_that_are_no_texts_must_be_quoted(word: str) -> None:
     text = SMALL.replace("net: money", f"net: {{type: money, title: {word}}}")
     found = only(text)
     assert found.line == 5
-    assert compiled(text.replace(f"title: {word}", f'title: "{word or "x"}"')).field("net").title == (word or "x")
+    assert compile_type(text.replace(f"title: {word}", f'title: "{word or "x"}"')).field("net").title == (word or "x")
 
 
 @pytest.mark.parametrize(
@@ -396,11 +396,11 @@ def test_importing_reads_no_yaml_and_no_pydantic() -> None:
 
 def test_the_breakers_key_of_other_schemas_is_taken() -> None:
     """recovery_timeout_seconds is recovery_timeout; and a type says how soon a person should look."""
-    made = compiled("""\
+    made = compile_type("""\
 name: a
 version: "1"
 fields: {x: text}
 processing: {circuit_breaker: {failure_threshold: 5, recovery_timeout_seconds: 90}, sla: 3600}
 """)
     assert (made.processing.recovery_timeout, made.processing.sla) == (90.0, 3600.0)
-    assert compiled('name: a\nversion: "1"\nfields: {x: text}\n').processing.sla is None
+    assert compile_type('name: a\nversion: "1"\nfields: {x: text}\n').processing.sla is None

@@ -12,7 +12,7 @@ from tabellion import messages
 from tabellion.accounts.roles import ROLES
 from tabellion.errors import Unreachable
 from tabellion.pipelines.documents import lookup
-from tabellion.web.pages.page import accepted
+from tabellion.web.pages.page import negotiate_language
 from tabellion.web.policy import OPEN
 from tests.models.bills import bill
 from tests.web.browser import Browser, signed_in
@@ -180,10 +180,10 @@ def test_what_goes_wrong_inside_is_a_page_without_details(
 )  # fmt: skip
 def test_a_browser_is_answered_in_its_language(header: str, language: str) -> None:
     """In the one that it wants most of those there are."""
-    assert accepted(header) == language
+    assert negotiate_language(header) == language
 
 
 def test_a_script_gets_the_texts_of_its_page_only() -> None:
     """And those of the skeleton."""
-    found = messages.chosen("fr", ("base", "people"))
+    found = messages.select_page_texts("fr", ("base", "people"))
     assert {code.partition(".")[0] for code in found} == {"base", "people"}

@@ -26,7 +26,7 @@ GOOD = "seven horses on a roof"
 @pytest.fixture(scope="module")
 def kept() -> str:
     """The hash of a good password: making one takes a while."""
-    return asyncio.run(passwords.hashed(GOOD))
+    return asyncio.run(passwords.hash_password(GOOD))
 
 
 @pytest.fixture

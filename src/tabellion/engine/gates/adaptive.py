@@ -65,7 +65,7 @@ class Adaptive(Saved):
     MOST_ENDS: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
-        self.rate = self._bounded(self.rate or self.rates.start)
+        self.rate = self._clamp_rate(self.rate or self.rates.start)
 
     @classmethod
     def load(cls, rates: Rates, saved: Mapping[str, Any]) -> Self:
@@ -110,10 +110,10 @@ class Adaptive(Saved):
         """When the next slot comes within the horizon."""
         return max(now, self.next_at - HORIZON)
 
-    def succeeded(self, now: float, count: int) -> None:
+    def record_success(self, now: float, count: int) -> None:
         """Nothing to learn: a call that was not refused passed, however long its answer takes."""
 
-    def throttled(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
+    def record_throttle(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
         """Stops the fleet once per event, learns the limit, and sets the time of the next probe."""
         self.ages = [*self.ages, round(age, 3)][-self.MOST_AGES :]
         # A refusal that took far longer than others was on its way to the server: a connection had to be made first.
@@ -148,7 +148,7 @@ class Adaptive(Saved):
 
     def set_rate(self, now: float, rate: float) -> None:
         """Goes at this rate from now on, and learns from there."""
-        self.rate, self.limit, self.changed_at, self.epoch = self._bounded(rate), None, now, self.epoch + 1
+        self.rate, self.limit, self.changed_at, self.epoch = self._clamp_rate(rate), None, now, self.epoch + 1
         self.next_at, self.debt, self.beyond_since = now, 0.0, 0.0
         self.passed, self.ends, self.exhaustion = [], [], Exhaustion()
 
@@ -215,8 +215,8 @@ class Adaptive(Saved):
             if self.ends and not spell.is_proven:
                 # A server that saves up unused calls lets more pass for a moment than it will in the long run.
                 found = min(found, max(within / cycle / 0.94, spell.rate / self.TRUST))
-        self.limit = self._bounded(found)
-        self.rate = self._bounded(self.BELOW * min(found, goal, spell.rate))
+        self.limit = self._clamp_rate(found)
+        self.rate = self._clamp_rate(self.BELOW * min(found, goal, spell.rate))
         self.ends = [*self.ends, [spell.ended_at, total]][-self.MOST_ENDS :]
         most = self.PRICE * self.rate * max(self.LONGEST_DEBT, 3 * self.window)
         self.debt = min(self.debt, max(1.0, most))
@@ -226,7 +226,7 @@ class Adaptive(Saved):
         spell = self.exhaustion
         self.window, self.is_window_known = spell.window, spell.was_window_known
         self.limit = spell.limit or None
-        self.rate = self._bounded(self.BELOW * (spell.limit or spell.rate))
+        self.rate = self._clamp_rate(self.BELOW * (spell.limit or spell.rate))
         self.passed, self.ends = [[spell.until, 0.0]], [[spell.until, 0.0]]
 
     def _learn_window(self, cycle: float, within: float) -> None:
@@ -275,9 +275,9 @@ class Adaptive(Saved):
                 self.passed, self.ends = [], []
             return
         if self.limit is None:
-            self.rate = self._bounded(self.rate * self.GROWTH**passed)
+            self.rate = self._clamp_rate(self.rate * self.GROWTH**passed)
         elif now >= self.exhaustion.clear_at:
-            self.rate = self._bounded(self._approach(now, self.limit, passed))
+            self.rate = self._clamp_rate(self._approach(now, self.limit, passed))
 
     def _approach(self, now: float, limit: float, passed: float) -> float:
         """The rate a moment later: back to nearly the limit, and beyond it when no debt is left."""
@@ -299,5 +299,5 @@ class Adaptive(Saved):
             return max(5.0, self.window)
         return math.inf if self.debt else max(2.0, self.window)
 
-    def _bounded(self, rate: float) -> float:
+    def _clamp_rate(self, rate: float) -> float:
         return min(max(rate, self.rates.least), self.rates.most)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-from tabellion.messages import restored, translatable
+from tabellion.messages import restore_text, translatable
 
 THRESHOLD = 5
 RECOVERY = 60.0
@@ -44,7 +44,7 @@ class Breaker:
         """The breaker as it was saved."""
         known = {one.name for one in fields(cls)}
         made = cls(**{name: value for name, value in saved.items() if name in known})
-        made.reason = restored({"translatable": None, **saved}, "reason") if "reason" in saved else ""
+        made.reason = restore_text({"translatable": None, **saved}, "reason") if "reason" in saved else ""
         return made
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,14 +82,14 @@ class Breaker:
             return now + 0.05  # an answer of those that were let through decides
         return max(now + 0.5, self.opened_at + self.recovery)
 
-    def succeeded(self, at: float, count: int, proven: bool) -> None:
+    def record_success(self, at: float, count: int, proven: bool) -> None:
         """Calls were answered, the last at this time; `proven`: one was let through since the last change."""
         if self.wary and proven:
             self.reset()
         elif not self.wary and (not self.recent or at > self.recent[-1]):
             self.row, self.since = 0, self.since + count
 
-    def failed(self, now: float, count: int, why: str, threshold: int, recovery: float) -> None:
+    def record_failure(self, now: float, count: int, why: str, threshold: int, recovery: float) -> None:
         """Calls found the upstream in trouble."""
         for _ in range(count):
             if self.state == "open":
@@ -106,13 +106,13 @@ class Breaker:
             if self.state == "probing" or self.failures >= threshold:
                 self._open(now, why, recovery)
 
-    def abandoned(self, count: int) -> None:
+    def record_abandoned(self, count: int) -> None:
         """Calls of which nobody heard the end: others may ask in their place."""
         self.asked = self.asked[count:]
         if self.state == "probing" and not self.asked:
             self.state = "open"
 
-    def refused(self, now: float, why: str) -> None:
+    def record_refusal(self, now: float, why: str) -> None:
         """The upstream does not accept our key: every call would be refused, so none is made but a rare probe."""
         longer = min(self.recovery * 2, LONGEST_RECOVERY) if self.state == "probing" else RECOVERY
         if self.state != "open":

@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tabellion.engine.gates.row import GateRow, spoken
-from tabellion.engine.gates.state import News, Refusal, Turn
+from tabellion.engine.gates.row import GateRow, format_epoch
+from tabellion.engine.gates.state import CallOutcomes, ThrottledCall, TurnResult
 from tabellion.errors import GateClosed, StoreError
 from tabellion.messages import Message
 
@@ -46,30 +46,30 @@ class Pass:
         self._made_at = time.monotonic()
         self._told = False
 
-    def succeeded(self, cost: float | None) -> None:
+    def record_success(self, cost: float | None) -> None:
         """The upstream answered, and this is what it cost."""
         self._tell(ok=1, epoch=self._breaker, paid=cost or 0.0, spent=(cost or 0.0) - self._estimate)
 
-    def throttled(self, hint: float | None) -> None:
+    def record_throttle(self, hint: float | None) -> None:
         """The upstream wants fewer calls."""
-        refusal = Refusal(hint, self._epoch, time.monotonic() - self._made_at)
+        refusal = ThrottledCall(hint, self._epoch, time.monotonic() - self._made_at)
         self._tell(throttled=refusal, epoch=self._breaker, spent=-self._estimate)
 
-    def failed(self, why: str) -> None:
+    def record_failure(self, why: str) -> None:
         """The upstream, or the way to it, is in trouble."""
         self._tell(failed=1, why=why, spent=-self._estimate)
 
-    def refused(self, why: str) -> None:
+    def record_refusal(self, why: str) -> None:
         """The upstream does not accept our key."""
         self._tell(refused=why, spent=-self._estimate)
 
-    def abandoned(self) -> None:
+    def record_abandoned(self) -> None:
         """Nobody waited for the answer: it says nothing, and may have cost what was expected."""
         self._tell(abandoned=1)
 
-    async def heard(self) -> str:
+    async def flush(self) -> str:
         """Waits until the fleet knows; returns why the gate is closed now, or nothing."""
-        return await self._gate.elsewhere(self._gate.told())
+        return await self._gate.elsewhere(self._gate.flush())
 
     def _tell(self, **news: Any) -> None:
         if not self._told:
@@ -95,7 +95,7 @@ class Gate:
         self._waiting: deque[asyncio.Future[Slot]] = deque()
         self._promised: set[str] = set()  #: jobs that were claimed for a slot and have not called yet
         self._wanted = 0  #: slots that claims would like to have
-        self._news = News()
+        self._news = CallOutcomes()
         self._epoch: tuple[int, int] | None = None
         self._closed, self._reopens_at, self._wary = "", 0.0, False
         self._left: float | None = None  #: dollars of today's budget, when there is one
@@ -186,7 +186,7 @@ class Gate:
                 mine.epochs.append(news["epoch"])
         self._stir.set()
 
-    async def told(self) -> str:
+    async def flush(self) -> str:
         """Waits until what was told has been written."""
         if not self._news and not self._turning:
             return self._closed if self._is_closed() else ""
@@ -210,7 +210,7 @@ class Gate:
             # Not the call's fault, and not for this process alone: the whole gate waits for tomorrow's money.
             self._slots.appendleft(slot)
             self.tell({"needed": estimate})
-            await self.told()
+            await self.flush()
             raise self._closure()
         self._news.spent += estimate
         return Pass(self, slot, estimate)
@@ -287,7 +287,7 @@ class Gate:
 
     def look(self, epoch: str = "") -> None:
         """Something changed in the database: perhaps this gate, whose slots of another epoch are worth nothing then."""
-        if epoch and epoch != spoken(self._epoch):
+        if epoch and epoch != format_epoch(self._epoch):
             self._slots.clear()
         if (self._slots or self._waiting or self._closed or self._wanted) and not self._peeking:
             self._peeking = True
@@ -336,7 +336,7 @@ class Gate:
         self._stir.set()
 
     async def _turn(self, want: int) -> None:
-        news, self._news, self._at_once = self._news, News(), False
+        news, self._news, self._at_once = self._news, CallOutcomes(), False
         self._turning = True
         try:
             asked_at = time.monotonic()
@@ -359,7 +359,7 @@ class Gate:
             self._turns += 1
             self._turned.notify_all()
 
-    def _unsay(self, news: News) -> None:
+    def _unsay(self, news: CallOutcomes) -> None:
         """The news could not be told: they are told the next time."""
         newer, self._news = self._news, news
         for name in ("ok", "failed", "abandoned", "spent", "paid"):
@@ -370,7 +370,7 @@ class Gate:
         news.epochs += newer.epochs
         news.why, news.refused = newer.why or news.why, newer.refused or news.refused
 
-    def _take_in(self, turn: Turn, asked_at: float) -> None:
+    def _take_in(self, turn: TurnResult, asked_at: float) -> None:
         now = time.monotonic()
         if turn.epoch != self._epoch:
             self._slots.clear()

@@ -34,10 +34,10 @@ class Limiter(Protocol):
     def next_slot(self, now: float) -> float:
         """When it makes sense to ask again."""
 
-    def succeeded(self, now: float, count: int) -> None:
+    def record_success(self, now: float, count: int) -> None:
         """So many calls were answered."""
 
-    def throttled(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
+    def record_throttle(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
         """A call made `age` seconds ago was refused for its haste; `hint`: how long to wait, by the server's word."""
 
     def rewind(self, now: float) -> None:
@@ -112,7 +112,7 @@ class Classic(Saved):
         missing = max(0.0, 1.0 - self.tokens) / self.refill_rate
         return max(now, self.backoff_until, self.last_refill + missing)
 
-    def succeeded(self, now: float, count: int) -> None:
+    def record_success(self, now: float, count: int) -> None:
         """Speeds up after ten in a row."""
         for _ in range(count):
             self.consecutive_successes += 1
@@ -122,7 +122,7 @@ class Classic(Saved):
                 self.refill_rate = min(self.rates.most, self.refill_rate + 0.5)
                 self.consecutive_successes = 0
 
-    def throttled(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
+    def record_throttle(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
         """Slows down and stops everything for a while; the server's hint is not asked for."""
         self.consecutive_429s += 1
         self.consecutive_successes = 0

@@ -15,7 +15,7 @@ LISTEN_PAUSE = 0.01
 LISTEN_AGAIN = 1.0
 
 
-class Gates:
+class OpenGates:
     """Every gate of one process, with their database: one home for all environments."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Gates:
         self._tasks: list[asyncio.Task[None]] = []
         self._loop = asyncio.get_running_loop()
 
-    def named(self, name: str) -> Gate:
+    def get_gate(self, name: str) -> Gate:
         """The gate of this name; called in the loop that owns the gates."""
         gate = self._gates.get(name)
         if gate is None:
@@ -66,7 +66,7 @@ class Gates:
         for gate in self._gates.values():
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(2):
-                    await gate.told()
+                    await gate.flush()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

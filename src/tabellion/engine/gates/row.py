@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from tabellion.engine import sql
-from tabellion.engine.gates.state import GateSettings, GateState, News, Turn
+from tabellion.engine.gates.state import CallOutcomes, GateSettings, GateState, TurnResult
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import Busy
@@ -27,7 +27,7 @@ class GateRow:
         self.settings = settings
         self.version = 0  #: the newest that this process has written
 
-    async def turn(self, news: News, want: int) -> Turn:
+    async def turn(self, news: CallOutcomes, want: int) -> TurnResult:
         """Tells the news, takes up to `want` slots."""
         return await self._change(lambda state, now: state.turn(now, news, want))
 
@@ -45,7 +45,7 @@ class GateRow:
         state, _, now = await self._read()
         return state, now
 
-    async def peek(self) -> Turn | None:
+    async def peek(self) -> TurnResult | None:
         """How things stand, unless this process has changed them since they were read."""
         state, version, now = await self._read()
         return state.give(now, 0) if version >= self.version else None
@@ -68,7 +68,7 @@ LEFT JOIN tabellion_gates AS g ON g.name = $1""",
             before = state.epoch
             result = change(state, now)
             loud = state.epoch != before or isinstance(result, GateState)
-            if await self._write(version, state.dump(), f"{self.name} {spoken(state.epoch)}" if loud else None):
+            if await self._write(version, state.dump(), f"{self.name} {format_epoch(state.epoch)}" if loud else None):
                 self.version = version + 1
                 return result
             await asyncio.sleep(random.uniform(0, 0.002 * min(tries + 1, 10)))  # noqa: S311 - spreading load
@@ -90,7 +90,7 @@ WHERE name = $1 AND version = $2 RETURNING version"""
         return bool(await self.store.database.fetch(text, *values))
 
 
-def spoken(epoch: tuple[int, int] | None) -> str:
+def format_epoch(epoch: tuple[int, int] | None) -> str:
     """An epoch as it is told to others."""
     return "" if epoch is None else f"{epoch[0]}.{epoch[1]}"
 

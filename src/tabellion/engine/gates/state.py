@@ -57,7 +57,7 @@ class GateSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ThrottledCall:
     """A call that was refused for its haste."""
 
     hint: float | None  #: seconds to wait, in the server's own words
@@ -66,13 +66,13 @@ class Refusal:
 
 
 @dataclass
-class News:
+class CallOutcomes:
     """What became of calls since the last turn."""
 
     ok: int = 0
     ok_ago: float = 0.0  #: seconds since the last of them
     epochs: list[int] = field(default_factory=list)  #: of the breaker, when the answered calls were let through
-    throttled: list[Refusal] = field(default_factory=list)
+    throttled: list[ThrottledCall] = field(default_factory=list)
     failed: int = 0
     abandoned: int = 0  #: nobody waited for the answer
     why: str = ""
@@ -91,7 +91,7 @@ class News:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnResult:
     """What one turn at the gate gave."""
 
     slots: tuple[float, ...]  #: seconds from now at which calls may go
@@ -147,12 +147,12 @@ class GateState:
         """Changes whenever slots that were handed out are worth nothing any more."""
         return self.limiter.epoch, self.breaker.epoch
 
-    def turn(self, now: float, news: News, want: int) -> Turn:
+    def turn(self, now: float, news: CallOutcomes, want: int) -> TurnResult:
         """Hears the news and hands out up to `want` slots."""
         self.hear(now, news)
         return self.give(now, want)
 
-    def hear(self, now: float, news: News) -> None:
+    def hear(self, now: float, news: CallOutcomes) -> None:
         """Takes in what became of calls."""
         settings, breaker_was = self.settings, self.breaker.epoch
         today = int(now // DAY)
@@ -163,24 +163,24 @@ class GateState:
         self.refusals += len(news.throttled)
         self.failures += news.failed
         if news.ok:
-            self.limiter.succeeded(now, news.ok)
+            self.limiter.record_success(now, news.ok)
             if news.paid > 0:
                 self.typical += (news.paid / news.ok - self.typical) * (0.2 if self.typical else 1.0)
         self.needed = max(self.needed, news.needed)
         # Whoever is told to slow down is not talking to a dead server.
         if news.ok or news.throttled:
             answered = news.ok + len(news.throttled)
-            self.breaker.succeeded(now - news.ok_ago, answered, self.breaker.epoch in news.epochs)
+            self.breaker.record_success(now - news.ok_ago, answered, self.breaker.epoch in news.epochs)
         for refusal in news.throttled:
-            self.limiter.throttled(now, refusal.hint, refusal.epoch, refusal.age)
-        self.breaker.abandoned(news.abandoned)
-        self.breaker.failed(now, news.failed, news.why, settings.threshold, settings.recovery)
+            self.limiter.record_throttle(now, refusal.hint, refusal.epoch, refusal.age)
+        self.breaker.record_abandoned(news.abandoned)
+        self.breaker.record_failure(now, news.failed, news.why, settings.threshold, settings.recovery)
         if news.refused:
-            self.breaker.refused(now, news.refused)
+            self.breaker.record_refusal(now, news.refused)
         if self.breaker.epoch != breaker_was:
             self.limiter.rewind(now)
 
-    def give(self, now: float, want: int) -> Turn:
+    def give(self, now: float, want: int) -> TurnResult:
         """Hands out slots, or says why there are none."""
         closed, reopens = self.closure(now)
         allowed = 0 if closed else want
@@ -194,7 +194,7 @@ class GateState:
         again = self.limiter.next_slot(now)
         if trusted is not None and not allowed and not closed:
             again = self.breaker.until(now)
-        return Turn(
+        return TurnResult(
             tuple(at - now for at in slots), self.epoch, max(0.0, (reopens if closed else again) - now), closed,
             max(0.0, reopens - now) if closed else 0.0, self.breaker.wary,
             None if self.settings.budget is None else self.settings.budget - self.spent_today(now),

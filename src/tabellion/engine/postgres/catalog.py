@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.table import Check, Column, Index, Kind, Table
+from tabellion.engine.table import Check, Column, Kind, Table, TableIndex
 
 Fetch = Callable[..., Awaitable[list[Any]]]
 
@@ -30,10 +30,10 @@ async def describe(fetch: Fetch, name: str) -> Table | None:
         )
         for row in await fetch(_COLUMNS, oid)
     }
-    indexes: list[Index] = []
+    indexes: list[TableIndex] = []
     primary_key: tuple[str, ...] = ()
     for row in await fetch(_INDEXES, oid):
-        index = Index(row["name"], tuple(row["columns"]), row["unique"], row["condition"], row["definition"])
+        index = TableIndex(row["name"], tuple(row["columns"]), row["unique"], row["condition"], row["definition"])
         if row["primary"]:
             primary_key = index.columns
         indexes.append(index)

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 
 from tabellion.engine import counts, sql
-from tabellion.engine.database import Answers, Trial, Undone
+from tabellion.engine.database import Answers, TrialStatements, Undone
 from tabellion.engine.declaration import Bound
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
@@ -18,7 +18,7 @@ from tabellion.engine.moves import Numbered, Terms, extras, guard, price
 from tabellion.engine.postgres import catalog as postgres_catalog
 from tabellion.engine.postgres import moves
 from tabellion.engine.postgres import trial as postgres_trial
-from tabellion.engine.postgres.errors import BAD_URL, GONE, explained
+from tabellion.engine.postgres.errors import BAD_URL, GONE, translate_error
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
@@ -114,7 +114,7 @@ class PostgreSQL:
                 elif connection is not None:
                     connection.terminate()
                 if isinstance(error, Exception):
-                    raise explained(error, self.deadline) from error
+                    raise translate_error(error, self.deadline) from error
                 raise
             else:
                 if not connection.is_closed():
@@ -147,7 +147,7 @@ class PostgreSQL:
                 raise Undone
         return results
 
-    async def try_out(self, lock: Numbered, trials: Sequence[Trial]) -> Answers:
+    async def try_out(self, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
         """Tries statements on a row and takes everything back; no answers where `lock` gives no row."""
         async with self.connection() as connection:
             return await postgres_trial.try_out(connection, self._text, lock, trials)
@@ -256,7 +256,7 @@ class PostgreSQL:
                 [_text_of(price(job.cost)) for job in jobs],
             ]
         if coded:
-            values += [list(part) for part in zip(*(one.coded() for one in batch), strict=True)]
+            values += [list(part) for part in zip(*(one.serialize_error() for one in batch), strict=True)]
         if columns:
             values.append([for_postgres(one.values) for one in batch])
         rows = await (self._settle_alone(first, text, values) if first.stands_alone else self._fetch(text, values))

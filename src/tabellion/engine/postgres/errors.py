@@ -51,9 +51,9 @@ _RULES: dict[str, Rule] = {
 _FUNCTION = re.compile(r"function (\S+?)\(")
 
 
-def explained(error: Exception, deadline: float) -> Exception:
+def translate_error(error: Exception, deadline: float) -> Exception:
     """The driver's exception as one of ours, with the rule of the table that it is about."""
-    ours = _translated(error, deadline)
+    ours = _classify_error(error, deadline)
     if isinstance(ours, StoreError) and isinstance(error, asyncpg.PostgresError):
         raised = _FUNCTION.search(error.context or "")
         ours.function = raised.group(1) if raised else ""
@@ -62,7 +62,7 @@ def explained(error: Exception, deadline: float) -> Exception:
     return ours
 
 
-def _translated(error: Exception, deadline: float) -> Exception:
+def _classify_error(error: Exception, deadline: float) -> Exception:
     text = str(error) or type(error).__name__
     if isinstance(error, TabellionError):
         return error

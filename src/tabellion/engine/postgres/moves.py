@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tabellion.engine import counts, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import at_claim, at_settlement, extra_condition, texts
-from tabellion.engine.settlement import CONTINUING, Outcome, charged
+from tabellion.engine.settlement import CONTINUING, Outcome, charging_outcomes
 from tabellion.engine.sql import NOW, Dialect
 
 _PG: Dialect = "postgresql"
@@ -32,7 +32,7 @@ def claim(bound: Bound, condition: str = "", *, single: bool = False, early: boo
     queue = bound.queue
     table, key = sql.name(queue.table), sql.column(bound.key.name)
     title = sql.literal(queue.name, _PG)
-    continuing, spent = texts(CONTINUING), texts(charged(queue))
+    continuing, spent = texts(CONTINUING), texts(charging_outcomes(queue))
     ready = sql.holds(queue.states["ready"], _PG)
     where = f"{extra_condition(bound)} {condition}"
     due = "" if early else f"AND (l.l_retry_at IS NULL OR l.l_retry_at <= {NOW})"
@@ -107,7 +107,7 @@ def settle(
         counted = f", tabellion_n AS (\n  {counts.add_settled(bound.queue.name, outcome, writer, 'tabellion_s')}\n)"
     return f"""
 WITH tabellion_l AS MATERIALIZED (
-  {_locked(bound, f"AND a.lease_until < {NOW}" if expired_only else "")}
+  {_lock_live_attempts(bound, f"AND a.lease_until < {NOW}" if expired_only else "")}
 ), tabellion_u AS (
   UPDATE {table} AS t SET {", ".join(items)}
   WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM tabellion_l AS l)) AND {_still_running(bound)}
@@ -116,7 +116,7 @@ WITH tabellion_l AS MATERIALIZED (
   UPDATE tabellion_attempts AS a SET settled_at = {NOW},
     outcome = CASE WHEN a.key IN (TABLE tabellion_u) THEN {sql.literal(outcome, _PG)} ELSE 'superseded' END,
     {kept}
-  WHERE {_those_locked(bound)} RETURNING a.key, a.outcome, a.cost
+  WHERE {_match_locked(bound)} RETURNING a.key, a.outcome, a.cost
 ){counted}
 SELECT s.key, s.outcome FROM tabellion_s AS s"""
 
@@ -126,7 +126,7 @@ def renew(bound: Bound) -> str:
     key = sql.column(bound.key.name)
     return f"""
 WITH tabellion_l AS MATERIALIZED (
-  {_locked(bound)}
+  {_lock_live_attempts(bound)}
 ), tabellion_h AS MATERIALIZED (
   SELECT t.{key}::text AS key FROM {sql.name(bound.queue.table)} AS t
   WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM tabellion_l AS l)) AND {_still_running(bound)}
@@ -136,17 +136,17 @@ UPDATE tabellion_attempts AS a SET
   settled_at = CASE WHEN a.key IN (TABLE tabellion_h) THEN NULL ELSE {NOW} END,
   outcome = CASE WHEN a.key IN (TABLE tabellion_h) THEN NULL ELSE 'superseded' END,
   note = coalesce(($3::text[])[array_position($1::text[], a.key)], a.note)
-WHERE {_those_locked(bound)} RETURNING a.key, a.settled_at IS NULL AS holds"""
+WHERE {_match_locked(bound)} RETURNING a.key, a.settled_at IS NULL AS holds"""
 
 
-def _locked(bound: Bound, condition: str = "") -> str:
+def _lock_live_attempts(bound: Bound, condition: str = "") -> str:
     """$1 keys, $2 tokens: the attempts among them that are still live, locked."""
     return f"""SELECT a.key FROM tabellion_attempts AS a
   WHERE a.queue = {sql.literal(bound.queue.name, _PG)} AND a.key = ANY ($1::text[]) AND a.token = ANY ({_TOKENS})
     AND a.settled_at IS NULL {condition} FOR UPDATE"""
 
 
-def _those_locked(bound: Bound) -> str:
+def _match_locked(bound: Bound) -> str:
     queue = sql.literal(bound.queue.name, _PG)
     return f"a.queue = {queue} AND a.key = ANY (ARRAY(TABLE tabellion_l)) AND a.token = ANY ({_TOKENS})"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import asyncpg
 
-from tabellion.engine.database import Answers, Trial, Undone
+from tabellion.engine.database import Answers, TrialStatements, Undone
 from tabellion.engine.moves import Numbered
-from tabellion.engine.postgres.errors import explained
+from tabellion.engine.postgres.errors import translate_error
 from tabellion.errors import StoreError
 
 #: A trial waits for nobody, and meets at once what the table would say at the commit.
@@ -18,12 +18,12 @@ _SETTINGS = "SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '2s
 
 
 async def try_out(
-    connection: Any, with_clock: Callable[[str], str], lock: Numbered, trials: Sequence[Trial]
+    connection: Any, with_clock: Callable[[str], str], lock: Numbered, trials: Sequence[TrialStatements]
 ) -> Answers:
     """What each trial gave; no answers where `lock` gives no row."""
     answers: Answers = {}
 
-    async def try_all(those: Sequence[Trial]) -> None:
+    async def try_all(those: Sequence[TrialStatements]) -> None:
         for trial in those:
             try:
                 async with connection.transaction():  # a savepoint
@@ -35,7 +35,7 @@ async def try_out(
             except Undone:
                 pass
             except asyncpg.PostgresError as error:
-                ours = explained(error, 0.0)
+                ours = translate_error(error, 0.0)
                 answers[trial.name] = ours if isinstance(ours, StoreError) else StoreError(str(ours))
 
     with contextlib.suppress(Undone):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from tabellion.engine import sql
-from tabellion.engine.table import Check, Column, Index, Table
+from tabellion.engine.table import Check, Column, Table, TableIndex
 
 
 def describe(connection: sqlite3.Connection, name: str) -> Table | None:
@@ -36,7 +36,7 @@ def describe(connection: sqlite3.Connection, name: str) -> Table | None:
         found = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [index]).fetchone()
         definition = (found[0] if found else None) or ""
         condition = re.split(r"(?i)\bwhere\b", definition, maxsplit=1)[-1].strip() if partial else None
-        indexes.append(Index(index, parts, bool(unique), condition, definition))
+        indexes.append(TableIndex(index, parts, bool(unique), condition, definition))
     keys = connection.execute(f"{pragma}foreign_key_list({sql.column(bare)})").fetchall()
     references = {
         row[3]: (row[2], row[4] or _primary_key(connection, f"{pragma}table_info({sql.column(row[2])})"))

@@ -96,7 +96,7 @@ class ConnectionThread:
                 connection = connection or self._connect()
                 call.result = _transaction(connection, call.work) if call.atomic else call.work(connection)
             except BaseException as error:
-                call.error = self._explained(error)
+                call.error = self._translate_error(error)
                 if connection is not None and isinstance(call.error, Unreachable) and not is_busy(error):
                     # After an I/O error nothing this connection believes can be trusted.
                     connection.close()
@@ -153,13 +153,13 @@ class ConnectionThread:
                     raise
                 time.sleep(0.01)
 
-    def _explained(self, error: BaseException) -> BaseException:
+    def _translate_error(self, error: BaseException) -> BaseException:
         """The driver's exception as one of ours."""
         if isinstance(error, OverflowError | UnicodeEncodeError):
             return ValueRefused(str(error))
         if not isinstance(error, sqlite3.Error):
             return Unreachable(f"{self.path}: {error}") if isinstance(error, OSError) else error
-        mapped = explained(error, self.path, self.deadline)
+        mapped = translate_error(error, self.path, self.deadline)
         mapped.__cause__ = error
         return mapped
 
@@ -207,16 +207,16 @@ _RULES: dict[str, Rule] = {
 }
 
 
-def explained(error: sqlite3.Error, path: str, deadline: float) -> StoreError:
+def translate_error(error: sqlite3.Error, path: str, deadline: float) -> StoreError:
     """The driver's exception as one of ours, with the rule of the table that it is about."""
-    ours = _translated(error, path, deadline)
+    ours = _classify_error(error, path, deadline)
     ours.rule = _RULES.get(getattr(error, "sqlite_errorname", ""), "")
     if ours.rule == "check":
         ours.constraint = str(error).partition("failed: ")[2]
     return ours
 
 
-def _translated(error: sqlite3.Error, path: str, deadline: float) -> StoreError:
+def _classify_error(error: sqlite3.Error, path: str, deadline: float) -> StoreError:
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if "no such table: tabellion_" in text:

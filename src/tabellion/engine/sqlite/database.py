@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tabellion.engine import counts, sql
-from tabellion.engine.database import Answers, Trial, Undone
+from tabellion.engine.database import Answers, TrialStatements, Undone
 from tabellion.engine.declaration import Bound
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
@@ -22,7 +22,7 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
 from tabellion.engine.sqlite import catalog as sqlite_catalog
 from tabellion.engine.sqlite import moves
-from tabellion.engine.sqlite.connection_thread import ConnectionThread, explained
+from tabellion.engine.sqlite.connection_thread import ConnectionThread, translate_error
 from tabellion.engine.table import Table
 from tabellion.engine.values import for_sqlite, json_text
 
@@ -84,7 +84,7 @@ class SQLite:
                 raise Undone
         return results
 
-    async def try_out(self, lock: Numbered, trials: Sequence[Trial]) -> Answers:
+    async def try_out(self, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
         """Tries statements on a row and takes everything back; no answers where `lock` gives no row."""
         answers: Answers = {}
 
@@ -97,14 +97,14 @@ class SQLite:
             await self._thread.try_out(work)
         return answers
 
-    def _try_all(self, connection: Connection, trials: Sequence[Trial], answers: Answers) -> None:
+    def _try_all(self, connection: Connection, trials: Sequence[TrialStatements], answers: Answers) -> None:
         for trial in trials:
             connection.execute("SAVEPOINT trial")
             try:
                 answers[trial.name] = self._run_all(connection, trial.statements, guarded=False)[-1]
                 self._try_all(connection, trial.then, answers)
             except sqlite3.Error as error:
-                answers[trial.name] = explained(error, self.path, self._thread.deadline)
+                answers[trial.name] = translate_error(error, self.path, self._thread.deadline)
             if not connection.in_transaction:
                 raise Undone  # RAISE(ROLLBACK) ended the transaction: what came next would be kept
             connection.execute("ROLLBACK TO trial")
@@ -182,7 +182,7 @@ class SQLite:
                 rows
             ):
                 token = tokens[number * 32 : number * 32 + 32]
-                found = moves.started(bound, dict(zip(names, values, strict=True)), worker, attempt, started_at)
+                found = moves.apply_start(bound, dict(zip(names, values, strict=True)), worker, attempt, started_at)
                 job = Job(
                     queue,
                     found[bound.key.name],
@@ -251,7 +251,16 @@ class SQLite:
                 job = one.job
                 settled = connection.execute(
                     attempt,
-                    (job.text_key, job.n, job.token, one.error, one.after, job._note, price(job.cost), *one.coded()),
+                    (
+                        job.text_key,
+                        job.n,
+                        job.token,
+                        one.error,
+                        one.after,
+                        job._note,
+                        price(job.cost),
+                        *one.serialize_error(),
+                    ),
                 ).rowcount
                 if settled == 0:
                     continue
@@ -315,7 +324,7 @@ class SQLite:
     def _run_extras(self, connection: Connection, also: Sequence[Numbered]) -> None:
         # Their texts are not kept prepared: whoever attaches them may write values into them.
         for statement, values in also:
-            text = self._clocked(sql.question_marks(statement))
+            text = self._substitute_clock(sql.question_marks(statement))
             connection.execute(text, [for_sqlite(value) for value in values])
 
     async def table(self, name: str) -> Table | None:
@@ -330,9 +339,9 @@ class SQLite:
         prepared = self._texts.get(template)
         if prepared is None:
             prepared = self._texts[template] = sql.question_marks(template)
-        return self._clocked(prepared)
+        return self._substitute_clock(prepared)
 
-    def _clocked(self, prepared: str) -> str:
+    def _substitute_clock(self, prepared: str) -> str:
         clock = CLOCK["sqlite"] if self.clock is None else sql.instant(self.clock(), "sqlite")
         return prepared.replace(NOW, clock)
 

@@ -8,7 +8,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import at_claim, at_settlement, extra_condition, stamp, texts
-from tabellion.engine.settlement import CONTINUING, Outcome, charged
+from tabellion.engine.settlement import CONTINUING, Outcome, charging_outcomes
 from tabellion.engine.sql import NOW, Dialect
 
 _LITE: Dialect = "sqlite"
@@ -28,7 +28,7 @@ def claim(bound: Bound, condition: str = "", *, early: bool = False) -> str:
     key = f"CAST(t.{sql.column(bound.key.name)} AS TEXT)"
     title = sql.literal(queue.name, _LITE)
     where = f"{extra_condition(bound)} {condition}"
-    continuing, spent = texts(CONTINUING), texts(charged(queue))
+    continuing, spent = texts(CONTINUING), texts(charging_outcomes(queue))
     due = "" if early else f"AND (l.retry_at IS NULL OR l.retry_at <= {NOW})"
     return f"""
 SELECT {key}, coalesce(l.n, 0) + 1,
@@ -63,7 +63,7 @@ def start(bound: Bound) -> str:
     return f"UPDATE {sql.name(bound.queue.table)} SET {changes} WHERE {key} = $1 {unused}"
 
 
-def started(bound: Bound, row: dict[str, Any], worker: str, attempt: int, started_at: Any) -> dict[str, Any]:
+def apply_start(bound: Bound, row: dict[str, Any], worker: str, attempt: int, started_at: Any) -> dict[str, Any]:
     """The row as `start` leaves it."""
     row.update(bound.queue.changes["running"])
     written = {"worker": worker, "attempts": attempt, "started_at": started_at}

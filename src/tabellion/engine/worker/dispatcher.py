@@ -133,7 +133,7 @@ class Dispatcher:
         self.record.busy = self.slots.busy
         if self.slots.busy == 0:
             self.idle.set()
-        self.poller.freed()
+        self.poller.on_slot_freed()
 
     def settled(self, site: WorkerEnvironment, settlement: Settlement, verdict: Verdict) -> None:
         """A settlement has been written, or refused: counts it, tells it, and wakes the queue it leads to."""

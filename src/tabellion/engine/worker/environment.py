@@ -18,7 +18,7 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.leases import Leases
-from tabellion.engine.worker.runner import Run, tried
+from tabellion.engine.worker.runner import Run, retry_or_fail
 from tabellion.engine.worker.settling import Settler
 from tabellion.engine.worker.skipped_queues import Skipped
 from tabellion.errors import Busy, ConfigurationError, DeclarationError, NotMigrated, StoreError, Unreachable
@@ -188,7 +188,7 @@ class WorkerEnvironment:
             self._look_after_claims()
 
     def _look_after_claims(self) -> None:
-        for run in self.leases.unstarted(UNSTARTED) if self._runner.blocked else ():
+        for run in self.leases.find_unstarted(UNSTARTED) if self._runner.blocked else ():
             # Claimed into a loop that stopped turning: another worker can do it meanwhile.
             if self._runner.withdraw(run):
                 run.job.lost = True
@@ -228,7 +228,7 @@ class WorkerEnvironment:
         """A handler that runs on while its lease ends: stopped, or, if it would not stop, settled without it."""
         if run.why == "timeout":
             run.job.lost = True
-            ending = tried(run.job, Message("attempt.timed_out_running", n=run.job.queue.timeout))
+            ending = retry_or_fail(run.job, Message("attempt.timed_out_running", n=run.job.queue.timeout))
             ending.seconds = run.seconds
             self.ledger.put(ending)
         else:

@@ -76,7 +76,7 @@ class Leases:
         """Every job whose handler has not ended."""
         return [lease.run for lease in self._live.values() if lease.running]
 
-    def unstarted(self, seconds: float) -> list[Run]:
+    def find_unstarted(self, seconds: float) -> list[Run]:
         """Jobs that were given to the handlers' loop so long ago and have not begun."""
         now = time.monotonic()
         runs = [lease.run for lease in self._live.values() if lease.run.started_at is None]

@@ -30,7 +30,7 @@ MOST_UNWRITTEN = 5000  # endings that may wait to be written before claiming sto
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PendingClaim:
     """Rows that the database was asked for."""
 
     n: int
@@ -47,7 +47,7 @@ class Poller:
         self._slots = dispatcher.slots
         self._runner = dispatcher.runner
         self._bell = asyncio.Event()
-        self._late: dict[Lane, Claim] = {}
+        self._late: dict[Lane, PendingClaim] = {}
         self._took = 0.0  #: seconds that claims took of late
         self._look_again_at = 0.0  #: when every lane is looked at again, on the monotonic clock
         self.stopping = False
@@ -58,7 +58,7 @@ class Poller:
             lane.more = True
         self._bell.set()
 
-    def freed(self) -> None:
+    def on_slot_freed(self) -> None:
         """A slot is free: look now, if rows were left behind."""
         if any(lane.more for lane in self._slots.lanes):
             self._bell.set()
@@ -148,7 +148,7 @@ class Poller:
         return min(room, MOST_AT_ONCE, half if self._took < CROWDED else room)
 
     async def _claim(self, lane: Lane, n: int) -> None:
-        claim: Claim | None = self._ask(lane, n)
+        claim: PendingClaim | None = self._ask(lane, n)
         while claim is not None:
             done, _ = await asyncio.wait({claim.task}, timeout=PATIENCE)
             elapsed = time.monotonic() - claim.asked_at - claim.n * PER_ROW
@@ -156,7 +156,7 @@ class Poller:
             if not done:
                 # A slow database must not hold up the others: its answer is taken in when it comes.
                 self._late[lane] = claim
-                claim.task.add_done_callback(lambda _: self._arrived(lane))
+                claim.task.add_done_callback(lambda _: self._on_late_claim(lane))
                 return
             following = self._ask_on(lane, claim)
             if following is not None:
@@ -164,15 +164,15 @@ class Poller:
             self._take(lane, claim)
             claim = following
 
-    def _ask(self, lane: Lane, n: int) -> Claim:
+    def _ask(self, lane: Lane, n: int) -> PendingClaim:
         lane.site.claims += 1
         lane.more = False  # a bell that rings while we ask sets it again
         claiming = lane.site.store.claim(
             lane.queue, n, self._dispatcher.record.id, limited=lane.queue.name in lane.site.limits
         )
-        return Claim(n, time.monotonic(), asyncio.create_task(claiming))
+        return PendingClaim(n, time.monotonic(), asyncio.create_task(claiming))
 
-    def _ask_on(self, lane: Lane, claim: Claim) -> Claim | None:
+    def _ask_on(self, lane: Lane, claim: PendingClaim) -> PendingClaim | None:
         """The next claim of quick jobs, under way while these begin; None where order or room speak against it."""
         if claim.task.exception() is not None or len(claim.task.result()) < claim.n or not self._slots.ahead(lane):
             return None
@@ -184,7 +184,7 @@ class Poller:
             return None
         return self._ask(lane, n)
 
-    def _arrived(self, lane: Lane) -> None:
+    def _on_late_claim(self, lane: Lane) -> None:
         claim = self._late.pop(lane)
         if not self.stopping:
             self._take(lane, claim)
@@ -192,7 +192,7 @@ class Poller:
         else:
             self._late[lane] = claim
 
-    def _take(self, lane: Lane, claim: Claim) -> None:
+    def _take(self, lane: Lane, claim: PendingClaim) -> None:
         lane.site.claims -= 1
         try:
             jobs = claim.task.result()

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from tabellion.engine import retry
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job, current_job
-from tabellion.engine.queue import disjoint, spoken
+from tabellion.engine.queue import disjoint, format_state
 from tabellion.engine.settlement import Settlement
 from tabellion.errors import GateClosed, LeaseLost, Permanent, RateLimited
 from tabellion.messages import Message
@@ -26,7 +26,7 @@ LONGEST_TRACEBACK = 20_000  # characters; a message may hold a whole page
 Why = Literal["timeout", "stopping", "gone"]
 
 
-class Stopped(BaseException):
+class HandlerStopped(BaseException):
     """Raised inside a threaded handler that must end now."""
 
 
@@ -109,7 +109,7 @@ class Runner:
             if why == "gone":
                 run.job.lost = True
             if run.thread is not None and run.thread.ident is not None:
-                _raise_in(run.thread.ident, Stopped)
+                _raise_in(run.thread.ident, HandlerStopped)
         if run.thread is None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel, run)
 
@@ -141,15 +141,15 @@ class Runner:
         try:
             if run.why is None:
                 failpoint("handler.pre_call")
-                settlement = accepted(job, await handler(job))
+                settlement = settle_result(job, await handler(job))
                 failpoint("handler.post_call")
             else:
-                settlement = interrupted(run)
+                settlement = settle_interrupted(run)
         except asyncio.CancelledError as error:
             # Nobody asked for it: the handler cancelled something of its own.
-            settlement = interrupted(run) if run.why is not None else broken(run, error)
+            settlement = settle_interrupted(run) if run.why is not None else settle_error(run, error)
         except (Exception, SystemExit) as error:
-            settlement = broken(run, error)
+            settlement = settle_error(run, error)
         finally:
             self._end(run, settlement)
             if run.task is not None:
@@ -163,12 +163,12 @@ class Runner:
         try:
             try:
                 failpoint("handler.pre_call")
-                settlement = accepted(job, handler(job))
+                settlement = settle_result(job, handler(job))
                 failpoint("handler.post_call")
             except (Exception, SystemExit) as error:
-                settlement = broken(run, error)
-        except Stopped:
-            settlement = settlement or interrupted(run)
+                settlement = settle_error(run, error)
+        except HandlerStopped:
+            settlement = settlement or settle_interrupted(run)
         # A stop may arrive at any line until the guard is shut: the slot must come back all the same.
         while not run.reported:
             try:
@@ -176,8 +176,8 @@ class Runner:
                     run.ended_at = time.monotonic()
                 _raise_in(threading.get_ident(), None)
                 self._end(run, settlement)
-            except Stopped:
-                settlement = settlement or interrupted(run)
+            except HandlerStopped:
+                settlement = settlement or settle_interrupted(run)
 
     def _end(self, run: Run, settlement: Settlement | None) -> None:
         run.ended_at = run.ended_at or time.monotonic()
@@ -194,7 +194,7 @@ def _raise_in(thread: int, error: type[BaseException] | None) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
 
 
-def accepted(job: Job, result: object) -> Settlement:
+def settle_result(job: Job, result: object) -> Settlement:
     """What a handler returned, as the row's new values."""
     if result is None:
         return Settlement(job, "done")
@@ -206,47 +206,47 @@ def accepted(job: Job, result: object) -> Settlement:
     if any(column in values for column in running):
         named = {column: values[column] for column in running if column in values}
         if not disjoint(job.queue.states["done"] | named, running):
-            what = f"the handler's result leaves the row running ({spoken(running)}): return only what changes"
+            what = f"the handler's result leaves the row running ({format_state(running)}): return only what changes"
             return Settlement(job, "failed", error=what)
     return Settlement(job, "done", values)
 
 
-def interrupted(run: Run) -> Settlement | None:
+def settle_interrupted(run: Run) -> Settlement | None:
     """The ending of a handler that was stopped."""
     if run.why == "timeout":
-        return tried(run.job, Message("attempt.timed_out", n=run.job.queue.timeout))
+        return retry_or_fail(run.job, Message("attempt.timed_out", n=run.job.queue.timeout))
     if run.why == "gone":
         return None
     return Settlement(run.job, "released")
 
 
-def broken(run: Run, error: BaseException) -> Settlement | None:
+def settle_error(run: Run, error: BaseException) -> Settlement | None:
     """The ending of a handler that raised; whatever it raised, there is one."""
     try:
-        return _judged(run, error)
+        return _settle_exception(run, error)
     except Exception as trouble:
-        return tried(run.job, described(trouble))
+        return retry_or_fail(run.job, describe_exception(trouble))
 
 
-def _judged(run: Run, error: BaseException) -> Settlement | None:
+def _settle_exception(run: Run, error: BaseException) -> Settlement | None:
     job = run.job
     if isinstance(error, Permanent):
         code = getattr(error, "code", None)
         form = {"code": code, "params": {}} if isinstance(code, str) else None
-        return Settlement(job, "failed", error=_said(error), form=form)
+        return Settlement(job, "failed", error=_safe_str(error), form=form)
     if isinstance(error, LeaseLost) and job.lost:
         return None
     if isinstance(error, GateClosed) and error.gate == job.queue.uses:
         # Nothing is claimed from this queue until the gate opens: the job keeps its place and its patience.
         return Settlement(job, "released")
     if isinstance(error, RateLimited):
-        return deferred(job, error, run.seconds)
-    ending = tried(job, described(error))
-    ending.traceback = traced(error)
+        return defer_or_fail(job, error, run.seconds)
+    ending = retry_or_fail(job, describe_exception(error))
+    ending.traceback = format_traceback(error)
     return ending
 
 
-def tried(job: Job, error: str) -> Settlement:
+def retry_or_fail(job: Job, error: str) -> Settlement:
     """A spent attempt: another one later, or the end."""
     limit = job.queue.bounds(job.values)
     if job.attempt >= limit:
@@ -255,7 +255,7 @@ def tried(job: Job, error: str) -> Settlement:
     return Settlement(job, "retried", error=error, after=after)
 
 
-def deferred(job: Job, limit: RateLimited, ran: float) -> Settlement:
+def defer_or_fail(job: Job, limit: RateLimited, ran: float) -> Settlement:
     """A rate-limited job waits without spending the attempt, within its cap and its deadline."""
     queue = job.queue
     after = (
@@ -272,15 +272,15 @@ def deferred(job: Job, limit: RateLimited, ran: float) -> Settlement:
     return Settlement(job, "limited", error=str(limit), after=after)
 
 
-def described(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """An exception with the line it came from, for people who read a status column."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "/tabellion/engine/" not in frame.filename] or frames
     place = f" ({own[-1].filename.rpartition('/')[2]}:{own[-1].lineno} in {own[-1].name})" if own else ""
-    return Message("attempt.raised", error=type(error).__name__, detail=_said(error), place=place)
+    return Message("attempt.raised", error=type(error).__name__, detail=_safe_str(error), place=place)
 
 
-def traced(error: BaseException) -> str:
+def format_traceback(error: BaseException) -> str:
     """An exception's traceback from the handler on: how the engine called it is nobody's concern."""
     frames = error.__traceback__
     while frames is not None and frames.tb_next is not None and frames.tb_frame.f_code.co_filename == __file__:
@@ -288,7 +288,7 @@ def traced(error: BaseException) -> str:
     return "".join(traceback.format_exception(type(error), error, frames))[:LONGEST_TRACEBACK]
 
 
-def _said(error: BaseException) -> str:
+def _safe_str(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:

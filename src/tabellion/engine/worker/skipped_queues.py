@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tabellion.engine import sql
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
-from tabellion.errors import Busy, DeclarationError, NotMigrated, Problem, StoreError, Unreachable
+from tabellion.errors import Busy, DeclarationError, DeclarationProblem, NotMigrated, StoreError, Unreachable
 
 
 class Skipped:
@@ -67,7 +67,7 @@ class Skipped:
         except (Unreachable, NotMigrated, Busy):
             raise
         except StoreError as error:
-            return DeclarationError(f"queue {queue.name!r}", [Problem(str(error))])
+            return DeclarationError(f"queue {queue.name!r}", [DeclarationProblem(str(error))])
         return None
 
     def _tell_problem(self, queue: Queue) -> None:

@@ -65,7 +65,7 @@ class Slots:
         What later lanes have claimed ahead does not keep it from its place in the order.
         """
         own = self._capacity(lane.queue) - self._by_queue[lane.queue]
-        owed = sum(self._owed(other) for other in self.lanes if other is not lane) if reserve else 0
+        owed = sum(self._count_owed(other) for other in self.lanes if other is not lane) if reserve else 0
         free = self.free - owed
         before = 0
         if self.waiting:
@@ -129,7 +129,7 @@ class Slots:
             return queue.concurrency
         return self.concurrency if queue.is_async else min(self.concurrency, THREADS)
 
-    def _owed(self, lane: Lane) -> int:
+    def _count_owed(self, lane: Lane) -> int:
         """Places promised to a lane by its share and not filled; a lane without work is owed nothing."""
         if lane.weight is None or not lane.more or not lane.open:
             return 0

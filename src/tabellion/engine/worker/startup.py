@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tabellion.engine.environment import Environment
 from tabellion.engine.queue import Queue, check_together
 from tabellion.engine.worker.environment import WorkerEnvironment
-from tabellion.errors import ConfigurationError, DeclarationError, Problem
+from tabellion.errors import ConfigurationError, DeclarationError, DeclarationProblem
 
 
 def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]) -> None:
@@ -24,7 +24,9 @@ def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]
         raise DeclarationError(
             "this worker",
             [
-                Problem(f"queue {queue.name!r} has no handler", f"decorate a function: @{queue.name}.handler")
+                DeclarationProblem(
+                    f"queue {queue.name!r} has no handler", f"decorate a function: @{queue.name}.handler"
+                )
                 for queue in idle
             ],
         )
@@ -42,11 +44,11 @@ def check_sites(sites: Sequence[WorkerEnvironment], queues: Sequence[Queue]) -> 
     wrong = [queue for queue in queues if all(queue in site.skipped for site in sites)]
     if not wrong:
         return
-    problems: list[Problem] = []
+    problems: list[DeclarationProblem] = []
     for queue in wrong:
         for site in sites:
             where = f"{site.environment.name}: " if len(sites) > 1 else ""
-            problems += [Problem(f"{where}{one.what}", one.fix) for one in site.skipped[queue].problems]
+            problems += [DeclarationProblem(f"{where}{one.what}", one.fix) for one in site.skipped[queue].problems]
     names = sorted(queue.name for queue in wrong)
     raise DeclarationError(
         f"queue {names[0]!r}" if len(names) == 1 else f"queues {', '.join(map(repr, names))}", problems

@@ -17,9 +17,9 @@ from types import FrameType
 from tabellion.engine.context import JobContext, close_users
 from tabellion.engine.environment import Environment
 from tabellion.engine.events import Event, Listener, Listeners
-from tabellion.engine.gates.open_gates import Gates
+from tabellion.engine.gates.open_gates import OpenGates
 from tabellion.engine.gates.state import GateSettings
-from tabellion.engine.log import Log, log_by_default
+from tabellion.engine.log import LogListener, log_by_default
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker.dispatcher import Dispatcher
@@ -76,7 +76,7 @@ class Worker:
         if id is not None and not re.fullmatch(r"[A-Za-z0-9_.@:-]+", id):
             raise ConfigurationError(f"worker id {id!r}: use letters, digits and - _ . @ : only")
         self.id = id or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
-        self.listeners = Listeners((Log(), *listeners))
+        self.listeners = Listeners((LogListener(), *listeners))
         self.member = WorkerRecord(
             id=self.id, host=socket.gethostname(), pid=os.getpid(), boot=boot, version=_version(),
             queues=",".join(queue.name for queue in self.queues), slots=concurrency,
@@ -171,11 +171,11 @@ class Worker:
         jobs.root = self._folders.open()
         self._sites = [WorkerEnvironment(one, self.queues, jobs) for one in self.environments]
         assert self.gates_at is not None  # noqa: S101 - the first environment, and there is one
-        self._gates = Gates(self.gates_at.url, self.gates, jobs.wake, jobs.gate_changed)
+        self._gates = OpenGates(self.gates_at.url, self.gates, jobs.wake, jobs.gate_changed)
         self._contexts = jobs.contexts = {site: JobContext(self._gates, site.store) for site in self._sites}
         self._slots = jobs.slots = Slots(self.concurrency, lanes(self._sites, self.queues))
         for lane in self._slots.lanes:
-            lane.gate = self._gates.named(lane.queue.uses) if lane.queue.uses else None
+            lane.gate = self._gates.get_gate(lane.queue.uses) if lane.queue.uses else None
         self._poller = jobs.poller = Poller(self.poll, jobs)
         plan = plan_of(self.environments, self.queues, self.concurrency)
         self.listeners.tell(Event("worker_started", worker=self.id, note=plan))

@@ -14,20 +14,20 @@ from tabellion.models.fake.server import Options, run
 if TYPE_CHECKING:
     import uvicorn
 
-    from tabellion.models.fake.address import Address
+    from tabellion.models.fake.address import ServerAddress
 
 
 def main(arguments: list[str]) -> int:
     """Serves with the options in the only argument."""
     try:
-        run(Options(**json.loads(arguments[0])), _started)
+        run(Options(**json.loads(arguments[0])), _on_started)
     except ConfigurationError as error:
         sys.stderr.write(f"error: {error}\n")
         return 3
     return 0
 
 
-def _started(address: Address, server: uvicorn.Server) -> None:
+def _on_started(address: ServerAddress, server: uvicorn.Server) -> None:
     threading.Thread(target=_watch, args=[server], daemon=True).start()
     sys.stdout.write(json.dumps(address.as_json()) + "\n")
     sys.stdout.flush()

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """A running server's address."""
 
     url: str

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from tabellion.models.fake.content import Content, tokens_of
-from tabellion.models.fake.form import Form
+from tabellion.models.fake.form import FormFiller
 from tabellion.models.fake.lines import lines_of
 
 REPEATED_TOKENS = 8192  # how long a repetition loop runs where the request sets no limit
@@ -37,7 +37,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FakeAnswer:
     """What is answered, before a protocol dresses it."""
 
     text: str | None = field(repr=False)
@@ -55,7 +55,7 @@ class Answer:
         return sum(self.input.values()) + self.output + self.thoughts
 
 
-def answered(question: Question, met: frozenset[str]) -> Answer:
+def build_answer(question: Question, met: frozenset[str]) -> FakeAnswer:
     """The answer, with the knobs that were met at work on it."""
     sent = sha256("/".join(content.digest for content in question.contents).encode()).hexdigest()
     digest = sha256(f"{question.model}/{sent}".encode()).hexdigest()
@@ -64,10 +64,10 @@ def answered(question: Question, met: frozenset[str]) -> Answer:
         counted[content.modality] += content.tokens
     thoughts = 16 + int(digest[:2], 16) % 64 if question.thinking else 0
     text = _front_matter(question, met) + _text(question, sent)
-    answer = Answer(text, question.model, digest, input=counted, thoughts=thoughts)
+    answer = FakeAnswer(text, question.model, digest, input=counted, thoughts=thoughts)
     if question.show_thoughts or "thought" in met:
         answer = replace(answer, thought="Reading what was sent, line by line.", thoughts=max(thoughts, 16))
-    return _counted(_bent(_within(answer, question.max_tokens), question, met))
+    return _count_output(_bent(_within(answer, question.max_tokens), question, met))
 
 
 def pieces(text: str) -> list[str]:
@@ -89,11 +89,11 @@ def _text(question: Question, sent: str) -> str:
         # A picture has no words: what its prompt says about it is all there is to search.
         said = "\n".join(content.text for content in question.contents if content.modality == "TEXT")
         documents = any(content.document for content in question.contents)
-        value = Form(question.schema, text if documents else said, sent).filled()
-        return str(value) if question.bare_enum else _dumped(value)
+        value = FormFiller(question.schema, text if documents else said, sent).fill()
+        return str(value) if question.bare_enum else _dump_json(value)
     if question.json:
         labels = {label.replace(" ", "_"): found[0] for label, found in lines_of(text).labels.items()}
-        return _dumped(labels or {"text": text})
+        return _dump_json(labels or {"text": text})
     return text
 
 
@@ -109,14 +109,14 @@ def _front_matter(question: Question, met: frozenset[str]) -> str:
     )
 
 
-def _within(answer: Answer, most: int | None) -> Answer:
+def _within(answer: FakeAnswer, most: int | None) -> FakeAnswer:
     """The answer cut at the token limit, as every provider does."""
     if most is None or answer.text is None or tokens_of(answer.text) <= most:
         return answer
     return replace(answer, text=answer.text[: most * 4], finish="length")
 
 
-def _bent(answer: Answer, question: Question, met: frozenset[str]) -> Answer:
+def _bent(answer: FakeAnswer, question: Question, met: frozenset[str]) -> FakeAnswer:
     text = answer.text or ""
     if "block" in met:
         return replace(answer, text=None, thought=None, thoughts=0, finish="block")
@@ -130,15 +130,15 @@ def _bent(answer: Answer, question: Question, met: frozenset[str]) -> Answer:
         loop = "0" if question.schema is not None else "and the same again "
         return replace(answer, text=(begin + loop * (limit // len(loop) + 1))[:limit], finish="length")
     if "schema" in met:
-        return replace(answer, text=_dumped(_broken(text)))
+        return replace(answer, text=_dump_json(_build_invalid(text)))
     return answer
 
 
-def _counted(answer: Answer) -> Answer:
+def _count_output(answer: FakeAnswer) -> FakeAnswer:
     return replace(answer, output=tokens_of(answer.text or ""))
 
 
-def _broken(text: str) -> Any:
+def _build_invalid(text: str) -> Any:
     """JSON that cannot satisfy the schema the text satisfies."""
     try:
         value = json.loads(text)
@@ -150,5 +150,5 @@ def _broken(text: str) -> Any:
     return {name: {"unexpected": [value[name]]} for name in names} | {"unexpected": True}
 
 
-def _dumped(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)

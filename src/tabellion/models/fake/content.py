@@ -20,7 +20,7 @@ LONGEST_KEPT = 1_000_000
 Modality = Literal["TEXT", "IMAGE", "DOCUMENT"]
 
 
-class Unreadable(ValueError):  # noqa: N818 - what the bytes are
+class UnreadableContent(ValueError):  # noqa: N818 - what the bytes are
     """What was sent cannot be read."""
 
 
@@ -46,13 +46,13 @@ def plain(text: str) -> Content:
     return Content(text, "TEXT", tokens_of(text), sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
 
 
-def decoded(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """Base64 in either alphabet, padded or not."""
     try:
         raw = text.encode("ascii").translate(_STANDARD, b" \r\n\t")
         return base64.b64decode(raw + b"=" * (-len(raw) % 4), validate=True)
     except (UnicodeEncodeError, binascii.Error) as error:
-        raise Unreadable("base64 decoding failed") from error
+        raise UnreadableContent("base64 decoding failed") from error
 
 
 _STANDARD = bytes.maketrans(b"-_", b"+/")
@@ -66,7 +66,7 @@ class Reader:
         self._thread: ThreadPoolExecutor | None = None
 
     async def read(self, data: bytes, type: str) -> Content:  # noqa: A002 - the glossary's word for a media type
-        """A file as content; raises Unreadable."""
+        """A file as content; raises UnreadableContent."""
         type = type.partition(";")[0].strip().lower()  # noqa: A001
         key = (sha256(data).hexdigest(), type)
         known = self._known.get(key)
@@ -108,7 +108,7 @@ def pdf_text(data: bytes) -> list[str]:
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
-        raise Unreadable("The document has no pages.") from error
+        raise UnreadableContent("The document has no pages.") from error
     try:
         pages = []
         for number in range(len(document)):
@@ -120,7 +120,7 @@ def pdf_text(data: bytes) -> list[str]:
     finally:
         document.close()
     if not pages:
-        raise Unreadable("The document has no pages.")
+        raise UnreadableContent("The document has no pages.")
     return pages
 
 
@@ -181,4 +181,4 @@ _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
 def data_url(url: str) -> tuple[bytes, str] | None:
     """The bytes and the type in a data URL; None when it is another kind of address."""
     head = _DATA_URL.match(url[:200])
-    return (decoded(url[head.end() :]), head[1] or "application/octet-stream") if head else None
+    return (decode_base64(url[head.end() :]), head[1] or "application/octet-stream") if head else None

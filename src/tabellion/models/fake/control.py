@@ -62,7 +62,7 @@ class Control:
         """What is set for a request: the server's knobs, then the model's, then the header's."""
         return knobs(self._base, suffix, header)
 
-    def refused_for(self, rate: float, window: Window) -> float:
+    def take_quota(self, rate: float, window: Window) -> float:
         """Takes one request's place in the quota of this rate: zero, or the seconds until there is one."""
         now = time.monotonic()
         quota = self._quotas.get((rate, window))
@@ -80,9 +80,9 @@ class Control:
                 quota.rate = after.rate
                 self._quotas[after.rate, after.window] = quota
 
-    def drawn(self, chosen: Knobs) -> frozenset[str]:
+    def draw_knobs(self, chosen: Knobs) -> frozenset[str]:
         """The knobs that this request meets."""
-        return chosen.drawn(self._faults)
+        return chosen.draw(self._faults)
 
     def delay(self, chosen: Knobs) -> float:
         """The seconds this request's answer takes."""

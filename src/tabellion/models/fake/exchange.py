@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tabellion.errors import ConfigurationError
-from tabellion.models.fake.answers import Answer, Question, answered
+from tabellion.models.fake.answers import FakeAnswer, Question, build_answer
 from tabellion.models.fake.control import Control
-from tabellion.models.fake.gemini import Gemini
+from tabellion.models.fake.gemini import FakeGemini
 from tabellion.models.fake.knobs import KNOBS, Knobs
-from tabellion.models.fake.log import Entry
-from tabellion.models.fake.replies import MARK, PAGE, Cut, Drip, Pieces, Refused, Silence, huge
-from tabellion.models.fake.wire import Call, Hint, Wire, dumped
+from tabellion.models.fake.log import RequestRecord
+from tabellion.models.fake.replies import MARK, PAGE, Cut, Drip, ErrorResponse, Pieces, Silence, huge
+from tabellion.models.fake.wire import Call, RetryHint, Wire, dump_json
 
 HEADER = "x-fake"
 JSON, SSE, HTML = "application/json", "text/event-stream", "text/html; charset=utf-8"
@@ -32,15 +32,15 @@ class Exchange:
     def __init__(self, wire: Wire, control: Control) -> None:
         self._wire, self._control = wire, control
 
-    async def reply(self, request: Request, entry: Entry) -> Response:
+    async def reply(self, request: Request, entry: RequestRecord) -> Response:
         """The reply to a request; what it met is noted in the entry."""
         call = await self._wire.call(request)
         entry.model = call.model
         try:
             knobs = self._control.knobs(call.suffix, request.headers.get(HEADER, ""))
         except ConfigurationError as wrong:
-            raise self._refused(400, str(wrong), call) from wrong
-        met = self._control.drawn(knobs)
+            raise self._build_refusal(400, str(wrong), call) from wrong
+        met = self._control.draw_knobs(knobs)
         self._check_quota(knobs, met, call, entry)
         status = next((int(name) for name in STATUS_KNOBS if name in met), 0)
         if 0 < status < 500:
@@ -54,14 +54,18 @@ class Exchange:
             raise self._error(status, knobs, met, call)
         return self._answer(call, question, knobs, met, entry)
 
-    def _check_quota(self, knobs: Knobs, met: frozenset[str], call: Call, entry: Entry) -> None:
-        wait = self._control.refused_for(knobs.rate, knobs.window) if knobs.rate else 0.0
+    def _check_quota(self, knobs: Knobs, met: frozenset[str], call: Call, entry: RequestRecord) -> None:
+        wait = self._control.take_quota(knobs.rate, knobs.window) if knobs.rate else 0.0
         if wait:
             entry.knob = "rate"
             seconds = -(-wait * 1000 // 1) / 1000
-            raise self._shaped(429, met, call, hint=Hint(seconds, seconds, knobs.hint, (knobs.rate or 0) * 60))
+            raise self._shape_error(
+                429, met, call, hint=RetryHint(seconds, seconds, knobs.hint, (knobs.rate or 0) * 60)
+            )
 
-    def _answer(self, call: Call, question: Question, knobs: Knobs, met: frozenset[str], entry: Entry) -> Response:
+    def _answer(
+        self, call: Call, question: Question, knobs: Knobs, met: frozenset[str], entry: RequestRecord
+    ) -> Response:
         headers = self._headers()
         entry.knob = next((name for name in KNOBS if name in met), "")
         for name, kind in (("hang", Silence), ("drip", Drip)):
@@ -70,17 +74,23 @@ class Exchange:
                 return kind(media_type=JSON)
         if "html" in met:
             return Response(PAGE.format(status=200), 200, headers, HTML)
-        if isinstance(self._wire, Gemini) and call.action == "countTokens":
-            return Response(dumped(self._wire.tokens(question)), 200, headers, JSON)
+        if isinstance(self._wire, FakeGemini) and call.action == "countTokens":
+            return Response(dump_json(self._wire.tokens(question)), 200, headers, JSON)
         try:
-            answer = answered(question, met)
+            answer = build_answer(question, met)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as wrong:
-            raise self._refused(400, f"Invalid schema: {wrong}", call) from wrong
+            raise self._build_refusal(400, f"Invalid schema: {wrong}", call) from wrong
         entry.tokens = answer.tokens
-        return self._dressed(answer, call, question, knobs, met, headers)
+        return self._build_response(answer, call, question, knobs, met, headers)
 
-    def _dressed(
-        self, answer: Answer, call: Call, question: Question, knobs: Knobs, met: frozenset[str], headers: dict[str, str]
+    def _build_response(
+        self,
+        answer: FakeAnswer,
+        call: Call,
+        question: Question,
+        knobs: Knobs,
+        met: frozenset[str],
+        headers: dict[str, str],
     ) -> Response:
         if "huge" in met:
             answer = replace(answer, text=MARK, output=knobs.huge * 262_144)
@@ -88,7 +98,7 @@ class Exchange:
         if question.stream:
             parts = self._wire.stream(answer, question, call)
         else:
-            parts = [dumped(self._wire.body(answer, question))]
+            parts = [dump_json(self._wire.body(answer, question))]
         if "huge" in met:
             return Pieces(huge(b"".join(parts), knobs.huge), media, headers)
         if "reset" in met:
@@ -98,16 +108,16 @@ class Exchange:
     def _headers(self) -> dict[str, str]:
         return {"x-request-id": f"req_{next(_numbers):010x}"} if self._wire.name == "openai" else {}
 
-    def _error(self, status: int, knobs: Knobs, met: frozenset[str], call: Call) -> Refused:
-        hint = Hint(knobs.after, knobs.after + SAID_LATER, knobs.hint) if status == 429 else None
-        return self._shaped(status, met, call, hint=hint)
+    def _error(self, status: int, knobs: Knobs, met: frozenset[str], call: Call) -> ErrorResponse:
+        hint = RetryHint(knobs.after, knobs.after + SAID_LATER, knobs.hint) if status == 429 else None
+        return self._shape_error(status, met, call, hint=hint)
 
-    def _refused(self, status: int, message: str, call: Call) -> Refused:
-        return self._shaped(status, frozenset(), call, message=message)
+    def _build_refusal(self, status: int, message: str, call: Call) -> ErrorResponse:
+        return self._shape_error(status, frozenset(), call, message=message)
 
-    def _shaped(
-        self, status: int, met: frozenset[str], call: Call, *, message: str = "", hint: Hint | None = None
-    ) -> Refused:
+    def _shape_error(
+        self, status: int, met: frozenset[str], call: Call, *, message: str = "", hint: RetryHint | None = None
+    ) -> ErrorResponse:
         """The error in the protocol's words, or in the shape that a knob gives it."""
         said, headers = self._wire.error(status, message, hint, call.model)
         body: Any = said
@@ -117,4 +127,4 @@ class Exchange:
             body = {"detail": {"error": said["error"]["message"]}}
         elif "errorlist" in met:
             body = [said]
-        return Refused(status, body, headers | self._headers())
+        return ErrorResponse(status, body, headers | self._headers())

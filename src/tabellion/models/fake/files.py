@@ -12,10 +12,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tabellion.models.fake.gemini_request import check_key, get, json_body, refused
-from tabellion.models.fake.log import Entry
-from tabellion.models.fake.replies import Refused
-from tabellion.models.fake.wire import dumped, read_body
+from tabellion.models.fake.gemini_request import build_refusal, check_key, get, json_body
+from tabellion.models.fake.log import RequestRecord
+from tabellion.models.fake.replies import ErrorResponse
+from tabellion.models.fake.wire import dump_json, read_body
 
 ROOM = 512 * 1024 * 1024  # bytes in all; the oldest files make way
 LIFE = timedelta(hours=48)
@@ -49,26 +49,26 @@ class Files:
             raise self._missing(name)
         return file
 
-    async def upload(self, request: Request, entry: Entry) -> Response:
+    async def upload(self, request: Request, entry: RequestRecord) -> Response:
         """POST upload: `start` gives an address, `upload` takes bytes there, `finalize` makes the file."""
         commands = {word.strip() for word in request.headers.get("x-goog-upload-command", "").lower().split(",")}
         if "start" in commands:
             return await self._start(request)
         file = self._coming.get(request.query_params.get("upload_id", ""))
         if file is None:
-            raise refused(404, "There is no such upload.")
+            raise build_refusal(404, "There is no such upload.")
         if "query" in commands:
             size = str(len(file.received))
             return Response(headers={"x-goog-upload-status": "active", "x-goog-upload-size-received": size})
         if int(request.headers.get("x-goog-upload-offset") or 0) != len(file.received):
-            raise refused(400, f"This upload goes on at byte {len(file.received)}.")
+            raise build_refusal(400, f"This upload goes on at byte {len(file.received)}.")
         file.received += await read_body(request)
         if "finalize" not in commands:
             return Response(headers={"x-goog-upload-status": "active"})
         file.data, file.received = bytes(file.received), bytearray()
         self._coming.pop(request.query_params["upload_id"])
         self._keep(file)
-        return _json({"file": _shown(file, request)}, {"x-goog-upload-status": "final"})
+        return _json({"file": _serialize_file(file, request)}, {"x-goog-upload-status": "final"})
 
     async def _start(self, request: Request) -> Response:
         check_key(request)
@@ -90,33 +90,33 @@ class Files:
         while len(self._kept) > 1 and sum(len(kept.data) for kept in self._kept.values()) > ROOM:
             del self._kept[next(iter(self._kept))]
 
-    async def show(self, request: Request, entry: Entry) -> Response:
+    async def show(self, request: Request, entry: RequestRecord) -> Response:
         """GET files/NAME."""
-        return _json(_shown(self._asked(request), request))
+        return _json(_serialize_file(self._get_file(request), request))
 
-    async def list(self, request: Request, entry: Entry) -> Response:
+    async def list(self, request: Request, entry: RequestRecord) -> Response:
         """GET files."""
         check_key(request)
-        return _json({"files": [_shown(file, request) for file in self._kept.values()]})
+        return _json({"files": [_serialize_file(file, request) for file in self._kept.values()]})
 
-    async def delete(self, request: Request, entry: Entry) -> Response:
+    async def delete(self, request: Request, entry: RequestRecord) -> Response:
         """DELETE files/NAME."""
-        del self._kept[self._asked(request).name]
+        del self._kept[self._get_file(request).name]
         return _json({})
 
-    def _asked(self, request: Request) -> File:
+    def _get_file(self, request: Request) -> File:
         check_key(request)
         return self.at(request.path_params["name"])
 
-    def _missing(self, name: str) -> Refused:
-        return refused(403, f"You do not have permission to access the File {name} or it may not exist.")
+    def _missing(self, name: str) -> ErrorResponse:
+        return build_refusal(403, f"You do not have permission to access the File {name} or it may not exist.")
 
 
 def _json(value: Any, headers: dict[str, str] | None = None) -> Response:
-    return Response(dumped(value), headers=headers, media_type="application/json")
+    return Response(dump_json(value), headers=headers, media_type="application/json")
 
 
-def _shown(file: File, request: Request) -> dict[str, Any]:
+def _serialize_file(file: File, request: Request) -> dict[str, Any]:
     version = request.path_params.get("version", "v1beta")
     stamp = file.created_at.isoformat().replace("+00:00", "Z")
     shown = {

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from tabellion.models.fake import typed
-from tabellion.models.fake.lines import Lines, lines_of, words
+from tabellion.models.fake.lines import LabelledLines, lines_of, words
 
 DEEPEST = 8
 MOST_ITEMS = 200
@@ -17,28 +17,28 @@ NOTHING: Final = object()  #: not found, which is not the same as null
 Schema = Mapping[str, Any]
 
 
-class Form:
+class FormFiller:
     """One schema and the text it is filled from."""
 
     def __init__(self, schema: Schema, text: str, digest: str) -> None:
         self._root, self._text, self._digest = schema, text, digest
-        self._lines: Lines = lines_of(text)
+        self._lines: LabelledLines = lines_of(text)
 
-    def filled(self) -> Any:
+    def fill(self) -> Any:
         """The object: the same for the same text, always."""
-        value = self._found(self._root, ("",), 0, 0)
-        return self._made(self._root, "", 0) if value is NOTHING else value
+        value = self._find_value(self._root, ("",), 0, 0)
+        return self._make_value(self._root, "", 0) if value is NOTHING else value
 
     # What the text says
 
-    def _found(self, schema: Schema, names: tuple[str, ...], which: int, depth: int) -> Any:
+    def _find_value(self, schema: Schema, names: tuple[str, ...], which: int, depth: int) -> Any:
         """What the text says about a field of these names; its `which`-th mention, for items of a list."""
-        schema = self._resolved(schema)
-        options = [option for option in _options(schema) if _type(self._resolved(option)) != "null"]
+        schema = self._resolve_refs(schema)
+        options = [option for option in _options(schema) if _type(self._resolve_refs(option)) != "null"]
         if depth > DEEPEST:
             return NOTHING
         if options:
-            values = (self._found(option, names, which, depth + 1) for option in options)
+            values = (self._find_value(option, names, which, depth + 1) for option in options)
             return next((value for value in values if value is not NOTHING), NOTHING)
         kind = _type(schema)
         if kind == "object":
@@ -60,10 +60,10 @@ class Form:
             seen.add(phrase)
             any_here = False
             for text in self._lines.behind(phrase):
-                value = _typed(text, kind, str(schema.get("format") or ""))
+                value = _convert_text(text, kind, str(schema.get("format") or ""))
                 if value is not None:
                     any_here = True
-                    yield _bounded(value, schema)
+                    yield _clamp_value(value, schema)
             if any_here:
                 return
 
@@ -83,20 +83,20 @@ class Form:
         found: dict[str, Any] = {}
         if names[0] and _is_evidence(schema):
             # `total: {value, quote, page}` is about "Total", and nothing on paper is called "Value".
-            value = self._found(schema["properties"]["value"], names, which, depth + 1)
+            value = self._find_value(schema["properties"]["value"], names, which, depth + 1)
             found = {"value": value, "quote": NOTHING if value is NOTHING else str(value)}
-            return NOTHING if value is NOTHING else self._completed(schema, found, names[0], depth)
+            return NOTHING if value is NOTHING else self._complete_object(schema, found, names[0], depth)
         for name, property_ in _properties(schema):
             own = words(name)
             # `vendor.name` is "Vendor name" before it is any "Name".
             longer = tuple(f"{outer} {own}" for outer in names[:1] if outer)
-            found[name] = self._found(property_, (*longer, own), which, depth + 1)
+            found[name] = self._find_value(property_, (*longer, own), which, depth + 1)
         if all(value is NOTHING for value in found.values()):
             return NOTHING
-        return self._completed(schema, found, names[0], depth)
+        return self._complete_object(schema, found, names[0], depth)
 
     def _array(self, schema: Schema, names: tuple[str, ...], depth: int) -> Any:
-        items = self._resolved(schema.get("items") or {})
+        items = self._resolve_refs(schema.get("items") or {})
         most = min(int(_get(schema, "maxItems") or MOST_ITEMS), MOST_ITEMS)
         values: list[Any] = []
         if _type(items) == "object":
@@ -109,7 +109,7 @@ class Form:
             listed = next((text for phrase in names for text in self._lines.behind(phrase)), "")
             pieces = (piece.strip() for piece in listed.replace(";", ",").split(","))
             for piece in filter(None, pieces):
-                value = _typed(piece, _type(items), str(items.get("format") or ""))
+                value = _convert_text(piece, _type(items), str(items.get("format") or ""))
                 choices = items.get("enum")
                 if value is not None and (not choices or value in choices):
                     values.append(value)
@@ -119,14 +119,14 @@ class Form:
         """The object made of the n-th mention of each property; lists inside lists are left alone."""
         found = {}
         for name, property_ in _properties(items):
-            resolved = self._resolved(property_)
+            resolved = self._resolve_refs(property_)
             nested = _type(resolved) in ("object", "array") or "const" in resolved or resolved.get("enum")
-            found[name] = NOTHING if nested else self._found(property_, (words(name),), which, depth + 1)
+            found[name] = NOTHING if nested else self._find_value(property_, (words(name),), which, depth + 1)
         if all(value is NOTHING for value in found.values()):
             return NOTHING
-        return self._completed(items, found, f"item {which}", depth)
+        return self._complete_object(items, found, f"item {which}", depth)
 
-    def _completed(self, schema: Schema, found: Mapping[str, Any], path: str, depth: int) -> dict[str, Any]:
+    def _complete_object(self, schema: Schema, found: Mapping[str, Any], path: str, depth: int) -> dict[str, Any]:
         required = set(schema.get("required") or ())
         values: dict[str, Any] = {}
         for name, property_ in _properties(schema):
@@ -135,7 +135,7 @@ class Form:
                 if self._nullable(property_):
                     value = None
                 elif name in required:
-                    value = self._made(property_, f"{path}.{name}", depth + 1)
+                    value = self._make_value(property_, f"{path}.{name}", depth + 1)
                 else:
                     continue
             values[name] = value
@@ -143,14 +143,14 @@ class Form:
 
     # What it does not say
 
-    def _made(self, schema: Schema, path: str, depth: int) -> Any:
+    def _make_value(self, schema: Schema, path: str, depth: int) -> Any:
         """A value of the right type, made from the content's hash."""
-        schema = self._resolved(schema)
+        schema = self._resolve_refs(schema)
         if depth > DEEPEST:
             return None
         options = _options(schema)
         if options:
-            return self._made(options[0], path, depth + 1)
+            return self._make_value(options[0], path, depth + 1)
         seed = int.from_bytes(sha256(f"{self._digest}/{path}".encode()).digest()[:8], "big")
         kind = _type(schema)
         if "const" in schema:
@@ -158,21 +158,21 @@ class Form:
         if schema.get("enum"):
             return schema["enum"][seed % len(schema["enum"])]
         if kind == "object":
-            return self._completed(schema, {}, path, depth)
+            return self._complete_object(schema, {}, path, depth)
         if kind == "array":
             few = min(int(_get(schema, "minItems") or 0), MOST_ITEMS)
-            return [self._made(schema.get("items") or {}, f"{path}[{n}]", depth + 1) for n in range(few)]
+            return [self._make_value(schema.get("items") or {}, f"{path}[{n}]", depth + 1) for n in range(few)]
         if kind == "boolean":
             return bool(seed & 1)
         if kind in ("number", "integer"):
-            return _bounded(seed % 10_000 if kind == "integer" else seed % 1_000_000 / 100, schema)
+            return _clamp_value(seed % 10_000 if kind == "integer" else seed % 1_000_000 / 100, schema)
         if kind == "null":
             return None
-        return _bounded(_made_text(path, seed, str(schema.get("format") or "")), schema)
+        return _clamp_value(_make_text(path, seed, str(schema.get("format") or "")), schema)
 
     # The schema itself
 
-    def _resolved(self, schema: Any) -> Schema:
+    def _resolve_refs(self, schema: Any) -> Schema:
         """The schema with references followed; what cannot be followed means anything goes."""
         for _ in range(DEEPEST):
             if not isinstance(schema, Mapping):
@@ -189,12 +189,12 @@ class Form:
         return {}
 
     def _nullable(self, schema: Any) -> bool:
-        schema = self._resolved(schema)
+        schema = self._resolve_refs(schema)
         given = schema.get("type")
         return (
             bool(schema.get("nullable"))
             or (isinstance(given, list) and any(str(one).lower() == "null" for one in given))
-            or any(_type(self._resolved(option)) == "null" for option in _options(schema))
+            or any(_type(self._resolve_refs(option)) == "null" for option in _options(schema))
             or (None in (schema.get("enum") or ()))
         )
 
@@ -236,7 +236,7 @@ def _properties(schema: Schema) -> list[tuple[str, Any]]:
     return [(name, properties[name]) for name in (*names, *(name for name in properties if name not in names))]
 
 
-def _typed(text: str, kind: str, form: str) -> Any:
+def _convert_text(text: str, kind: str, form: str) -> Any:
     if kind in ("number", "integer"):
         number = typed.number(text)
         return int(number) if number is not None and kind == "integer" else number
@@ -250,7 +250,7 @@ def _typed(text: str, kind: str, form: str) -> Any:
     return text or None
 
 
-def _bounded(value: Any, schema: Schema) -> Any:
+def _clamp_value(value: Any, schema: Schema) -> Any:
     """The value moved into the bounds that the schema sets."""
     if isinstance(value, str):
         longest, shortest = _get(schema, "maxLength"), _get(schema, "minLength")
@@ -263,7 +263,7 @@ def _bounded(value: Any, schema: Schema) -> Any:
     return min(value, high) if isinstance(high, int | float) else value
 
 
-def _made_text(path: str, seed: int, form: str) -> str:
+def _make_text(path: str, seed: int, form: str) -> str:
     day = (date(2000, 1, 1) + timedelta(days=seed % 9000)).isoformat()
     if form == "date":
         return day

@@ -9,20 +9,20 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tabellion.models.fake.answers import Answer, Question, pieces
-from tabellion.models.fake.content import Content, Reader, Unreadable, decoded, plain
+from tabellion.models.fake.answers import FakeAnswer, Question, pieces
+from tabellion.models.fake.content import Content, Reader, UnreadableContent, decode_base64, plain
 from tabellion.models.fake.files import Files
 from tabellion.models.fake.gemini_errors import error
-from tabellion.models.fake.gemini_request import check_key, get, json_body, refused
-from tabellion.models.fake.log import Entry
-from tabellion.models.fake.wire import Call, Hint, dumped, split_model
+from tabellion.models.fake.gemini_request import build_refusal, check_key, get, json_body
+from tabellion.models.fake.log import RequestRecord
+from tabellion.models.fake.wire import Call, RetryHint, dump_json, split_model
 
 MODELS = ("gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-2.5-pro", "gemini-3-flash")
 ACTIONS = ("generateContent", "streamGenerateContent", "countTokens")
 FINISHES = {"stop": "STOP", "length": "MAX_TOKENS"}
 
 
-class Gemini:
+class FakeGemini:
     """Reads and writes as the Gemini API does; keys may be camelCase or snake_case throughout."""
 
     name = "gemini"
@@ -31,7 +31,7 @@ class Gemini:
         self._reader, self._files = reader, files
 
     def error(
-        self, status: int, message: str = "", hint: Hint | None = None, model: str = ""
+        self, status: int, message: str = "", hint: RetryHint | None = None, model: str = ""
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """An error in Google's words."""
         return error(status, message, hint, model)
@@ -42,7 +42,7 @@ class Gemini:
         name, _, action = request.path_params["call"].rpartition(":")
         model, suffix = split_model(name)
         if action not in ACTIONS:
-            raise refused(404, f"models/{model} has no method {action!r}; there are {', '.join(ACTIONS)}")
+            raise build_refusal(404, f"models/{model} has no method {action!r}; there are {', '.join(ACTIONS)}")
         sse = request.query_params.get("alt") == "sse"
         return Call(model, suffix, await json_body(request), action, sse)
 
@@ -57,7 +57,7 @@ class Gemini:
         schema = get(config, "responseSchema") or get(config, "responseJsonSchema")
         contents = [item for content in _list(get(body, "contents")) for item in await self._contents(content)]
         if not contents:
-            raise refused(400, "* GenerateContentRequest.contents: contents is not specified\n")
+            raise build_refusal(400, "* GenerateContentRequest.contents: contents is not specified\n")
         return Question(
             model=call.model,
             contents=tuple(contents),
@@ -86,27 +86,27 @@ class Gemini:
         inline, file = get(part, "inlineData"), get(part, "fileData")
         try:
             if isinstance(inline, Mapping):
-                data = decoded(str(inline.get("data") or ""))
+                data = decode_base64(str(inline.get("data") or ""))
                 return await self._reader.read(data, str(get(inline, "mimeType") or "application/octet-stream"))
             if isinstance(file, Mapping):
                 kept = self._files.at(str(get(file, "fileUri") or ""))
                 return await self._reader.read(kept.data, str(get(file, "mimeType") or kept.type))
-        except Unreadable as unreadable:
-            raise refused(400, str(unreadable)) from unreadable
+        except UnreadableContent as unreadable:
+            raise build_refusal(400, str(unreadable)) from unreadable
         return None
 
-    def body(self, answer: Answer, question: Question) -> dict[str, Any]:
+    def body(self, answer: FakeAnswer, question: Question) -> dict[str, Any]:
         """The answer as a GenerateContentResponse."""
         parts = [{"text": answer.thought, "thought": True}] if answer.thought else []
         if answer.text is not None:
             parts.append({"text": answer.text})
         return self._response(answer, parts, last=True)
 
-    def stream(self, answer: Answer, question: Question, call: Call) -> list[bytes]:
+    def stream(self, answer: FakeAnswer, question: Question, call: Call) -> list[bytes]:
         """The answer as a stream of them; usage and the finish come with the last."""
         steps = [[{"text": answer.thought, "thought": True}]] if answer.thought else []
         steps += [[{"text": piece}] for piece in pieces(answer.text)] if answer.text is not None else [[]]
-        chunks = [dumped(self._response(answer, step, last=step is steps[-1])) for step in steps]
+        chunks = [dump_json(self._response(answer, step, last=step is steps[-1])) for step in steps]
         if call.sse:
             return [b"data: " + chunk + b"\r\n\r\n" for chunk in chunks]
         return [b"[" + chunks[0], *(b"\n,\r\n" + chunk for chunk in chunks[1:]), b"\n]\n"]
@@ -118,7 +118,7 @@ class Gemini:
             counted[content.modality] = counted.get(content.modality, 0) + content.tokens
         return {"totalTokens": sum(counted.values()), "promptTokensDetails": _details(counted)}
 
-    def _response(self, answer: Answer, parts: list[dict[str, Any]], *, last: bool) -> dict[str, Any]:
+    def _response(self, answer: FakeAnswer, parts: list[dict[str, Any]], *, last: bool) -> dict[str, Any]:
         response: dict[str, Any] = {}
         if answer.finish == "block":
             response["promptFeedback"] = {"blockReason": "PROHIBITED_CONTENT"}
@@ -132,24 +132,24 @@ class Gemini:
         return response | {"modelVersion": answer.model, "responseId": answer.digest[:22]}
 
 
-async def list_models(request: Request, entry: Entry) -> Response:
+async def list_models(request: Request, entry: RequestRecord) -> Response:
     """GET models."""
     check_key(request)
-    return Response(dumped({"models": [_model(name) for name in MODELS]}), media_type="application/json")
+    return Response(dump_json({"models": [_model(name) for name in MODELS]}), media_type="application/json")
 
 
-async def show_model(request: Request, entry: Entry) -> Response:
+async def show_model(request: Request, entry: RequestRecord) -> Response:
     """GET models/NAME: any name is a model here."""
     check_key(request)
     entry.model, _ = split_model(request.path_params["call"])
-    return Response(dumped(_model(entry.model)), media_type="application/json")
+    return Response(dump_json(_model(entry.model)), media_type="application/json")
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise refused(400, f"Invalid JSON payload received. Expected an object, found {json.dumps(value)[:80]}.")
+        raise build_refusal(400, f"Invalid JSON payload received. Expected an object, found {json.dumps(value)[:80]}.")
     return value
 
 
@@ -164,10 +164,12 @@ def _whole(value: Any) -> int | None:
     try:
         return None if value is None else int(value)
     except (TypeError, ValueError):
-        raise refused(400, f"Invalid value at 'generation_config' (TYPE_INT32), {json.dumps(value)[:80]}") from None
+        raise build_refusal(
+            400, f"Invalid value at 'generation_config' (TYPE_INT32), {json.dumps(value)[:80]}"
+        ) from None
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
+def _usage(answer: FakeAnswer) -> dict[str, Any]:
     usage: dict[str, Any] = {"promptTokenCount": sum(answer.input.values())}
     if answer.output:
         usage["candidatesTokenCount"] = answer.output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabellion.models.fake.wire import Hint
+from tabellion.models.fake.wire import RetryHint
 
 STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -41,7 +41,7 @@ _SERVER = "generativelanguage.googleapis.com"
 
 
 def error(
-    status: int, message: str = "", hint: Hint | None = None, model: str = ""
+    status: int, message: str = "", hint: RetryHint | None = None, model: str = ""
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """An error's body and headers."""
     details: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ def _reason(reason: str) -> dict[str, Any]:
     }
 
 
-def _quota(hint: Hint, model: str) -> list[dict[str, Any]]:
+def _quota(hint: RetryHint, model: str) -> list[dict[str, Any]]:
     violation = {
         "quotaMetric": f"{_SERVER}/generate_content_free_tier_requests",
         "quotaId": "GenerateRequestsPerMinutePerProjectPerModel-FreeTier",

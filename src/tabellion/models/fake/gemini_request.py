@@ -10,8 +10,8 @@ from typing import Any
 from starlette.requests import Request
 
 from tabellion.models.fake.gemini_errors import error, invalid_key, no_key
-from tabellion.models.fake.replies import Refused
-from tabellion.models.fake.wire import BAD_KEY, TooLarge, read_body
+from tabellion.models.fake.replies import ErrorResponse
+from tabellion.models.fake.wire import BAD_KEY, BodyTooLarge, read_body
 
 
 def check_key(request: Request) -> None:
@@ -19,28 +19,28 @@ def check_key(request: Request) -> None:
     key = request.headers.get("x-goog-api-key") or request.query_params.get("key") or ""
     bearer = request.headers.get("authorization", "").removeprefix("Bearer").strip()
     if not key and not bearer:
-        raise Refused(403, no_key())
+        raise ErrorResponse(403, no_key())
     if BAD_KEY in (key, bearer):
-        raise Refused(400, invalid_key())
+        raise ErrorResponse(400, invalid_key())
 
 
 async def json_body(request: Request) -> Mapping[str, Any]:
     """The request's JSON object."""
     try:
         body = json.loads(await read_body(request) or b"{}")
-    except TooLarge:
-        raise refused(400, "Request payload size exceeds the limit: 104857600 bytes.") from None
+    except BodyTooLarge:
+        raise build_refusal(400, "Request payload size exceeds the limit: 104857600 bytes.") from None
     except (RecursionError, ValueError):
-        raise refused(400, "Invalid JSON payload received. Unexpected token.") from None
+        raise build_refusal(400, "Invalid JSON payload received. Unexpected token.") from None
     if not isinstance(body, Mapping):
-        raise refused(400, "Invalid JSON payload received. Expected an object.")
+        raise build_refusal(400, "Invalid JSON payload received. Expected an object.")
     return body
 
 
-def refused(status: int, message: str) -> Refused:
+def build_refusal(status: int, message: str) -> ErrorResponse:
     """A refusal with this message."""
     body, headers = error(status, message)
-    return Refused(status, body, headers)
+    return ErrorResponse(status, body, headers)
 
 
 def get(mapping: Mapping[str, Any], camel: str) -> Any:

@@ -82,7 +82,7 @@ class Knobs:
     huge: int = HUGE
     chances: Mapping[str, float] = field(default_factory=dict)  #: every other knob and how likely it is
 
-    def drawn(self, chance: Random) -> frozenset[str]:
+    def draw(self, chance: Random) -> frozenset[str]:
         """The knobs that apply to this request; certain ones use up no chance."""
         return frozenset(name for name, likely in self.chances.items() if likely >= 1 or chance.random() < likely)
 

@@ -17,7 +17,7 @@ def words(name: str) -> str:
     return " ".join(part.lower() for part in _WORD_EDGE.split(name) if part)
 
 
-class Lines:
+class LabelledLines:
     """A text as labels and what stands behind them."""
 
     def __init__(self, text: str) -> None:
@@ -76,6 +76,6 @@ def _begins(phrase: str) -> re.Pattern[str]:
 
 
 @lru_cache(256)
-def lines_of(text: str) -> Lines:
+def lines_of(text: str) -> LabelledLines:
     """The lines of a text; the same text is taken apart once."""
-    return Lines(text)
+    return LabelledLines(text)

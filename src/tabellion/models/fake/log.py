@@ -9,7 +9,7 @@ from pathlib import Path
 LONGEST_MODEL = 200
 
 
-class Entry:
+class RequestRecord:
     """One request, from its arrival to its answer."""
 
     __slots__ = ("began", "knob", "model", "protocol", "status", "time", "tokens")
@@ -38,13 +38,13 @@ class Entry:
         )
 
 
-class Log:
+class RequestLog:
     """A file that gets a line for each request at once; without a path it keeps nothing."""
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("ab", buffering=0) if path else None
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: RequestRecord) -> None:
         """Writes an entry down."""
         if self._file is not None:
             self._file.write(entry.line().encode() + b"\n")

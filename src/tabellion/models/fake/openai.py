@@ -9,12 +9,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tabellion.models.fake.answers import Answer, Question, pieces
-from tabellion.models.fake.content import Content, Reader, Unreadable, data_url, decoded, plain
-from tabellion.models.fake.log import Entry
+from tabellion.models.fake.answers import FakeAnswer, Question, pieces
+from tabellion.models.fake.content import Content, Reader, UnreadableContent, data_url, decode_base64, plain
+from tabellion.models.fake.log import RequestRecord
 from tabellion.models.fake.openai_errors import error, invalid_key, no_key
-from tabellion.models.fake.replies import Refused
-from tabellion.models.fake.wire import BAD_KEY, Call, Hint, TooLarge, dumped, read_body, split_model
+from tabellion.models.fake.replies import ErrorResponse
+from tabellion.models.fake.wire import BAD_KEY, BodyTooLarge, Call, RetryHint, dump_json, read_body, split_model
 
 MODELS = ("gpt-5-mini", "gpt-4o-mini", "allenai/olmOCR-2-7B-1025")
 CREATED = 1_767_225_600  # the first second of 2026: the same answer, byte for byte, at any time
@@ -22,7 +22,7 @@ PRICES = 0.09, 0.19  # dollars per million tokens in and out, as DeepInfra asks 
 FINISHES = {"stop": "stop", "length": "length", "block": "content_filter"}
 
 
-class OpenAI:
+class FakeOpenAI:
     """Reads and writes as the OpenAI API does, and as DeepInfra and vLLM do where they add something."""
 
     name = "openai"
@@ -31,7 +31,7 @@ class OpenAI:
         self._reader = reader
 
     def error(
-        self, status: int, message: str = "", hint: Hint | None = None, model: str = ""
+        self, status: int, message: str = "", hint: RetryHint | None = None, model: str = ""
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """An error in OpenAI's words."""
         return error(status, message, hint, model)
@@ -41,12 +41,12 @@ class OpenAI:
         check_key(request)
         try:
             body = json.loads(await read_body(request))
-        except TooLarge:
-            raise refused(413, "Request too large.") from None
+        except BodyTooLarge:
+            raise build_refusal(413, "Request too large.") from None
         except (RecursionError, ValueError):
-            raise refused(400, "We could not parse the JSON body of your request.") from None
+            raise build_refusal(400, "We could not parse the JSON body of your request.") from None
         if not isinstance(body, Mapping) or not isinstance(body.get("model"), str) or not body["model"]:
-            raise refused(400, "you must provide a model parameter")
+            raise build_refusal(400, "you must provide a model parameter")
         model, suffix = split_model(body["model"])
         return Call(model, suffix, body)
 
@@ -58,11 +58,11 @@ class OpenAI:
         messages = body.get("messages")
         for message in messages if isinstance(messages, list) else []:
             if not isinstance(message, Mapping):
-                raise refused(400, "Invalid type for 'messages[0]': expected an object.")
+                raise build_refusal(400, "Invalid type for 'messages[0]': expected an object.")
             asked = message.get("role") in ("user", None)
             (contents if asked else instructions).extend(await self._contents(message.get("content")))
         if not contents:
-            raise refused(400, "Invalid 'messages': there is nothing from a user in it.")
+            raise build_refusal(400, "Invalid 'messages': there is nothing from a user in it.")
         form = body.get("response_format")
         form = form if isinstance(form, Mapping) else {}
         schema: Any = body.get("guided_json")
@@ -70,7 +70,7 @@ class OpenAI:
             named = form.get("json_schema")
             schema = named.get("schema") if isinstance(named, Mapping) else None
             if not isinstance(schema, Mapping):
-                raise refused(400, "Missing required parameter: 'response_format.json_schema'.")
+                raise build_refusal(400, "Missing required parameter: 'response_format.json_schema'.")
         most = body.get("max_completion_tokens") or body.get("max_tokens")
         options = body.get("stream_options")
         return Question(
@@ -103,14 +103,14 @@ class OpenAI:
         try:
             inline = data_url(address)
             if inline is None and kind == "file":
-                inline = decoded(address), "application/pdf"
+                inline = decode_base64(address), "application/pdf"
             if inline is None:  # somewhere on the net, where this server never looks
                 return await self._reader.read(address.encode("utf-8", "replace"), "image/unseen")
             return await self._reader.read(*inline)
-        except Unreadable as unreadable:
-            raise refused(400, f"Invalid {kind}: {unreadable}") from unreadable
+        except UnreadableContent as unreadable:
+            raise build_refusal(400, f"Invalid {kind}: {unreadable}") from unreadable
 
-    def body(self, answer: Answer, question: Question) -> dict[str, Any]:
+    def body(self, answer: FakeAnswer, question: Question) -> dict[str, Any]:
         """The answer as a chat.completion."""
         message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
         if answer.thought:
@@ -118,7 +118,7 @@ class OpenAI:
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": FINISHES[answer.finish]}
         return _head(answer, "chat.completion") | {"choices": [choice], "usage": _usage(answer)}
 
-    def stream(self, answer: Answer, question: Question, call: Call) -> list[bytes]:
+    def stream(self, answer: FakeAnswer, question: Question, call: Call) -> list[bytes]:
         """The answer as chat.completion.chunk events."""
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         if answer.thought:
@@ -129,7 +129,7 @@ class OpenAI:
         chunks.append(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": FINISHES[answer.finish]}]})
         if question.stream_usage:
             chunks.append(head | {"choices": [], "usage": _usage(answer)})
-        return [*(b"data: " + dumped(chunk) + b"\n\n" for chunk in chunks), b"data: [DONE]\n\n"]
+        return [*(b"data: " + dump_json(chunk) + b"\n\n" for chunk in chunks), b"data: [DONE]\n\n"]
 
 
 def check_key(request: Request) -> None:
@@ -137,40 +137,40 @@ def check_key(request: Request) -> None:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     key = key.strip()
     if scheme.lower() != "bearer" or not key:
-        raise Refused(401, no_key())
+        raise ErrorResponse(401, no_key())
     if key == BAD_KEY:
-        raise Refused(401, invalid_key())
+        raise ErrorResponse(401, invalid_key())
 
 
-def refused(status: int, message: str) -> Refused:
+def build_refusal(status: int, message: str) -> ErrorResponse:
     """A refusal with this message."""
     body, headers = error(status, message)
-    return Refused(status, body, headers)
+    return ErrorResponse(status, body, headers)
 
 
-async def list_models(request: Request, entry: Entry) -> Response:
+async def list_models(request: Request, entry: RequestRecord) -> Response:
     """GET models."""
     check_key(request)
     listed = {"object": "list", "data": [_model(name) for name in MODELS]}
-    return Response(dumped(listed), media_type="application/json")
+    return Response(dump_json(listed), media_type="application/json")
 
 
-async def show_model(request: Request, entry: Entry) -> Response:
+async def show_model(request: Request, entry: RequestRecord) -> Response:
     """GET models/NAME: any name is a model here."""
     check_key(request)
     entry.model, _ = split_model(request.path_params["call"])
-    return Response(dumped(_model(entry.model)), media_type="application/json")
+    return Response(dump_json(_model(entry.model)), media_type="application/json")
 
 
 def _model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": CREATED, "owned_by": "fake"}
 
 
-def _head(answer: Answer, kind: str) -> dict[str, Any]:
+def _head(answer: FakeAnswer, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{answer.digest[:24]}", "object": kind, "created": CREATED, "model": answer.model}
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
+def _usage(answer: FakeAnswer) -> dict[str, Any]:
     sent, made = sum(answer.input.values()), answer.output + answer.thoughts
     usage: dict[str, Any] = {"prompt_tokens": sent, "completion_tokens": made, "total_tokens": sent + made}
     if answer.thoughts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabellion.models.fake.wire import Hint
+from tabellion.models.fake.wire import RetryHint
 
 MESSAGES = {
     400: "Invalid request.",
@@ -25,7 +25,7 @@ LIMIT = "Rate limit reached for {model} on requests per min (RPM): Limit {quota:
 
 
 def error(
-    status: int, message: str = "", hint: Hint | None = None, model: str = ""
+    status: int, message: str = "", hint: RetryHint | None = None, model: str = ""
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """An error's body and headers."""
     headers: dict[str, str] = {}

@@ -23,7 +23,7 @@ class Quota(Protocol):
         """Zero when the request may pass; else the seconds until one may."""
 
 
-class Bucket:
+class TokenBucket:
     """R tokens a second, in store at most so many seconds' worth, and never fewer than two.
 
     It starts full. A request takes one token; a refused request takes none. A client that sends evenly at R or below
@@ -100,7 +100,7 @@ def quota_of(rate: float, window: Window, now: float) -> Quota:
     """The quota of a rate, counted by a window of this kind and length."""
     kind, seconds = window
     if kind == "bucket":
-        return Bucket(rate, now, seconds)
+        return TokenBucket(rate, now, seconds)
     return FixedWindow(rate, seconds) if kind == "fixed" else SlidingWindow(rate, seconds)
 
 

@@ -18,7 +18,7 @@ PAGE = (
 )
 
 
-class Refused(Exception):  # noqa: N818 - a verdict
+class ErrorResponse(Exception):  # noqa: N818 - a verdict
     """A request that gets an error, already in its protocol's words."""
 
     def __init__(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> None:
@@ -69,7 +69,7 @@ class Drip(Response):
         """Drips."""
         del self.headers["content-length"]
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(_gone(receive))
+        gone = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             while not gone.done():
                 await send({"type": "http.response.body", "body": b" ", "more_body": True})
@@ -78,7 +78,7 @@ class Drip(Response):
             gone.cancel()
 
 
-async def _gone(receive: Receive) -> Message:
+async def _wait_for_disconnect(receive: Receive) -> Message:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

@@ -21,20 +21,20 @@ from starlette.types import Receive, Scope, Send
 
 from tabellion.errors import ConfigurationError
 from tabellion.models.fake import gemini, openai
-from tabellion.models.fake.address import Address
+from tabellion.models.fake.address import ServerAddress
 from tabellion.models.fake.content import Reader
 from tabellion.models.fake.control import Control
 from tabellion.models.fake.exchange import HTML, JSON, Exchange
 from tabellion.models.fake.files import Files
-from tabellion.models.fake.log import Entry, Log
-from tabellion.models.fake.replies import Refused
-from tabellion.models.fake.wire import TooLarge, dumped
+from tabellion.models.fake.log import RequestLog, RequestRecord
+from tabellion.models.fake.replies import ErrorResponse
+from tabellion.models.fake.wire import BodyTooLarge, dump_json
 
 BACKLOG = 4096
 KEEP_ALIVE = 600  # seconds: a client's idle connection must not be closed under its next request
 MOST_FILES = 65_536
 GONE = 499  # nobody was there any more to be answered
-Work = Callable[[Request, Entry], Awaitable[Response]]
+Work = Callable[[Request, RequestRecord], Awaitable[Response]]
 _logger = logging.getLogger("tabellion.fake")
 
 
@@ -54,37 +54,37 @@ class Options:
 class Door:
     """One route: leads a request to its reply and writes it down."""
 
-    def __init__(self, protocol: str, work: Work, control: Control, log: Log) -> None:
+    def __init__(self, protocol: str, work: Work, control: Control, log: RequestLog) -> None:
         self._protocol, self._work, self._control, self._log = protocol, work, control, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
-        entry = Entry(self._protocol)
+        entry = RequestRecord(self._protocol)
         self._control.begin()
         try:
             reply = await self._reply(Request(scope, receive), entry)
-            self._written(entry)  # before it is sent: whoever has an answer finds its line
+            self._record_entry(entry)  # before it is sent: whoever has an answer finds its line
             await reply(scope, receive, send)
         except ClientDisconnect:
             entry.status = GONE
-            self._written(entry)
+            self._record_entry(entry)
         finally:
             self._control.end()
 
-    def _written(self, entry: Entry) -> None:
+    def _record_entry(self, entry: RequestRecord) -> None:
         self._control.count(entry.status)
         self._log.write(entry)
 
-    async def _reply(self, request: Request, entry: Entry) -> Response:
+    async def _reply(self, request: Request, entry: RequestRecord) -> Response:
         entry.status = 200
         try:
             return await self._work(request, entry)
-        except Refused as refused:
+        except ErrorResponse as refused:
             entry.status = refused.status
             if isinstance(refused.body, str):
                 return Response(refused.body, refused.status, refused.headers, HTML)
-            return Response(dumped(refused.body), refused.status, refused.headers, JSON)
-        except TooLarge:
+            return Response(dump_json(refused.body), refused.status, refused.headers, JSON)
+        except BodyTooLarge:
             entry.status = 413
             return PlainTextResponse("too large\n", 413)
         except ClientDisconnect:
@@ -95,11 +95,11 @@ class Door:
             return PlainTextResponse("internal error of the fake model: see its standard error\n", 500)
 
 
-def application(control: Control, log: Log) -> Router:
+def application(control: Control, log: RequestLog) -> Router:
     """Both protocols on one port."""
     reader, files = Reader(), Files()
-    google = Exchange(gemini.Gemini(reader, files), control)
-    chat = Exchange(openai.OpenAI(reader), control)
+    google = Exchange(gemini.FakeGemini(reader, files), control)
+    chat = Exchange(openai.FakeOpenAI(reader), control)
 
     def route(path: str, protocol: str, work: Work, method: str = "POST") -> Route:
         return Route(path, Door(protocol, work, control, log), methods=[method])
@@ -107,13 +107,13 @@ def application(control: Control, log: Log) -> Router:
     def either(theirs: Work, ours: Work) -> Work:
         """The same path in both protocols: the way the key is sent tells which one is meant."""
 
-        def chosen(request: Request, entry: Entry) -> Awaitable[Response]:
+        def dispatch(request: Request, entry: RequestRecord) -> Awaitable[Response]:
             meant = "x-goog-api-key" in request.headers or "key" in request.query_params
             meant = meant or request.path_params["version"] != "v1"
             entry.protocol = "gemini" if meant else "openai"
             return (theirs if meant else ours)(request, entry)
 
-        return chosen
+        return dispatch
 
     bases = ("/v1", "", "/v1/openai", "/v1beta/openai")
     return Router(
@@ -142,8 +142,8 @@ def _settings(control: Control) -> Callable[[Request], Awaitable[Response]]:
                     raise ConfigurationError("send a JSON object with rate, latency or knobs")
                 control.change(given)
             except (ConfigurationError, ValueError) as wrong:
-                return Response(dumped({"error": str(wrong)}), 400, media_type=JSON)
-        return Response(dumped(control.report()), media_type=JSON)
+                return Response(dump_json({"error": str(wrong)}), 400, media_type=JSON)
+        return Response(dump_json(control.report()), media_type=JSON)
 
     return settings
 
@@ -160,17 +160,17 @@ class _Server(uvicorn.Server):
         self._tell(self)
 
 
-def run(options: Options, tell: Callable[[Address, uvicorn.Server], None]) -> None:
+def run(options: Options, tell: Callable[[ServerAddress, uvicorn.Server], None]) -> None:
     """Serves until a signal or `server.should_exit`; tells its address once it listens."""
     control = Control(rate=options.rate, latency=options.latency, knobs=options.knobs, seed=options.seed)
     listening = _listen(options)
     try:
-        log = Log(Path(options.log) if options.log else None)
+        log = RequestLog(Path(options.log) if options.log else None)
     except OSError as error:
         listening.close()
         raise ConfigurationError(f"the log {options.log} cannot be written: {error.strerror}") from error
     _raise_file_limit()
-    address = Address(f"http://{_host(options.host)}:{listening.getsockname()[1]}", options.log)
+    address = ServerAddress(f"http://{_host(options.host)}:{listening.getsockname()[1]}", options.log)
     config = uvicorn.Config(
         application(control, log), backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=0,
         lifespan="off", log_config=None, log_level="critical", access_log=False, server_header=False, ws="none",

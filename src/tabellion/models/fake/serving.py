@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tabellion.models.fake.address import Address
+from tabellion.models.fake.address import ServerAddress
 
 PATIENCE = 10.0  # seconds that a server gets to answer or to end
 
@@ -76,7 +76,7 @@ def serving(
                 said = process.stdout.readline() if process.stdout else ""
                 if not said:
                     raise RuntimeError("the fake model did not start: its standard error says why")
-                address = Address(json.loads(said)["url"])
+                address = ServerAddress(json.loads(said)["url"])
                 yield Serving(address.url, path, address.environment)
             finally:
                 _end(process)

@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 from starlette.requests import Request
 
-from tabellion.models.fake.answers import Answer, Question
+from tabellion.models.fake.answers import FakeAnswer, Question
 from tabellion.models.fake.knobs import Form
 
 LARGEST_BODY = 100 * 1024 * 1024
 BAD_KEY = "bad-key"  #: the key that is always refused
 
 
-class TooLarge(Exception):  # noqa: N818 - what the body is
+class BodyTooLarge(Exception):  # noqa: N818 - what the body is
     """A request body over the limit."""
 
 
@@ -32,7 +32,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class RetryHint:
     """When a client that sent too much may come back, and how it is told."""
 
     seconds: float
@@ -52,37 +52,37 @@ class Wire(Protocol):
     name: str
 
     async def call(self, request: Request) -> Call:
-        """The call in a request; raises Refused for a key or a body that is no good."""
+        """The call in a request; raises ErrorResponse for a key or a body that is no good."""
         ...
 
     async def question(self, call: Call) -> Question:
-        """What the call asks; raises Refused."""
+        """What the call asks; raises ErrorResponse."""
         ...
 
-    def body(self, answer: Answer, question: Question) -> dict[str, Any]:
+    def body(self, answer: FakeAnswer, question: Question) -> dict[str, Any]:
         """The answer as one JSON object."""
         ...
 
-    def stream(self, answer: Answer, question: Question, call: Call) -> list[bytes]:
+    def stream(self, answer: FakeAnswer, question: Question, call: Call) -> list[bytes]:
         """The answer as the pieces of a stream."""
         ...
 
     def error(
-        self, status: int, message: str = "", hint: Hint | None = None, model: str = ""
+        self, status: int, message: str = "", hint: RetryHint | None = None, model: str = ""
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """An error's body and headers; without a message, the one that this provider is known for."""
         ...
 
 
 async def read_body(request: Request) -> bytes:
-    """The whole body; raises TooLarge."""
+    """The whole body; raises BodyTooLarge."""
     if int(request.headers.get("content-length") or 0) > LARGEST_BODY:
-        raise TooLarge
+        raise BodyTooLarge
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > LARGEST_BODY:
-            raise TooLarge
+            raise BodyTooLarge
     return bytes(body)
 
 
@@ -92,6 +92,6 @@ def split_model(name: str) -> tuple[str, str]:
     return model, suffix
 
 
-def dumped(value: Any) -> bytes:
+def dump_json(value: Any) -> bytes:
     """JSON as it goes out; ASCII, because what was sent may hold half a character."""
     return json.dumps(value, separators=(",", ":")).encode()

@@ -26,7 +26,7 @@ async def sweep(store: Store, settings: Settings, since: float, *, grace: float 
     await settings.blobs.recover()
     swept["contents"] = await _contents(store, settings, since, grace)
     swept["deliveries"] = await _deliveries(store)
-    swept["stranded"] = await _stranded(store)
+    swept["stranded"] = await _requeue_stranded(store)
     return swept
 
 
@@ -64,7 +64,7 @@ WHERE status = 'delivered' AND finished_at < {sql.later(repr(-DELIVERED), store.
             return removed
 
 
-async def _stranded(store: Store) -> int:
+async def _requeue_stranded(store: Store) -> int:
     """Documents whose reader died, and whose queue went with a change of the configuration: nobody else ends them."""
     text, _ = states.requeue_stranded(store.dialect, STRANDED)
     return len(await store.database.fetch(text))

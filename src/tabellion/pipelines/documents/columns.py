@@ -44,7 +44,7 @@ _MISFIT = object()
 
 def arrow() -> Any:
     """PyArrow, loaded where it is first needed."""
-    with extras.explained():
+    with extras.explain_missing():
         import pyarrow  # type: ignore[import-untyped]
     return pyarrow
 
@@ -59,7 +59,7 @@ class Columns:
     @cached_property
     def fields(self) -> tuple[tuple[str, FieldSpec], ...]:
         """Each field with the name of its column."""
-        return named(self.specs, OWN)
+        return name_columns(self.specs, OWN)
 
     @cached_property
     def schema(self) -> Any:
@@ -120,7 +120,7 @@ def columns_of(doctype: DocumentType) -> Columns:
 _made: dict[tuple[str, str, str], Columns] = {}
 
 
-def merged(doctypes: Sequence[DocumentType], names: Iterable[str] = ()) -> Columns:
+def merge_columns(doctypes: Sequence[DocumentType], names: Iterable[str] = ()) -> Columns:
     """The columns of several types together, and of fields that no type knows; what two types disagree on is a text."""
     if len(doctypes) == 1 and not set(names) - {spec.name for spec in doctypes[0].fields}:
         return columns_of(doctypes[0])
@@ -134,7 +134,7 @@ def merged(doctypes: Sequence[DocumentType], names: Iterable[str] = ()) -> Colum
     return Columns("", tuple(found.values()))
 
 
-def named(specs: Sequence[FieldSpec], own: Sequence[str]) -> tuple[tuple[str, FieldSpec], ...]:
+def name_columns(specs: Sequence[FieldSpec], own: Sequence[str]) -> tuple[tuple[str, FieldSpec], ...]:
     """Each field with the name of its column: its own, unless a column of ours is called so."""
     taken = {*own, *(spec.name for spec in specs)}
     fields = []
@@ -203,19 +203,19 @@ def _value(spec: FieldSpec, value: Any, path: str, unfit: list[dict[str, str]]) 
                 {cell.name: _value(cell, row.get(cell.name), f"{place}.{cell.name}", unfit) for cell in spec.items}
             )
         return rows
-    made = _typed(spec, value)
+    made = _convert_value(spec, value)
     if made is _MISFIT:
         unfit.append(_misfit(path, value))
         return None
     return made
 
 
-def _typed(spec: FieldSpec, value: Any) -> Any:
+def _convert_value(spec: FieldSpec, value: Any) -> Any:
     if spec.kind == LOOSE:
         return text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     if spec.kind in NUMERIC or spec.kind in ("date", "bool"):
         try:
-            made = rules.typed(spec, value)
+            made = rules.convert_value(spec, value)
         except ValueError:
             return _MISFIT
         if isinstance(made, Decimal) and (abs(made) >= _LIMIT or made != made.quantize(_STEP)):

@@ -21,10 +21,10 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.columns import moment
 from tabellion.pipelines.documents.daily import DayFile, Row, Template
-from tabellion.pipelines.documents.output_pointers import Moved, Point
+from tabellion.pipelines.documents.output_pointers import MovedOutput, Point
 from tabellion.reading.types.doctype import Output
 from tabellion.storage import files
-from tabellion.storage.lake import Absent, Entry, Lake, LakeError, Present
+from tabellion.storage.lake import Absent, Lake, LakeEntry, LakeError, Present
 
 GRACE = 600.0  #: seconds that a file stays whose rows another one has: no query lists files for so long
 TRIES = 5  #: of a day whose files somebody else writes meanwhile
@@ -56,7 +56,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class _Small:
-    entry: Entry
+    entry: LakeEntry
     id: str | None  #: as the path says
 
 
@@ -94,7 +94,7 @@ async def compact(
     `point` points documents elsewhere before a file goes; without it some may be left that point at what is gone.
     """
     done = Compacted(day)
-    async with lake.locked():
+    async with lake.lock():
         for root, some in _roots(templates or templates_of(())).items():
             one = _Day(lake, root, some, day, progress, point)
             done.add(await _persistently(one.compact))
@@ -109,7 +109,7 @@ async def forget(
 ) -> int:
     """Takes deleted documents out of the small files and out of those of their day; how many rows these had."""
     gone, day, rows = set(ids), moment(created_at).date(), 0
-    async with lake.locked():
+    async with lake.lock():
         for root, some in _roots(templates or templates_of(())).items():
             one = _Day(lake, root, some, day, None, point)
             # A removal that was cut off may have brought one back.
@@ -133,7 +133,7 @@ def _roots(templates: Sequence[Template]) -> dict[str, list[Template]]:
     return roots
 
 
-async def _day(lake: Lake, entry: Entry) -> date | None:
+async def _day(lake: Lake, entry: LakeEntry) -> date | None:
     """The day of a file whose path does not say it."""
     with contextlib.suppress(LakeError):
         data = await lake.get(entry.path)
@@ -164,7 +164,7 @@ class _Day:
                 found[entry.path] = _Small(entry, said.get("id"))
         return sorted(found.values(), key=lambda one: (one.id or "", one.entry.path))
 
-    async def dailies(self) -> dict[str, Entry]:
+    async def dailies(self) -> dict[str, LakeEntry]:
         """The files of the day."""
         below = await self.lake.list(daily.daily_folder(self.root, self.day))
         return {entry.path: entry for entry in below if daily.is_daily(entry.path, self.root)}
@@ -304,7 +304,9 @@ class _Day:
         known = await files.in_thread(daily.digests, await self._old(there), settled)
         async for found in self._read(small, Compacted(self.day)):
             fitting = set(await files.in_thread(_same, found, known))
-            await self._pointed([(row.id, path, known[row.id][1]) for row, path, _ in found if path in fitting])
+            await self._repoint_documents(
+                [(row.id, path, known[row.id][1]) for row, path, _ in found if path in fitting]
+            )
             for _, path, sha256 in found:
                 if path in fitting and await self.lake.delete_exact(path, sha256):
                     done.removed += 1
@@ -312,13 +314,13 @@ class _Day:
                     done.kept += 1
         return done
 
-    async def _pointed(self, moved: Sequence[tuple[str, str, str]]) -> None:
+    async def _repoint_documents(self, moved: Sequence[tuple[str, str, str]]) -> None:
         """Points documents, by id, from a file that goes to the file of the day that has their rows."""
         if self._point is None or not moved:
             return
         for path in {new for _, _, new in moved} - self._hashes.keys():
             self._hashes[path] = hashlib.sha256(await self.lake.get(path)).hexdigest()
-        await self._point([Moved(id_, old, new, self._hashes[new]) for id_, old, new in moved])
+        await self._point([MovedOutput(id_, old, new, self._hashes[new]) for id_, old, new in moved])
 
     async def clean(self, grace: float) -> None:
         """Removes files of the day of which every row is newer in another one, if these have been there for a while."""
@@ -330,7 +332,7 @@ class _Day:
         if all(time.time() - there[path].modified_at >= grace for path in needed):
             for path in sorted(there.keys() - needed):
                 ids = await files.in_thread(daily.ids_of, await self.lake.get(path), path)
-                await self._pointed([(id_, path, newest[id_]) for id_ in ids])
+                await self._repoint_documents([(id_, path, newest[id_]) for id_ in ids])
                 await self.lake.delete(path)
 
     async def forget(self, ids: set[str]) -> int:
@@ -344,7 +346,7 @@ class _Day:
             moved: list[tuple[str, str, tuple[str, str]]] = []
             gone = await files.in_thread(self._without, await self._old(there), set(known), ids, made, moved)
             current = dict(zip(sorted(made), await self._put(made, there, Compacted(self.day)), strict=True))
-            await self._pointed([(id_, old, current[kind]) for id_, old, kind in moved])
+            await self._repoint_documents([(id_, old, current[kind]) for id_, old, kind in moved])
             await self.lake.delete(*known)
         finally:
             for one in made.values():

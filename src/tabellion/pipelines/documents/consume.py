@@ -173,7 +173,7 @@ class Consumer:
         self._seen = sights
         if not still:
             return []
-        written = moving.being_written({str((self.folder / name).resolve()) for name in still})
+        written = moving.find_being_written({str((self.folder / name).resolve()) for name in still})
         return [name for name in still if str((self.folder / name).resolve()) not in written]
 
     def _candidates(self, below: str = "") -> Iterator[tuple[str, moving.Sight]]:
@@ -206,11 +206,11 @@ class Consumer:
         try:
             if not await asyncio.to_thread(self._inbox.claim, name, held):
                 return False
-            if not await asyncio.to_thread(self._inbox.unchanged, held, sight):
+            if not await asyncio.to_thread(self._inbox.is_unchanged, held, sight):
                 raise _Moving
             with self._inbox.reach(held) as path:
                 document = await self._submit(path, Path(name).name)
-            if not await asyncio.to_thread(self._inbox.unchanged, held, sight):
+            if not await asyncio.to_thread(self._inbox.is_unchanged, held, sight):
                 raise _Moving
         except NotTaken as error:
             await self._fail(held, name, {"code": error.code, "message": str(error)})
@@ -245,12 +245,12 @@ class Consumer:
         return moved
 
     async def _end(self, folder: str, document: str, error: Failure | None) -> int:
-        moved = await asyncio.to_thread(self._ended, folder, document, error)
+        moved = await asyncio.to_thread(self._finish_folder, folder, document, error)
         for name, where in moved:
             self._listen(where, name, document if error is None else str(error.get("message", "")))
         return len(moved)
 
-    def _ended(self, folder: str, document: str, error: Failure | None) -> list[tuple[str, str]]:
+    def _finish_folder(self, folder: str, document: str, error: Failure | None) -> list[tuple[str, str]]:
         moved = []
         with self._inbox.alone_in(folder) as alone:
             for path in list(self._inbox.files(folder)) if alone else ():

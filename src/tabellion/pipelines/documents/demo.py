@@ -69,7 +69,7 @@ def samples() -> list[tuple[str, bytes]]:
 async def run(store: Store, settings: Settings, *, live: bool) -> Summary:
     """Submits the samples and returns when the last of them has ended."""
     summary = Summary()
-    with _shown(live) as show:
+    with _show_status(live) as show:
         for name, content in await asyncio.to_thread(samples):
             try:
                 taken = await _patiently(take_in, store, settings, content, name=name)
@@ -118,7 +118,7 @@ def _cut(text: str, width: int) -> str:
 
 
 @contextlib.contextmanager
-def _shown(live: bool) -> Iterator[Any]:
+def _show_status(live: bool) -> Iterator[Any]:
     """A line that is written again and again where a person watches; nothing elsewhere."""
     if not live:
         yield lambda line: None

@@ -14,9 +14,9 @@ from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import NotMigrated
 from tabellion.pipelines.documents import columns, outputs, tables
-from tabellion.pipelines.documents.export_formats import Format, Target, sheet
+from tabellion.pipelines.documents.export_formats import ExportTarget, Format, sheet
 from tabellion.pipelines.documents.locks import OPEN, WAITING, standing
-from tabellion.pipelines.documents.lookup import field_told, problem
+from tabellion.pipelines.documents.lookup import problem, serialize_field
 from tabellion.pipelines.documents.row import STATUSES
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.storage import files
@@ -76,7 +76,7 @@ def moment_of(text: str, *, end: bool = False) -> float:
 async def export(
     store: Store,
     format: Format,  # noqa: A002 - the word for it everywhere
-    target: Target,
+    target: ExportTarget,
     *,
     types: Types,
     range: Range = Range(),  # noqa: A002, B008 - frozen, and the word for it
@@ -87,17 +87,17 @@ async def export(
     However many they are, a few hundred are in memory at a time. Those that come meanwhile are not among them.
     """
     try:
-        done = await _exported(store, format, target, types, range, progress)
-        await files.in_thread(target.done)
+        done = await _run_export(store, format, target, types, range, progress)
+        await files.in_thread(target.finish)
     finally:
         await files.in_thread(target.discard)
     return done
 
 
-async def _exported(
+async def _run_export(
     store: Store,
     format: Format,  # noqa: A002
-    target: Target,
+    target: ExportTarget,
     types: Types,
     range: Range,  # noqa: A002
     progress: Progress | None,
@@ -109,13 +109,13 @@ async def _exported(
     [about] = await store.database.fetch(
         f"SELECT count(*) AS count, max(d.id) AS last FROM {_FROM} WHERE {where}", *values
     )
-    found = columns.merged([])
+    found = columns.merge_columns([])
     if format != "jsonl":
         found = await _columns(store, where, values, range.types, types)
     pages = sheet(format, target, found, statuses=range.statuses != ("completed",))
     done = Exported()
     async for rows in _batches(store, where, values, about["last"], range.timed):
-        documents = [document for row in rows if (document := _told(row, done)) is not None]
+        documents = [document for row in rows if (document := _serialize_document(row, done)) is not None]
         await files.in_thread(pages.write, documents)
         done.documents += len(documents)
         if progress is not None:
@@ -174,7 +174,9 @@ async def _columns(
 JOIN tabellion_extracted_fields AS f ON f.document_id = coalesce(o.id, d.id) WHERE {where} GROUP BY f.name""",
         *values,
     )
-    return columns.merged(known, [row["name"] for row in sorted(names, key=lambda row: (row["place"], row["name"]))])
+    return columns.merge_columns(
+        known, [row["name"] for row in sorted(names, key=lambda row: (row["place"], row["name"]))]
+    )
 
 
 async def _batches(
@@ -227,11 +229,11 @@ FROM tabellion_extracted_fields WHERE document_id IN ({marks}) ORDER BY document
         row["extracted"] = found.get(row["source"], [])
 
 
-def _told(row: Mapping[str, Any], done: Exported) -> dict[str, Any] | None:
+def _serialize_document(row: Mapping[str, Any], done: Exported) -> dict[str, Any] | None:
     """The document as every format tells it; None, and a note of it, where its row is broken."""
     try:
-        fields = {one["name"]: field_told(one) for one in row["extracted"]}
-        told = outputs.told({**row, "fields": fields, "review": standing(row["review"])})
+        fields = {one["name"]: serialize_field(one) for one in row["extracted"]}
+        told = outputs.serialize_document({**row, "fields": fields, "review": standing(row["review"])})
         return told | {
             "status": row["status"], "page_count": row["page_count"], "duplicate_of": row["duplicate_of"],
             "completed_at": iso(row["completed_at"]),

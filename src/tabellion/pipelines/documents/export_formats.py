@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol
 
-from tabellion.pipelines.documents.columns import Columns, arrow, named, text
+from tabellion.pipelines.documents.columns import Columns, arrow, name_columns, text
 from tabellion.pipelines.documents.outputs import json_line
 from tabellion.reading.types.doctype import FieldSpec
 from tabellion.reading.types.kinds import NUMERIC
@@ -32,13 +32,13 @@ _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[-+]?\d{1,20}(\.\d{1,10})?")
 
 
-class Target(Protocol):
+class ExportTarget(Protocol):
     """Where the bytes go."""
 
     def write(self, data: bytes) -> None:
         """Takes the next bytes."""
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """It was all."""
 
     def discard(self) -> None:
@@ -64,7 +64,7 @@ class ToFile:
         self.bytes += len(data)
         self._unnamed.write(data)
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """Gives the file its name."""
         self._unnamed.name(self.path)
 
@@ -84,7 +84,7 @@ class ToStream:
         self.bytes += len(data)
         self._stream.write(data)
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """Sends what is held."""
         self._stream.flush()
 
@@ -92,32 +92,32 @@ class ToStream:
         """What was sent was sent."""
 
 
-class Sheet(Protocol):
+class FormatWriter(Protocol):
     """One format being written."""
 
     def write(self, documents: Sequence[Mapping[str, Any]]) -> None:
-        """The next documents, as `outputs.told` tells them and with their status."""
+        """The next documents, as `outputs.serialize_document` tells them and with their status."""
 
     def close(self) -> None:
         """There are no more."""
 
 
-def sheet(format: Format, target: Target, columns: Columns, *, statuses: bool = False) -> Sheet:  # noqa: A002
+def sheet(format: Format, target: ExportTarget, columns: Columns, *, statuses: bool = False) -> FormatWriter:  # noqa: A002
     """A sheet of this format; with statuses, Parquet has them too."""
     if format == "csv":
         return _CSV(target, columns.specs)
     return _Parquet(target, columns, statuses) if format == "parquet" else _JSONLines(target)
 
 
-def escaped(value: str) -> str:
+def escape_formula(value: str) -> str:
     """A text that no spreadsheet takes for a formula."""
     return f"'{value}" if _FORMULA.match(value) else value
 
 
 class _CSV:
-    def __init__(self, target: Target, specs: Sequence[FieldSpec]) -> None:
+    def __init__(self, target: ExportTarget, specs: Sequence[FieldSpec]) -> None:
         self._target = target
-        self._fields = named(specs, CSV_OWN)
+        self._fields = name_columns(specs, CSV_OWN)
         self._send([[*CSV_OWN, *(column for column, _ in self._fields)]])
 
     def write(self, documents: Sequence[Mapping[str, Any]]) -> None:
@@ -145,7 +145,7 @@ def _plain(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float | Decimal):
         return str(value)
-    return escaped(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return escape_formula(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _cell(spec: FieldSpec, value: Any) -> str:
@@ -156,7 +156,7 @@ def _cell(spec: FieldSpec, value: Any) -> str:
 
 
 class _JSONLines:
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ExportTarget) -> None:
         self._target = target
 
     def write(self, documents: Sequence[Mapping[str, Any]]) -> None:
@@ -167,7 +167,7 @@ class _JSONLines:
 
 
 class _Parquet:
-    def __init__(self, target: Target, columns: Columns, statuses: bool) -> None:
+    def __init__(self, target: ExportTarget, columns: Columns, statuses: bool) -> None:
         pa = arrow()
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
@@ -208,7 +208,7 @@ class _Positioned:
 
     closed = False
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ExportTarget) -> None:
         self._target, self._place = target, 0
 
     def write(self, data: Any) -> int:

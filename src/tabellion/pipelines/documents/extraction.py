@@ -11,15 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import cast
 
-from tabellion.accounts.audit import SYSTEM, Entry, numbered
+from tabellion.accounts.audit import SYSTEM, AuditEntry, bind_statement
 from tabellion.engine.job import Job
 from tabellion.engine.table import Row
 from tabellion.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
-from tabellion.messages import Message, quoted
+from tabellion.messages import Message, quote_value
 from tabellion.models.base import Ask, Model
 from tabellion.models.extract import extract
 from tabellion.pipelines.documents import finish, states, superseded
-from tabellion.pipelines.documents.failure import Failed, Postponed, described
+from tabellion.pipelines.documents.failure import Failed, Postponed, describe_error
 from tabellion.pipelines.documents.judging import Result
 from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import read_document
@@ -27,9 +27,9 @@ from tabellion.pipelines.documents.outage import Outage
 from tabellion.pipelines.documents.outputs import UNKNOWN, Document, possible_paths, write
 from tabellion.pipelines.documents.page_words import Gathered
 from tabellion.pipelines.documents.priority import urgency
-from tabellion.pipelines.documents.progress import Progress, Watch
+from tabellion.pipelines.documents.progress import ProgressWriter, Watch
 from tabellion.pipelines.documents.review.finishing import reopening
-from tabellion.pipelines.documents.review_reasons import Reason, corrected, doubts, reread, review, verdict
+from tabellion.pipelines.documents.review_reasons import Reason, apply_locks, doubts, reread, review, verdict
 from tabellion.pipelines.documents.row import FoundField, ReadDocument, row_of, seconds
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 from tabellion.reading.default_sandbox import default_sandbox
@@ -51,7 +51,7 @@ class Extraction:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._progress = Progress()
+        self._progress = ProgressWriter()
         self._models: dict[str, Model] = {}
         self._threads: ThreadPoolExecutor | None = None
         self._outage = Outage(settings.retry_base)
@@ -60,16 +60,16 @@ class Extraction:
         """Reads the document of this row. What it raises says whether another try would help."""
         tried: list[str] = []
         try:
-            return await self._extracted(job, tried)
+            return await self._extract(job, tried)
         except (RateLimited, LeaseLost):
             raise
         except TypeFileError as error:
             # Whoever broke the file mends it; until then the documents of this type wait, and no others.
-            raise await self._postponed(job, "configuration", error) from error
+            raise await self._postpone(job, "configuration", error) from error
         except (LakeError, Unwritable) as error:
             # Nor is this the document's fault, and it will not be the only one.
-            self._outage.met(error, job)
-            raise await self._postponed(job, "outputs_failed", error, self._outage.left) from error
+            self._outage.record_failure(error, job)
+            raise await self._postpone(job, "outputs_failed", error, self._outage.left) from error
         except Permanent as error:
             raise Failed(error, job.attempt, tried) from error
         except Exception as error:
@@ -79,10 +79,10 @@ class Extraction:
         finally:
             self._outage.end(job)
 
-    async def _postponed(self, job: Job, code: str, error: Exception, least: float = 0.0) -> Postponed:
+    async def _postpone(self, job: Job, code: str, error: Exception, least: float = 0.0) -> Postponed:
         """Says in the document why it waits: the engine, for which waiting is no error, would not."""
         waiting = Postponed(code, error, job, self.settings.retry_base, least)
-        said = described(job, str(waiting))
+        said = describe_error(job, str(waiting))
         if job.context is not None and (said != job["error"] or job.cost):
             # What a model was paid is not paid again, so that the next try would not know of it.
             cost = None if job["cost"] is None and job.cost is None else (job["cost"] or 0.0) + (job.cost or 0.0)
@@ -100,7 +100,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         if threads is not None:
             threads.shutdown(wait=False)
 
-    async def _extracted(self, job: Job, tried: list[str]) -> Row:
+    async def _extract(self, job: Job, tried: list[str]) -> Row:
         context = job.context
         assert context is not None  # noqa: S101 - every worker gives its jobs one
         context.users.add(self)
@@ -113,14 +113,14 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         locks = await locks_of(context, job.text_key) if again else NONE
         if job["told"] is not None:
             # It failed before, and that was told: failing once more is news.
-            untold, given = numbered(*states.untold(job.text_key))
+            untold, given = bind_statement(*states.untold(job.text_key))
             await context.fetch(untold, *given)
         if job["type"] is not None:
-            self._paced(job, self.settings.types.get(job["type"]))
+            self._set_retry_base(job, self.settings.types.get(job["type"]))
         reading = await self._read(job, tried)
         doctype = self.settings.types.get(reading.type) if reading.type is not None else UNKNOWN
-        self._paced(job, doctype)
-        chosen = await self._chosen(job, doctype)
+        self._set_retry_base(job, doctype)
+        chosen = await self._choose_model(job, doctype)
         if chosen != LOCAL and reading.type is not None:
             model = self._model(chosen)
             tried.append(f"asked {model.name} ({model.model})")
@@ -132,24 +132,26 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         own, keep = reading, doctype.idempotency.preserve_locked
         if keep and doctype is not UNKNOWN:
             locks = await with_decisions(context, locks, job, doctype)
-        reading = corrected(own, locks, doctype) if keep else own
+        reading = apply_locks(own, locks, doctype) if keep else own
         doubted = doubts(reading, doctype, asked=job["type"] is not None)
         reasons = review(doubted, doctype, job.text_key)
-        told: Result = finish.cleaned(replace(reading, file=job["name"]).told())
+        told: Result = finish.clean_value(replace(reading, file=job["name"]).as_dict())
         told["verdict"] = verdict(reading, doubted)
         # What people said of fields that the type does not have stays beside those it has.
-        told["fields"] |= finish.cleaned({name: one.told() for name, one in locks.fields.items()}) if keep else {}
+        told["fields"] |= (
+            finish.clean_value({name: one.as_dict() for name, one in locks.fields.items()}) if keep else {}
+        )
         for name, one in cast("dict[str, FoundField]", told["fields"]).items():
             one["locked"] = keep and name in locks.fields
-        found = _found(told, own, reading)
-        others = finish.departed(told["fields"], locks)
+        found = _collect_found(told, own, reading)
+        others = finish.find_departures(told["fields"], locks)
         back = reopening(context.dialect, job.text_key, SYSTEM, f"read anew: {', '.join(others)}") if others else []
         reasons = [*reread(others), *reasons]
         row = self._row(job, reading, doctype, told, reasons or doubted) | {"model": chosen}
         # A review that was finished stays so; one that waits is taken back where nobody need look.
         ended = None if others or locks.review == WAITING else locks.review
         document = {**_document(job, row, told), "review": ended or (WAITING if reasons else None)}
-        row |= await self._written(job, doctype, document)
+        row |= await self._write_outputs(job, doctype, document)
         superseded.note(job, row)
         if job.n > 1:
             places = possible_paths(await files.in_thread(self.settings.types.all), job.values)
@@ -169,13 +171,13 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         finish.tell(job, context.dialect, _entry(job, told, found, chosen), opened=item is not None, last=back[1:])
         return row
 
-    def _paced(self, job: Job, doctype: DocumentType) -> None:
+    def _set_retry_base(self, job: Job, doctype: DocumentType) -> None:
         """Has the next try wait as long as the type says, where it says something of its own."""
         base = doctype.processing.retry_base
         if base != USUAL:
             job.retry_base = max(base, SOON)
 
-    async def _chosen(self, job: Job, doctype: DocumentType) -> str:
+    async def _choose_model(self, job: Job, doctype: DocumentType) -> str:
         """The model that reads the document. A type that was found out is asked as one that was said: it may name the
         model, unless the upload did, and says how often a document is tried."""
         if job["type"] is not None or doctype is UNKNOWN:
@@ -187,9 +189,9 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
                 "UPDATE tabellion_documents SET max_attempts = $2 WHERE id = $1", job.text_key, attempts
             )
         named = None if job["asked_model"] else doctype.processing.model
-        return self.settings.chosen_model(named or job["model"], doctype)
+        return self.settings.choose_model(named or job["model"], doctype)
 
-    async def _written(self, job: Job, doctype: DocumentType, document: Document) -> Row:
+    async def _write_outputs(self, job: Job, doctype: DocumentType, document: Document) -> Row:
         """Writes the outputs: a kill from here on leaves files that the next try overwrites, never a row without its
         files. They say nothing that depends on the attempt (an answer costs once, remembered ones nothing): what a
         worker writes that froze here, and woke when another one had finished, is the same."""
@@ -236,7 +238,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
     def _model(self, name: str) -> Model:
         if name not in self._models:
             if self.settings.model is None:
-                raise ConfigurationError(Message("failure.no_models", value=quoted(name)))
+                raise ConfigurationError(Message("failure.no_models", value=quote_value(name)))
             self._models[name] = self.settings.model(name)
         return self._models[name]
 
@@ -248,7 +250,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         return {
             "found_type": reading.type, "type_key": doctype.key, "pages": count, "done_pages": count,
             "result": json.dumps(told, ensure_ascii=False), "verdict": told["verdict"],
-            "reasons": json.dumps(finish.cleaned(reasons), ensure_ascii=False), "cost": cost, "former": None,
+            "reasons": json.dumps(finish.clean_value(reasons), ensure_ascii=False), "cost": cost, "former": None,
         }  # fmt: skip
 
 
@@ -259,19 +261,21 @@ def _document(job: Job, row: Row, told: Result) -> ReadDocument:
     return read_document(row_of(job, **unwritten | row | ended), told)
 
 
-def _found(told: Result, own: Reading, reading: Reading) -> finish.Found:
+def _collect_found(told: Result, own: Reading, reading: Reading) -> finish.Found:
     """What was found, for the tables; what has no row there stands in the result."""
-    offers = finish.cleaned({name: [one.told() for one in some] for name, some in reading.offers.items()})
+    offers = finish.clean_value({name: [one.as_dict() for one in some] for name, some in reading.offers.items()})
     told["candidates"] = {name: some for name, some in offers.items() if name not in told["fields"]}
     if reading is not own:
-        told["read_issues"] = finish.cleaned([issue.told() for issue in own.issues])
-        told["read_fields"] = finish.cleaned(
-            {name: one.told() for name, one in own.fields.items() if reading.fields.get(name) != one}
+        told["read_issues"] = finish.clean_value([issue.as_dict() for issue in own.issues])
+        told["read_fields"] = finish.clean_value(
+            {name: one.as_dict() for name, one in own.fields.items() if reading.fields.get(name) != one}
         )
-    return finish.Found(told["fields"], finish.cleaned({name: one.value for name, one in own.fields.items()}), offers)
+    return finish.Found(
+        told["fields"], finish.clean_value({name: one.value for name, one in own.fields.items()}), offers
+    )
 
 
-def _entry(job: Job, told: Result, found: finish.Found, model: str) -> Entry:
+def _entry(job: Job, told: Result, found: finish.Found, model: str) -> AuditEntry:
     """What the trail says of a reading."""
     more = {"model": model, "type": told["type"], "verdict": told["verdict"], "version": job["version"]}
-    return Entry("extracted", job.worker, job.text_key, after=dict(found.read), more=more)
+    return AuditEntry("extracted", job.worker, job.text_key, after=dict(found.read), more=more)

@@ -46,7 +46,7 @@ class Failed(Permanent):
 
     def __init__(self, error: BaseException, attempts: int, tried: Sequence[str]) -> None:
         self.code = code_of(error)
-        super().__init__(written(self.code, str(error) or type(error).__name__, attempts, tried))
+        super().__init__(serialize_problem(self.code, str(error) or type(error).__name__, attempts, tried))
 
 
 #: What the engine says of attempts that no handler ended, and the code that documents have for it.
@@ -57,10 +57,10 @@ _ENDED_BY_ENGINE = {
 }  # fmt: skip
 
 
-def described(job: Job, error: str) -> str:
+def describe_error(job: Job, error: str) -> str:
     """What the engine says of an attempt as the `error` column keeps it; those of `Failed` are so already."""
     if isinstance(error, Message):
-        return written(_ENDED_BY_ENGINE.get(error.code, "try_failed"), error, job.attempt)
+        return serialize_problem(_ENDED_BY_ENGINE.get(error.code, "try_failed"), error, job.attempt)
     return error
 
 
@@ -71,7 +71,7 @@ def code_of(error: BaseException) -> str:
     return next((code for kind, code in _CODE_OF if isinstance(error, kind)), "internal")
 
 
-def written(code: str, message: str, attempts: int, tried: Sequence[str] = ()) -> str:
+def serialize_problem(code: str, message: str, attempts: int, tried: Sequence[str] = ()) -> str:
     """A problem as the `error` column keeps it."""
     problem = {"code": code, "message": storable(message)[:LONGEST], "attempts": attempts, "tried": list(tried)}
     return json.dumps(problem | translatable(message=message), ensure_ascii=False)

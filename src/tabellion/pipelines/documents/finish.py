@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tabellion.accounts.audit import Entry, Statement, statement
+from tabellion.accounts.audit import AuditEntry, Statement, statement
 from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
-from tabellion.messages import restored
+from tabellion.messages import restore_text
 from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.locks import NONE, OPEN, PERSON, Locks
 from tabellion.pipelines.documents.priority import Urgency
@@ -19,7 +19,7 @@ from tabellion.pipelines.documents.review.people import opening
 from tabellion.pipelines.documents.review_reasons import Doubt
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.alternative import Candidate
-from tabellion.reading.field import ToldField, stored_reasons
+from tabellion.reading.field import ToldField, serialize_reasons
 
 _VALUE = ("value", "confidence", "page", "box", "quote", "source", "reasons")
 _NEWEST = "place = excluded.place, read_value = excluded.read_value, candidates = excluded.candidates"
@@ -83,7 +83,7 @@ class Found:
     offers: Mapping[str, list[Candidate]]  #: other values there are
 
 
-def departed(fields: Mapping[str, ToldField], locks: Locks) -> list[str]:
+def find_departures(fields: Mapping[str, ToldField], locks: Locks) -> list[str]:
     """The fields that are not any more what a person has approved."""
     if not locks.reviewed:
         return []
@@ -103,7 +103,7 @@ def attach(
     `first` is what comes before all of it.
     """
     said = {"id": job.text_key, "sha256": job["sha256"], "type": type_}
-    carried = [(_CARRIED.format(names=_listed(dialect)), said | {"names": _names(locks.carried)})]
+    carried = [(_CARRIED.format(names=_select_names(dialect)), said | {"names": _names(locks.carried)})]
     for text, values in [
         *first,
         *(carried if locks.carried else []),
@@ -121,7 +121,7 @@ def _attach_again(
     job: Job, dialect: Dialect, found: Found, review: Review | None, locks: Locks, *, keep_locked: bool
 ) -> None:
     id_ = job.text_key
-    others = f"document_id = :id AND name NOT IN ({_listed(dialect)})"
+    others = f"document_id = :id AND name NOT IN ({_select_names(dialect)})"
     names = _names(found.fields)
     unlocked = "AND NOT locked" if keep_locked else ""
     job.also(f"DELETE FROM tabellion_extracted_fields WHERE {others} {unlocked}", id=id_, names=names)
@@ -158,7 +158,7 @@ def _attach_check(job: Job, dialect: Dialect, locks: Locks) -> None:
     states.commit_with(job, states.read_with_more(job.text_key, more))
 
 
-def _listed(dialect: Dialect) -> str:
+def _select_names(dialect: Dialect) -> str:
     """A SELECT of the names in `:names`."""
     if dialect == "postgresql":
         return "SELECT json_array_elements_text(CAST(:names AS json))"
@@ -199,7 +199,7 @@ def _fields(job: Job, dialect: Dialect, found: Found, conflict: str) -> Statemen
             "name": name, "place": place, "value": json.dumps(told["value"], ensure_ascii=False),
             "confidence": told["confidence"], "page": told["page"],
             "box": json.dumps(told["box"]) if told["box"] else None, "quote": told["quote"], "source": told["source"],
-            "reasons": json.dumps(stored_reasons(restored(told, "reasons")), ensure_ascii=False),
+            "reasons": json.dumps(serialize_reasons(restore_text(told, "reasons")), ensure_ascii=False),
             "read_value": json.dumps(found.read.get(name), ensure_ascii=False),
             "candidates": json.dumps(found.offers[name], ensure_ascii=False) if name in found.offers else None,
         }
@@ -243,7 +243,7 @@ WHERE tabellion_review_items.status IN ('pending', 'in_review')""",
     )  # fmt: skip
 
 
-def tell(job: Job, dialect: Dialect, entry: Entry, *, opened: bool, last: Iterable[Statement] = ()) -> None:
+def tell(job: Job, dialect: Dialect, entry: AuditEntry, *, opened: bool, last: Iterable[Statement] = ()) -> None:
     """Attaches what the trail is told: that the document was read, and of its review item, which goes to somebody.
 
     To be called last: whoever writes to the trail keeps others from it until the transaction ends.
@@ -253,12 +253,12 @@ def tell(job: Job, dialect: Dialect, entry: Entry, *, opened: bool, last: Iterab
         job.also(text, **values)
 
 
-def cleaned(value: Any) -> Any:
+def clean_value(value: Any) -> Any:
     """A value as every database and every JSON parser takes it: NULs and lone surrogates written out."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, Mapping):
-        return {cleaned(key): cleaned(inner) for key, inner in value.items()}
+        return {clean_value(key): clean_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [cleaned(inner) for inner in value]
+        return [clean_value(inner) for inner in value]
     return value

@@ -11,10 +11,10 @@ from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
 from tabellion.engine.table import Row
-from tabellion.messages import Message, restored
+from tabellion.messages import Message, restore_text
 from tabellion.pipelines.documents import states, superseded
 from tabellion.pipelines.documents.daily import root_of
-from tabellion.pipelines.documents.failure import written
+from tabellion.pipelines.documents.failure import serialize_problem
 from tabellion.pipelines.documents.finish import overtaken
 from tabellion.pipelines.documents.lookup import brief, problem
 from tabellion.pipelines.documents.outputs import possible_paths
@@ -41,7 +41,7 @@ class Following:
             "WHERE id = $1", job["duplicate_of"]
         )  # fmt: skip
         if not rows or (rows[0]["status"] == "completed" and not _alike(rows[0], job.values)):
-            return await _orphaned(context, job)
+            return await _handle_orphan(context, job)
         original = rows[0]
         if original["status"] == "completed":
             _tell(self._settings, job, "document.duplicate", status="duplicate", error=None)
@@ -50,7 +50,7 @@ class Following:
             # It is being read once more, or goes back to what it was before it was.
             return states.WAITS_FOR_ORIGINAL
         why = problem(original["error"], original["attempts"]) or Failure(code="original_failed", message="")
-        error = _followed(original["id"], why)
+        error = _describe_original_error(original["id"], why)
         _tell(self._settings, job, "document.failed", status="failed", error=error)
         return {"status": "failed", "error": error}
 
@@ -63,7 +63,7 @@ class Telling:
 
     async def tell(self, job: Job) -> Row:
         """Writes the deliveries; a document that had a result before goes back to it, and says what went wrong."""
-        back = await _restored(_context(job), job) if job["former"] is not None else {}
+        back = await _restore_former(_context(job), job) if job["former"] is not None else {}
         # Some attempt, not always the last one, may have died after it had written.
         superseded.note_left(job, possible_paths(await files.in_thread(self._settings.types.all), job.values))
         if back.get("status") == "completed" and not await self._are_there(job):
@@ -90,21 +90,21 @@ class Telling:
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether the same was asked of two documents: the version of a type is not."""
-    return _asked(one) == _asked(other)
+    return _type_and_model(one) == _type_and_model(other)
 
 
-def _asked(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _type_and_model(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """The type and the model that were asked for; where neither was, the type that is found out chooses the model."""
     free = row["type"] is None and row.get("asked_model") is None
     return row["type"], None if free else row["model"]
 
 
-def _followed(original: str, why: Failure) -> str:
-    message = Message("failure.duplicate_of_failed", id=original, detail=restored(why, "message"))
-    return written(why["code"], message, why.get("attempts", 0), ["followed its original"])
+def _describe_original_error(original: str, why: Failure) -> str:
+    message = Message("failure.duplicate_of_failed", id=original, detail=restore_text(why, "message"))
+    return serialize_problem(why["code"], message, why.get("attempts", 0), ["followed its original"])
 
 
-async def _restored(context: JobContext, job: Job) -> Row:
+async def _restore_former(context: JobContext, job: Job) -> Row:
     """The columns of a document that was read once more without success, as they were before; its error stays.
 
     None of a duplicate whose original is not any more what it was a duplicate of.
@@ -135,7 +135,7 @@ WHERE duplicate_of = :id AND status = 'duplicate' AND key = :failed""",
         id=job.text_key, failed=job["key"], **{name: back[name] for name in shared},
     )  # fmt: skip
     # Those who came meanwhile with the question that has no answer do not get the answer to another one.
-    states.commit_with(job, states.fail_waiting(job.text_key, back["key"], _followed(job.text_key, why)))
+    states.commit_with(job, states.fail_waiting(job.text_key, back["key"], _describe_original_error(job.text_key, why)))
     job.also(
         "DELETE FROM tabellion_processed_documents WHERE document_id = :id AND key <> :key",
         id=job.text_key,
@@ -150,7 +150,7 @@ ON CONFLICT (key) DO NOTHING""",
     return back | {"done_pages": job["pages"]}
 
 
-async def _orphaned(context: JobContext, job: Job) -> Row:
+async def _handle_orphan(context: JobContext, job: Job) -> Row:
     """Its original was deleted: it takes the key and is read, or follows whoever was quicker."""
     await context.fetch(
         f"""INSERT INTO tabellion_processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})

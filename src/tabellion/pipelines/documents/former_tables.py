@@ -24,7 +24,7 @@ async def has_former_tables(store: Store) -> bool:
     """Whether an earlier version made its tables here and they were not renamed since."""
     if await store.table(VERSIONS) is None or await store.table(PREFIX + VERSIONS) is not None:
         return False
-    return "documents" in await _found(store)
+    return "documents" in await _find_tables(store)
 
 
 async def rename_former_tables(store: Store) -> bool:
@@ -37,7 +37,7 @@ async def rename_former_tables(store: Store) -> bool:
 
 async def renaming(store: Store) -> list[str]:
     """The statements that rename them."""
-    found = await _found(store)
+    found = await _find_tables(store)
     dialect = store.dialect
     version = (await store.database.fetch(f"SELECT max(version) AS version FROM {VERSIONS}"))[0]["version"] or 0
     steps = [*(LOCK if dialect == "postgresql" else ())]
@@ -47,12 +47,12 @@ async def renaming(store: Store) -> list[str]:
         for index in table.indexes:
             text = _last(made, rf"CREATE (?:UNIQUE )?INDEX (?:IF NOT EXISTS )?{PREFIX}{index.name} ")
             if text is not None:
-                steps += _renamed_index(index.name, text, dialect)
+                steps += _rename_index(index.name, text, dialect)
         triggers = _TRIGGERS[dialect].get(name, ())
         for trigger in triggers:
             text = _last(made, rf"CREATE TRIGGER {PREFIX}{trigger} ")
             if text is not None:
-                steps += _renamed_trigger(name, trigger, text, dialect)
+                steps += _rename_trigger(name, trigger, text, dialect)
     if dialect == "postgresql":
         functions = [name for name in ("audit_log_kept", "audit_head_kept") if _last(made, f"FUNCTION {PREFIX}{name}")]
         steps += [f"ALTER FUNCTION {name}() RENAME TO {PREFIX}{name}" for name in functions if "audit_log" in found]
@@ -72,19 +72,19 @@ _TRIGGERS: dict[Dialect, dict[str, tuple[str, ...]]] = {
 }
 
 
-def _renamed_index(name: str, text: str, dialect: Dialect) -> list[str]:
+def _rename_index(name: str, text: str, dialect: Dialect) -> list[str]:
     if dialect == "postgresql":
         return [f"ALTER INDEX {name} RENAME TO {PREFIX}{name}"]
     return [f"DROP INDEX {name}", text]
 
 
-def _renamed_trigger(table: str, name: str, text: str, dialect: Dialect) -> list[str]:
+def _rename_trigger(table: str, name: str, text: str, dialect: Dialect) -> list[str]:
     if dialect == "postgresql":
         return [f"ALTER TRIGGER {name} ON {PREFIX}{table} RENAME TO {PREFIX}{name}"]
     return [f"DROP TRIGGER {name}", text]
 
 
-async def _found(store: Store) -> dict[str, Table]:
+async def _find_tables(store: Store) -> dict[str, Table]:
     """Tables that have a former name and every column that ours have: one of the owner's with that name has not."""
     found: dict[str, Table] = {}
     for text in _statements(store.dialect, tables.SCHEMA.current):

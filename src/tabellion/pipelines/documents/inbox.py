@@ -90,7 +90,7 @@ class Inbox:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def unchanged(self, path: str, sight: Sight) -> bool:
+    def is_unchanged(self, path: str, sight: Sight) -> bool:
         """Whether a file is as it was seen."""
         found = self.about(path)
         return found is not None and Sight.of(found) == sight
@@ -123,7 +123,7 @@ class Inbox:
             with self.open(folder) as source, self.open(goal, create=True) as there:
                 for number in range(1, 10_000):
                     free = wanted if number == 1 else f"{stem}-{number}{suffix}"
-                    if _moved(source, name, there, free):
+                    if _try_move(source, name, there, free):
                         return os.path.join(goal, free)
         except FileNotFoundError:
             return None
@@ -187,7 +187,7 @@ class Inbox:
             os.rmdir(name, dir_fd=handle)
 
 
-def _moved(source: int, name: str, there: int, free: str) -> bool:
+def _try_move(source: int, name: str, there: int, free: str) -> bool:
     """Whether the file got this name; False: it is another one's."""
     try:
         # A link fails where something is, a rename would write over it.
@@ -215,7 +215,7 @@ def _same(source: int, name: str, there: int, free: str) -> bool:
     return (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino)
 
 
-def being_written(paths: set[str]) -> set[str]:
+def find_being_written(paths: set[str]) -> set[str]:
     """Those of these files that a process has open to write, as far as /proc tells."""
     found: set[str] = set()
     for process in Path("/proc").glob("[0-9]*/fd"):

@@ -15,7 +15,7 @@ from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitt
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import ENDINGS, TAIL, Kind, second, sniff
 from tabellion.storage import files
-from tabellion.storage.blobs import BATCH, Blob, Blobs, Sink, TooLarge
+from tabellion.storage.blobs import BATCH, Blobs, Sink, StoredBlob, TooLarge
 
 MEDIA = {kind: "application/pdf" if kind is Kind.PDF else f"image/{kind}" for kind in Kind}
 TRIES = 3  #: of a file whose content goes while it comes
@@ -43,7 +43,7 @@ async def take_in(
     """Submits a file, or bytes; NotTaken where they are to blame, any other error where something else is."""
     try:
         for left in range(TRIES - 1, -1, -1):
-            blob = await _copied(settings.blobs, source, name, limit)
+            blob = await _copy_file(settings.blobs, source, name, limit)
             try:
                 return await submit(store, settings, blob, type=type, model=model)
             except FileGone:  # with the last document that had this content, just before: it is copied once more
@@ -60,13 +60,13 @@ async def take_in(
         raise NotTaken(f"{error.field}_unknown", str(error)) from None
 
 
-async def _copied(blobs: Blobs, source: Path | bytes, name: str | None, limit: int | None) -> Blob:
+async def _copy_file(blobs: Blobs, source: Path | bytes, name: str | None, limit: int | None) -> StoredBlob:
     if isinstance(source, bytes):
         async with blobs.receive(limit, name=name or "") as sink:
             await sink.write(source)
             sink.media = await _media(sink)
         return sink.blob
-    handle = await files.in_thread(_opened, source)
+    handle = await files.in_thread(_open_file, source)
     try:
         async with blobs.receive(limit, name=name or source.name) as sink:
             while chunk := await files.in_thread(os.read, handle, BATCH):
@@ -86,7 +86,7 @@ async def _media(sink: Sink) -> str:
     return MEDIA[kind]
 
 
-def _opened(path: Path) -> int:
+def _open_file(path: Path) -> int:
     """The file, if it is one: a link may lead anywhere, and a pipe keeps whoever opens it waiting."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

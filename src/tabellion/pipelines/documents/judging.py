@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypedDict
 
-from tabellion.messages import restored
+from tabellion.messages import restore_text
 from tabellion.reading.alternative import Candidate
 from tabellion.reading.field import ToldField
 from tabellion.reading.issue import Issue, ToldIssue
@@ -33,7 +33,7 @@ class Result(TypedDict, total=False):
     read_fields: dict[str, ToldField]
 
 
-def judged(
+def judge_issues(
     issues: Iterable[Issue], values: Mapping[str, Any], doctype: DocumentType, settled: Collection[str],
     absent: Collection[str] = (),
 ) -> tuple[Issue, ...]:  # fmt: skip
@@ -70,7 +70,11 @@ def read_issues(result: Result) -> list[ToldIssue]:
 def issue_of(told: ToldIssue) -> Issue:
     """An issue as JSON tells it."""
     return Issue(
-        told["code"], told["severity"], str(restored(told, "message")), tuple(told["fields"]), told.get("rule") or ""
+        told["code"],
+        told["severity"],
+        str(restore_text(told, "message")),
+        tuple(told["fields"]),
+        told.get("rule") or "",
     )
 
 

@@ -62,7 +62,7 @@ LEFT JOIN tabellion_extracted_fields AS f ON f.document_id = d.id WHERE d.id = $
     review = standing(rows[0]["review"]) if rows else None
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows if row["name"] is not None}
     return Locks(
-        {row["name"]: locked(row) for row in held}, latest, review,
+        {row["name"]: load_locked_field(row) for row in held}, latest, review,
         frozenset(row["name"] for row in held if row["state"] == "absent"),
         approved=values if review in REVIEWED else {},
     )  # fmt: skip
@@ -81,7 +81,7 @@ FROM tabellion_field_decisions WHERE sha256 = $1 AND type = $2""",
     held = [row for row in ours if row["locked"]]
     return replace(
         locks,
-        fields={**locks.fields, **{row["name"]: locked(row) for row in held}},
+        fields={**locks.fields, **{row["name"]: load_locked_field(row) for row in held}},
         latest=max([locks.latest, *(row["decided_at"] or 0.0 for row in held)]),
         absent=locks.absent | {row["name"] for row in held if row["state"] == "absent"},
         carried=frozenset(row["name"] for row in held),
@@ -89,7 +89,7 @@ FROM tabellion_field_decisions WHERE sha256 = $1 AND type = $2""",
     )
 
 
-def locked(row: FieldRow) -> Field:
+def load_locked_field(row: FieldRow) -> Field:
     """A row of `extracted_fields` that a person has locked, as a field: what they say is so."""
     value = json.loads(row["value"]) if row["value"] is not None else None
     box = json.loads(row["box"]) if row["box"] else None

@@ -15,8 +15,8 @@ from tabellion.errors import TabellionError
 from tabellion.messages import translatable
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.judging import Result, is_settled, read_issues
-from tabellion.pipelines.documents.locks import REVIEWED, locked, standing
-from tabellion.pipelines.documents.review.fields import DECIDED, FIELDS, FieldRow, Types, shown_type
+from tabellion.pipelines.documents.locks import REVIEWED, load_locked_field, standing
+from tabellion.pipelines.documents.review.fields import DECIDED, FIELDS, FieldRow, Types, type_or_empty
 from tabellion.pipelines.documents.review.fields import issues as judge
 from tabellion.pipelines.documents.review_reasons import GRAVE, Reason
 from tabellion.pipelines.documents.row import (
@@ -37,7 +37,7 @@ from tabellion.pipelines.documents.row import (
     WholeDocument,
 )
 from tabellion.pipelines.documents.submit import is_id
-from tabellion.reading.field import restored_reasons
+from tabellion.reading.field import restore_reasons
 from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.doctype import DocumentType
 
@@ -99,8 +99,8 @@ async def get(
     result: Result = json.loads(row["result"] or "{}")
     said = {one["name"] for one in fields if one["locked"] or one["state"] in DECIDED}
     issues = result.get("issues", [])
-    if said and types is not None and (doctype := shown_type(types, row["found_type"])).fields:
-        issues = _judged(result, fields, doctype, said)
+    if said and types is not None and (doctype := type_or_empty(types, row["found_type"])).fields:
+        issues = _judge_fields(result, fields, doctype, said)
     told = brief(row)
     reasons = [one for one in told["reasons"] if is_open(one, said, issues)]
     if said and review is not None and standing(review["status"]) == "pending":
@@ -110,14 +110,16 @@ async def get(
         "reasons": reasons,
         "reviewed": review is not None and review["status"] in REVIEWED,
         "review": review,
-        "fields": {field["name"]: field_told(field) for field in fields},
+        "fields": {field["name"]: serialize_field(field) for field in fields},
         "issues": issues,
         "notes": result.get("notes", []),
         "page_details": result.get("pages", []),
     }
 
 
-def _judged(result: Result, rows: Sequence[FieldRow], doctype: DocumentType, said: Collection[str]) -> list[ToldIssue]:
+def _judge_fields(
+    result: Result, rows: Sequence[FieldRow], doctype: DocumentType, said: Collection[str]
+) -> list[ToldIssue]:
     """What is wrong with the fields as they are now."""
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows}
     absent = [row["name"] for row in rows if row["state"] == "absent"]
@@ -224,11 +226,11 @@ def brief(row: DocumentRow) -> Brief:
     }  # fmt: skip
 
 
-def field_told(row: FieldRow) -> FoundField:
+def serialize_field(row: FieldRow) -> FoundField:
     """A row of `extracted_fields` as JSON tells it, wherever it is told: what a person has locked is theirs."""
     if row["locked"]:
-        return {**locked(row).told(), "locked": True}
-    reasons = restored_reasons(json.loads(row["reasons"] or "[]"))
+        return {**load_locked_field(row).as_dict(), "locked": True}
+    reasons = restore_reasons(json.loads(row["reasons"] or "[]"))
     return {
         "value": json.loads(row["value"]) if row["value"] is not None else None,
         "confidence": round(float(row["confidence"]), 3), "page": row["page"],

@@ -36,7 +36,7 @@ class Outage:
         """Seconds until the next try."""
         return max(0.0, self._until - time.monotonic())
 
-    def met(self, error: Exception, job: Job) -> None:
+    def record_failure(self, error: Exception, job: Job) -> None:
         """The lake took nothing of this document. Those that were being read when it began do not make it longer."""
         if self.error is None or job.token == self._probe:
             self._until = time.monotonic() + min(self.base * 2.0 ** min(self._failures, 20), LONGEST_WAIT)

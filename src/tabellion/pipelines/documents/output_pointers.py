@@ -13,7 +13,7 @@ SOME = 1000  #: documents in one statement
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedOutput:
     """A document whose row is in another file from now on."""
 
     id: str
@@ -22,7 +22,7 @@ class Moved:
     sha256: str  #: of that file
 
 
-Point = Callable[[Sequence[Moved]], Awaitable[None]]
+Point = Callable[[Sequence[MovedOutput]], Awaitable[None]]
 Fetch = Callable[..., Awaitable[list[dict[str, Any]]]]
 
 _POINT: dict[Dialect, str] = {
@@ -38,7 +38,7 @@ WHERE d.id = json_extract(m.value, '$.id') AND d.parquet_path = json_extract(m.v
 def pointing(fetch: Fetch, dialect: Dialect) -> Point:
     """Points the documents of one database; one that has been written elsewhere meanwhile is left as it is."""
 
-    async def point(moved: Sequence[Moved]) -> None:
+    async def point(moved: Sequence[MovedOutput]) -> None:
         for start in range(0, len(moved), SOME):
             await fetch(_POINT[dialect], json.dumps([asdict(one) for one in moved[start : start + SOME]]))
 

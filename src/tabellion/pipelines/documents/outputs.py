@@ -37,7 +37,7 @@ class Written:
     parquet_sha256: str | None = None
 
 
-def told(document: Document, doctype: DocumentType | None = None) -> dict[str, Any]:
+def serialize_document(document: Document, doctype: DocumentType | None = None) -> dict[str, Any]:
     """Everything that is known of a document, in the order in which it is always written."""
     result = document.get("result") or {}
     if isinstance(result, str | bytes):
@@ -74,7 +74,7 @@ def _version(document: Document, kind: str | None) -> str | None:
 
 def json_bytes(document: Document, doctype: DocumentType | None = None) -> bytes:
     """The document as one line of JSON, in UTF-8; the same bytes for the same document."""
-    return json_line(told(document, doctype))
+    return json_line(serialize_document(document, doctype))
 
 
 def json_line(value: Any) -> bytes:
@@ -91,7 +91,7 @@ def parquet_bytes(document: Document, doctype: DocumentType, compression: str | 
     pa = columns.arrow()
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    table = columns.columns_of(doctype).table([told(document, doctype)])
+    table = columns.columns_of(doctype).table([serialize_document(document, doctype)])
     sink = pa.BufferOutputStream()
     # What helps with many rows only makes a file of one row larger.
     pq.write_table(
@@ -117,7 +117,7 @@ def paths(
     if not sha256 and "{sha256}" in f"{doctype.output.json}{doctype.output.parquet}":
         raise ValueError(f"the templates of {doctype.name} have {{sha256}}: say which")
     json_path, parquet_path = (
-        None if template is None else Output.filled(template, **values)
+        None if template is None else Output.fill_template(template, **values)
         for template in (doctype.output.json, doctype.output.parquet)
     )
     return json_path, parquet_path
@@ -134,12 +134,12 @@ def possible_paths(types: Iterable[DocumentType], document: Mapping[str, Any]) -
 async def write(lake: Lake, document: Document, doctype: DocumentType) -> Written:
     """Writes both outputs; when it returns they are whole and stay, and their hashes can be written with the finish."""
     where = paths(doctype, document["id"], document["created_at"], sha256=document.get("sha256") or "")
-    made = await files.in_thread(_made, document, doctype, where)
+    made = await files.in_thread(_render_outputs, document, doctype, where)
     hashes = await asyncio.gather(*(_put(lake, path, data) for path, data in zip(where, made, strict=True)))
     return Written(where[0], hashes[0], where[1], hashes[1])
 
 
-def _made(
+def _render_outputs(
     document: Document, doctype: DocumentType, where: tuple[str | None, str | None]
 ) -> tuple[bytes | None, bytes | None]:
     return (

@@ -76,8 +76,8 @@ class Words:
                     "page_missing", Message("unreadable.no_such_page", n=number, total=document.header.count)
                 )
         if page.source != "failed":  # which may be for want of time
-            self.keep(blob, ocr, {**self._all(blob, ocr), number: packed(page)})
-        return told(page)
+            self.keep(blob, ocr, {**self._all(blob, ocr), number: pack_words(page)})
+        return serialize_words(page)
 
     def forget(self, blob: Path) -> None:
         """Removes the words of a file that is gone, however it was read."""
@@ -100,15 +100,15 @@ class Gathered(dict[int, bytes]):
     def add(self, page: Page) -> None:
         """The next page; one that could not be read may be read later."""
         if page.source != "failed":
-            self[page.number] = packed(page)
+            self[page.number] = pack_words(page)
 
 
-def packed(page: Page) -> bytes:
+def pack_words(page: Page) -> bytes:
     """A page's words as they are kept."""
-    return zlib.compress(told(page), QUICK)
+    return zlib.compress(serialize_words(page), QUICK)
 
 
-def told(page: Page) -> bytes:
+def serialize_words(page: Page) -> bytes:
     """A page's words as JSON: each word's text and its box."""
     rows = [[word.text, *word.box] for word in page.words]
     return json.dumps({"words": rows}, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

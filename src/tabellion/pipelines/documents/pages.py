@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tabellion.accounts.roles import Role
 from tabellion.pipelines.documents.routes import document_pages, queue_page, review_page, statistics_page
-from tabellion.web.blueprint import Place
+from tabellion.web.blueprint import NavItem
 from tabellion.web.policy import Policy
 
 ROUTERS = (document_pages.router, queue_page.router, review_page.router, statistics_page.router)
@@ -17,7 +17,7 @@ POLICY: Policy = {
     ("GET", "/numbers"): Role.OPERATOR,
 }
 PLACES = (
-    Place("/queue", "base.nav_queue", "queue", order=10, below=("/review",), home_of=(Role.VIEWER, Role.REVIEWER)),
-    Place("/documents", "base.nav_documents", "file", order=20),
-    Place("/numbers", "base.nav_numbers", "numbers", order=40),
+    NavItem("/queue", "base.nav_queue", "queue", order=10, below=("/review",), home_of=(Role.VIEWER, Role.REVIEWER)),
+    NavItem("/documents", "base.nav_documents", "file", order=20),
+    NavItem("/numbers", "base.nav_numbers", "numbers", order=40),
 )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SWEEP = 3600.0  #: seconds between two looks for what is left behind
 
 
-class Documents(Pipeline):
+class DocumentsPipeline(Pipeline):
     """The pipeline of documents."""
 
     name = "documents"
@@ -86,7 +86,7 @@ class Documents(Pipeline):
 
     def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
         """One for each model, then what is done beside."""
-        with extras.explained(self.extras):
+        with extras.explain_missing(self.extras):
             from tabellion.pipelines.documents import configured
 
             return configured.queues_of(config, environment)
@@ -223,4 +223,4 @@ class Documents(Pipeline):
         return ""
 
 
-PIPELINE = Documents()
+PIPELINE = DocumentsPipeline()

@@ -59,7 +59,7 @@ def _value(reading: Reading, doctype: DocumentType) -> float:
     for one in doctype.fields:
         if one.kind == "money" and one.name in reading.fields:
             try:
-                amounts[one.name] = abs(rules.typed(one, reading.fields[one.name].value) or Decimal())
+                amounts[one.name] = abs(rules.convert_value(one, reading.fields[one.name].value) or Decimal())
             except ValueError:
                 continue
     named = [amounts[name] for name in AMOUNTS if name in amounts]

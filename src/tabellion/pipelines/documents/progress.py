@@ -20,7 +20,7 @@ class Cancelled(Exception):  # noqa: N818 - what happened
     """The handler has ended: whatever still reads for it stops at its next page."""
 
 
-class Progress:
+class ProgressWriter:
     """Gathers what reading threads report. One statement writes it, for rows that are still this worker's.
 
     It renews no lease and holds none up: it changes two columns that no move looks at, and when the database does not
@@ -73,7 +73,7 @@ class Progress:
 class Watch:
     """One document's progress."""
 
-    def __init__(self, progress: Progress, job: Job, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, progress: ProgressWriter, job: Job, loop: asyncio.AbstractEventLoop) -> None:
         self._progress, self._job, self._loop = progress, job, loop
         self._ended = False
 

@@ -114,7 +114,7 @@ def documents_queue(
         **states.reading(model), where=f"t.type IS NULL OR t.type NOT IN ({others})" if others else None,
         concurrency=settings.concurrency or (AT_ONCE if model == LOCAL else None), **_reading(settings, gate),
     )  # fmt: skip
-    queue.describe_error = failure.described
+    queue.describe_error = failure.describe_error
     return queue
 
 
@@ -126,7 +126,7 @@ def _bounded_queue(settings: Settings, model: str, gate: str | None, type_name: 
         concurrency=min(limit, settings.concurrency or (AT_ONCE if model == LOCAL else limit)),
         **_reading(settings, gate),
     )  # fmt: skip
-    queue.describe_error = failure.described
+    queue.describe_error = failure.describe_error
     return queue
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tabellion.accounts.audit import SYSTEM, Entry, bound, numbered
+from tabellion.accounts.audit import SYSTEM, AuditEntry, bind_entry, bind_statement
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -32,11 +32,11 @@ _FIELDS = """name, place, value, confidence, page, box, quote, source, reasons, 
   state, manually_corrected, read_value, old_value, candidates"""
 
 
-class Missing(TabellionError):  # noqa: N818 - what it is
+class NoSuchDocument(TabellionError):  # noqa: N818 - what it is
     """There is no such document."""
 
 
-class Underway(TabellionError):  # noqa: N818 - what it is
+class DocumentRunning(TabellionError):  # noqa: N818 - what it is
     """The document is waiting or being read: what was asked can be done when it has ended."""
 
 
@@ -60,11 +60,11 @@ async def reprocess(
     Its result, its outputs and their hashes stay until the new reading commits its own. Where that fails for good, it
     goes back to what it was, and its error says so.
     """
-    row = await _found(store, id)
+    row = await _get_document(store, id)
     wanted = type if type is not None else row["type"]
     doctype = settings.types.get(wanted) if wanted is not None else None
     asked = model or row["asked_model"]
-    chosen = settings.chosen_model(asked or (row["model"] if wanted == row["type"] else None), doctype)
+    chosen = settings.choose_model(asked or (row["model"] if wanted == row["type"] else None), doctype)
     type_key = doctype.key if doctype else settings.types.key(None)
     key = key_of(row["sha256"], wanted, type_key, chosen)
     attempts = (doctype.processing.retries if doctype else 3) + 1
@@ -74,11 +74,11 @@ async def reprocess(
     moved = moved and not together
     heir = await _heir(store, id, "AND status <> 'failed'") if moved else None
     statements: list[Statement] = [
-        numbered(*states.read_again(
+        bind_statement(*states.read_again(
             id, type=wanted, type_key=type_key, model=chosen, key=key, max_attempts=attempts, former=_former(row),
             asked_model=asked,
         )),
-        *(_left(row, heir) if moved else []),
+        *(_hand_over(row, heir) if moved else []),
         *([(_TOGETHER, (id, wanted, type_key, chosen, key, asked))] if together else []),
         # Its old key would lead others to a result that is not theirs any more; the new one is its own if it is free.
         ("DELETE FROM tabellion_processed_documents WHERE document_id = $1 AND key <> $2", (id, key)),
@@ -88,21 +88,21 @@ ON CONFLICT (key) DO NOTHING""",
             (key, id),
         ),
         # Those who failed with it wait with it.
-        numbered(*states.wait_again(id, "failed", forget_error=True)),
+        bind_statement(*states.wait_again(id, "failed", forget_error=True)),
     ]  # fmt: skip
-    told = {"type": wanted, "model": chosen, **({"reopen": True} if reopen else {}), **_named(heir)}
-    entries: list[Statement] = [bound(store.dialect, Entry("reprocessed", actor, id, more=told))]
+    told = {"type": wanted, "model": chosen, **({"reopen": True} if reopen else {}), **_describe_heir(heir)}
+    entries: list[Statement] = [bind_entry(store.dialect, AuditEntry("reprocessed", actor, id, more=told))]
     if reopen:
         back, trail = reopening(store.dialect, id, actor, "read_again")
-        statements.append(numbered(*back))
-        entries.append(numbered(*trail))
+        statements.append(bind_statement(*back))
+        entries.append(bind_statement(*trail))
     if not await store.database.transact([*statements, *entries], guarded=True):
-        raise Underway()
+        raise DocumentRunning()
     await store.database.wake()
     return Submitted(id, "queued")
 
 
-def _left(row: Row, heir: Row | None) -> list[Statement]:
+def _hand_over(row: Row, heir: Row | None) -> list[Statement]:
     """Gives the place of a document that goes elsewhere to the oldest of its duplicates, with what people corrected.
     Those that failed with it have nothing to do with what it will be."""
     left: list[Statement] = []
@@ -113,18 +113,18 @@ SELECT CAST($2 AS text), {_FIELDS} FROM tabellion_extracted_fields WHERE documen
 ON CONFLICT (document_id, name) DO NOTHING""",
             (row["id"], heir["id"]),
         )
-        left = [*_succeeded(row["id"], heir["id"], _former(heir)), inherited]
-    return [*left, numbered(*states.detach_failed(row["id"]))]
+        left = [*_replace_by_heir(row["id"], heir["id"], _former(heir)), inherited]
+    return [*left, bind_statement(*states.detach_failed(row["id"]))]
 
 
-def _succeeded(id: str, heir: str, former: str | None = None) -> list[Statement]:  # noqa: A002
+def _replace_by_heir(id: str, heir: str, former: str | None = None) -> list[Statement]:  # noqa: A002
     return [
-        *(numbered(*change) for change in states.take_place(id, heir, former)),
+        *(bind_statement(*change) for change in states.take_place(id, heir, former)),
         ("UPDATE tabellion_processed_documents SET document_id = $2 WHERE document_id = $1", (id, heir)),
     ]
 
 
-def _named(heir: Row | None) -> dict[str, str]:
+def _describe_heir(heir: Row | None) -> dict[str, str]:
     return {"heir": heir["id"]} if heir is not None else {}
 
 
@@ -147,15 +147,15 @@ async def delete(
 
     The oldest of its duplicates takes its place, with what people corrected: it is read in its stead, at no cost.
     """
-    row = await _found(store, id)
+    row = await _get_document(store, id)
     heir = await _heir(store, id)
     statements: list[Statement] = [
-        numbered(*states.removable(id)),
+        bind_statement(*states.removable(id)),
     ]
     if heir is not None:
         statements += [
-            *_succeeded(id, heir["id"]),
-            numbered(*states.follow_heir(id, heir["id"])),
+            *_replace_by_heir(id, heir["id"]),
+            bind_statement(*states.follow_heir(id, heir["id"])),
             (
                 "UPDATE tabellion_extracted_fields SET document_id = $2 WHERE document_id = $1 AND locked",
                 (id, heir["id"]),
@@ -171,10 +171,10 @@ async def delete(
     ]
     if await store.table("tabellion_webhook_deliveries") is not None:
         statements.append(("DELETE FROM tabellion_webhook_deliveries WHERE document_id = $1", (id,)))
-    told = {"sha256": row["sha256"], **_named(heir)}
-    statements.append(bound(store.dialect, Entry("deleted", actor, id, more=told)))
+    told = {"sha256": row["sha256"], **_describe_heir(heir)}
+    statements.append(bind_entry(store.dialect, AuditEntry("deleted", actor, id, more=told)))
     if not await store.database.transact(statements, guarded=True):
-        raise Underway()
+        raise DocumentRunning()
     if heir is not None:
         await store.database.wake()
     await _forget(settings, row, pointing(store.database.fetch, store.dialect))
@@ -189,7 +189,7 @@ async def has_documents(store: Store, sha256: str) -> bool:
     )
 
 
-async def _found(store: Store, id: str) -> Row:  # noqa: A002
+async def _get_document(store: Store, id: str) -> Row:  # noqa: A002
     await tables.SCHEMA.prepare(store)
     rows: list[Row] = []
     if is_id(id):
@@ -200,9 +200,9 @@ async def _found(store: Store, id: str) -> Row:  # noqa: A002
             id,
         )
     if not rows:
-        raise Missing(f"unknown document {id!r}"[:200])
+        raise NoSuchDocument(f"unknown document {id!r}"[:200])
     if rows[0]["status"] == "processing":
-        raise Underway()
+        raise DocumentRunning()
     return rows[0]
 
 

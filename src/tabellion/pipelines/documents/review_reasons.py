@@ -10,7 +10,7 @@ from typing import Any, NotRequired, cast
 
 from tabellion.answers import Answer
 from tabellion.messages import Message, Translatable, has_code, translatable
-from tabellion.pipelines.documents.judging import judged
+from tabellion.pipelines.documents.judging import judge_issues
 from tabellion.pipelines.documents.locks import PERSON, Locks
 from tabellion.reading.alternative import beside
 from tabellion.reading.reader import Reading
@@ -86,7 +86,7 @@ def reread(names: Iterable[str]) -> list[Doubt]:
     return [_doubt("reread", Message("review_reason.field_reread", field=name), name) for name in names]
 
 
-def corrected(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
+def apply_locks(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
     """The reading with what people said in place of what was read, judged anew."""
     held = {name: field for name, field in locks.fields.items() if name in doctype}
     if not held:
@@ -95,7 +95,7 @@ def corrected(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
     fields = {one.name: fields[one.name] for one in doctype.fields if one.name in fields}
     values = {name: field.value for name, field in fields.items()}
     return replace(
-        reading, fields=fields, issues=judged(reading.issues, values, doctype, held.keys(), locks.absent),
+        reading, fields=fields, issues=judge_issues(reading.issues, values, doctype, held.keys(), locks.absent),
         offers=beside(reading.offers, fields, reading.fields),
     )  # fmt: skip
 

@@ -12,9 +12,9 @@ from tabellion.engine.table import Row
 from tabellion.errors import LeaseLost
 from tabellion.pipelines.documents import finish, superseded
 from tabellion.pipelines.documents.failure import Postponed
-from tabellion.pipelines.documents.judging import Result, issue_of, judged, read_issues
+from tabellion.pipelines.documents.judging import Result, issue_of, judge_issues, read_issues
 from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, standing
-from tabellion.pipelines.documents.lookup import field_told, read_document
+from tabellion.pipelines.documents.lookup import read_document, serialize_field
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
 from tabellion.pipelines.documents.review.fields import DECIDED, FIELDS, FieldRow
 from tabellion.pipelines.documents.review_reasons import GRAVE, Reason
@@ -65,7 +65,7 @@ class Rewriting:
         name = job["found_type"]
         doctype = self._settings.types.get(name) if name is not None else UNKNOWN
         review = items[0] if items else None
-        result = _judged(json.loads(job["result"] or "{}"), fields, doctype)
+        result = _judge_result(json.loads(job["result"] or "{}"), fields, doctype)
         result["verdict"] = _verdict(result["verdict"], review, json.loads(job["reasons"] or "[]"))
         row: Row = {"verdict": result["verdict"], "result": json.dumps(result, ensure_ascii=False)}
         ended = standing(review["status"]) if review is not None else None
@@ -81,18 +81,18 @@ class Rewriting:
         return row
 
 
-def _judged(result: Result, rows: Sequence[FieldRow], doctype: DocumentType) -> Result:
+def _judge_result(result: Result, rows: Sequence[FieldRow], doctype: DocumentType) -> Result:
     """The result with the fields as they are now, and with what is wrong with them now."""
     read = read_issues(result)
-    fields = {row["name"]: field_told(row) for row in rows}
+    fields = {row["name"]: serialize_field(row) for row in rows}
     settled = {row["name"] for row in rows if row["locked"] or row["state"] in DECIDED}
     absent = {row["name"] for row in rows if row["state"] == "absent"}
     values = {name: one["value"] for name, one in fields.items() if name in doctype}
-    issues = judged(map(issue_of, read), values, doctype, settled, absent)
+    issues = judge_issues(map(issue_of, read), values, doctype, settled, absent)
     held = {row["name"] for row in rows if row["locked"]}
     before = {name: one for name, one in result["fields"].items() if name in held and one["source"] != PERSON}
     return {
-        **result, "fields": {**fields}, "issues": finish.cleaned([issue.told() for issue in issues]),
+        **result, "fields": {**fields}, "issues": finish.clean_value([issue.as_dict() for issue in issues]),
         "verdict": verdict(issues), "read_issues": read, "read_fields": before | (result.get("read_fields") or {}),
     }  # fmt: skip
 

@@ -20,7 +20,7 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage import files
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
-from tabellion.web.blueprint import Health, HealthFacts
+from tabellion.web.blueprint import HealthFacts, PipelineHealth
 
 SECONDS = 5.0  #: for the lake's answer
 KEPT = 5.0  #: seconds that an answer about a lake is good for: probes ask often, and buckets cost by the question
@@ -59,7 +59,7 @@ class ServedDocuments:
         await self.review_changes.close()
         await self.pictures.close()
 
-    async def health(self) -> Health:
+    async def health(self) -> PipelineHealth:
         """Whether uploads and outputs can be written."""
         well, free, kept = await asyncio.gather(
             self._look.well(), asyncio.to_thread(_free, self.blobs.root, self.settings.lake),
@@ -79,7 +79,7 @@ class ServedDocuments:
             "blobs": "ok" if kept else "unwritable", "lake": "ok" if well else "unwritable",
             "disk": "ok" if free >= self.upload_bytes else "full",
         }  # fmt: skip
-        return Health(facts, reasons)
+        return PipelineHealth(facts, reasons)
 
 
 def served_documents(request: Request) -> ServedDocuments:

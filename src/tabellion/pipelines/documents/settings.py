@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.errors import ConfigurationError, TabellionError
-from tabellion.messages import Message, quoted
+from tabellion.messages import Message, quote_value
 from tabellion.models.base import Ask, Model
 from tabellion.models.media import MOST_PAGES
 from tabellion.pipelines.documents.page_words import Words
@@ -37,7 +37,7 @@ class Unknown(TabellionError):  # noqa: N818 - what it is
 
     def __init__(self, field: str, value: str, known: Sequence[str]) -> None:
         self.field, self.value, self.known = field, value, tuple(known)
-        super().__init__(Message(f"failure.unknown_{field}", value=quoted(value), known=list(known)))
+        super().__init__(Message(f"failure.unknown_{field}", value=quote_value(value), known=list(known)))
 
 
 class Types:
@@ -89,7 +89,7 @@ class Types:
 
     def _available(self) -> dict[str, Path]:
         """The files of the types; folders are listed again when they have changed, or just did: clocks are coarse."""
-        stamps = tuple(_changed_at(Path(folder)) for folder in self.folders)
+        stamps = tuple(_get_mtime(Path(folder)) for folder in self.folders)
         if self._listed is None or self._listed[0] != stamps or max(stamps, default=0) > time.time_ns() - SETTLED:
             self._listed = (stamps, typefile.available(self.folders))
         return self._listed[1]
@@ -100,13 +100,13 @@ class Types:
             stamp = (about.st_mtime_ns, about.st_size)
             known = self._compiled.get(path)
             if known is None or known[0] != stamp:
-                known = self._compiled[path] = (stamp, typefile.compiled(path.read_bytes(), str(path), path.stem))
+                known = self._compiled[path] = (stamp, typefile.compile_type(path.read_bytes(), str(path), path.stem))
         except OSError as error:
             raise TypeFileError(str(path), [Mistake(1, 1, f"it cannot be read: {error.strerror}")]) from None
         return known[1]
 
 
-def _changed_at(folder: Path) -> int:
+def _get_mtime(folder: Path) -> int:
     try:
         return folder.stat().st_mtime_ns
     except OSError:
@@ -144,7 +144,7 @@ class Settings:
         """Every model there is, the local one first, with the gate before it."""
         return {LOCAL: None, **{name: gate for name, gate in self.models.items() if name != LOCAL}}
 
-    def chosen_model(self, asked: str | None, doctype: DocumentType | None) -> str:
+    def choose_model(self, asked: str | None, doctype: DocumentType | None) -> str:
         """The model for an upload: the one asked for, else its type's, else the default."""
         name = asked or (doctype.processing.model if doctype else None) or self.default_model
         if name not in self.gates():

@@ -30,7 +30,7 @@ _counting = threading.Lock()
 _newest = 0  #: the last number that became an id
 
 
-class Content(Protocol):
+class SubmittedFile(Protocol):
     """A stored file, as `Blobs` describes it."""
 
     @property
@@ -105,7 +105,7 @@ def clean_name(name: str) -> str:
 async def submit(
     store: Store,
     settings: Settings,
-    content: Content,
+    content: SubmittedFile,
     *,
     type: str | None = None,  # noqa: A002 - the word for it everywhere
     model: str | None = None,
@@ -118,10 +118,10 @@ async def submit(
     """
     await tables.SCHEMA.prepare(store)
     doctype = settings.types.get(type) if type is not None else None
-    chosen = settings.chosen_model(model, doctype)
+    chosen = settings.choose_model(model, doctype)
     type_key = doctype.key if doctype else settings.types.key(None)
     key = key_of(content.sha256, type, type_key, chosen)
-    rules = doctype.idempotency if doctype else await _found_rules(store, settings, key)
+    rules = doctype.idempotency if doctype else await _find_rules(store, settings, key)
     row: Row = {
         "id": new_id(), "type": type, "type_key": type_key, "model": chosen, "asked_model": model,
         "sha256": content.sha256, "bytes": content.bytes, "name": clean_name(content.name), "media": content.media,
@@ -150,7 +150,7 @@ async def submit(
     return submitted
 
 
-async def _found_rules(store: Store, settings: Settings, key: str) -> Idempotency:
+async def _find_rules(store: Store, settings: Settings, key: str) -> Idempotency:
     """What the type says of the same file coming again, where it was found out when the file came first."""
     rows = await store.database.fetch(
         """SELECT d.found_type FROM tabellion_processed_documents AS p

@@ -64,7 +64,7 @@ class Removing:
         context = job.context
         assert context is not None  # noqa: S101 - every worker gives its jobs one
         try:
-            await self._removed(context, job)
+            await self._remove_output(context, job)
         except (LakeError, files.Unwritable) as error:
             raise Postponed("outputs_failed", error, job, self._settings.retry_base) from error
         except ValueError as error:
@@ -72,7 +72,7 @@ class Removing:
         job.also("DELETE FROM tabellion_superseded_outputs WHERE id = :id", id=job.text_key)
         return {}
 
-    async def _removed(self, context: JobContext, job: Job) -> None:
+    async def _remove_output(self, context: JobContext, job: Job) -> None:
         rows = await context.fetch(
             "SELECT status, chore, json_path, parquet_path FROM tabellion_documents WHERE id = $1", job["document_id"]
         )
@@ -84,7 +84,7 @@ class Removing:
             return  # it was read again since, and is back
         root = daily.root_of(path)
         if root is None:
-            async with lake.locked():
+            async with lake.lock():
                 if job["sha256"] is not None:
                     await lake.delete_exact(path, job["sha256"])
                 else:

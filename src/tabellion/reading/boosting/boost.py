@@ -33,7 +33,7 @@ BULLET = re.compile(r"[•▪◦*–—-]$|\(?\d{1,2}[.)]$")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TextChange:
     """One thing that was mended."""
 
     kind: str  #: hyphen, ligature, stray, space, homoglyph, digit, order, paragraph
@@ -47,14 +47,14 @@ class Boosted:
 
     text: str
     original: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[TextChange, ...] = ()
     accepted: bool = True  #: False when a model's text was refused and the original kept
     reasons: tuple[str, ...] = ()
 
 
 def boost(source: Sequence[Page] | Page | str) -> Boosted:
     """The text mended: reading order by columns, words that line ends divide, ligatures, stray signs, spaces."""
-    changes: list[Change] = []
+    changes: list[TextChange] = []
     if isinstance(source, str):
         original = source
         paragraphs = [part.splitlines() for part in re.split(r"\n\s*\n", source.replace("\r\n", "\n").strip())]
@@ -66,22 +66,22 @@ def boost(source: Sequence[Page] | Page | str) -> Boosted:
     return Boosted("\n\n".join(filter(None, texts)), original, tuple(changes))
 
 
-def _page(page: Page, original: str, changes: list[Change]) -> str:
+def _page(page: Page, original: str, changes: list[TextChange]) -> str:
     words = []
     for word in page.words:
         if word.score < SPECK and len(word.text) == 1 and not word.text.isalnum():
-            changes.append(Change("stray", word.text, ""))
+            changes.append(TextChange("stray", word.text, ""))
         else:
             words.append(word)
     parts = blocks(words)
     if len(parts) > 1:
         order = " ".join(row[0].text for block in parts for row in block[:1])
-        changes.append(Change("order", "", f"read in {len(parts)} blocks, which begin: {order}"))
+        changes.append(TextChange("order", "", f"read in {len(parts)} blocks, which begin: {order}"))
     told = []
     for block in parts:
         for rows in _paragraphs(block):
             lines = [_clean(" ".join(word.text for word in row), changes) for row in rows]
-            told.append(join_lines(lines, original, changes, Change))
+            told.append(join_lines(lines, original, changes, TextChange))
     return "\n".join(filter(None, told))
 
 
@@ -116,7 +116,7 @@ def _is_table(row: Row) -> bool:
     return any(two.box[0] - one.box[2] > _letter(row) * CELL for one, two in pairwise(row))
 
 
-def _paragraph(lines: list[str], original: str, changes: list[Change]) -> str:
+def _paragraph(lines: list[str], original: str, changes: list[TextChange]) -> str:
     """A paragraph of plain text: only lines about as long as the longest flow into the next."""
     longest = max(map(len, lines), default=0)
     told: list[list[str]] = []
@@ -128,49 +128,49 @@ def _paragraph(lines: list[str], original: str, changes: list[Change]) -> str:
             told[-1].append(line)
         else:
             told.append([line])
-    return "\n".join(join_lines(part, original, changes, Change) for part in told)
+    return "\n".join(join_lines(part, original, changes, TextChange) for part in told)
 
 
-def _clean(line: str, changes: list[Change]) -> str:
+def _clean(line: str, changes: list[TextChange]) -> str:
     """One line without what does not belong into it."""
     ends_soft = line.rstrip().endswith("\u00ad")
     for ligature, letters in LIGATURES.items():
         if ligature in line:
-            changes.append(Change("ligature", ligature, letters))
+            changes.append(TextChange("ligature", ligature, letters))
             line = line.replace(ligature, letters)
     if INVISIBLE.search(line):
-        changes.append(Change("stray", "invisible characters", ""))
+        changes.append(TextChange("stray", "invisible characters", ""))
         line = INVISIBLE.sub("", line) + ("\u00ad" if ends_soft else "")
     if line.count("|") < 2 or not line.strip().startswith("|"):  # a table drawn with bars keeps them
         for stray in STRAY.findall(line):
-            changes.append(Change("stray", stray, ""))
+            changes.append(TextChange("stray", stray, ""))
         line = STRAY.sub("", line)
     line = re.sub(r"[^\W_]+", lambda match: _latin(match[0], changes), line)
     line = AMOUNT.sub(lambda match: _digits(match[0], changes), line)
     tidy = " ".join(line.split())
     if re.search(r"\S\s{2,}\S", line):
-        changes.append(Change("space", "several spaces", "one"))
+        changes.append(TextChange("space", "several spaces", "one"))
     return tidy
 
 
-def _latin(word: str, changes: list[Change]) -> str:
+def _latin(word: str, changes: list[TextChange]) -> str:
     """Letters of other scripts inside a Latin word; a word of another script stays."""
     mended = word.translate(HOMOGLYPHS)
     latin = all("LATIN" in unicodedata.name(sign, "") for sign in mended if sign.isalpha())
     kept = sum(one == other for one, other in zip(word, mended, strict=True))
     if mended == word or not latin or kept * 2 < len(word):
         return word
-    changes.append(Change("homoglyph", word, mended))
+    changes.append(TextChange("homoglyph", word, mended))
     return mended
 
 
-def _digits(text: str, changes: list[Change]) -> str:
+def _digits(text: str, changes: list[TextChange]) -> str:
     """Letters in an amount that is mostly digits."""
     mended = text.translate(CONFUSED)
     letters = sum(one != other for one, other in zip(text, mended, strict=True))
     if not letters or letters > sum(map(str.isdigit, text)):
         return text
-    changes.append(Change("digit", text, mended))
+    changes.append(TextChange("digit", text, mended))
     return mended
 
 
@@ -209,7 +209,7 @@ def accept_boost(original: str, boosted: str) -> Boosted:
         reasons.append(f"{new} of {has.total()} words are new")
     if reasons:
         return Boosted(original, original, (), False, tuple(reasons))
-    return Boosted(text, original, (Change("model", original, text),) if text != original else ())
+    return Boosted(text, original, (TextChange("model", original, text),) if text != original else ())
 
 
 def _numbers(before: str, after: str) -> list[str]:

@@ -72,7 +72,7 @@ def _runs(rows: list[Row], gutter: float) -> Iterator[tuple[int, int]]:
     """Stretches of lines that nothing crosses the gutter in."""
     start = None
     for number, row in enumerate([*rows, None]):
-        free = row is not None and _divided(row, gutter)
+        free = row is not None and _is_divided(row, gutter)
         if free and start is None:
             start = number
         elif not free and start is not None:
@@ -80,7 +80,7 @@ def _runs(rows: list[Row], gutter: float) -> Iterator[tuple[int, int]]:
             start = None
 
 
-def _divided(row: Row, gutter: float) -> bool:
+def _is_divided(row: Row, gutter: float) -> bool:
     """Whether the white at the gutter is a gutter, and the only one: a row of a table has several."""
     edges = [0.0, *(edge for word in row for edge in (word.box[0], word.box[2])), 1.0]
     whites = [(edges[at], edges[at + 1]) for at in range(0, len(edges), 2)]

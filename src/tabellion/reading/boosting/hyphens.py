@@ -6,19 +6,21 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tabellion.reading.einvoice.codes import listed
+from tabellion.reading.einvoice.codes import parse_codes
 
 T = TypeVar("T")
 
 BROKEN = re.compile(r"([^\W\d_]+)([-‐\u00ad])$")
 #: First halves after which a hyphen stays: French, English.
-BEFORE = listed("sous non demi quasi après avant arrière outre celui celle ceux peut rendez vice self well cross half")
+BEFORE = parse_codes(
+    "sous non demi quasi après avant arrière outre celui celle ceux peut rendez vice self well cross half"
+)
 #: Second halves before which it stays.
-AFTER = listed("vous nous il elle ils elles je tu ci là moi toi lui leur même mêmes total totaux based free")
+AFTER = parse_codes("vous nous il elle ils elles je tu ci là moi toi lui leur même mêmes total totaux based free")
 #: Words that begin like a compound and are none.
 WHOLE = re.compile(r"sous(cri|tra[^i]|trai[rs])|non(ant|ce)|avantag|demis")
 #: A first half that shares its second with a later word: "Vor- und Nachname", "short- and long-term".
-SHARED = listed("und oder bzw sowie bis and or to et ou")
+SHARED = parse_codes("und oder bzw sowie bis and or to et ou")
 
 
 def words_in(text: str) -> list[str]:

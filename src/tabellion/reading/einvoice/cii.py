@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tabellion.reading.einvoice.terms import Charge, Line, Party, Tax, Terms, said
-from tabellion.reading.einvoice.xmltree import Node
+from tabellion.reading.einvoice.terms import Charge, InvoiceLine, InvoiceTerms, TradeParty, VatCategory, text_of
+from tabellion.reading.einvoice.xmltree import XmlNode
 
 SPACE = re.compile(r"urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100")
 FIRST_SPACE = re.compile(r"urn:ferd:(CrossIndustryDocument:)?invoice:(1p0|rc).*")
@@ -31,25 +31,25 @@ SUMS = {
     "rounding": "RoundingAmount",
     "due": "DuePayableAmount",
 }
-NOTHING = Node("", "", {}, 0)
+NOTHING = XmlNode("", "", {}, 0)
 
 
-def is_cii(root: Node) -> bool:
+def is_cii(root: XmlNode) -> bool:
     """Whether this is a Cross Industry Invoice of any age."""
     return root.name in ("CrossIndustryInvoice", "CrossIndustryDocument")
 
 
-def read_cii(root: Node) -> Terms:
+def read_cii(root: XmlNode) -> InvoiceTerms:
     """The terms of an invoice in CII."""
     first = root.name == "CrossIndustryDocument"
-    terms = Terms("ZUGFeRD 1.0" if first else "CII", root)
+    terms = InvoiceTerms("ZUGFeRD 1.0" if first else "CII", root)
     context = _at(root, "ExchangedDocumentContext|SpecifiedExchangedDocumentContext")
     terms.guideline = context.first("GuidelineSpecifiedDocumentContextParameter/ID")
     terms.process = context.first("BusinessProcessSpecifiedDocumentContextParameter/ID")
     header = _at(root, "ExchangedDocument|HeaderExchangedDocument")
     terms.number, terms.kind = header.first("ID"), header.first("TypeCode")
     terms.issued = _day(header, "IssueDateTime")
-    terms.notes = [(said(n.first("SubjectCode")), said(n.first("Content"))) for n in header.all("IncludedNote")]
+    terms.notes = [(text_of(n.first("SubjectCode")), text_of(n.first("Content"))) for n in header.all("IncludedNote")]
     trade = _at(root, "SupplyChainTradeTransaction|SpecifiedSupplyChainTradeTransaction")
     agreement, settlement = _at(trade, AGREEMENT), _at(trade, SETTLEMENT)
     terms.seller = _party(agreement.first("SellerTradeParty"))
@@ -61,7 +61,7 @@ def read_cii(root: Node) -> Terms:
     return terms
 
 
-def _settle(terms: Terms, settlement: Node) -> None:
+def _settle(terms: InvoiceTerms, settlement: XmlNode) -> None:
     terms.currency = settlement.first("InvoiceCurrencyCode")
     terms.tax_currency = settlement.first("TaxCurrencyCode")
     terms.period = _period(settlement)
@@ -86,17 +86,17 @@ def _settle(terms: Terms, settlement: Node) -> None:
         if (amount := summation.first(element)) is not None:
             terms.sums[name] = amount
     taxes = summation.all("TaxTotalAmount")
-    own = [node for node in taxes if node.attributes.get("currencyID") in (None, said(terms.currency))]
+    own = [node for node in taxes if node.attributes.get("currencyID") in (None, text_of(terms.currency))]
     if own or taxes:
         terms.sums["tax"] = (own or taxes)[0]
 
 
-def _party(node: Node | None) -> Party:
+def _party(node: XmlNode | None) -> TradeParty:
     if node is None:
-        return Party()
+        return TradeParty()
     address = node.first("PostalTradeAddress")
     taxes = {n.attributes.get("schemeID", ""): n for n in reversed(node.all("SpecifiedTaxRegistration/ID"))}
-    party = Party(
+    party = TradeParty(
         name=node.first("Name"),
         trading_name=node.first("SpecifiedLegalOrganization/TradingBusinessName"),
         vat=taxes.get("VA"),
@@ -113,14 +113,14 @@ def _party(node: Node | None) -> Party:
     return party
 
 
-def _line(node: Node) -> Line:
+def _line(node: XmlNode) -> InvoiceLine:
     agreement, settlement = _at(node, LINE_AGREEMENT), _at(node, LINE_SETTLEMENT)
     document = _at(node, "AssociatedDocumentLineDocument")
     price = _at(agreement, "NetPriceProductTradePrice")
     tax = settlement.first("ApplicableTradeTax")
     amount = _at(settlement, LINE_SUMMATION).first("LineTotalAmount")
-    status = said(document.first("LineStatusReasonCode"))
-    return Line(
+    status = text_of(document.first("LineStatusReasonCode"))
+    return InvoiceLine(
         id=document.first("LineID"),
         name=node.first("SpecifiedTradeProduct/Name"),
         quantity=_at(node, LINE_DELIVERY).first("BilledQuantity"),
@@ -135,8 +135,8 @@ def _line(node: Node) -> Line:
     )
 
 
-def _tax(node: Node) -> Tax:
-    return Tax(
+def _tax(node: XmlNode) -> VatCategory:
+    return VatCategory(
         category=node.first("CategoryCode"),
         rate=node.first("RateApplicablePercent|ApplicablePercent"),
         amount=node.first("CalculatedAmount"),
@@ -145,28 +145,28 @@ def _tax(node: Node) -> Tax:
     )
 
 
-def _charge(node: Node) -> Charge:
+def _charge(node: XmlNode) -> Charge:
     tax = node.first("CategoryTradeTax")
-    indicator = said(node.first("ChargeIndicator/Indicator")).lower()
+    indicator = text_of(node.first("ChargeIndicator/Indicator")).lower()
     reason = node.first("Reason|ReasonCode")
     return Charge(
         indicator in ("true", "1"), node.first("ActualAmount"), _tax(tax) if tax is not None else None, reason
     )
 
 
-def _period(node: Node) -> tuple[Node | None, Node | None]:
+def _period(node: XmlNode) -> tuple[XmlNode | None, XmlNode | None]:
     return _day(node, "BillingSpecifiedPeriod/StartDateTime"), _day(node, "BillingSpecifiedPeriod/EndDateTime")
 
 
-def _at(node: Node, path: str) -> Node:
+def _at(node: XmlNode, path: str) -> XmlNode:
     return node.first(path) or NOTHING
 
 
-def _day(node: Node, path: str) -> Node | None:
+def _day(node: XmlNode, path: str) -> XmlNode | None:
     found = node.first(path)
     return _leaf(found) if found is not None else None
 
 
-def _leaf(node: Node) -> Node | None:
+def _leaf(node: XmlNode) -> XmlNode | None:
     """The node with the digits: ZUGFeRD 1.0 sometimes writes them without an element of their own."""
     return node.first(DAY) or (node if node.text else None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 
-def listed(text: str) -> frozenset[str]:
+def parse_codes(text: str) -> frozenset[str]:
     """The words of a text, as a set."""
     return frozenset(text.split())
 
 
 #: ISO 4217
-CURRENCIES = listed(
+CURRENCIES = parse_codes(
     """AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF
     CHE CHF CHW CLF CLP CNY COP COU CRC CUC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF
     GTQ GYD HKD HNL HRK HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD
@@ -22,7 +22,7 @@ CURRENCIES = listed(
 )
 
 #: ISO 3166-1, with the two that EN 16931 adds (XI, Northern Ireland; 1A, Kosovo)
-COUNTRIES = listed(
+COUNTRIES = parse_codes(
     """1A AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
     CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA
     GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE
@@ -33,7 +33,7 @@ COUNTRIES = listed(
 )
 
 #: UNTDID 1001, the part that is an invoice or a credit note
-KINDS = listed(
+KINDS = parse_codes(
     """71 80 81 82 83 84 102 130 202 203 204 211 218 219 261 262 295 296 308 325 326 331 380 381 382 383 384 385 386 387
     388 389 390 393 394 395 396 420 456 457 458 471 472 473 500 501 502 503 527 532 553 575 623 633 751 780 817 870 875
     876 877 935"""

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tabellion.messages import Message, quoted
+from tabellion.messages import Message, quote_value
 from tabellion.reading.einvoice import cii, ubl
 from tabellion.reading.einvoice.codes import NAMES, PROFILES, profile_of, rank_of
 from tabellion.reading.einvoice.french import french
 from tabellion.reading.einvoice.rules import RULES
-from tabellion.reading.einvoice.terms import Party, Terms, date, money, number, plain, said
+from tabellion.reading.einvoice.terms import InvoiceTerms, TradeParty, date, money, number, plain, text_of
 from tabellion.reading.einvoice.vat import vat
-from tabellion.reading.einvoice.xmltree import Node, Tree, parse
+from tabellion.reading.einvoice.xmltree import Tree, XmlNode, parse
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 
@@ -73,10 +73,10 @@ def read_xml(data: bytes) -> EInvoice:
     else:
         message = Message("carrier.no_invoice", name=tree.root.name)
         return EInvoice(issues=(*tree.issues, Issue("xml_root", "error", message, rule="EN 16931")))
-    guideline = said(terms.guideline)
+    guideline = text_of(terms.guideline)
     profile = profile_of(guideline)
     if guideline and profile is None:
-        message = Message("carrier.unknown_specification", value=quoted(guideline))
+        message = Message("carrier.unknown_specification", value=quote_value(guideline))
         issues.append(Issue("profile_unknown", "error", message, rule="BR-01"))
     issues += tree.issues
     if tree.whole:
@@ -90,13 +90,13 @@ def _may_be_xml(name: str, data: bytes) -> bool:
     return name.lower().endswith(".xml") or start.startswith(b"<")
 
 
-def _syntax(terms: Terms, profile: str | None) -> str:
+def _syntax(terms: InvoiceTerms, profile: str | None) -> str:
     if profile == "XRECHNUNG":
         return "XRechnung"
     return "Factur-X" if terms.syntax == "CII" else terms.syntax
 
 
-def _space(root: Node, syntax: str) -> list[Issue]:
+def _space(root: XmlNode, syntax: str) -> list[Issue]:
     pattern = cii.SPACE if syntax == "CII" else cii.FIRST_SPACE
     if pattern.fullmatch(root.space):
         return []
@@ -104,13 +104,13 @@ def _space(root: Node, syntax: str) -> list[Issue]:
         Issue(
             "xml_namespace",
             "error",
-            Message("carrier.wrong_namespace", value=quoted(root.space), text=syntax),
+            Message("carrier.wrong_namespace", value=quote_value(root.space), text=syntax),
             rule="XML Schema",
         )
     ]
 
 
-def _judge(terms: Terms, profile: str | None) -> list[Issue]:
+def _judge(terms: InvoiceTerms, profile: str | None) -> list[Issue]:
     first = terms.syntax == "ZUGFeRD 1.0"
     found = (issue for rule in (*RULES, vat, french) for issue in rule(terms, 0 if first else rank_of(profile)))
     issues = list(itertools.islice(found, MOST_ISSUES))
@@ -125,16 +125,16 @@ def _judge(terms: Terms, profile: str | None) -> list[Issue]:
 def _naming(name: str, claim: dict[str, str], claims: object) -> list[Issue]:
     issues = []
     if name not in NAMES:
-        message = Message("carrier.file_name", value=quoted(name))
+        message = Message("carrier.file_name", value=quote_value(name))
         issues.append(Issue("attachment_name", "error", message, rule="Factur-X"))
     elif claim.get("filename") and claim["filename"] != name:
-        message = Message("carrier.file_name_differs", value=quoted(claim["filename"]), name=quoted(name))
+        message = Message("carrier.file_name_differs", value=quote_value(claim["filename"]), name=quote_value(name))
         issues.append(Issue("metadata_filename", "error", message, rule="Factur-X"))
     if claims is not None and not claim:
         message = Message("carrier.metadata_missing")
         issues.append(Issue("metadata_missing", "error", message, rule="Factur-X"))
     if claim.get("type", "INVOICE") != "INVOICE":
-        message = Message("carrier.not_an_invoice_type", value=quoted(claim["type"]))
+        message = Message("carrier.not_an_invoice_type", value=quote_value(claim["type"]))
         issues.append(Issue("metadata_type", "error", message, rule="Factur-X"))
     return issues
 
@@ -143,7 +143,7 @@ def _profile(read: EInvoice, claim: dict[str, str]) -> list[Issue]:
     claimed = claim.get("profile")
     if claimed is None or read.profile is None or claimed.replace("_", " ").upper() == read.profile:
         return []
-    message = Message("carrier.profile_differs", value=quoted(claimed), xml=quoted(read.profile))
+    message = Message("carrier.profile_differs", value=quote_value(claimed), xml=quote_value(read.profile))
     known = claimed in (*PROFILES, "XRECHNUNG") and read.syntax != "ZUGFeRD 1.0"
     return [Issue("metadata_profile", "error" if known else "warning", message, rule="Factur-X")]
 
@@ -155,11 +155,11 @@ def _others(read: EInvoice, others: Sequence[tuple[str, EInvoice]]) -> list[Issu
         apart = [key for key in ("invoice_number", "total") if _value(read, key) != _value(other, key)]
         if apart:
             message = Message(
-                "carrier.second_invoice_differs", value=quoted(name), text=" and ".join(apart).replace("_", " ")
+                "carrier.second_invoice_differs", value=quote_value(name), text=" and ".join(apart).replace("_", " ")
             )
             issues.append(Issue("two_invoices", "error", message, tuple(apart), "Factur-X"))
         else:
-            message = Message("carrier.second_invoice_same", value=quoted(name))
+            message = Message("carrier.second_invoice_same", value=quote_value(name))
             issues.append(Issue("two_invoices", "warning", message, rule="Factur-X"))
     return issues
 
@@ -168,7 +168,7 @@ def _value(read: EInvoice, name: str) -> Any:
     return read.fields[name].value if name in read.fields else None
 
 
-def _fields(terms: Terms, syntax: str, profile: str | None, tree: Tree) -> dict[str, Field]:
+def _fields(terms: InvoiceTerms, syntax: str, profile: str | None, tree: Tree) -> dict[str, Field]:
     fine = tree.whole and not tree.issues
     code = "reason.embedded_xml_profile" if profile else "reason.embedded_xml"
     said_by = Message(code, text=syntax, **({"profile": profile} if profile else {}))
@@ -183,33 +183,33 @@ def _fields(terms: Terms, syntax: str, profile: str | None, tree: Tree) -> dict[
     seller = terms.seller
     texts = {"vendor": seller.name, "customer": terms.buyer.name, "invoice_number": terms.number}
     for name, node in (*texts.items(), ("currency", terms.currency), ("purchase_order", terms.order)):
-        put(name, " ".join(said(node).split()), said(node))
+        put(name, " ".join(text_of(node).split()), text_of(node))
     address = _address(seller)
     put("vendor_address", address, address)
     tax_id = seller.vat or seller.tax_number
-    put("vendor_tax_id", "".join(said(tax_id).split()), said(tax_id))
+    put("vendor_tax_id", "".join(text_of(tax_id).split()), text_of(tax_id))
     for name, node in (("invoice_date", terms.issued), ("due_date", next(iter(terms.due), None))):
         day = date(node)
-        put(name, day.isoformat() if day else None, said(node))
+        put(name, day.isoformat() if day else None, text_of(node))
     for name, total in (("subtotal", "basis"), ("tax", "tax"), ("total", "total")):
         value = number(terms.sums.get(total))
-        put(name, money(value) if value is not None else None, said(terms.sums.get(total)))
+        put(name, money(value) if value is not None else None, text_of(terms.sums.get(total)))
     put("taxes", _taxes(terms), None)
     put("line_items", _items(terms), None)
     iban = next(iter(terms.accounts), None)
-    put("iban", "".join(said(iban).split()).upper(), said(iban))
+    put("iban", "".join(text_of(iban).split()).upper(), text_of(iban))
     agreed = "\n".join(node.text for node in terms.terms if node.text)
     put("payment_terms", agreed, agreed)
     return fields
 
 
-def _address(party: Party) -> str:
-    town = " ".join(filter(None, (said(party.postcode), said(party.city))))
-    parts = [*(node.text for node in party.address), town, said(party.country)]
+def _address(party: TradeParty) -> str:
+    town = " ".join(filter(None, (text_of(party.postcode), text_of(party.city))))
+    parts = [*(node.text for node in party.address), town, text_of(party.country)]
     return ", ".join(" ".join(part.split()) for part in parts if part)
 
 
-def _taxes(terms: Terms) -> list[dict[str, str | None]]:
+def _taxes(terms: InvoiceTerms) -> list[dict[str, str | None]]:
     told = []
     for tax in terms.taxes:
         rate, base, amount = number(tax.rate), number(tax.basis), number(tax.amount)
@@ -221,7 +221,7 @@ def _taxes(terms: Terms) -> list[dict[str, str | None]]:
     return told
 
 
-def _items(terms: Terms) -> list[dict[str, str | None]]:
+def _items(terms: InvoiceTerms) -> list[dict[str, str | None]]:
     told = []
     for line in terms.lines:
         amount, quantity, price = number(line.amount), number(line.quantity), number(line.price)
@@ -229,7 +229,7 @@ def _items(terms: Terms) -> list[dict[str, str | None]]:
             continue  # a remark between the lines
         per, rate = number(line.per) or 1, number(line.tax.rate) if line.tax else None
         told.append({
-            "description": " ".join(said(line.name).split()) or None,
+            "description": " ".join(text_of(line.name).split()) or None,
             "quantity": plain(quantity) if quantity is not None else None,
             "unit_price": plain(round(price / per, 6), 2) if price is not None else None,
             "amount": money(amount) if amount is not None else None,

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from tabellion.messages import Message, quoted
+from tabellion.messages import Message, quote_value
 from tabellion.reading.einvoice import codes
-from tabellion.reading.einvoice.terms import STRICT, Line, Terms, date, number, said
-from tabellion.reading.einvoice.xmltree import Node
+from tabellion.reading.einvoice.terms import STRICT, InvoiceLine, InvoiceTerms, date, number, text_of
+from tabellion.reading.einvoice.xmltree import XmlNode
 from tabellion.reading.issue import Issue
 
 CENT = Decimal("0.01")
@@ -22,7 +22,7 @@ NUMERIC = re.compile(r".*(Amount|Quantity|Percent|FactorNumeric)")
 PRICES = ("NetPriceProductTradePrice", "GrossPriceProductTradePrice", "Price")
 DAY = re.compile(r"\d{4}-\d\d-\d\d(Z|[+-]\d\d:\d\d)?")
 
-Rule = Callable[[Terms, int], Iterator[Issue]]
+Rule = Callable[[InvoiceTerms, int], Iterator[Issue]]
 
 
 def error(code: str, rule: str, message: str, *fields: str, **params: Any) -> Issue:
@@ -35,11 +35,11 @@ def warning(code: str, rule: str, message: str, *fields: str, **params: Any) -> 
     return Issue(code, "warning", Message(message, **params), fields, rule)
 
 
-def presence(terms: Terms, rank: int) -> Iterator[Issue]:
+def presence(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
     """BR-01 to BR-16, and what each line and each part of the breakdown needs."""
     seller, buyer, sums = terms.seller, terms.buyer, terms.sums
     basic_wl, basic = rank >= 1, rank >= 2
-    wanted: list[tuple[bool, Node | None, str, str, str]] = [
+    wanted: list[tuple[bool, XmlNode | None, str, str, str]] = [
         (True, terms.guideline, "BR-01", Message("term.specification"), ""),
         (True, terms.number, "BR-02", Message("term.number"), "invoice_number"),
         (True, terms.issued, "BR-03", Message("term.issue_date"), "invoice_date"),
@@ -55,7 +55,7 @@ def presence(terms: Terms, rank: int) -> Iterator[Issue]:
         (True, sums.get("due"), "BR-15", Message("term.amount_due"), ""),
     ]
     for line in terms.lines if basic else ():
-        here = {"line": said(line.id) or "?"}
+        here = {"line": text_of(line.id) or "?"}
         wanted += [
             (True, line.id, "BR-21", Message("term.line_identifier"), "line_items"),
             (True, line.quantity, "BR-22", Message("term.line_quantity", **here), "line_items"),
@@ -80,17 +80,17 @@ def presence(terms: Terms, rank: int) -> Iterator[Issue]:
         kind, rule = ("charge", "BR-36") if charge.is_charge else ("allowance", "BR-31")
         wanted.append((True, charge.amount, rule, Message(f"term.{kind}_amount"), ""))
     for needed, node, rule, what, name in wanted:
-        if needed and not said(node):
+        if needed and not text_of(node):
             yield error("missing", rule, "einvoice.missing", *([name] if name else []), detail=what)
     if basic and not terms.lines:
         yield error("missing", "BR-16", "einvoice.no_line", "line_items")
     if basic_wl and not terms.taxes:
         yield error("missing", "BR-CO-18", "einvoice.no_vat_breakdown", "taxes")
-    if rank >= 1 and not (said(seller.vat) or said(seller.legal) or any(map(said, seller.ids))):
+    if rank >= 1 and not (text_of(seller.vat) or text_of(seller.legal) or any(map(text_of, seller.ids))):
         yield error("missing", "BR-CO-26", "einvoice.seller_unidentified")
 
 
-def notation(terms: Terms, rank: int) -> Iterator[Issue]:
+def notation(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
     """Numbers, dates, codes: each in the notation of the schema and of the code lists."""
     # A discount on a price may be as fine as the price.
     finer = {id(part) for node in terms.root.walk() if node.name in PRICES for part in node.walk()}
@@ -101,27 +101,29 @@ def notation(terms: Terms, rank: int) -> Iterator[Issue]:
         if NUMERIC.fullmatch(node.name):
             if not STRICT.fullmatch(text):
                 yield error(
-                    "number_notation", "xs:decimal", "einvoice.not_decimal", element=node.name, value=quoted(text)
+                    "number_notation", "xs:decimal", "einvoice.not_decimal", element=node.name, value=quote_value(text)
                 )
             elif node.name.endswith("Amount") and id(node) not in finer and not TWO_DECIMALS.fullmatch(text):
                 yield error("decimals", "BR-DEC", "einvoice.too_many_decimals", element=node.name, n=text)
         if (currency := node.attributes.get("currencyID")) is not None and currency not in codes.CURRENCIES:
-            yield error("currency_code", "BR-CL-03", "einvoice.unknown_currency", "currency", value=quoted(currency))
+            yield error(
+                "currency_code", "BR-CL-03", "einvoice.unknown_currency", "currency", value=quote_value(currency)
+            )
         if (unit := node.attributes.get("unitCode")) is not None and not codes.UNIT.fullmatch(unit):
-            yield error("unit_code", "BR-CL-23", "einvoice.unknown_unit", "line_items", value=quoted(unit))
+            yield error("unit_code", "BR-CL-23", "einvoice.unknown_unit", "line_items", value=quote_value(unit))
         if node.name in ("CountryID", "IdentificationCode") and text and text not in codes.COUNTRIES:
-            yield error("country_code", "BR-CL-14", "einvoice.unknown_country", value=quoted(text))
-    for name in map(said, (terms.currency, terms.tax_currency)):
+            yield error("country_code", "BR-CL-14", "einvoice.unknown_country", value=quote_value(text))
+    for name in map(text_of, (terms.currency, terms.tax_currency)):
         if name and name not in codes.CURRENCIES:
-            yield error("currency_code", "BR-CL-04", "einvoice.unknown_currency", "currency", value=quoted(name))
-    if said(terms.kind) and said(terms.kind) not in codes.KINDS:
-        yield error("type_code", "BR-CL-01", "einvoice.unknown_invoice_type", value=quoted(said(terms.kind)))
+            yield error("currency_code", "BR-CL-04", "einvoice.unknown_currency", "currency", value=quote_value(name))
+    if text_of(terms.kind) and text_of(terms.kind) not in codes.KINDS:
+        yield error("type_code", "BR-CL-01", "einvoice.unknown_invoice_type", value=quote_value(text_of(terms.kind)))
     for node in terms.means:
-        if said(node) not in codes.MEANS:
-            yield error("payment_code", "BR-CL-16", "einvoice.unknown_payment_means", value=quoted(said(node)))
+        if text_of(node) not in codes.MEANS:
+            yield error("payment_code", "BR-CL-16", "einvoice.unknown_payment_means", value=quote_value(text_of(node)))
 
 
-def days(terms: Terms, rank: int) -> Iterator[Issue]:
+def days(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
     """Every date is a day of the calendar, in the notation of its syntax, and periods do not run backwards."""
     for node in terms.root.walk():
         if terms.syntax == "UBL":
@@ -145,16 +147,16 @@ def days(terms: Terms, rank: int) -> Iterator[Issue]:
         yield warning("date_far", "", "einvoice.date_in_future", "invoice_date", date=issued)
 
 
-def _bad_day(terms: Terms, node: Node, wanted: str) -> Issue:
+def _bad_day(terms: InvoiceTerms, node: XmlNode, wanted: str) -> Issue:
     name = "invoice_date" if node is terms.issued else "due_date" if node in terms.due else ""
     rule = "xs:date" if terms.syntax == "UBL" else "CII-DT-097"
     if date(node) is None and re.fullmatch(r"\d{8}|\d{4}-\d\d-\d\d", node.text):
         return error("date_impossible", rule, "einvoice.no_such_day", *([name] if name else []), date=node.text)
     fields = [name] if name else []
-    return error("date_notation", rule, "einvoice.date_format", *fields, value=quoted(node.text), text=wanted)
+    return error("date_notation", rule, "einvoice.date_format", *fields, value=quote_value(node.text), text=wanted)
 
 
-def sums(terms: Terms, rank: int) -> Iterator[Issue]:
+def sums(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
     """BR-CO-10 to BR-CO-16: the totals add up, to the cent."""
     values = {name: number(node) for name, node in terms.sums.items()}
     lines, basis, tax, total, due = (values.get(name) for name in ("lines", "basis", "tax", "total", "due"))
@@ -204,7 +206,7 @@ def sums(terms: Terms, rank: int) -> Iterator[Issue]:
         yield from _equal(
             "BR-CO-16", Message("term.total_prepaid_rounding"), expected, Message("term.amount_due"), due, "total"
         )
-    if due is not None and due > 0 and rank >= 2 and not terms.due and not any(map(said, terms.terms)):
+    if due is not None and due > 0 and rank >= 2 and not terms.due and not any(map(text_of, terms.terms)):
         yield error("missing", "BR-CO-25", "einvoice.no_due_date", "due_date")
 
 
@@ -222,11 +224,11 @@ def _equal(rule: str, left: str, expected: Decimal, right: str, found: Decimal, 
         )
 
 
-def lines(terms: Terms, rank: int) -> Iterator[Issue]:
+def lines(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
     """Prices are not negative, identifiers are unique, and quantity times price is the amount."""
     seen: set[str] = set()
     for line in terms.lines:
-        name = said(line.id)
+        name = text_of(line.id)
         for price, rule in ((line.price, "BR-27"), (line.gross, "BR-28")):
             if (value := number(price)) is not None and value < 0:
                 yield error("price_negative", rule, "einvoice.price_negative", "line_items", line=name, amount=value)
@@ -240,21 +242,21 @@ def lines(terms: Terms, rank: int) -> Iterator[Issue]:
             yield warning("line_amount", "", message, "line_items")
 
 
-def amount_of(line: Line) -> Decimal | None:
+def amount_of(line: InvoiceLine) -> Decimal | None:
     """Quantity times price, with the line's own allowances and charges."""
     quantity, price, per = number(line.quantity), number(line.price), number(line.per)
     if quantity is None or price is None:
         return None
     extra = sum((number(c.amount) or Decimal(0)) * (1 if c.is_charge else -1) for c in line.charges)
-    return rounded(quantity * price / (per or 1)) + extra
+    return round_to_cent(quantity * price / (per or 1)) + extra
 
 
-def total_of(nodes: Iterable[Node | None]) -> Decimal:
+def total_of(nodes: Iterable[XmlNode | None]) -> Decimal:
     """The sum of what the nodes say."""
     return sum((number(node) or Decimal(0) for node in nodes), Decimal(0))
 
 
-def rounded(value: Decimal) -> Decimal:
+def round_to_cent(value: Decimal) -> Decimal:
     """To the cent, half away from zero."""
     return value.quantize(CENT, ROUND_HALF_UP)
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
-from tabellion.reading.einvoice.xmltree import Node
+from tabellion.reading.einvoice.xmltree import XmlNode
 
 STRICT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")  #: xs:decimal
 DATES = (
@@ -19,32 +19,32 @@ DAY_FIRST = re.compile(r"(\d\d)[/.-](\d\d)[/.-](\d{4})")
 
 
 @dataclass(slots=True)
-class Party:
+class TradeParty:
     """Seller or buyer."""
 
-    name: Node | None = None
-    trading_name: Node | None = None
-    address: list[Node] = field(default_factory=list)  #: the lines before the city
-    postcode: Node | None = None
-    city: Node | None = None
-    country: Node | None = None
+    name: XmlNode | None = None
+    trading_name: XmlNode | None = None
+    address: list[XmlNode] = field(default_factory=list)  #: the lines before the city
+    postcode: XmlNode | None = None
+    city: XmlNode | None = None
+    country: XmlNode | None = None
     has_address: bool = False
-    vat: Node | None = None
-    tax_number: Node | None = None
-    legal: Node | None = None  #: registration: SIREN, Handelsregister
-    ids: list[Node] = field(default_factory=list)
-    endpoint: Node | None = None
+    vat: XmlNode | None = None
+    tax_number: XmlNode | None = None
+    legal: XmlNode | None = None  #: registration: SIREN, Handelsregister
+    ids: list[XmlNode] = field(default_factory=list)
+    endpoint: XmlNode | None = None
 
 
 @dataclass(slots=True)
-class Tax:
+class VatCategory:
     """A VAT category with its rate, of a line, a charge or the breakdown."""
 
-    category: Node | None = None
-    rate: Node | None = None
-    amount: Node | None = None
-    basis: Node | None = None
-    reason: Node | None = None  #: why exempt, as text or code
+    category: XmlNode | None = None
+    rate: XmlNode | None = None
+    amount: XmlNode | None = None
+    basis: XmlNode | None = None
+    reason: XmlNode | None = None  #: why exempt, as text or code
 
 
 @dataclass(slots=True)
@@ -52,67 +52,67 @@ class Charge:
     """An allowance (taken off) or a charge (put on)."""
 
     is_charge: bool
-    amount: Node | None
-    tax: Tax | None = None
-    reason: Node | None = None
+    amount: XmlNode | None
+    tax: VatCategory | None = None
+    reason: XmlNode | None = None
 
 
 @dataclass(slots=True)
-class Line:
+class InvoiceLine:
     """One invoice line."""
 
-    id: Node | None = None
-    name: Node | None = None
-    quantity: Node | None = None
-    price: Node | None = None
-    gross: Node | None = None
-    per: Node | None = None  #: how many units the price is for
-    amount: Node | None = None
-    tax: Tax | None = None
+    id: XmlNode | None = None
+    name: XmlNode | None = None
+    quantity: XmlNode | None = None
+    price: XmlNode | None = None
+    gross: XmlNode | None = None
+    per: XmlNode | None = None  #: how many units the price is for
+    amount: XmlNode | None = None
+    tax: VatCategory | None = None
     charges: list[Charge] = field(default_factory=list)
-    period: tuple[Node | None, Node | None] = (None, None)
+    period: tuple[XmlNode | None, XmlNode | None] = (None, None)
     counts: bool = True  #: False for a heading or a detail that is in another line's amount
 
 
 @dataclass(slots=True)
-class Terms:
+class InvoiceTerms:
     """One invoice."""
 
     syntax: str  #: CII, ZUGFeRD 1.0 or UBL
-    root: Node
-    guideline: Node | None = None
-    process: Node | None = None
-    number: Node | None = None
-    kind: Node | None = None
-    issued: Node | None = None
-    due: list[Node] = field(default_factory=list)
-    delivered: Node | None = None
-    period: tuple[Node | None, Node | None] = (None, None)
-    currency: Node | None = None
-    tax_currency: Node | None = None
-    seller: Party = field(default_factory=Party)
-    buyer: Party = field(default_factory=Party)
-    order: Node | None = None
-    terms: list[Node] = field(default_factory=list)
-    means: list[Node] = field(default_factory=list)
-    accounts: list[Node] = field(default_factory=list)
+    root: XmlNode
+    guideline: XmlNode | None = None
+    process: XmlNode | None = None
+    number: XmlNode | None = None
+    kind: XmlNode | None = None
+    issued: XmlNode | None = None
+    due: list[XmlNode] = field(default_factory=list)
+    delivered: XmlNode | None = None
+    period: tuple[XmlNode | None, XmlNode | None] = (None, None)
+    currency: XmlNode | None = None
+    tax_currency: XmlNode | None = None
+    seller: TradeParty = field(default_factory=TradeParty)
+    buyer: TradeParty = field(default_factory=TradeParty)
+    order: XmlNode | None = None
+    terms: list[XmlNode] = field(default_factory=list)
+    means: list[XmlNode] = field(default_factory=list)
+    accounts: list[XmlNode] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)  #: subject code and text
-    preceding: list[tuple[Node | None, Node | None]] = field(default_factory=list)  #: number and date
-    lines: list[Line] = field(default_factory=list)
+    preceding: list[tuple[XmlNode | None, XmlNode | None]] = field(default_factory=list)  #: number and date
+    lines: list[InvoiceLine] = field(default_factory=list)
     charges: list[Charge] = field(default_factory=list)
-    taxes: list[Tax] = field(default_factory=list)
+    taxes: list[VatCategory] = field(default_factory=list)
     #: by name: lines, allowances, charges, basis, tax, total, prepaid, rounding, due
-    sums: dict[str, Node] = field(default_factory=dict)
+    sums: dict[str, XmlNode] = field(default_factory=dict)
 
 
-def said(node: Node | None) -> str:
+def text_of(node: XmlNode | None) -> str:
     """The text of a node, or nothing."""
     return node.text if node is not None else ""
 
 
-def number(node: Node | None) -> Decimal | None:
+def number(node: XmlNode | None) -> Decimal | None:
     """The number a node says, read leniently: a decimal comma or a thousands mark is understood."""
-    text = said(node)
+    text = text_of(node)
     if STRICT.fullmatch(text):
         return Decimal(text)
     text = re.sub(r"[^\d.,+-]", "", text)
@@ -124,9 +124,9 @@ def number(node: Node | None) -> Decimal | None:
         return None
 
 
-def date(node: Node | None) -> datetime.date | None:
+def date(node: XmlNode | None) -> datetime.date | None:
     """The day a node says, if there is such a day; other notations than the standard's are understood."""
-    text = said(node)
+    text = text_of(node)
     for _, pattern in DATES:
         if match := pattern.fullmatch(text):
             return _day(match[1], match[2], match[3])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tabellion.reading.einvoice.terms import Charge, Line, Party, Tax, Terms, said
-from tabellion.reading.einvoice.xmltree import Node
+from tabellion.reading.einvoice.terms import Charge, InvoiceLine, InvoiceTerms, TradeParty, VatCategory, text_of
+from tabellion.reading.einvoice.xmltree import XmlNode
 
 SPACE = "urn:oasis:names:specification:ubl:schema:xsd:"
 LINES = {"Invoice": "InvoiceLine", "CreditNote": "CreditNoteLine"}
@@ -17,17 +17,17 @@ SUMS = {
     "rounding": "PayableRoundingAmount",
     "due": "PayableAmount",
 }
-NOTHING = Node("", "", {}, 0)
+NOTHING = XmlNode("", "", {}, 0)
 
 
-def is_ubl(root: Node) -> bool:
+def is_ubl(root: XmlNode) -> bool:
     """Whether this is a UBL invoice or credit note."""
     return root.name in LINES and root.space.startswith(SPACE)
 
 
-def read_ubl(root: Node) -> Terms:
+def read_ubl(root: XmlNode) -> InvoiceTerms:
     """The terms of an invoice or a credit note in UBL."""
-    terms = Terms("UBL", root)
+    terms = InvoiceTerms("UBL", root)
     terms.guideline, terms.process = root.first("CustomizationID"), root.first("ProfileID")
     terms.number, terms.kind = root.first("ID"), root.first("InvoiceTypeCode|CreditNoteTypeCode")
     terms.issued = root.first("IssueDate")
@@ -53,7 +53,7 @@ def read_ubl(root: Node) -> Terms:
             terms.sums[name] = node
     for total in root.all("TaxTotal"):
         amount = total.first("TaxAmount")
-        if amount is not None and amount.attributes.get("currencyID") in (None, said(terms.currency)):
+        if amount is not None and amount.attributes.get("currencyID") in (None, text_of(terms.currency)):
             terms.sums.setdefault("tax", amount)
             terms.taxes += [_breakdown(node) for node in total.all("TaxSubtotal")]
     return terms
@@ -65,12 +65,12 @@ def _note(text: str) -> tuple[str, str]:
     return (parts[1], parts[2]) if len(parts) == 3 and not parts[0] else ("", text)
 
 
-def _party(node: Node | None) -> Party:
+def _party(node: XmlNode | None) -> TradeParty:
     if node is None:
-        return Party()
-    taxes = {said(n.first("TaxScheme/ID")): n.first("CompanyID") for n in reversed(node.all("PartyTaxScheme"))}
+        return TradeParty()
+    taxes = {text_of(n.first("TaxScheme/ID")): n.first("CompanyID") for n in reversed(node.all("PartyTaxScheme"))}
     address = node.first("PostalAddress")
-    party = Party(
+    party = TradeParty(
         name=node.first("PartyLegalEntity/RegistrationName") or node.first("PartyName/Name"),
         trading_name=node.first("PartyName/Name"),
         vat=taxes.get("VAT"),
@@ -88,9 +88,9 @@ def _party(node: Node | None) -> Party:
     return party
 
 
-def _line(node: Node) -> Line:
+def _line(node: XmlNode) -> InvoiceLine:
     tax = node.first("Item/ClassifiedTaxCategory")
-    return Line(
+    return InvoiceLine(
         id=node.first("ID"),
         name=node.first("Item/Name"),
         quantity=node.first("InvoicedQuantity|CreditedQuantity"),
@@ -104,23 +104,25 @@ def _line(node: Node) -> Line:
     )
 
 
-def _tax(node: Node) -> Tax:
-    return Tax(node.first("ID"), node.first("Percent"), reason=node.first("TaxExemptionReason|TaxExemptionReasonCode"))
+def _tax(node: XmlNode) -> VatCategory:
+    return VatCategory(
+        node.first("ID"), node.first("Percent"), reason=node.first("TaxExemptionReason|TaxExemptionReasonCode")
+    )
 
 
-def _breakdown(node: Node) -> Tax:
+def _breakdown(node: XmlNode) -> VatCategory:
     category = node.first("TaxCategory")
-    tax = _tax(category) if category is not None else Tax()
+    tax = _tax(category) if category is not None else VatCategory()
     tax.amount, tax.basis = node.first("TaxAmount"), node.first("TaxableAmount")
     return tax
 
 
-def _charge(node: Node) -> Charge:
+def _charge(node: XmlNode) -> Charge:
     tax = node.first("TaxCategory")
     reason = node.first("AllowanceChargeReason|AllowanceChargeReasonCode")
-    put_on = said(node.first("ChargeIndicator")).lower() in ("true", "1")
+    put_on = text_of(node.first("ChargeIndicator")).lower() in ("true", "1")
     return Charge(put_on, node.first("Amount"), _tax(tax) if tax is not None else None, reason)
 
 
-def _period(node: Node) -> tuple[Node | None, Node | None]:
+def _period(node: XmlNode) -> tuple[XmlNode | None, XmlNode | None]:
     return node.first("InvoicePeriod/StartDate"), node.first("InvoicePeriod/EndDate")

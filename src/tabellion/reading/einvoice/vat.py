@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tabellion.messages import quoted
-from tabellion.reading.einvoice.rules import error, rounded, warning
-from tabellion.reading.einvoice.terms import Tax, Terms, number, said
+from tabellion.messages import quote_value
+from tabellion.reading.einvoice.rules import error, round_to_cent, warning
+from tabellion.reading.einvoice.terms import InvoiceTerms, VatCategory, number, text_of
 from tabellion.reading.issue import Issue
 
 #: Up to this much, base × rate may differ from the amount before a validator rejects it.
@@ -41,27 +41,27 @@ CATEGORIES = {
 }
 
 
-def vat(terms: Terms, rank: int) -> Iterator[Issue]:
+def vat(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
     """Every category keeps its own rules, on the lines, the charges and the breakdown."""
     used = [line.tax for line in terms.lines if line.tax] + [charge.tax for charge in terms.charges if charge.tax]
     for tax in [*used, *terms.taxes]:
         yield from _rate(tax)
-    names = {said(tax.category) for tax in [*used, *terms.taxes]} & set(CATEGORIES)
+    names = {text_of(tax.category) for tax in [*used, *terms.taxes]} & set(CATEGORIES)
     for name in sorted(names):
         yield from _numbers(terms, name)
-        if terms.taxes and name not in {said(tax.category) for tax in terms.taxes}:
+        if terms.taxes and name not in {text_of(tax.category) for tax in terms.taxes}:
             rule = f"BR-{CATEGORIES[name].letters}-01"
             yield error("vat_breakdown", rule, "einvoice.category_not_in_breakdown", "taxes", category=name)
     for tax in terms.taxes:
         yield from _breakdown(terms, tax)
 
 
-def _rate(tax: Tax) -> Iterator[Issue]:
-    name, rate = said(tax.category), number(tax.rate)
+def _rate(tax: VatCategory) -> Iterator[Issue]:
+    name, rate = text_of(tax.category), number(tax.rate)
     if not name:
         return
     if name not in CATEGORIES:
-        yield error("vat_category", "BR-CL-17", "einvoice.unknown_vat_category", "taxes", value=quoted(name))
+        yield error("vat_category", "BR-CL-17", "einvoice.unknown_vat_category", "taxes", value=quote_value(name))
         return
     category = CATEGORIES[name]
     if name == "S" and rate is not None and rate <= 0:
@@ -79,25 +79,25 @@ def _rate(tax: Tax) -> Iterator[Issue]:
         yield error("vat_rate", "BR-48", "einvoice.category_rate_missing", "taxes", category=name)
 
 
-def _numbers(terms: Terms, name: str) -> Iterator[Issue]:
+def _numbers(terms: InvoiceTerms, name: str) -> Iterator[Issue]:
     category = CATEGORIES[name]
     rule = f"BR-{category.letters}-02"
-    if category.seller and not (said(terms.seller.vat) or said(terms.seller.tax_number)):
+    if category.seller and not (text_of(terms.seller.vat) or text_of(terms.seller.tax_number)):
         yield error("missing", rule, "einvoice.category_needs_seller_vat", "vendor_tax_id", category=name)
-    if category.buyer and not (said(terms.buyer.vat) or (name == "AE" and said(terms.buyer.legal))):
+    if category.buyer and not (text_of(terms.buyer.vat) or (name == "AE" and text_of(terms.buyer.legal))):
         yield error("missing", rule, "einvoice.category_needs_buyer_vat", category=name)
-    if name == "O" and said(terms.seller.vat):
+    if name == "O" and text_of(terms.seller.vat):
         yield warning("vat_category", rule, "einvoice.outside_scope_with_vat", "vendor_tax_id")
 
 
-def _breakdown(terms: Terms, tax: Tax) -> Iterator[Issue]:
-    name, rate, basis, amount = said(tax.category), number(tax.rate), number(tax.basis), number(tax.amount)
+def _breakdown(terms: InvoiceTerms, tax: VatCategory) -> Iterator[Issue]:
+    name, rate, basis, amount = text_of(tax.category), number(tax.rate), number(tax.basis), number(tax.amount)
     category = CATEGORIES.get(name)
     if category is None or basis is None or amount is None:
         return
-    if category.reason is True and not said(tax.reason):
+    if category.reason is True and not text_of(tax.reason):
         yield error("missing", f"BR-{category.letters}-10", "einvoice.exemption_reason_needed", "taxes", category=name)
-    if category.reason is False and said(tax.reason):
+    if category.reason is False and text_of(tax.reason):
         yield error(
             "vat_reason", f"BR-{category.letters}-10", "einvoice.exemption_reason_unexpected", "taxes", category=name
         )
@@ -111,7 +111,7 @@ def _breakdown(terms: Terms, tax: Tax) -> Iterator[Issue]:
             amount=f"{amount:.2f}",
         )
     elif rate is not None:
-        expected = rounded(basis * rate / 100)
+        expected = round_to_cent(basis * rate / 100)
         if (apart := abs(expected - amount)) >= Decimal("0.015"):
             say = error if apart >= SLACK else warning
             yield say(
@@ -119,7 +119,7 @@ def _breakdown(terms: Terms, tax: Tax) -> Iterator[Issue]:
                 rate=f"{rate.normalize():f}", expected=f"{expected:.2f}", found=f"{amount:.2f}",
             )  # fmt: skip
     if terms.lines:
-        expected = rounded(_base(terms, name, rate))
+        expected = round_to_cent(_base(terms, name, rate))
         if abs(expected - basis) >= Decimal("0.015"):
             sums: dict[str, Any] = {"category": name, "amount": f"{expected:.2f}", "base": f"{basis:.2f}"}
             code = "einvoice.base_differs"
@@ -128,7 +128,7 @@ def _breakdown(terms: Terms, tax: Tax) -> Iterator[Issue]:
             yield error("vat_base", f"BR-{category.letters}-08", code, "taxes", **sums)
 
 
-def _base(terms: Terms, name: str, rate: Decimal | None) -> Decimal:
+def _base(terms: InvoiceTerms, name: str, rate: Decimal | None) -> Decimal:
     total = Decimal(0)
     for line in terms.lines:
         if line.counts and _same(line.tax, name, rate):
@@ -139,5 +139,5 @@ def _base(terms: Terms, name: str, rate: Decimal | None) -> Decimal:
     return total
 
 
-def _same(tax: Tax | None, name: str, rate: Decimal | None) -> bool:
-    return tax is not None and said(tax.category) == name and (number(tax.rate) or 0) == (rate or 0)
+def _same(tax: VatCategory | None, name: str, rate: Decimal | None) -> bool:
+    return tax is not None and text_of(tax.category) == name and (number(tax.rate) or 0) == (rate or 0)

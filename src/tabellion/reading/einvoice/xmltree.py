@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.parsers import expat
 
-from tabellion.messages import Message, quoted
+from tabellion.messages import Message, quote_value
 from tabellion.reading.issue import Issue
 
 LARGEST = 32 * 1024 * 1024  #: bytes
@@ -23,14 +23,14 @@ DECLARATION = re.compile(r"""\A\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"']*)["'][
 SINGLE_BYTE = re.compile(r"^(iso8859|latin|cp125|windows)", re.IGNORECASE)
 
 
-class Node:
+class XmlNode:
     """One element: its local name, namespace, attributes, children and text."""
 
     __slots__ = ("attributes", "children", "line", "name", "pieces", "space")
 
     def __init__(self, name: str, space: str, attributes: dict[str, str], line: int) -> None:
         self.name, self.space, self.attributes, self.line = name, space, attributes, line
-        self.children: list[Node] = []
+        self.children: list[XmlNode] = []
         self.pieces: list[str] = []
 
     @property
@@ -38,7 +38,7 @@ class Node:
         """Its own characters, without the white space around them."""
         return "".join(self.pieces).strip()
 
-    def all(self, path: str) -> list[Node]:
+    def all(self, path: str) -> list[XmlNode]:
         """What stands at a path of local names; `a|b` is either."""
         found = [self]
         for step in path.split("/"):
@@ -46,12 +46,12 @@ class Node:
             found = [child for node in found for child in node.children if child.name in names]
         return found
 
-    def first(self, path: str) -> Node | None:
+    def first(self, path: str) -> XmlNode | None:
         """The first at a path that says something, or else the first at all."""
         found = self.all(path)
         return next((node for node in found if node.text or node.children), found[0] if found else None)
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[XmlNode]:
         """It and everything in it, in document order."""
         waiting = [self]
         while waiting:
@@ -64,7 +64,7 @@ class Node:
 class Tree:
     """What could be parsed, and what was wrong with it."""
 
-    root: Node | None
+    root: XmlNode | None
     issues: tuple[Issue, ...] = ()
 
     @property
@@ -73,7 +73,7 @@ class Tree:
         return not any(issue.code in ("xml_damaged", "xml_refused", "xml_empty") for issue in self.issues)
 
 
-class Refused(Exception):  # noqa: N818 - it is caught here and never seen
+class XmlRefused(Exception):  # noqa: N818 - it is caught here and never seen
     """A guard said no."""
 
 
@@ -89,7 +89,7 @@ def parse(data: bytes) -> Tree:
     try:
         # Encoded anew: the declaration no longer decides anything.
         reader.expat.Parse(text.encode("utf-8", "surrogatepass"), True)
-    except Refused as error:
+    except XmlRefused as error:
         issues.append(_refusal(str(error)))
         return Tree(None, tuple(issues))
     except expat.ExpatError as error:
@@ -109,7 +109,7 @@ def decode(data: bytes) -> tuple[str, Issue | None]:
     declared = (match[1].strip() if (match := DECLARATION.match(head)) else "") or None
     said = _codec(declared) if declared else seen or "utf-8"
     if said is None:
-        return _best(data, seen), _lie(Message("xml.unknown_encoding", value=quoted(declared)))
+        return _best(data, seen), _lie(Message("xml.unknown_encoding", value=quote_value(declared)))
     if seen and not seen.startswith(said):
         code = "xml.byte_order_mark_differs" if marked else "xml.bytes_differ"
         return _best(data, seen), _lie(Message(code, declared=declared, seen=seen.upper()))
@@ -156,8 +156,8 @@ class _Reader:
     """Builds the tree while expat parses."""
 
     def __init__(self) -> None:
-        self.root: Node | None = None
-        self.open: list[Node] = []
+        self.root: XmlNode | None = None
+        self.open: list[XmlNode] = []
         self.count = 0
         self.expat = expat.ParserCreate("utf-8", namespace_separator=" ")
         self.expat.buffer_text = True
@@ -167,17 +167,17 @@ class _Reader:
         self.expat.StartDoctypeDeclHandler = self.refuse
 
     def refuse(self, *_: object) -> None:
-        raise Refused(Message("xml.doctype"))
+        raise XmlRefused(Message("xml.doctype"))
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self.count += 1
         if len(self.open) >= DEEPEST:
-            raise Refused(Message("xml.too_deep", n=DEEPEST))
+            raise XmlRefused(Message("xml.too_deep", n=DEEPEST))
         if self.count > MOST:
-            raise Refused(Message("xml.too_many_elements", n=MOST))
+            raise XmlRefused(Message("xml.too_many_elements", n=MOST))
         space, _, local = name.rpartition(" ")
         plain = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
-        node = Node(local, space, plain, self.expat.CurrentLineNumber)
+        node = XmlNode(local, space, plain, self.expat.CurrentLineNumber)
         if self.open:
             self.open[-1].children.append(node)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tabellion.messages import Message, quoted
+from tabellion.messages import Message, quote_value
 from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.layout import Line
 from tabellion.reading.page import Box, around
@@ -84,8 +84,10 @@ def _where(best: Candidate) -> str:
     if best.label is None:
         return Message(f"reason.{best.how.lower()}")
     if best.how in PLACES:
-        return Message(f"reason.{best.how}_label", label=quoted(best.label.phrase))
-    return Message("reason.with_label", detail=Message(f"reason.{best.how.lower()}"), label=quoted(best.label.phrase))
+        return Message(f"reason.{best.how}_label", label=quote_value(best.label.phrase))
+    return Message(
+        "reason.with_label", detail=Message(f"reason.{best.how.lower()}"), label=quote_value(best.label.phrase)
+    )
 
 
 def answer_at(name: str, value: Any, lines: Sequence[Line], score: float, **more: Any) -> Answer:

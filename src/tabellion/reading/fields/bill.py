@@ -17,7 +17,7 @@ from tabellion.reading.fields.dates import read_dates
 from tabellion.reading.fields.parties import Party, read_customer, read_vendor
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.sums import SUMS, Sums, read_sums
-from tabellion.reading.fields.table import Item, heads_a_column, read_items
+from tabellion.reading.fields.table import LineItem, heads_a_column, read_items
 from tabellion.reading.fields.taxes import read_taxes
 from tabellion.reading.fields.values import digits, money
 from tabellion.reading.page import around
@@ -56,7 +56,7 @@ class Bill:
         }  # fmt: skip
 
     @cached_property
-    def items(self) -> list[Item]:
+    def items(self) -> list[LineItem]:
         """The lines of the bill."""
         return read_items(self.sheet)
 
@@ -86,7 +86,7 @@ class Bill:
         return read
 
     @cached_property
-    def _mended(self) -> Mend | None:
+    def _misread_digit(self) -> Mend | None:
         """The one misread digit that would make the labelled sums close, on scans."""
         three = [self.sums.labelled.get(name) for name in SUMS]
         if self.sums.closes or any(one is None or one.line.source != "ocr" for one in three):
@@ -151,9 +151,11 @@ class Bill:
             answer.proofs.append(Message("reason.arithmetic_closes"))
         elif self.sums.subtotal and self.sums.tax:
             answer.doubts.append(Message("reason.arithmetic_open"))
-        if self._mended and self._mended.position == SUMS.index(name):
-            answer.doubts.append(Message("reason.perhaps", amount=self._mended.after, detail=self._mended.reason))
-            answer.others = [replace(chosen, value=Decimal(self._mended.after)), *answer.others]
+        if self._misread_digit and self._misread_digit.position == SUMS.index(name):
+            answer.doubts.append(
+                Message("reason.perhaps", amount=self._misread_digit.after, detail=self._misread_digit.reason)
+            )
+            answer.others = [replace(chosen, value=Decimal(self._misread_digit.after)), *answer.others]
         if name == "total":
             answer.proofs += self.sums.proofs
         if name == "subtotal" and self.items and abs(sum(item.amount for item in self.items) - chosen.value) <= CENT:
@@ -170,7 +172,7 @@ class Bill:
         lines = [line for item in items for line in item.lines]
         first = [line for line in lines if line.page == items[0].page]
         answer = answer_at(
-            "line_items", [item.told() for item in items], first, sum(item.checked for item in items) / len(items),
+            "line_items", [item.as_dict() for item in items], first, sum(item.checked for item in items) / len(items),
         )  # fmt: skip
         answer.box = around([line.box for line in first])
         answer.quote = "\n".join(line.text for line in items[0].lines)
@@ -202,7 +204,7 @@ class Bill:
         return answer_at("taxes", rows, [one.line for one in taxes], 1.0, proofs=proofs)
 
     def _payment(self) -> Answer | None:
-        for label in self.sheet.labelled("tendered", "payment"):
+        for label in self.sheet.find_labels("tendered", "payment"):
             for method, words in _METHODS.items():
                 if label.phrase in words.split("|"):
                     return answer_at("payment", method, [label.line], 0.9 if label.leads else 0.6)

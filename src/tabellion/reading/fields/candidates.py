@@ -52,7 +52,7 @@ class Candidate:
         return self.line.number, self.start
 
 
-def labelled(
+def find_labelled(
     sheet: Sheet, fields: Iterable[str], parse: Parser, *, reach: float = 3.0, strangers: bool = False
 ) -> Iterator[Candidate]:
     """The values that labels point at: the rest of the line, else the row to the right, else what stands below.
@@ -60,10 +60,10 @@ def labelled(
     Words between a label and its value change what it means ("Date of delivery: …"), except where `strangers` are
     welcome: "VAT at the reduced rate … 576.70" is still VAT.
     """
-    for label in sheet.labelled(*fields):
+    for label in sheet.find_labels(*fields):
         stop = sheet.free_until(label)
         found = [one for one in parse(label.line.text) if label.end <= one.start < stop]
-        yield from _taken(label, label.line, found, AFTER, "after", strangers)
+        yield from _make_candidates(label, label.line, found, AFTER, "after", strangers)
         if found or stop < len(label.line.text):
             if not found:
                 yield from _under(sheet, label, stop, parse, reach)
@@ -73,7 +73,7 @@ def labelled(
             if sheet.is_labelled(other):
                 break
             beside = list(parse(other.text))
-            yield from _taken(label, other, beside, BESIDE - 0.1 * seen, "beside", strangers)
+            yield from _make_candidates(label, other, beside, BESIDE - 0.1 * seen, "beside", strangers)
             seen += bool(beside)
             if seen >= 3:
                 break
@@ -87,11 +87,11 @@ def _under(sheet: Sheet, label: Label, stop: int, parse: Parser, reach: float) -
     for other in sheet.layout.below(label.line, reach, (box[0] - MARGIN, box[1], box[2] + MARGIN, box[3])):
         under = [one for one in parse(other.text) if _over(box, other.box_at(one.start, one.end))]
         if under:
-            yield from _taken(label, other, under[:1], UNDER, "below", True)
+            yield from _make_candidates(label, other, under[:1], UNDER, "below", True)
             return
 
 
-def _taken(
+def _make_candidates(
     label: Label, line: Line, found: Iterable[Any], score: float, how: str, strangers: bool
 ) -> Iterator[Candidate]:
     for place, one in enumerate(found):

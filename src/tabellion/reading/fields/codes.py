@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tabellion.reading.fields.candidates import Candidate, labelled
+from tabellion.reading.fields.candidates import Candidate, find_labelled
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.values import days, fold_in_place
 
@@ -57,12 +57,12 @@ class Code:
 def read_codes(sheet: Sheet, name: str) -> list[Candidate]:
     """Candidates for a number that its label announces, the best first."""
     found: list[Candidate] = []
-    for one in labelled(sheet, (name,), _after_marks):
+    for one in find_labelled(sheet, (name,), _after_marks):
         if one.how == "after" and one.label and not _directly(one):
             continue
         found.append(one)
     if name == "invoice_number":
-        found += _titled(sheet)
+        found += _find_in_titles(sheet)
     for one in found:
         one.score *= _likely(str(one.value))
         phrase = one.label.phrase if one.label else ""
@@ -119,7 +119,7 @@ def _directly(one: Candidate) -> bool:
     return bool(_LEAD.fullmatch(between))
 
 
-def _titled(sheet: Sheet) -> Iterator[Candidate]:
+def _find_in_titles(sheet: Sheet) -> Iterator[Candidate]:
     """A heading such as "Mietrechnung (387) Nr. 9314 vom …"."""
     for line in sheet.layout.lines:
         plain = fold_in_place(line.text)

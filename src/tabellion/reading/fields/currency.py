@@ -24,7 +24,7 @@ def read_currency(sheet: Sheet) -> list[Candidate]:
     """Candidates, the most printed first."""
     votes: Counter[str] = Counter()
     first: dict[str, tuple] = {}  # type: ignore[type-arg]
-    for label in sheet.labelled("currency"):
+    for label in sheet.find_labels("currency"):
         lines = [(label.line, label.end), *((other, 0) for other in sheet.layout.right(label.line)[:1])]
         for line, start in lines:
             for match in _MARK.finditer(line.text, start):

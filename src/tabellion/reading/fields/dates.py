@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Iterator
 
-from tabellion.reading.fields.candidates import ALONE, Candidate, labelled
+from tabellion.reading.fields.candidates import ALONE, Candidate, find_labelled
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.table import columns_of
 from tabellion.reading.fields.values import Day, days, fold_in_place
@@ -33,11 +33,11 @@ def read_dates(sheet: Sheet, *, wanted: tuple[str, ...] = ("invoice_date", "due_
     def parse(text: str) -> list[Day]:
         return [day for day in days(text, sheet.order) if day.value >= _OLDEST]
 
-    def announced(text: str) -> list[Day]:
+    def parse_days(text: str) -> list[Day]:
         return [day for day in days(text, sheet.order, compact=True) if day.value >= _OLDEST]
 
     found: dict[str, list[Candidate]] = {name: [] for name in wanted}
-    for one in labelled(sheet, wanted, announced):
+    for one in find_labelled(sheet, wanted, parse_days):
         if (
             one.how == "below"
             and one.label
@@ -50,7 +50,7 @@ def read_dates(sheet: Sheet, *, wanted: tuple[str, ...] = ("invoice_date", "due_
         if one.field == "due_date" and _EARLY.search(fold_in_place(one.line.text[: one.start])[-45:]):
             one.score *= 0.3
         found[one.field].append(one)
-    other = {one.key for one in labelled(sheet, ("",), parse) if one.how != "below"}
+    other = {one.key for one in find_labelled(sheet, ("",), parse) if one.how != "below"}
     for one in _loose(sheet, parse):
         known = {candidate.key for name in wanted for candidate in found[name]}
         if one.key not in known and one.field in found:

@@ -38,7 +38,7 @@ class Offering:
         pool = self._pools.get(spec.kind, _nothing) if spec.name != "iban" else _nothing
         if spec.name in NAMES:
             pool = self._names
-        found = chain(_swapped(answer), (_offer(spec, one) for one in weighed), self._pooled(spec, pool))
+        found = chain(_swap_day_month(answer), (_offer(spec, one) for one in weighed), self._offer_pool(spec, pool))
         return distinct(answer.value if answer is not None else None, found, MOST)
 
     @cached_property
@@ -48,7 +48,7 @@ class Offering:
             "number": lambda: self._numbers, "percent": lambda: self._percents,
         }  # fmt: skip
 
-    def _pooled(self, spec: FieldSpec, pool: Callable[[], Iterable[Candidate]]) -> Iterator[Alternative]:
+    def _offer_pool(self, spec: FieldSpec, pool: Callable[[], Iterable[Candidate]]) -> Iterator[Alternative]:
         # A generator: where enough was weighed, nothing is looked for.
         for one in pool():
             yield _offer(spec, one)
@@ -56,37 +56,37 @@ class Offering:
     @cached_property
     def _amounts(self) -> list[Candidate]:
         """All money, the largest first: sums are what people look for."""
-        found = self._parsed(money_parser(self._sheet))
+        found = self._parse_lines(money_parser(self._sheet))
         return sorted((one for one in found if one.value), key=lambda one: -abs(one.value))
 
     @cached_property
     def _days(self) -> list[Candidate]:
-        return self._parsed(lambda text: days(text, self._sheet.order))
+        return self._parse_lines(lambda text: days(text, self._sheet.order))
 
     @cached_property
     def _percents(self) -> list[Candidate]:
-        return [one for one in self._parsed(self._any) if one.found.percent]
+        return [one for one in self._parse_lines(self._any) if one.found.percent]
 
     @cached_property
     def _numbers(self) -> list[Candidate]:
-        return [one for one in self._parsed(self._any) if not one.found.percent]
+        return [one for one in self._parse_lines(self._any) if not one.found.percent]
 
     @cached_property
     def _codes(self) -> list[Candidate]:
-        return self._parsed(read_numbers)
+        return self._parse_lines(read_numbers)
 
     def _names(self) -> Iterable[Candidate]:
         vendor, customer = self._bill.vendor, self._bill.customer
         for party in (vendor, customer):
             if party.name:
-                yield _named(party.lines[0], party.name)
+                yield _name_candidate(party.lines[0], party.name)
         for line, name in vendor.rivals:
-            yield _named(line, name)
+            yield _name_candidate(line, name)
 
     def _any(self, text: str) -> Iterable[Any]:
         return amounts(text, self._sheet.mark)
 
-    def _parsed(self, parse: Callable[[str], Iterable[Any]]) -> list[Candidate]:
+    def _parse_lines(self, parse: Callable[[str], Iterable[Any]]) -> list[Candidate]:
         found: list[Candidate] = []
         for line in self._sheet.layout.lines:
             if any(map(str.isdigit, line.text)):
@@ -102,16 +102,16 @@ def _nothing() -> Iterable[Candidate]:
     return ()
 
 
-def _named(line: Line, name: str) -> Candidate:
+def _name_candidate(line: Line, name: str) -> Candidate:
     start = max(line.text.find(name), 0)
     return Candidate("", name, line, start, min(start + len(name), len(line.text)), 0.0)
 
 
 def _offer(spec: FieldSpec, one: Candidate) -> Alternative:
-    return Alternative(_shown(spec, one.value), one.line.page, one.box, one.quote)
+    return Alternative(_format_value(spec, one.value), one.line.page, one.box, one.quote)
 
 
-def _shown(spec: FieldSpec, value: Any) -> Any:
+def _format_value(spec: FieldSpec, value: Any) -> Any:
     """A value in the form that the field's values have."""
     if isinstance(value, datetime.date):
         return value.isoformat()
@@ -120,7 +120,7 @@ def _shown(spec: FieldSpec, value: Any) -> Any:
     return value
 
 
-def _swapped(answer: Answer | None) -> Iterator[Alternative]:
+def _swap_day_month(answer: Answer | None) -> Iterator[Alternative]:
     """A date whose day and month could change places, with these changed."""
     day = answer.found if answer is not None else None
     if answer is not None and isinstance(day, Day) and not day.sure and day.value.day <= 12:

@@ -54,7 +54,7 @@ def read_vendor(sheet: Sheet) -> Party:
 
 def read_customer(sheet: Sheet) -> Party:
     """The first name under a customer's label, or beside it."""
-    for label in sheet.labelled("customer"):
+    for label in sheet.find_labels("customer"):
         if not label.leads or not label.exact:
             continue
         rest = label.line.text[label.end :].lstrip()

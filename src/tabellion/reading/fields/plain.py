@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tabellion.reading.fields.answer import Answer, answer_at, answer_of
-from tabellion.reading.fields.candidates import Candidate, labelled
+from tabellion.reading.fields.candidates import Candidate, find_labelled
 from tabellion.reading.fields.codes import Code, read_codes
 from tabellion.reading.fields.currency import read_currency
 from tabellion.reading.fields.layout import Line
@@ -27,12 +27,14 @@ def read(sheet: Sheet, spec: FieldSpec) -> Answer | None:
 
 
 def _date(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    found = _ranked(labelled(sheet, (spec.name,), lambda text: days(text, sheet.order, compact=True)), spec)
+    found = _rank_candidates(
+        find_labelled(sheet, (spec.name,), lambda text: days(text, sheet.order, compact=True)), spec
+    )
     return answer_of(found, found[0].value.isoformat()) if found else None
 
 
 def _money(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    found = _ranked(labelled(sheet, (spec.name,), money_parser(sheet)), spec)
+    found = _rank_candidates(find_labelled(sheet, (spec.name,), money_parser(sheet)), spec)
     return answer_of(found, money(found[0].value)) if found else None
 
 
@@ -42,7 +44,7 @@ def _number(sheet: Sheet, spec: FieldSpec) -> Answer | None:
     def parse(text: str) -> Iterator[Any]:
         return (one for one in amounts(text, sheet.mark) if one.percent == percent)
 
-    found = _ranked(labelled(sheet, (spec.name,), parse), spec)
+    found = _rank_candidates(find_labelled(sheet, (spec.name,), parse), spec)
     return answer_of(found, digits(found[0].value)) if found else None
 
 
@@ -53,13 +55,13 @@ def _code(sheet: Sheet, spec: FieldSpec) -> Answer | None:
         def parse(text: str) -> Iterator[Code]:
             return (Code(match.group(), match.start(), match.end()) for match in pattern.finditer(text))
 
-        if found := _ranked(labelled(sheet, (spec.name,), parse), spec):
+        if found := _rank_candidates(find_labelled(sheet, (spec.name,), parse), spec):
             return answer_of(found)
     return answer_of(read_codes(sheet, spec.name))
 
 
 def _text(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    for label in sheet.labelled(spec.name):
+    for label in sheet.find_labels(spec.name):
         rest = label.line.text[label.end :]
         if not rest.lstrip().startswith(":"):
             rest = label.line.text[label.end : sheet.free_until(label)]
@@ -131,7 +133,7 @@ def _list(sheet: Sheet, spec: FieldSpec) -> Answer | None:
     def parse(text: str) -> Iterator[Code]:
         return (Code(match.group(), match.start(), match.end()) for match in pattern.finditer(text))
 
-    found = list(labelled(sheet, (f"{spec.name}.{column.name}", spec.name), parse))
+    found = list(find_labelled(sheet, (f"{spec.name}.{column.name}", spec.name), parse))
     if not found:
         return None
     values = list(dict.fromkeys(str(one.value) for one in found))
@@ -140,7 +142,7 @@ def _list(sheet: Sheet, spec: FieldSpec) -> Answer | None:
     return answer_at(spec.name, [{column.name: value} for value in values], page, 0.8)
 
 
-def _ranked(found: Iterator[Candidate], spec: FieldSpec) -> list[Candidate]:
+def _rank_candidates(found: Iterator[Candidate], spec: FieldSpec) -> list[Candidate]:
     return sorted(found, key=lambda one: (-one.score, one.line.number, one.start))
 
 

@@ -25,7 +25,7 @@ def read_fields(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Field
     return {name: field_of(answer) for name, answer in read_answers(pages, doctype).items()}
 
 
-def read_offered(pages: Sequence[Page], doctype: DocumentType) -> tuple[dict[str, Field], Offers]:
+def read_fields_and_offers(pages: Sequence[Page], doctype: DocumentType) -> tuple[dict[str, Field], Offers]:
     """The same, and the other values that the words offer for each field of the type."""
     sheet, bill, answers = _answers(pages, doctype)
     offering = Offering(sheet, bill)

@@ -47,7 +47,7 @@ class Sheet:
         for label in self.labels:
             self.on_line.setdefault(label.line.number, []).append(label)
 
-    def labelled(self, *fields: str) -> list[Label]:
+    def find_labels(self, *fields: str) -> list[Label]:
         """The labels that announce any of these fields."""
         return [label for label in self.labels if label.field in fields]
 

@@ -9,9 +9,9 @@ from decimal import Decimal
 from itertools import combinations
 
 from tabellion.messages import Message
-from tabellion.reading.fields.candidates import ALONE, Candidate, Parser, labelled
+from tabellion.reading.fields.candidates import ALONE, Candidate, Parser, find_labelled
 from tabellion.reading.fields.sheet import Sheet
-from tabellion.reading.fields.table import Item, columns_of
+from tabellion.reading.fields.table import LineItem, columns_of
 from tabellion.reading.fields.values import Amount, amounts, fold_in_place
 
 CENT = Decimal("0.02")  # sums of rounded amounts miss by a cent or two
@@ -73,11 +73,11 @@ def money_parser(sheet: Sheet) -> Parser:
     return parse
 
 
-def read_sums(sheet: Sheet, items: Sequence[Item] = ()) -> Sums:
+def read_sums(sheet: Sheet, items: Sequence[LineItem] = ()) -> Sums:
     """The best subtotal, tax and total of a document; `items` are its line items, if any were found."""
     parse = money_parser(sheet)
     roles: dict[str, list[Candidate]] = {}
-    for one in labelled(sheet, ("subtotal", "tax", "total", *ROLES), parse, strangers=True):
+    for one in find_labelled(sheet, ("subtotal", "tax", "total", *ROLES), parse, strangers=True):
         if one.how == "below" and _heads_items(sheet, one):
             continue
         one.field = _role(one)
@@ -97,7 +97,7 @@ def read_sums(sheet: Sheet, items: Sequence[Item] = ()) -> Sums:
     ):
         _add(part, made)
     if not totals:
-        totals = _best(_unlabelled(sheet, parse), 3)
+        totals = _best(_find_unlabelled(sheet, parse), 3)
     totals = [total for total in totals if total.value] or totals
     largest = max((abs(one.value) for one in totals if one not in makeshift), default=Decimal()) or Decimal(1)
     chosen, best, second = Sums(), float("-inf"), float("-inf")
@@ -119,7 +119,7 @@ def read_sums(sheet: Sheet, items: Sequence[Item] = ()) -> Sums:
     chosen.weighed = dict(zip(SUMS, (subtotals, taxes, totals), strict=True))
     chosen.rivals = len({total.value for total in totals} - {chosen.total.value if chosen.total else None})
     chosen.margin = best - second if second > float("-inf") else 2.0
-    return _completed(chosen)
+    return _drop_impossible(chosen)
 
 
 def _role(one: Candidate) -> str:
@@ -183,7 +183,7 @@ def _due(roles: dict[str, list[Candidate]]) -> list[Candidate]:
     return [_as("total", one, 0.9) for one in roles.get("due", ()) if one.value > 0]
 
 
-def _unlabelled(sheet: Sheet, parse: Parser) -> Iterator[Candidate]:
+def _find_unlabelled(sheet: Sheet, parse: Parser) -> Iterator[Candidate]:
     """Where no label speaks, a large amount far down is the likeliest total."""
     for line in sheet.layout.lines:
         for one in parse(line.text):
@@ -197,7 +197,7 @@ def _unlabelled(sheet: Sheet, parse: Parser) -> Iterator[Candidate]:
 def _closures(
     sheet: Sheet,
     parse: Parser,
-    items: Sequence[Item],
+    items: Sequence[LineItem],
     known: tuple[list[Candidate], list[Candidate], list[Candidate]],
 ) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
     """Amounts without a label that close the arithmetic with those that have one: a base, a tax of it, their sum.
@@ -300,7 +300,7 @@ def _rate(tax: Decimal, base: Decimal) -> bool:
     return any(abs(base * rate / 100 - tax) <= CENT for rate in RATES)
 
 
-def _proofs(total: Candidate, roles: dict[str, list[Candidate]], items: Sequence[Item]) -> tuple[list[str], float]:
+def _proofs(total: Candidate, roles: dict[str, list[Candidate]], items: Sequence[LineItem]) -> tuple[list[str], float]:
     """What else on the paper says that this is the total."""
     proofs: list[str] = []
     worth = 0.0
@@ -329,7 +329,7 @@ def _proofs(total: Candidate, roles: dict[str, list[Candidate]], items: Sequence
     return proofs, worth
 
 
-def _completed(sums: Sums) -> Sums:
+def _drop_impossible(sums: Sums) -> Sums:
     """Drops what cannot be: a subtotal above the total, a tax that is no part of it."""
     total = sums.total
     if total is None:

@@ -46,7 +46,7 @@ _ENDS = {"subtotal", "total", "tax", "tendered", "due", "paid"}
 
 
 @dataclass(slots=True)
-class Item:
+class LineItem:
     """One line of a bill."""
 
     amount: Decimal
@@ -59,7 +59,7 @@ class Item:
     checked: bool = False  #: quantity times price is the amount
     lines: list[Line] = field(default_factory=list)
 
-    def told(self) -> dict[str, str | None]:
+    def as_dict(self) -> dict[str, str | None]:
         """As fields carry it."""
         return {
             "description": self.description or None,
@@ -71,7 +71,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column of a table by its heading."""
 
     kind: str
@@ -79,10 +79,10 @@ class Column:
     right: float
 
 
-def read_items(sheet: Sheet) -> list[Item]:
+def read_items(sheet: Sheet) -> list[LineItem]:
     """The items of the table whose amounts add up to a sum that is printed below it, else of the first that has any."""
-    best: tuple[tuple[bool, float], list[Item]] | None = None
-    tables = _continued(
+    best: tuple[tuple[bool, float], list[LineItem]] | None = None
+    tables = _join_tables(
         [(columns, items) for place, columns in _headings(sheet) if (items := list(_items(sheet, place, columns)))]
     )
     for items in tables:
@@ -97,10 +97,10 @@ def read_items(sheet: Sheet) -> list[Item]:
     return best[1] if best else []
 
 
-def _continued(tables: list[tuple[list[Column], list[Item]]]) -> list[list[Item]]:
+def _join_tables(tables: list[tuple[list[TableColumn], list[LineItem]]]) -> list[list[LineItem]]:
     """Tables that go on over pages, put together: the next page has the same headings at the same places."""
-    made: list[list[Item]] = []
-    heads: list[list[Column]] = []
+    made: list[list[LineItem]] = []
+    heads: list[list[TableColumn]] = []
     for columns, items in tables:
         if made and items[0].page > made[-1][-1].page and _alike(heads[-1], columns):
             made[-1] += items
@@ -110,12 +110,12 @@ def _continued(tables: list[tuple[list[Column], list[Item]]]) -> list[list[Item]
     return made
 
 
-def _alike(one: list[Column], other: list[Column]) -> bool:
+def _alike(one: list[TableColumn], other: list[TableColumn]) -> bool:
     kinds = {(column.kind, round(column.right, 1)) for column in one}
     return len(kinds & {(column.kind, round(column.right, 1)) for column in other}) >= 0.6 * len(kinds)
 
 
-def _headings(sheet: Sheet) -> Iterator[tuple[int, list[Column]]]:
+def _headings(sheet: Sheet) -> Iterator[tuple[int, list[TableColumn]]]:
     """Rows that head a table: at least two kinds of columns, one of them money; headings may take several rows."""
     rows = sheet.layout.rows
     for place in range(len(rows)):
@@ -139,19 +139,23 @@ def _headings(sheet: Sheet) -> Iterator[tuple[int, list[Column]]]:
             yield last, columns
 
 
-def _under_any(column: Column, others: Sequence[Column]) -> bool:
+def _under_any(column: TableColumn, others: Sequence[TableColumn]) -> bool:
     return any(one.left < column.right and column.left < one.right for one in others)
 
 
-def _currency_column(row: Sequence[Line]) -> list[Column]:
+def _currency_column(row: Sequence[Line]) -> list[TableColumn]:
     """The last heading, where it is only a currency: the amounts stand under it."""
     last = max(row, key=lambda line: line.box[2]).words[-1]
-    return [Column("amount", last.box[0], last.box[2])] if fold_in_place(last.text).strip("()") in _MONEY_HEADS else []
+    return (
+        [TableColumn("amount", last.box[0], last.box[2])]
+        if fold_in_place(last.text).strip("()") in _MONEY_HEADS
+        else []
+    )
 
 
-def columns_of(row: Sequence[Line]) -> list[Column]:
+def columns_of(row: Sequence[Line]) -> list[TableColumn]:
     """The headings of a row."""
-    found: list[Column] = []
+    found: list[TableColumn] = []
     for line in row:
         fresh, before = False, ""
         for word in line.words:
@@ -159,10 +163,10 @@ def columns_of(row: Sequence[Line]) -> list[Column]:
             kind = None if before in _QUALIFIERS and fresh else _kind_of(plain)
             before = plain
             if kind:
-                found.append(Column(kind, word.box[0], word.box[2]))
+                found.append(TableColumn(kind, word.box[0], word.box[2]))
                 fresh = True
             elif fresh:
-                found[-1] = Column(found[-1].kind, found[-1].left, word.box[2])
+                found[-1] = TableColumn(found[-1].kind, found[-1].left, word.box[2])
     return found
 
 
@@ -179,7 +183,7 @@ def _kind_of(plain: str) -> str | None:
     return next((_KIND[part] for part in reversed(parts) if part in _KIND), None) if len(parts) > 1 else None
 
 
-def _items(sheet: Sheet, heading: int, columns: list[Column]) -> Iterator[Item]:
+def _items(sheet: Sheet, heading: int, columns: list[TableColumn]) -> Iterator[LineItem]:
     rows = sheet.layout.rows
     money = [column for column in columns if column.kind == "amount"]
     target = max(money, key=lambda column: column.right) if money else max(columns, key=lambda column: column.right)
@@ -196,13 +200,13 @@ def _items(sheet: Sheet, heading: int, columns: list[Column]) -> Iterator[Item]:
         if lowest < 1.0 and row[0].box[1] - lowest > FAR:
             break
         lowest = max(line.box[3] for line in row)
-        if _ended(sheet, row, columns, target) or (place > heading + 1 and _heads_another(row, columns, sheet)):
+        if _ends_table(sheet, row, columns, target) or (place > heading + 1 and _heads_another(row, columns, sheet)):
             break
         amount = _amount_in(row, target, sheet, columns)
         if amount is None:
             pending += row
             continue
-        described = fold_in_place(_described(row, target))
+        described = fold_in_place(_join_description(row, target))
         item = _item(row, amount, pending, sheet, columns)
         if _CARRIED.search(described) or (_NOT_ITEMS.match(described) and not item.checked):
             continue
@@ -210,11 +214,11 @@ def _items(sheet: Sheet, heading: int, columns: list[Column]) -> Iterator[Item]:
         pending = []
 
 
-def _columns_again(row: Sequence[Line], columns: list[Column]) -> bool:
+def _columns_again(row: Sequence[Line], columns: list[TableColumn]) -> bool:
     return len({column.kind for column in columns_of(row)} & {column.kind for column in columns}) >= 2
 
 
-def _heads_another(row: Sequence[Line], columns: list[Column], sheet: Sheet) -> bool:
+def _heads_another(row: Sequence[Line], columns: list[TableColumn], sheet: Sheet) -> bool:
     """Another table begins."""
     kinds = {column.kind for column in columns_of(row)}
     return (
@@ -224,7 +228,7 @@ def _heads_another(row: Sequence[Line], columns: list[Column], sheet: Sheet) -> 
     )
 
 
-def _ended(sheet: Sheet, row: Sequence[Line], columns: list[Column], target: Column) -> bool:
+def _ends_table(sheet: Sheet, row: Sequence[Line], columns: list[TableColumn], target: TableColumn) -> bool:
     """A row that a sum's label leads ends the table; a lone "net" may belong to an item, and so may "
     ""City tax 6 × 1.65"."""
     amount = _amount_in(row, target, sheet, columns)
@@ -245,7 +249,9 @@ def _money(line: Line, sheet: Sheet) -> list[Amount]:
     return [one for one in amounts(line.text, sheet.mark) if not one.percent and one.decimals == 2]
 
 
-def _amount_in(row: Sequence[Line], target: Column, sheet: Sheet, columns: list[Column]) -> tuple[Line, Amount] | None:
+def _amount_in(
+    row: Sequence[Line], target: TableColumn, sheet: Sheet, columns: list[TableColumn]
+) -> tuple[Line, Amount] | None:
     """The money that stands in the amount column: under its heading, nearer to it than to any other."""
     best: tuple[float, Line, Amount] | None = None
     for line in row:
@@ -261,7 +267,7 @@ def _amount_in(row: Sequence[Line], target: Column, sheet: Sheet, columns: list[
     return (best[1], best[2]) if best else None
 
 
-def _apart(box: Box, column: Column) -> float:
+def _apart(box: Box, column: TableColumn) -> float:
     """How far a value stands from a column: nothing when they overlap well, else the nearer of their edges."""
     overlap = min(box[2], column.right) - max(box[0], column.left)
     if overlap > 0:
@@ -269,15 +275,15 @@ def _apart(box: Box, column: Column) -> float:
     return min(abs(box[2] - column.right), abs(box[0] - column.left), -overlap)
 
 
-def _described(row: Sequence[Line], target: Column) -> str:
+def _join_description(row: Sequence[Line], target: TableColumn) -> str:
     return " ".join(line.text for line in row if line.box[0] < target.left)
 
 
 def _item(
-    row: Sequence[Line], found: tuple[Line, Amount], pending: list[Line], sheet: Sheet, columns: list[Column]
-) -> Item:
+    row: Sequence[Line], found: tuple[Line, Amount], pending: list[Line], sheet: Sheet, columns: list[TableColumn]
+) -> LineItem:
     line, amount = found
-    item = Item(amount.value, around([other.box for other in row]), line.page, lines=[*row])
+    item = LineItem(amount.value, around([other.box for other in row]), line.page, lines=[*row])
     others: list[tuple[str, Decimal]] = []
     for other in row:
         for one in amounts(other.text, sheet.mark):
@@ -308,12 +314,12 @@ def _factors(others: list[tuple[str, Decimal]]) -> Iterator[tuple[Decimal, Decim
     yield from ((two, one) for one, two in pairwise(values))
 
 
-def _nearest(box: Box, columns: list[Column]) -> str:
+def _nearest(box: Box, columns: list[TableColumn]) -> str:
     middle = (box[0] + box[2]) / 2
     return min(columns, key=lambda column: abs((column.left + column.right) / 2 - middle)).kind
 
 
-def _description(row: Sequence[Line], pending: list[Line], line: Line, columns: list[Column]) -> str:
+def _description(row: Sequence[Line], pending: list[Line], line: Line, columns: list[TableColumn]) -> str:
     """The words under the description's heading, up to the next column; else the longest words of the row."""
     heads = [column for column in columns if column.kind == "description"]
     if heads:

@@ -62,7 +62,7 @@ def ground(
     for how, found in _tries(index, text, kind or _kind(value)):
         kept = [places for places in found if page is None or index.homes[places[0]] == page]
         if kept:
-            return _told(index, _nearest(index, kept, near), how, len(kept))
+            return _build_grounding(index, _nearest(index, kept, near), how, len(kept))
     return None
 
 
@@ -75,17 +75,17 @@ def ground_all(data: Any, pages: Sequence[Page] | Index) -> Any:
     return _all(data, index, None)
 
 
-def ungrounded(told: Any, path: str = "") -> Iterator[str]:
+def find_ungrounded(told: Any, path: str = "") -> Iterator[str]:
     """The paths of the values that `ground_all` found nowhere."""
     if isinstance(told, dict) and "match" in told:
         if told["match"] == UNGROUNDED:
             yield path
     elif isinstance(told, dict):
         for key, value in told.items():
-            yield from ungrounded(value, f"{path}.{key}" if path else str(key))
+            yield from find_ungrounded(value, f"{path}.{key}" if path else str(key))
     elif isinstance(told, list):
         for number, value in enumerate(told):
-            yield from ungrounded(value, f"{path}[{number}]")
+            yield from find_ungrounded(value, f"{path}[{number}]")
 
 
 def _all(data: Any, index: Index, near: tuple[int, Box] | None) -> Any:
@@ -225,6 +225,6 @@ def _distance(one: Box, other: Box) -> float:
     return across + 4 * down
 
 
-def _told(index: Index, places: Places, how: str, count: int) -> Grounding:
+def _build_grounding(index: Index, places: Places, how: str, count: int) -> Grounding:
     words = tuple(index.words[at] for at in places)
     return Grounding(index.homes[places[0]], index.box(places), words, how, SCORES[how], count)

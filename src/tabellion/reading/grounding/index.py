@@ -158,7 +158,7 @@ class Index:
                 if not self.cut(at, run):
                     self._note(found, (at,), run[0])
             if runs and runs[-1].end() == len(word.text):
-                self._grouped(found, at, runs[-1][0])
+                self._note_groups(found, at, runs[-1][0])
         return found
 
     @cached_property
@@ -176,7 +176,7 @@ class Index:
     def _note(self, found: dict[str, list[tuple[Places, str]]], places: Places, text: str) -> None:
         found.setdefault(re.sub(r"\D", "", text), []).append((places, text))
 
-    def _grouped(self, found: dict[str, list[tuple[Places, str]]], at: int, text: str) -> None:
+    def _note_groups(self, found: dict[str, list[tuple[Places, str]]], at: int, text: str) -> None:
         """A number whose thousands are set apart by spaces is several words."""
         if len(text) > 3 or not text.isdigit():
             return

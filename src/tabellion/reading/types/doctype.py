@@ -100,7 +100,7 @@ class Output:
     compression: Literal["zstd", "snappy", "gzip", "none"] = "zstd"
 
     @staticmethod
-    def filled(template: str, **values: str) -> str:
+    def fill_template(template: str, **values: str) -> str:
         """A template with its placeholders replaced."""
         return template.format_map(values)
 

@@ -28,7 +28,7 @@ SIGNS: dict[type[ast.AST], tuple[str, Callable[[Any, Any], Any]]] = {
 FARTHEST = 400_000  # days: more than all years of the calendar
 
 
-class Kind(NamedTuple):
+class ValueKind(NamedTuple):
     """What an expression gives: its base, and whether it is a column of such values."""
 
     base: str  #: number, text, date, bool, null or table
@@ -39,14 +39,14 @@ class Kind(NamedTuple):
         return f"a column, each {noun}" if self.many else noun
 
 
-Kinds = Mapping[str, Kind | Mapping[str, Kind]]  #: of fields; a list has the kinds of its columns
+Kinds = Mapping[str, ValueKind | Mapping[str, ValueKind]]  #: of fields; a list has the kinds of its columns
 
 
 def check(expression: ast.expr, kinds: Kinds, *, tolerance: bool = False) -> None:
     """Refuses a rule that could never be judged: unknown fields, a date compared with a number, …"""
     kind = _Check(kinds, tolerance).kind(expression)
-    if kind != Kind("bool"):
-        hint = "; put all(…) around it" if kind == Kind("bool", True) else ""
+    if kind != ValueKind("bool"):
+        hint = "; put all(…) around it" if kind == ValueKind("bool", True) else ""
         raise ExpressionError(f"a rule must be true or false; this is {kind}{hint}", 0)
 
 
@@ -54,18 +54,18 @@ class _Check:
     def __init__(self, kinds: Kinds, tolerance: bool) -> None:
         self.kinds, self.tolerance = kinds, tolerance
 
-    def kind(self, of: ast.expr) -> Kind:
+    def kind(self, of: ast.expr) -> ValueKind:
         match of:
             case ast.Constant(value=value):
                 bases = {bool: "bool", Decimal: "number", str: "text"}
-                return Kind(bases.get(type(value), "null"))
+                return ValueKind(bases.get(type(value), "null"))
             case ast.Name() | ast.Attribute():
                 return self.name(of)
             case ast.UnaryOp(op=sign, operand=inner):
                 return self.needs(inner, "bool" if isinstance(sign, ast.Not) else "number")
             case ast.BoolOp(values=values):
                 kinds = [self.needs(value, "bool") for value in values]
-                return Kind("bool", any(kind.many for kind in kinds))
+                return ValueKind("bool", any(kind.many for kind in kinds))
             case ast.BinOp():
                 return self.arithmetic(of)
             case ast.Compare(ops=[ast.In() | ast.NotIn()], left=inner, comparators=options):
@@ -74,47 +74,47 @@ class _Check:
                     if not isinstance(option, ast.Constant):
                         raise ExpressionError("`in` must be followed by literal texts or numbers", option)
                     self.same(found, self.kind(option), option)
-                return Kind("bool", found.many)
+                return ValueKind("bool", found.many)
             case ast.Compare():
                 return self.comparison(of)
             case ast.Call(func=ast.Name(id=function)):
                 return self.call(of, function)
         raise AssertionError(ast.dump(of))  # the parser lets nothing else pass
 
-    def name(self, of: ast.Name | ast.Attribute) -> Kind:
+    def name(self, of: ast.Name | ast.Attribute) -> ValueKind:
         name, column = _field(of)
         if name == "today":
-            return Kind("date")
+            return ValueKind("date")
         if name == "tolerance":
             if not self.tolerance:
                 raise ExpressionError("the rule uses `tolerance` but defines none: add `tolerance: 0.02`", of)
-            return Kind("number")
+            return ValueKind("number")
         if name not in self.kinds:
             raise ExpressionError(f"unknown field {name!r}{_near(name, self.kinds)}", of)
         found = self.kinds[name]
-        if isinstance(found, Kind):
+        if isinstance(found, ValueKind):
             if column:
                 raise ExpressionError(f"{name!r} is not a list: it has no columns", of)
             return found
         if column is None:
-            return Kind("table")
+            return ValueKind("table")
         if column not in found:
             raise ExpressionError(f"{name!r} has no column {column!r}{_near(column, found)}", of)
-        return Kind(found[column].base, many=True)
+        return ValueKind(found[column].base, many=True)
 
-    def needs(self, of: ast.expr, base: str) -> Kind:
+    def needs(self, of: ast.expr, base: str) -> ValueKind:
         found = self.kind(of)
         if found.base not in (base, "null"):
-            raise ExpressionError(f"{Kind(base)} was expected here, but this is {found}", of)
+            raise ExpressionError(f"{ValueKind(base)} was expected here, but this is {found}", of)
         return found
 
-    def same(self, left: Kind, right: Kind, at: ast.expr) -> None:
+    def same(self, left: ValueKind, right: ValueKind, at: ast.expr) -> None:
         if "table" in (left.base, right.base):
             raise ExpressionError("a list cannot be compared; compare count(…), sum(…) or a column", at)
         if left.base != right.base and "null" not in (left.base, right.base):
             raise ExpressionError(f"{left} and {right} cannot be compared", at)
 
-    def comparison(self, of: ast.Compare) -> Kind:
+    def comparison(self, of: ast.Compare) -> ValueKind:
         sides = [of.left, *of.comparators]
         kinds = [self.kind(side) for side in sides]
         for place, sign in enumerate(of.ops):
@@ -124,22 +124,22 @@ class _Check:
                 raise ExpressionError("null cannot be compared; write present(x) or empty(x)", sides[place])
             if left.base == "bool" and not isinstance(sign, ast.Eq | ast.NotEq):
                 raise ExpressionError(f"true and false cannot be ordered with {SIGNS[type(sign)][0]!r}", sides[place])
-        return Kind("bool", any(kind.many for kind in kinds))
+        return ValueKind("bool", any(kind.many for kind in kinds))
 
-    def arithmetic(self, of: ast.BinOp) -> Kind:
+    def arithmetic(self, of: ast.BinOp) -> ValueKind:
         sign = SIGNS[type(of.op)][0]
         left, right = self.kind(of.left), self.kind(of.right)
         many = left.many or right.many
         if (left.base, right.base) == ("date", "date") and sign == "-":
-            return Kind("number", many)  # days between them
+            return ValueKind("number", many)  # days between them
         if (left.base, right.base) == ("date", "number") and sign in "+-":
-            return Kind("date", many)
+            return ValueKind("date", many)
         for kind, side in ((left, of.left), (right, of.right)):
             if kind.base != "number":
                 raise ExpressionError(f"{sign!r} needs numbers; this is {kind}", side)
-        return Kind("number", many)
+        return ValueKind("number", many)
 
-    def call(self, of: ast.Call, name: str) -> Kind:
+    def call(self, of: ast.Call, name: str) -> ValueKind:
         function = FUNCTIONS.get(name)
         if function is None:
             raise ExpressionError(f"unknown function {name!r}{_near(name, FUNCTIONS)}", of)
@@ -148,14 +148,14 @@ class _Check:
             wanted = f"{function.fewest} or more" if function.repeats else f"{function.fewest}"
             raise ExpressionError(f"{name}() takes {wanted} arguments, not {len(of.args)}", of)
         kinds = [self.argument(of, name, function, place) for place in range(len(of.args))]
-        self.written(of, name, function)
+        self.check_literals(of, name, function)
         many = not function.whole and any(kind.many for kind in kinds)
         if function.gives == "same":
             bases = [kind.base for kind in kinds if kind.base != "null"]
-            return Kind(bases[0] if bases else "null", name == "where" or many)
-        return Kind(function.gives, many)
+            return ValueKind(bases[0] if bases else "null", name == "where" or many)
+        return ValueKind(function.gives, many)
 
-    def argument(self, of: ast.Call, name: str, function: Function, place: int) -> Kind:
+    def argument(self, of: ast.Call, name: str, function: Function, place: int) -> ValueKind:
         argument = of.args[place]
         wanted = function.takes[min(place, len(function.takes) - 1)]
         kind = self.kind(argument)
@@ -166,17 +166,17 @@ class _Check:
             base = wanted.removeprefix("column").strip()
             listed = kind.base == "table" and name == "count"
             if not (kind.many or listed) or (base and kind.base != base):
-                expected = f"a column, each {Kind(base)}" if base else "a column, as in line_items.amount"
+                expected = f"a column, each {ValueKind(base)}" if base else "a column, as in line_items.amount"
                 raise ExpressionError(f"{name}() takes {expected}; this is {kind}", argument)
         elif wanted == "any":
             self.same(self.kind(of.args[0]), kind, argument)
             if name in ("min", "max") and kind.many and len(of.args) > 1:
                 raise ExpressionError(f"{name}() takes one column, or several single values", argument)
         elif kind.base not in (wanted, "null"):
-            raise ExpressionError(f"{name}() takes {Kind(wanted)} here; this is {kind}", argument)
+            raise ExpressionError(f"{name}() takes {ValueKind(wanted)} here; this is {kind}", argument)
         return kind
 
-    def written(self, of: ast.Call, name: str, function: Function) -> None:
+    def check_literals(self, of: ast.Call, name: str, function: Function) -> None:
         for place, argument in enumerate(of.args):
             if min(place, len(function.takes) - 1) not in function.literal:
                 continue
@@ -219,7 +219,7 @@ def _value(of: ast.expr, scope: Scope) -> Any:
         case ast.Constant(value=value):
             return value
         case ast.Name() | ast.Attribute():
-            return _named(of, scope)
+            return _resolve_name(of, scope)
         case ast.UnaryOp(op=sign, operand=inner):
             return _each(operator.not_ if isinstance(sign, ast.Not) else operator.neg, _value(inner, scope))
         case ast.BoolOp(op=sign, values=inner_values):
@@ -255,7 +255,7 @@ def _field(of: ast.Name | ast.Attribute) -> tuple[str, str | None]:
     return (of.value.id if isinstance(of.value, ast.Name) else ""), of.attr
 
 
-def _named(of: ast.Name | ast.Attribute, scope: Scope) -> Any:
+def _resolve_name(of: ast.Name | ast.Attribute, scope: Scope) -> Any:
     name, column = _field(of)
     if name in RESERVED:
         return scope.today if name == "today" else scope.tolerance
@@ -279,7 +279,7 @@ def _each(work: Callable[..., Any], *given: Any, nulls: bool = False) -> Any:
 def _arithmetic(work: Callable[..., Any]) -> Callable[..., Any]:
     """What cannot be computed (a division by zero, a date beyond the calendar) is null."""
 
-    def tried(*given: Any) -> Any:
+    def calculate(*given: Any) -> Any:
         if given and isinstance(given[0], date) and len(given) == 2:
             if isinstance(given[1], Decimal):
                 if abs(given[1]) > FARTHEST:
@@ -292,7 +292,7 @@ def _arithmetic(work: Callable[..., Any]) -> Callable[..., Any]:
         except (DecimalException, ZeroDivisionError, OverflowError):
             return None
 
-    return tried
+    return calculate
 
 
 def _and(left: bool | None, right: bool | None) -> bool | None:

@@ -190,14 +190,14 @@ def _resolve(node: ast.expr, words: Sequence[Token]) -> None:
         case ast.Call(func=ast.Name()):
             pass
         case _:
-            raise _unexpected(node, words)
+            raise _build_unexpected(node, words)
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
             _resolve(child, words)
     node.col_offset = words[place].at
 
 
-def _unexpected(node: ast.expr, words: Sequence[Token]) -> ExpressionError:
+def _build_unexpected(node: ast.expr, words: Sequence[Token]) -> ExpressionError:
     """What Python has and rules have not: `f(a)(b)`, `a[b]`, `a.b.c`, `(a, b)`, `+a`, `*a`."""
     child = next(ast.iter_child_nodes(node))
     offset: int | None = node.col_offset

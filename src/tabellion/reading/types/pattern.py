@@ -29,7 +29,7 @@ OUTSIDE = {
 def fits(pattern: str, text: str) -> bool:
     """Whether the whole text has this pattern."""
     try:
-        return len(text) <= LONGEST_VALUE and _compiled(pattern).fullmatch(text) is not None
+        return len(text) <= LONGEST_VALUE and _compile(pattern).fullmatch(text) is not None
     except UnicodeEncodeError:  # half of a surrogate pair is no character
         return False
 
@@ -43,7 +43,7 @@ def fault(pattern: str) -> str | None:
     if re.search(r"\(\?[a-zA-OQ-Z-]", pattern):
         return "flags such as (?i) are not supported; write [Aa]"
     try:
-        _compiled(pattern)
+        _compile(pattern)
     except re2.error as error:
         why = error.args[0].decode(errors="replace")
         return f"not a valid RE2 regular expression (RE2 has no look-around or back-references): {why}"
@@ -53,7 +53,7 @@ def fault(pattern: str) -> str | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _compiled(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     import re2
 
     options = re2.Options()

@@ -52,7 +52,7 @@ def verdict(issues: Iterable[Issue]) -> Verdict:
     return "reject" if "error" in worst else "warn" if "warning" in worst else "accept"
 
 
-def typed(one: FieldSpec, value: Any) -> Any:
+def convert_value(one: FieldSpec, value: Any) -> Any:
     """A normalised value in Python's type, or None when there is none; raises ValueError when it is malformed."""
     if value in _NOTHING:
         return None
@@ -107,23 +107,25 @@ class _Judge:
         if one.kind == "list":
             return self.rows(one, value, path)
         try:
-            found = typed(one, value)
+            found = convert_value(one, value)
         except ValueError:
-            self.add("type", "error", "issue.not_of_kind", path, value=shown(value), detail=form(one))
+            self.add("type", "error", "issue.not_of_kind", path, value=format_value(value), detail=form(one))
             return None
         if one.options and found not in one.options:
-            self.add("choice", one.severity, "issue.not_an_option", path, value=shown(value), text=list(one.options))
+            self.add(
+                "choice", one.severity, "issue.not_an_option", path, value=format_value(value), text=list(one.options)
+            )
         if one.pattern and isinstance(found, str) and not pattern.fits(one.pattern, found):
-            self.add("pattern", one.severity, "issue.pattern", path, value=shown(value), text=one.pattern)
+            self.add("pattern", one.severity, "issue.pattern", path, value=format_value(value), text=one.pattern)
         if one.least is not None and found < one.least:
-            self.add("range", one.severity, "issue.too_small", path, value=shown(value), least=one.least)
+            self.add("range", one.severity, "issue.too_small", path, value=format_value(value), least=one.least)
         if one.most is not None and found > one.most:
-            self.add("range", one.severity, "issue.too_large", path, value=shown(value), most=one.most)
+            self.add("range", one.severity, "issue.too_large", path, value=format_value(value), most=one.most)
         return found
 
     def rows(self, one: FieldSpec, value: Any, path: str) -> Any:
         if not isinstance(value, Sequence) or isinstance(value, str):
-            self.add("type", "error", "issue.not_rows", path, value=shown(value))
+            self.add("type", "error", "issue.not_rows", path, value=format_value(value))
             return None
         if one.least is not None and len(value) < one.least:
             self.add("range", one.severity, "issue.too_few_rows", path, detail=_rows(value), n=one.least)
@@ -133,7 +135,7 @@ class _Judge:
         for number, row in enumerate(value):
             if len(self.found) > MOST_ISSUES or not isinstance(row, Mapping):
                 if not isinstance(row, Mapping):
-                    self.add("type", "error", "issue.not_a_row", f"{path}[{number}]", value=shown(row))
+                    self.add("type", "error", "issue.not_a_row", f"{path}[{number}]", value=format_value(row))
                 break
             cells = {column.name: (column, row.get(column.name)) for column in one.items}
             made.append({name: self.field(*both, f"{path}[{number}].{name}") for name, both in cells.items()})
@@ -152,7 +154,7 @@ class _Judge:
         self.found.append(Issue("rule", rule.severity, message, rule.fields, rule.name))
 
 
-def shown(value: Any) -> Message:
+def format_value(value: Any) -> Message:
     """A value as messages show it: short, and safe to print."""
     if value in _NOTHING:
         return Message("value.nothing")
@@ -173,7 +175,7 @@ def _rows(value: Sequence[Any]) -> Message:
 
 def _within(known: Any, value: Any) -> str:
     """A value within a sentence: numbers and dates stand for themselves."""
-    return str(value) if isinstance(known, (int, Decimal, date)) else shown(value)
+    return str(value) if isinstance(known, (int, Decimal, date)) else format_value(value)
 
 
 def form(one: FieldSpec) -> str:

@@ -28,7 +28,7 @@ def json_schema(doctype: DocumentType, *, quotes: bool = False) -> dict[str, Any
     It says only what Gemini, OpenAI's strict mode and the smaller servers all keep, so neither pattern nor format is in
     it: a model that finds the 30th of February must be able to say so, and the rules say what is wrong with it.
     """
-    made = {one.name: _quoted(one) if quotes else _schema(one) for one in doctype.fields}
+    made = {one.name: _schema_with_quote(one) if quotes else _schema(one) for one in doctype.fields}
     # By its title the local model knows a schema again.
     return {"title": doctype.name, **_object(made, doctype.description)}
 
@@ -40,7 +40,7 @@ def _object(properties: dict[str, Any], description: str = "") -> dict[str, Any]
     return {**made, "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _quoted(one: FieldSpec) -> dict[str, Any]:
+def _schema_with_quote(one: FieldSpec) -> dict[str, Any]:
     evidence = {"quote": _nullable("string", QUOTE), "page": _nullable("integer", PAGE)}
     if one.kind == "list":
         columns = {column.name: _schema(column) for column in one.items}
@@ -51,7 +51,7 @@ def _quoted(one: FieldSpec) -> dict[str, Any]:
 def _schema(one: FieldSpec) -> dict[str, Any]:
     if one.kind == "list":
         return _array(one, {column.name: _schema(column) for column in one.items})
-    description = _described(one)
+    description = _describe(one)
     if one.kind == "choice":
         # A null among the options is refused by some servers; a choice of two schemas is not.
         return {"anyOf": [{"type": "string", "enum": list(one.options)}, {"type": "null"}], "description": description}
@@ -67,7 +67,7 @@ def _nullable(kind: str, description: str) -> dict[str, Any]:
     return {"type": [kind, "null"], "description": description}
 
 
-def _described(one: FieldSpec) -> str:
+def _describe(one: FieldSpec) -> str:
     form = "" if one.kind in ("text", "choice", "bool") else f" Written as {KINDS[one.kind]}."
     options = f" One of: {', '.join(one.options)}." if one.options and one.kind != "choice" else ""
     return ((one.description or f"{one.title}.") + form + options).strip()
@@ -78,13 +78,13 @@ def prompt(doctype: DocumentType) -> str:
     lines = [
         f"This is a document of the type {doctype.title or doctype.name}. {doctype.description}".strip(),
         "Read these fields from it:",
-        *(f"- {one.name}{' (required)' if one.required else ''}: {_described(one)}" for one in doctype.fields
+        *(f"- {one.name}{' (required)' if one.required else ''}: {_describe(one)}" for one in doctype.fields
           if one.kind != "list"),
     ]  # fmt: skip
     for one in doctype.fields:
         if one.kind == "list":
             lines.append(f"- {one.name}: {one.description or one.title} Each row has:".replace("  ", " "))
-            lines += [f"    - {column.name}: {_described(column)}" for column in one.items]
+            lines += [f"    - {column.name}: {_describe(column)}" for column in one.items]
     lines += [
         "Rules:",
         "- Give for each field its value, the quote and the page. Quote the words exactly as they are printed.",

@@ -13,7 +13,7 @@ from tabellion.reading.types import pattern
 from tabellion.reading.types.doctype import ANY, FieldSpec, Idempotency, Locale, Output, Phrases, Processing
 from tabellion.reading.types.expression import RESERVED
 from tabellion.reading.types.kinds import KINDS, NUMERIC
-from tabellion.reading.types.yamlnode import Mistakes, Node
+from tabellion.reading.types.yamlnode import Mistakes, YamlNode
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 LANGUAGE = re.compile(r"[a-z]{2}")
@@ -39,7 +39,9 @@ def base_of(kind: str) -> str:
     return kind if kind in ("date", "bool") else "text"
 
 
-def read_fields(node: Node, mistakes: Mistakes, threshold: float, *, columns: bool = False) -> tuple[FieldSpec, ...]:
+def read_fields(
+    node: YamlNode, mistakes: Mistakes, threshold: float, *, columns: bool = False
+) -> tuple[FieldSpec, ...]:
     """The fields of a type, or the columns of a list."""
     entries = mistakes.map(node, "fields")
     if node.kind == "map" and not entries:
@@ -58,9 +60,9 @@ def read_fields(node: Node, mistakes: Mistakes, threshold: float, *, columns: bo
     return tuple(made)
 
 
-def _field(name: str, node: Node, mistakes: Mistakes, threshold: float, column: bool) -> FieldSpec:
+def _field(name: str, node: YamlNode, mistakes: Mistakes, threshold: float, column: bool) -> FieldSpec:
     if node.kind == "scalar":  # total: money
-        node = Node("map", node.line, node.column, entries={"type": (node, node)})
+        node = YamlNode("map", node.line, node.column, entries={"type": (node, node)})
     entries = {key: value for key, (_, value) in mistakes.map(node, f"field {name!r}", FIELD_KEYS).items()}
     kind = _kind(name, node, entries.get("type"), mistakes)
     spec: dict[str, Any] = {"title": name.replace("_", " ").capitalize(), "threshold": threshold}
@@ -90,7 +92,7 @@ def _field(name: str, node: Node, mistakes: Mistakes, threshold: float, column: 
     return FieldSpec(name, kind, **spec)
 
 
-def _kind(name: str, node: Node, given: Node | None, mistakes: Mistakes) -> str:
+def _kind(name: str, node: YamlNode, given: YamlNode | None, mistakes: Mistakes) -> str:
     if given is None:
         if node.kind == "map":
             mistakes.add(node, f"field {name!r} has no type", f"type: one of {', '.join(KINDS)}")
@@ -103,7 +105,7 @@ def _kind(name: str, node: Node, given: Node | None, mistakes: Mistakes) -> str:
 
 
 def _items(
-    name: str, kind: str, node: Node, given: Node | None, mistakes: Mistakes, threshold: float, column: bool
+    name: str, kind: str, node: YamlNode, given: YamlNode | None, mistakes: Mistakes, threshold: float, column: bool
 ) -> tuple[FieldSpec, ...]:
     if kind != "list":
         if given is not None:
@@ -120,7 +122,7 @@ def _items(
     return read_fields(given, mistakes, threshold, columns=True)
 
 
-def _pattern(kind: str, node: Node, mistakes: Mistakes) -> str | None:
+def _pattern(kind: str, node: YamlNode, mistakes: Mistakes) -> str | None:
     text = mistakes.text(node, "pattern")
     if text is None:
         return None
@@ -131,7 +133,7 @@ def _pattern(kind: str, node: Node, mistakes: Mistakes) -> str | None:
     return text
 
 
-def _range(kind: str, node: Node, mistakes: Mistakes) -> tuple[Any, Any]:
+def _range(kind: str, node: YamlNode, mistakes: Mistakes) -> tuple[Any, Any]:
     entries = mistakes.map(node, "range", ("min", "max"))
     found: list[Any] = [None, None]
     for place, key in enumerate(("min", "max")):
@@ -155,7 +157,7 @@ def _range(kind: str, node: Node, mistakes: Mistakes) -> tuple[Any, Any]:
     return least, most
 
 
-def read_phrases(node: Node, mistakes: Mistakes, name: str) -> Phrases:
+def read_phrases(node: YamlNode, mistakes: Mistakes, name: str) -> Phrases:
     """Phrases by language, or a plain list for any."""
     if node.kind != "map":
         return {ANY: mistakes.texts(node, name)}
@@ -168,10 +170,10 @@ def read_phrases(node: Node, mistakes: Mistakes, name: str) -> Phrases:
 
 
 #: How the value of a key is read: from its node, with somewhere to note mistakes.
-Reader = Callable[[Node, Mistakes, str], Any]
+Reader = Callable[[YamlNode, Mistakes, str], Any]
 
 
-def _read(node: Node, mistakes: Mistakes, name: str, readers: dict[str, Reader]) -> dict[str, Any]:
+def _read(node: YamlNode, mistakes: Mistakes, name: str, readers: dict[str, Reader]) -> dict[str, Any]:
     made = {}
     for key, (_, value) in mistakes.map(node, name, readers).items():
         found = readers[key](value, mistakes, key)
@@ -188,7 +190,7 @@ def _one_of(*options: str) -> Reader:
 
 
 def _amount(least: float, most: float | None = None, *, whole: bool = False, nullable: bool = False) -> Reader:
-    def read(node: Node, mistakes: Mistakes, name: str) -> Any:
+    def read(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
         if nullable and node.is_null:
             return None
         found = mistakes.number(node, name, least, most, whole=whole)
@@ -197,11 +199,11 @@ def _amount(least: float, most: float | None = None, *, whole: bool = False, nul
     return read
 
 
-def _boolean(node: Node, mistakes: Mistakes, name: str) -> Any:
+def _boolean(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
     return mistakes.boolean(node, name)
 
 
-def read_idempotency(node: Node, mistakes: Mistakes) -> Idempotency:
+def read_idempotency(node: YamlNode, mistakes: Mistakes) -> Idempotency:
     """What happens when the same file comes again."""
     return Idempotency(**_read(node, mistakes, "idempotency", {
         "policy": _one_of("link", "reject", "keep"), "hash": _one_of("sha256"),
@@ -209,7 +211,7 @@ def read_idempotency(node: Node, mistakes: Mistakes) -> Idempotency:
     }))  # fmt: skip
 
 
-def read_output(node: Node, mistakes: Mistakes) -> Output:
+def read_output(node: YamlNode, mistakes: Mistakes) -> Output:
     """Where results are written."""
     made = _read(node, mistakes, "output", {
         "json": _template(".json"), "parquet": _template(".parquet"),
@@ -219,14 +221,14 @@ def read_output(node: Node, mistakes: Mistakes) -> Output:
     return Output(**made)
 
 
-def _always(node: Node, mistakes: Mistakes, name: str) -> Any:
+def _always(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
     if not mistakes.boolean(node, name):
         mistakes.add(node, "files are always written atomically", "remove the key")
     return MISSING
 
 
 def _template(ending: str) -> Reader:
-    def read(node: Node, mistakes: Mistakes, name: str) -> Any:
+    def read(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
         if node.is_null:
             return None
         text = mistakes.text(node, name, longest=200)
@@ -254,7 +256,7 @@ def _template(ending: str) -> Reader:
     return read
 
 
-def read_processing(node: Node, mistakes: Mistakes) -> Processing:
+def read_processing(node: YamlNode, mistakes: Mistakes) -> Processing:
     """How documents of the type are worked on."""
     made = _read(node, mistakes, "processing", {
         "model": lambda node, mistakes, name: None if node.is_null else mistakes.text(node, name, longest=100),
@@ -273,7 +275,7 @@ def read_processing(node: Node, mistakes: Mistakes) -> Processing:
     return Processing(**breaker, **made)
 
 
-def read_locale(node: Node, mistakes: Mistakes) -> Locale:
+def read_locale(node: YamlNode, mistakes: Mistakes) -> Locale:
     """What is meant where paper is ambiguous."""
     made = _read(node, mistakes, "locale", {
         "dates": _one_of("dmy", "mdy", "ymd"),

@@ -23,7 +23,7 @@ from tabellion.reading.types.sections import (
     read_phrases,
     read_processing,
 )
-from tabellion.reading.types.yamlnode import Mistakes, Node, TypeFileError, parse
+from tabellion.reading.types.yamlnode import Mistakes, TypeFileError, YamlNode, parse
 
 SHIPPED = Path(__file__).parent / "shipped"
 FOLDER = Path("types")  #: where people keep their own, unless they configure another
@@ -43,7 +43,7 @@ def load(name: str | Path, folders: Sequence[str | Path] = (FOLDER,)) -> Documen
         return read(Path(name))
     found = available(folders)
     if text in found:
-        return _shipped(text) if found[text].parent == SHIPPED else read(found[text])
+        return _load_shipped(text) if found[text].parent == SHIPPED else read(found[text])
     raise ConfigurationError(
         f"unknown document type {text!r}; known: {', '.join(found)} "
         f"(looked for {text}.yaml in {', '.join(str(folder) for folder in folders) or 'no folder'})"
@@ -62,7 +62,7 @@ def available(folders: Sequence[str | Path] = (FOLDER,)) -> dict[str, Path]:
 
 
 @functools.cache
-def _shipped(name: str) -> DocumentType:
+def _load_shipped(name: str) -> DocumentType:
     return read(SHIPPED / f"{name}.yaml")
 
 
@@ -72,10 +72,10 @@ def read(path: Path) -> DocumentType:
         source = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from None
-    return compiled(source, str(path), expected=path.stem)
+    return compile_type(source, str(path), expected=path.stem)
 
 
-def compiled(source: bytes | str, file: str = "<text>", expected: str | None = None) -> DocumentType:
+def compile_type(source: bytes | str, file: str = "<text>", expected: str | None = None) -> DocumentType:
     """The type that a text says; raises `TypeFileError` with every mistake that is in it."""
     root = parse(source, file)
     mistakes = Mistakes()
@@ -85,7 +85,7 @@ def compiled(source: bytes | str, file: str = "<text>", expected: str | None = N
     return made
 
 
-def _document_type(root: Node, mistakes: Mistakes, file: str, expected: str | None) -> DocumentType:
+def _document_type(root: YamlNode, mistakes: Mistakes, file: str, expected: str | None) -> DocumentType:
     sections = {key: value for key, (_, value) in mistakes.map(root, "the file", SECTIONS).items()}
     name = mistakes.text(sections["name"], "name") if "name" in sections else ""
     if "name" not in sections:
@@ -126,7 +126,7 @@ def _document_type(root: Node, mistakes: Mistakes, file: str, expected: str | No
     return DocumentType(name or "", version or "", fields, processing=processing, digest=digest, file=file, **made)
 
 
-def _rules(node: Node, mistakes: Mistakes, fields: Sequence[FieldSpec]) -> tuple[Rule, ...]:
+def _rules(node: YamlNode, mistakes: Mistakes, fields: Sequence[FieldSpec]) -> tuple[Rule, ...]:
     if node.kind != "list":
         mistakes.add(node, "validation is a list of rules", 'validation:\n     - rule: "total == subtotal + tax"')
         return ()
@@ -145,7 +145,7 @@ def _rules(node: Node, mistakes: Mistakes, fields: Sequence[FieldSpec]) -> tuple
     return tuple(found.values())
 
 
-def _rule(node: Node, mistakes: Mistakes, kinds: evaluation.Kinds) -> Rule | None:
+def _rule(node: YamlNode, mistakes: Mistakes, kinds: evaluation.Kinds) -> Rule | None:
     keys = ("name", "rule", "tolerance", "severity", "message")
     entries = {key: value for key, (_, value) in mistakes.map(node, "a rule", keys).items()}
     if "rule" not in entries:
@@ -161,7 +161,7 @@ def _rule(node: Node, mistakes: Mistakes, kinds: evaluation.Kinds) -> Rule | Non
         tree = expression.parse(text)
         evaluation.check(tree, kinds, tolerance="tolerance" in entries)
     except expression.ExpressionError as error:
-        mistakes.add(entries["rule"], error.what, _pointed(text, error.at), offset=error.at)
+        mistakes.add(entries["rule"], error.what, _mark_position(text, error.at), offset=error.at)
         return None
     return Rule(
         name=(mistakes.text(entries["name"], "name", longest=100) if "name" in entries else None) or text,
@@ -171,7 +171,7 @@ def _rule(node: Node, mistakes: Mistakes, kinds: evaluation.Kinds) -> Rule | Non
     )  # fmt: skip
 
 
-def _messages(node: Node, mistakes: Mistakes) -> dict[str, str]:
+def _messages(node: YamlNode, mistakes: Mistakes) -> dict[str, str]:
     """What a rule says when it does not hold: one text, or one for each language."""
     if node.kind != "map":
         text = mistakes.text(node, "message")
@@ -180,7 +180,7 @@ def _messages(node: Node, mistakes: Mistakes) -> dict[str, str]:
     return {key: text for key, (_, value) in found.items() if (text := mistakes.text(value, f"message.{key}"))}
 
 
-def _pointed(text: str, at: int) -> str:
+def _mark_position(text: str, at: int) -> str:
     """The rule with a mark before the character that is wrong."""
     line = " ".join(text[max(0, at - 40) : at].split()) + " ▶" + " ".join(text[at : at + 40].split())
     return f"see: {line.strip()}"
@@ -189,5 +189,6 @@ def _pointed(text: str, at: int) -> str:
 def kinds_of(fields: Iterable[FieldSpec]) -> dict[str, Any]:
     """The kinds that rules know fields by."""
     return {
-        one.name: kinds_of(one.items) if one.kind == "list" else evaluation.Kind(base_of(one.kind)) for one in fields
+        one.name: kinds_of(one.items) if one.kind == "list" else evaluation.ValueKind(base_of(one.kind))
+        for one in fields
     }

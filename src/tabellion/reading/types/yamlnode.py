@@ -47,7 +47,7 @@ class TypeFileError(ConfigurationError):
 
 
 @dataclass(slots=True)
-class Node:
+class YamlNode:
     """A scalar, a list or a mapping, and where it stands."""
 
     kind: str  #: scalar, list or map
@@ -56,8 +56,8 @@ class Node:
     text: str = ""
     quoted: bool = False
     single: bool = True  #: the scalar stands on one line, so that its characters can be pointed at
-    items: list[Node] = field(default_factory=list)
-    entries: dict[str, tuple[Node, Node]] = field(default_factory=dict)  #: key -> its own node and its value
+    items: list[YamlNode] = field(default_factory=list)
+    entries: dict[str, tuple[YamlNode, YamlNode]] = field(default_factory=dict)  #: key -> its own node and its value
 
     @property
     def is_null(self) -> bool:
@@ -77,14 +77,14 @@ class Mistakes:
     def __init__(self) -> None:
         self.found: list[Mistake] = []
 
-    def add(self, at: Node, what: str, fix: str = "", offset: int | None = None) -> None:
+    def add(self, at: YamlNode, what: str, fix: str = "", offset: int | None = None) -> None:
         """Notes a mistake, at a character of a one-line text when an offset is given."""
         column = at.column
         if offset is not None and at.single:
             column += offset + (1 if at.quoted else 0)
         self.found.append(Mistake(at.line, column, what, fix))
 
-    def map(self, node: Node, name: str, keys: Iterable[str] | None = None) -> dict[str, tuple[Node, Node]]:
+    def map(self, node: YamlNode, name: str, keys: Iterable[str] | None = None) -> dict[str, tuple[YamlNode, YamlNode]]:
         """The entries of a mapping; keys that are not known are mistakes."""
         if node.kind != "map":
             self.add(node, f"{name} must be a mapping of keys to values", f"{name}:\n     key: value")
@@ -99,7 +99,7 @@ class Mistakes:
                 self.add(at, f"unknown key {key!r} in {name}", hint)
         return {key: both for key, both in node.entries.items() if key in known}
 
-    def text(self, node: Node, name: str, *, longest: int = 2000) -> str | None:
+    def text(self, node: YamlNode, name: str, *, longest: int = 2000) -> str | None:
         """A text; words that other readers take for true, false or null must be quoted."""
         if node.kind != "scalar":
             self.add(node, f"{name} must be a text, not a {_noun(node)}")
@@ -119,7 +119,7 @@ class Mistakes:
             return None
         return node.text
 
-    def texts(self, node: Node, name: str, *, longest: int = 200) -> tuple[str, ...]:
+    def texts(self, node: YamlNode, name: str, *, longest: int = 200) -> tuple[str, ...]:
         """A list of texts, or one."""
         if node.kind == "map":
             self.add(node, f"{name} must be a list of texts", f"{name}: [first, second]")
@@ -137,7 +137,7 @@ class Mistakes:
             found[text.strip()] = None
         return tuple(found)
 
-    def one_of(self, node: Node, name: str, options: Iterable[str]) -> str | None:
+    def one_of(self, node: YamlNode, name: str, options: Iterable[str]) -> str | None:
         """One of the options."""
         known = list(options)
         text = node.text if node.kind == "scalar" else None
@@ -148,7 +148,7 @@ class Mistakes:
         self.add(node, f"{name} is one of {', '.join(known)}; found {found}", f"write {near[0]}" if near else "")
         return None
 
-    def boolean(self, node: Node, name: str) -> bool:
+    def boolean(self, node: YamlNode, name: str) -> bool:
         """True or false, written so."""
         if node.kind == "scalar" and not node.quoted and node.text in ("true", "false"):
             return node.text == "true"
@@ -158,7 +158,7 @@ class Mistakes:
         return False
 
     def number(
-        self, node: Node, name: str, least: float | None = None, most: float | None = None, *, whole: bool = False
+        self, node: YamlNode, name: str, least: float | None = None, most: float | None = None, *, whole: bool = False
     ) -> Decimal | None:
         """A number within bounds."""
         if node.kind != "scalar" or not NUMBER.fullmatch(node.text):
@@ -179,7 +179,7 @@ class Mistakes:
         return value
 
 
-def parse(source: bytes | str, file: str = "<text>") -> Node:
+def parse(source: bytes | str, file: str = "<text>") -> YamlNode:
     """The tree of a file; what YAML itself refuses is one mistake at its place."""
     import yaml
 
@@ -192,7 +192,7 @@ def parse(source: bytes | str, file: str = "<text>") -> Node:
         raise TypeFileError(file, [Mistake(line, 1, "not UTF-8", "save the file as UTF-8")]) from None
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return _Tree(file).built(yaml.parse(text, Loader=loader))
+        return _Tree(file).build(yaml.parse(text, Loader=loader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -223,10 +223,10 @@ class _Tree:
         self.mistakes: list[Mistake] = []
         self.nodes = 0
 
-    def built(self, events: Iterable[Any]) -> Node:
-        root: Node | None = None
-        stack: list[Node] = []
-        keys: list[Node | None] = []
+    def build(self, events: Iterable[Any]) -> YamlNode:
+        root: YamlNode | None = None
+        stack: list[YamlNode] = []
+        keys: list[YamlNode | None] = []
         for event in events:
             name = type(event).__name__
             if name in ("SequenceEndEvent", "MappingEndEvent"):
@@ -242,7 +242,7 @@ class _Tree:
                     continue
             else:
                 if name == "DocumentStartEvent" and root is not None:
-                    self.refuse(Node("scalar", event.start_mark.line + 1, 1), "a second document after `---`")
+                    self.refuse(YamlNode("scalar", event.start_mark.line + 1, 1), "a second document after `---`")
                 continue
             if not stack:
                 root = node
@@ -255,9 +255,9 @@ class _Tree:
                 keys[-1] = None
         if self.mistakes:
             raise TypeFileError(self.file, self.mistakes)
-        return root or Node("map", 1, 1)
+        return root or YamlNode("map", 1, 1)
 
-    def entry(self, parent: Node, key: Node, value: Node) -> None:
+    def entry(self, parent: YamlNode, key: YamlNode, value: YamlNode) -> None:
         if key.kind != "scalar":
             self.mistakes.append(Mistake(key.line, key.column, "a key must be a plain text"))
         elif key.text in parent.entries:
@@ -270,7 +270,7 @@ class _Tree:
         else:
             parent.entries[key.text] = (key, value)
 
-    def node(self, event: Any, name: str) -> Node:
+    def node(self, event: Any, name: str) -> YamlNode:
         mark = event.start_mark
         line, column = mark.line + 1, mark.column + 1
         self.nodes += 1
@@ -282,13 +282,13 @@ class _Tree:
         if getattr(event, "tag", None):
             self.mistakes.append(Mistake(line, column, f"the tag {event.tag!r} is not supported", "remove it"))
         if name != "ScalarEvent":
-            return Node("list" if name == "SequenceStartEvent" else "map", line, column)
+            return YamlNode("list" if name == "SequenceStartEvent" else "map", line, column)
         single = event.start_mark.line == event.end_mark.line
-        return Node("scalar", line, column, event.value, quoted=bool(event.style), single=single)
+        return YamlNode("scalar", line, column, event.value, quoted=bool(event.style), single=single)
 
-    def refuse(self, at: Node, what: str) -> None:
+    def refuse(self, at: YamlNode, what: str) -> None:
         raise TypeFileError(self.file, [*self.mistakes, Mistake(at.line, at.column, what)])
 
 
-def _noun(node: Node) -> str:
+def _noun(node: YamlNode) -> str:
     return {"map": "mapping", "list": "list"}.get(node.kind, "text")

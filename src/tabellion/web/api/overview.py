@@ -67,12 +67,12 @@ async def watch(request: Request) -> Response:
     streams = request.app.state.streams
     streams.check(request.state.holder.id)
 
-    async def told() -> AsyncIterator[str]:
-        with streams.counted(request.state.holder.id):
+    async def stream_events() -> AsyncIterator[str]:
+        with streams.track(request.state.holder.id):
             async for text in while_let_in(request, Role.VIEWER, _events(request, environment)):
                 yield text
 
-    return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
+    return StreamingResponse(stream_events(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
 
 
 async def _events(request: Request, environment: ServedEnvironment) -> AsyncIterator[str]:

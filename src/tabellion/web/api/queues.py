@@ -30,7 +30,7 @@ from tabellion.web.environment import ServedEnvironment
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.validation import Strict, Whole, parsed
+from tabellion.web.validation import Strict, Whole, parse_body
 
 router = APIRouter(route_class=Guarded, tags=["monitor"])
 logger = logging.getLogger("tabellion.web")
@@ -96,7 +96,7 @@ async def queues(request: Request) -> Response:
 async def show(request: Request, name: Name) -> Response:
     """One queue with its counts and recent throughput."""
     environment: ServedEnvironment = request.state.environment
-    view = found(environment, name)
+    view = get_queue_view(environment, name)
     picture = await environment.monitor.picture()
     return answer(next(one for one in picture["queues"] if one["name"] == view.name))
 
@@ -111,20 +111,20 @@ async def rows(
 ) -> Response:
     """Rows with their register entries: in queue order, or with the last key first."""
     environment: ServedEnvironment = request.state.environment
-    view = found(environment, name)
+    view = get_queue_view(environment, name)
     queue = view.queue
-    await _bound(environment, queue)
+    await _bind_queue(environment, queue)
     question = {"queue": name, "state": state}
     key = request.app.state.cursor_key
     after = cursors.place(key, environment.name, question, cursor) if cursor is not None else None
     try:
         page, following = await listing.rows(environment.store, view, state, after, limit)
-    except listing.Moved:
+    except listing.RowGone:
         raise Problem(
             422, "cursor_invalid", Message("problem.row_gone"), field="cursor",
             expected="a cursor of existing rows", fix="start again without a cursor",
         ) from None  # fmt: skip
-    onward = cursors.made(key, environment.name, question, following) if following is not None else None
+    onward = cursors.make_cursor(key, environment.name, question, following) if following is not None else None
     return answer(QueueRows(rows=page, next=onward))
 
 
@@ -132,9 +132,9 @@ async def rows(
 async def errors(request: Request, name: Name) -> Response:
     """One group per fingerprint: the error without what differs between rows, such as ids, numbers and paths."""
     environment: ServedEnvironment = request.state.environment
-    view = found(environment, name)
+    view = get_queue_view(environment, name)
     queue = view.queue
-    await _bound(environment, queue)
+    await _bind_queue(environment, queue)
     return answer(await failures.groups(environment.store, queue))
 
 
@@ -145,9 +145,9 @@ async def errors(request: Request, name: Name) -> Response:
 async def pause(request: Request, name: Name) -> Response:
     """Workers stop claiming from the queue; running jobs continue."""
     environment: ServedEnvironment = request.state.environment
-    view = found(environment, name)
+    view = get_queue_view(environment, name)
     queue = view.queue
-    wanted = await parsed(request, Pause, request.app.state.limits, empty=True)
+    wanted = await parse_body(request, Pause, request.app.state.limits, empty=True)
     await controls.pause(environment.store, queue, wanted.reason)
     await _record(request, "paused", queue, reason=wanted.reason)
     return answer(Paused(queue=queue.name, paused=True, reason=wanted.reason or None))
@@ -157,7 +157,7 @@ async def pause(request: Request, name: Name) -> Response:
 async def resume(request: Request, name: Name) -> Response:
     """Workers claim from the queue again."""
     environment: ServedEnvironment = request.state.environment
-    view = found(environment, name)
+    view = get_queue_view(environment, name)
     queue = view.queue
     await controls.resume(environment.store, queue)
     await _record(request, "resumed", queue)
@@ -168,13 +168,13 @@ async def resume(request: Request, name: Name) -> Response:
 async def retry(request: Request, name: Name) -> Response:
     """Makes failed rows ready again, with all counters reset; the response says how many."""
     environment: ServedEnvironment = request.state.environment
-    view = found(environment, name)
+    view = get_queue_view(environment, name)
     queue = view.queue
-    wanted = await parsed(request, Retry, request.app.state.limits)
+    wanted = await parse_body(request, Retry, request.app.state.limits)
     if (wanted.fingerprint is None) == (wanted.keys is None):
         raise Problem(422, "value_invalid", Message("problem.rows_unnamed"), field="/fingerprint",
                       expected="either fingerprint or keys", fix="send one of the two")  # fmt: skip
-    bound = await _bound(environment, queue)
+    bound = await _bind_queue(environment, queue)
     if wanted.fingerprint is not None:
         count = await failures.retry(environment.store, queue, wanted.fingerprint)
     else:
@@ -184,7 +184,7 @@ async def retry(request: Request, name: Name) -> Response:
     return answer(Retried(queue=queue.name, retried=count))
 
 
-def found(environment: ServedEnvironment, name: str) -> QueueView:
+def get_queue_view(environment: ServedEnvironment, name: str) -> QueueView:
     """The queue of this name, or the problem that there is none."""
     for view in environment.monitor.overview.views:
         if view.name == name:
@@ -192,7 +192,7 @@ def found(environment: ServedEnvironment, name: str) -> QueueView:
     raise Problem(404, "not_found", Message("problem.no_such_queue"), field="name", fix="GET /api/queues lists them")
 
 
-async def _bound(environment: ServedEnvironment, queue: Queue) -> Bound:
+async def _bind_queue(environment: ServedEnvironment, queue: Queue) -> Bound:
     try:
         return await environment.store.bind(queue)
     except DeclarationError as error:
@@ -213,7 +213,9 @@ async def _record(request: Request, action: str, queue: Queue, *, reason: str = 
     """Keeps who did it, and has everybody who watches see it."""
     environment: ServedEnvironment = request.state.environment
     said = {name: value for name, value in facts.items() if value is not None}
-    entry = audit.Entry(action, request.state.holder.actor, reason=reason or None, more={"queue": queue.name, **said})
-    await environment.store.database.transact([audit.bound(environment.store.dialect, entry)])
+    entry = audit.AuditEntry(
+        action, request.state.holder.actor, reason=reason or None, more={"queue": queue.name, **said}
+    )
+    await environment.store.database.transact([audit.bind_entry(environment.store.dialect, entry)])
     logger.info("%s: %s %s", request.state.holder.actor, action, queue.name)
     environment.monitor.forget(queue.name)

@@ -24,7 +24,7 @@ from tabellion.web.openapi import body_of
 from tabellion.web.pages.page import language_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.validation import Strict, parsed
+from tabellion.web.validation import Strict, parse_body
 
 router = APIRouter(route_class=Guarded, tags=["people"])
 logger = logging.getLogger("tabellion.web")
@@ -112,7 +112,7 @@ class NewPassword(Strict):
     new: str = Field(min_length=1, max_length=passwords.LONGEST)
 
 
-def told(user: users.User) -> User:
+def serialize_user(user: users.User) -> User:
     """A user as JSON tells it."""
     return {
         "id": user.id, "name": user.name, "role": user.role.word, "available": user.available,
@@ -137,7 +137,7 @@ async def me(request: Request) -> Response:
 @router.patch("/api/me", status_code=204, openapi_extra=body_of(Preferences), summary="Change your settings")
 async def prefer(request: Request) -> Response:
     """Sets your language, or whether review items are assigned to you."""
-    wanted = await parsed(request, Preferences, request.app.state.limits)
+    wanted = await parse_body(request, Preferences, request.app.state.limits)
     user = _person(request)
     await users.change(request.state.environment.store, user, language=wanted.language, available=wanted.available)
     return Response(status_code=204)
@@ -146,7 +146,7 @@ async def prefer(request: Request) -> Response:
 @router.put("/api/me/password", status_code=204, openapi_extra=body_of(NewPassword), summary="Set your password")
 async def set_password(request: Request) -> Response:
     """Requires the current password, unless you have just signed in with a link. Ends your other sessions."""
-    wanted = await parsed(request, NewPassword, request.app.state.limits)
+    wanted = await parse_body(request, NewPassword, request.app.state.limits)
     store, holder, id_ = request.state.environment.store, request.state.holder, _person(request)
     user, kept = await users.password_of(store, holder.name)
     if user is None:
@@ -161,7 +161,7 @@ async def set_password(request: Request) -> Response:
         passwords.check_new(wanted.new, holder.name)
     except passwords.WeakPassword as error:
         raise Problem(422, "password_weak", str(error), field="/new", fix="use a longer password") from None
-    await users.set_password(store, user, await passwords.hashed(wanted.new), by=holder.actor)
+    await users.set_password(store, user, await passwords.hash_password(wanted.new), by=holder.actor)
     await sessions.end_all(store, id_, but=request.app.state.auth.ticket(request))
     logger.info("user %s set a password", holder.name)
     return Response(status_code=204)
@@ -182,14 +182,14 @@ async def people(request: Request) -> Response:
 async def listing(request: Request) -> Response:
     """All users, including disabled ones."""
     environment: ServedEnvironment = request.state.environment
-    return answer(Users(users=[told(one) for one in await users.listing(environment.store)]))
+    return answer(Users(users=[serialize_user(one) for one in await users.listing(environment.store)]))
 
 
 @router.post("/api/users", status_code=201, response_model=User, openapi_extra=body_of(NewUser), summary="Add a user")
 async def add(request: Request) -> Response:
     """Adds a user, who has no password yet."""
     environment: ServedEnvironment = request.state.environment
-    wanted = await parsed(request, NewUser, request.app.state.limits)
+    wanted = await parse_body(request, NewUser, request.app.state.limits)
     try:
         user = await users.add(environment.store, wanted.name, wanted.role, by=request.state.holder.actor)
     except NameTaken as error:
@@ -197,16 +197,16 @@ async def add(request: Request) -> Response:
     except ConfigurationError as error:
         raise Problem(422, "value_invalid", str(error), field="/name", expected="a name") from None
     logger.info("user %s added as %s by %s", user.name, user.role.word, request.state.holder.actor)
-    return answer(told(user), 201)
+    return answer(serialize_user(user), 201)
 
 
 @router.patch("/api/users/{id}", response_model=User, openapi_extra=body_of(Changes), summary="Change a user")
 async def change(request: Request, id: str) -> Response:  # noqa: A002
     """Changes the role, enables or disables the user; takes effect immediately, also for open sessions."""
     environment: ServedEnvironment = request.state.environment
-    if await users.by_id(environment.store, id) is None:
+    if await users.find_by_id(environment.store, id) is None:
         raise _missing()
-    wanted = await parsed(request, Changes, request.app.state.limits)
+    wanted = await parse_body(request, Changes, request.app.state.limits)
     try:
         user = await users.change(
             environment.store,
@@ -221,14 +221,14 @@ async def change(request: Request, id: str) -> Response:  # noqa: A002
     if user is None:
         raise _missing()
     logger.info("user %s: %s by %s", user.name, wanted.model_dump(exclude_none=True), request.state.holder.actor)
-    return answer(told(user))
+    return answer(serialize_user(user))
 
 
 @router.post("/api/users/{id}/link", status_code=201, response_model=Link, summary="Create a sign-in link")
 async def link(request: Request, id: str) -> Response:  # noqa: A002
     """A link that signs this user in once, within 15 minutes. It is shown only once."""
     environment: ServedEnvironment = request.state.environment
-    user = await users.by_id(environment.store, id)
+    user = await users.find_by_id(environment.store, id)
     if user is None:
         raise _missing()
     ticket = await links.make(environment.store, environment.name, user.name, by=request.state.holder.actor)

@@ -15,7 +15,7 @@ from tabellion.web.environment import ServedEnvironment
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.validation import Strict, parsed
+from tabellion.web.validation import Strict, parse_body
 
 router = APIRouter(route_class=Guarded, tags=["webhooks"])
 
@@ -64,13 +64,13 @@ async def listing(request: Request) -> Response:
 async def add(request: Request) -> Response:
     """Adds an endpoint. The response contains its secret, which is shown only once."""
     environment: ServedEnvironment = request.state.environment
-    wanted = await parsed(request, New, request.app.state.limits)
+    wanted = await parse_body(request, New, request.app.state.limits)
     for place, event in enumerate(wanted.events):
         if event not in (*known_events(), endpoints.EVERYTHING):
             raise Problem(422, "value_invalid", "unknown event", field=f"/events/{place}",
                           expected=f"one of: {', '.join((*known_events(), endpoints.EVERYTHING))}")  # fmt: skip
     try:
-        await guard.vetted(wanted.url, request.app.state.rules)
+        await guard.vet_url(wanted.url, request.app.state.rules)
     except guard.Blocked as error:
         raise Problem(422, "url_blocked", str(error), field="/url", reason=error.reason,
                       fix="use a public http or https URL") from None  # fmt: skip

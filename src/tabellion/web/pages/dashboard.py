@@ -8,26 +8,26 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from tabellion.monitor.rows import PLACES
-from tabellion.web.api.queues import found
+from tabellion.web.api.queues import get_queue_view
 from tabellion.web.environment import ServedEnvironment
-from tabellion.web.pages.page import Page, page
+from tabellion.web.pages.page import PageRoute, page
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=PageRoute)
 
 
 @router.get("/dashboard", response_class=Response)
 async def dashboard(request: Request) -> Response:
     """Queues, workers, gates, spend and the SLA of review; what is known already is there at once."""
     environment: ServedEnvironment = request.state.environment
-    return page(request, "dashboard.html", spoken=True, data={"overview": environment.monitor.known()})
+    return page(request, "dashboard.html", spoken=True, data={"overview": environment.monitor.get_recent()})
 
 
 @router.get("/queues/{name}", response_class=Response)
 async def queue(request: Request, name: Annotated[str, Path(min_length=1, max_length=200)]) -> Response:
     """The rows of one queue by state, and its errors by fingerprint."""
     environment: ServedEnvironment = request.state.environment
-    chosen = found(environment, name)
-    told = {"queue": chosen.name, "overview": environment.monitor.known()}
+    chosen = get_queue_view(environment, name)
+    told = {"queue": chosen.name, "overview": environment.monitor.get_recent()}
     return page(
         request, "queue_detail.html", also=("dashboard",), spoken=True, name=chosen.name, places=PLACES, data=told
     )

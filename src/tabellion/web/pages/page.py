@@ -16,7 +16,7 @@ from tabellion import messages
 from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import Role
 from tabellion.web import cookies, csrf
-from tabellion.web.blueprint import Place
+from tabellion.web.blueprint import NavItem
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.headers import PAGE_POLICY, last_resort
 from tabellion.web.pages import static
@@ -27,12 +27,12 @@ HTML: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema
 THEMES = ("light", "dark")
 #: What the header leads to in every installation; shown are those that the person may see.
 PLACES = (
-    Place("/dashboard", "base.nav_dashboard", "chart", 30, below=("/queues",), home_of=(Role.OPERATOR, Role.ADMIN)),
-    Place("/people", "base.nav_people", "people", order=90),
+    NavItem("/dashboard", "base.nav_dashboard", "chart", 30, below=("/queues",), home_of=(Role.OPERATOR, Role.ADMIN)),
+    NavItem("/people", "base.nav_people", "people", order=90),
 )
 
 
-class Page(Guarded):
+class PageRoute(Guarded):
     """A route whose answer people look at: strangers are sent to the sign-in, and errors are pages too."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
@@ -76,7 +76,7 @@ def page(
     text = _environment().get_template(template).render(
         t=functools.partial(messages.translate, language), static=static.address, lang=language,
         theme=theme_of(request), languages=messages.LANGUAGES, me=me, nav=_nav(request), facts=facts,
-        words=messages.chosen(language, ("base", "fields", own, *also)), path=request.url.path,
+        words=messages.select_page_texts(language, ("base", "fields", own, *also)), path=request.url.path,
         data=context.pop("data", {}), messages=_messages(request, language) if spoken else None, **context,
     )  # fmt: skip
     headers = {"Content-Security-Policy": PAGE_POLICY, "Content-Language": language, "Vary": "Cookie, Accept-Language"}
@@ -126,10 +126,10 @@ def language_of(request: Request) -> str:
     if holder is not None and holder.language in messages.LANGUAGES:
         return holder.language
     told = request.cookies.get(cookies.LANGUAGE) if "authorization" not in request.headers else None
-    return told if told in messages.LANGUAGES else accepted(request.headers.get("accept-language", ""))
+    return told if told in messages.LANGUAGES else negotiate_language(request.headers.get("accept-language", ""))
 
 
-def accepted(header: str) -> str:
+def negotiate_language(header: str) -> str:
     """The language of an Accept-Language header that we speak, the most wanted first."""
     wanted: list[tuple[float, int, str]] = []
     for place, part in enumerate(header.split(",")[:20]):
@@ -153,7 +153,7 @@ def theme_of(request: Request) -> str:
 def home(request: Request) -> str:
     """Where work begins: each role has another place."""
     role: Role = request.state.holder.role
-    places: list[Place] = request.app.state.places
+    places: list[NavItem] = request.app.state.places
     seen = [one for one in places if _may_see(request, one)]
     return next((one for one in seen if role in one.home_of), seen[0]).path
 
@@ -175,12 +175,12 @@ def _me(request: Request, holder: Holder | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _is_below(path: str, place: Place) -> bool:
+def _is_below(path: str, place: NavItem) -> bool:
     """Whether a page belongs to a place of the header: its address begins with it, or its kind is shown there."""
     return any(path == one or path.startswith(f"{one}/") for one in (place.path, *place.below))
 
 
-def _may_see(request: Request, place: Place) -> bool:
+def _may_see(request: Request, place: NavItem) -> bool:
     role: Role | None = request.app.state.policy.get(("GET", place.path))
     holder: Holder | None = getattr(request.state, "holder", None)
     return role is not None and holder is not None and holder.role >= role

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from tabellion.web.pages.page import Page, page
+from tabellion.web.pages.page import PageRoute, page
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=PageRoute)
 
 
 @router.get("/people", response_class=Response)

@@ -16,11 +16,11 @@ from tabellion.messages import Message
 from tabellion.web import cookies, throttle
 from tabellion.web.answers import answer
 from tabellion.web.environment import ServedEnvironment
-from tabellion.web.pages.page import Page, home, local, page
+from tabellion.web.pages.page import PageRoute, home, local, page
 from tabellion.web.problems import Problem
-from tabellion.web.validation import Strict, parsed
+from tabellion.web.validation import Strict, parse_body
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=PageRoute)
 logger = logging.getLogger("tabellion.web")
 Next = Annotated[str | None, Query(max_length=2000)]
 
@@ -59,7 +59,7 @@ async def sign_in_page(request: Request, next: Next = None) -> Response:  # noqa
 async def sign_in(request: Request) -> Response:
     """Lets a person in who knows the password; whether there is such a person is not told, nor by the time it takes."""
     cookies.check_way(request)
-    wanted = await parsed(request, Credentials, request.app.state.limits)
+    wanted = await parse_body(request, Credentials, request.app.state.limits)
     environment = _environment_of(request, wanted.environment)
     counted = throttle.subjects(request, wanted.name)
     try:
@@ -73,8 +73,8 @@ async def sign_in(request: Request) -> Response:
         raise Problem(401, "sign_in_failed", fix="try again, or ask for a sign-in link")
     await throttle.forgive(environment.store, counted)
     if passwords.is_outdated(kept):
-        await users.hash_anew(environment.store, user, await passwords.hashed(wanted.password))
-    return await signed_in(request, environment, user, "password")
+        await users.hash_anew(environment.store, user, await passwords.hash_password(wanted.password))
+    return await open_session(request, environment, user, "password")
 
 
 @router.get("/enter", response_class=Response)
@@ -87,7 +87,7 @@ async def enter_page(request: Request) -> Response:
 async def enter(request: Request) -> Response:
     """Uses a link: a session of its user, and no other one after it."""
     cookies.check_way(request)
-    wanted = await parsed(request, Link, request.app.state.limits)
+    wanted = await parse_body(request, Link, request.app.state.limits)
     door = request.app.state.auth
     ticket = sessions.parse(wanted.token)
     environment: ServedEnvironment | None = door.environments.get(ticket.environment) if ticket else None
@@ -95,7 +95,7 @@ async def enter(request: Request) -> Response:
     if environment is None or user is None:
         _record_refusal(request, "the link is not valid")
         raise Problem(401, "link_invalid", fix="`tabellion users link NAME` makes a new one")
-    return await signed_in(request, environment, user, "link")
+    return await open_session(request, environment, user, "link")
 
 
 @router.post("/sign-out", status_code=204, response_class=Response)
@@ -125,7 +125,7 @@ def _environment_of(request: Request, name: str | None) -> ServedEnvironment:
     return environments[name]
 
 
-async def signed_in(request: Request, environment: ServedEnvironment, user: User, opened_by: str) -> Response:
+async def open_session(request: Request, environment: ServedEnvironment, user: User, opened_by: str) -> Response:
     """The answer that begins a session, under a name that the browser did not have before."""
     door = request.app.state.auth
     before: Ticket | None = door.ticket(request)

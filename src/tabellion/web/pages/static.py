@@ -12,10 +12,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from tabellion.messages import Message
-from tabellion.pipeline import installed
+from tabellion.pipeline import installed_pipelines
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.serving import unchanged
+from tabellion.web.serving import is_not_modified
 
 router = APIRouter(route_class=Guarded, include_in_schema=False)
 MEDIA = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
@@ -25,7 +25,7 @@ _IMPORT = re.compile(rb"""(from\s+|import\s+|import\()(["'])(\./[a-z_]+\.js)\2""
 
 def packages() -> list[str]:
     """Those that have templates and static files: ours, and those of installed pipelines."""
-    blueprints = [made for one in installed().values() if (made := one.blueprint()) is not None]
+    blueprints = [made for one in installed_pipelines().values() if (made := one.blueprint()) is not None]
     return ["tabellion.web", *(one.package for one in blueprints if one.package is not None)]
 
 
@@ -61,6 +61,6 @@ async def static(request: Request, file: str, v: Annotated[str | None, Query(max
         raise Problem(404, "not_found", Message("problem.no_such_file"))
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {"Cache-Control": FOREVER if v == version else "no-cache", "ETag": tag}
-    if unchanged(request, tag):
+    if is_not_modified(request, tag):
         return Response(status_code=304, headers=headers)
     return Response(content, headers=headers, media_type=f"{MEDIA[file.rpartition('.')[2]]}; charset=utf-8")

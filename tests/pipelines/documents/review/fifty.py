@@ -296,7 +296,7 @@ async def fill(store: Store, count: int, names: list[str]) -> list[str]:
     # In an hour, so that assignments count.
     await store.database.fetch(f"UPDATE tabellion_review_items SET due_at = {later('3600', store.dialect)}")
     for document in documents[: count // 2]:
-        statements = [audit.numbered(*one) for one in people.opening(store.dialect, document)]
+        statements = [audit.bind_statement(*one) for one in people.opening(store.dialect, document)]
         await store.database.transact(statements)
     return made
 

@@ -14,7 +14,7 @@ from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.reading.types.typefile import compiled
+from tabellion.reading.types.typefile import compile_type
 
 TEXT = """
 name: bill
@@ -44,7 +44,7 @@ validation:
     severity: warning
     message: The total is large.
 """
-BILL = compiled(TEXT)
+BILL = compile_type(TEXT)
 VALUES: dict[str, Any] = {
     "vendor": "ACME", "date": "2024-05-01", "currency": "EUR", "subtotal": "100.00", "tax": "20.00", "total": "120.00",
     "lines": [{"description": "bolt", "amount": "100.00"}],

@@ -207,7 +207,7 @@ def test_assignment_is_explicit(url: str) -> None:
         item = await put(store)
         with pytest.raises(errors.NotAllowed):
             await claims.assign(store, item, ANNA, "ben", "x")
-        with pytest.raises(errors.Refused, match="nobody called"):
+        with pytest.raises(errors.InvalidValues, match="nobody called"):
             await claims.assign(store, item, CLEO, "zoe", "x")
         await claims.assign(store, item, CLEO, "anna", "x")
         await claims.claim(store, item, ANNA)
@@ -348,7 +348,7 @@ def test_what_is_not_there(url: str) -> None:
             claims.claim(store, "x", ANNA), claims.renew(store, "x", ANNA), claims.release(store, "x", ANNA),
             claims.escalate(store, "x", ANNA, "y"), claims.assign(store, "x", CLEO, None),
         ):  # fmt: skip
-            with pytest.raises(errors.Missing):
+            with pytest.raises(errors.NoSuchItem):
                 await verb
 
     ask(url, go)
@@ -361,7 +361,7 @@ def test_a_document_deleted_under_its_holder(url: str) -> None:
         item = await put(store)
         await claims.claim(store, item, ANNA)
         await store.database.fetch("DELETE FROM tabellion_review_items")
-        with pytest.raises(errors.Missing):
+        with pytest.raises(errors.NoSuchItem):
             await claims.renew(store, item, ANNA)
         clock.advance(301)
         assert await claims.claim_next(store, ANNA) is None
@@ -381,7 +381,7 @@ def test_a_paused_queue_gives_nothing(url: str) -> None:
             claims.claim_next(store, ANNA), claims.claim(store, free, BEN),
             claims.claim(store, held, CLEO, takeover=True),
         ):  # fmt: skip
-            with pytest.raises(errors.Paused, match="the review queue is paused: audit") as paused:
+            with pytest.raises(errors.ReviewPaused, match="the review queue is paused: audit") as paused:
                 await verb
             assert paused.value.reason == "audit"
         with pytest.raises(errors.Held):

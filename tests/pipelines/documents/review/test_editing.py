@@ -164,7 +164,9 @@ def test_a_second_reading_is_shown_beside(url: str) -> None:
 
         async def beside() -> Any:
             row = await field(store, item, "total")
-            [told] = [one for one in fields.told(types("bill"), {"total": row}, []) if one["name"] == "total"]
+            [told] = [
+                one for one in fields.serialize_fields(types("bill"), {"total": row}, []) if one["name"] == "total"
+            ]
             return told["three_way"]
 
         await edited(store, item, 1, total=Change("correct", "99"))
@@ -187,7 +189,7 @@ def test_one_bad_value_stops_all(url: str) -> None:
 
     async def go(store: Store) -> None:
         item = await held(store)
-        with pytest.raises(errors.Refused) as refused:
+        with pytest.raises(errors.InvalidValues) as refused:
             await edited(
                 store, item, 1, vendor=Change("correct", "New"), total=Change("correct", "x"), nope=Change("confirm"),
                 paid=Change("confirm"), date=Change("correct", None), kind=Change("unlock"),
@@ -198,10 +200,10 @@ def test_one_bad_value_stops_all(url: str) -> None:
         assert told["currency"] == "currency: page 2 does not exist; the document has 1"
         assert told["vendorr"].startswith("unknown field 'vendorr' (did you mean vendor?); known: vendor, date")
         assert (refused.value.fix, told["nope"][:27]) == ("correct the value", "unknown field 'nope'; know")
-        with pytest.raises(errors.Refused, match="unknown field 'nope'") as strange:
+        with pytest.raises(errors.InvalidValues, match="unknown field 'nope'") as strange:
             await edited(store, item, 1, nope=Change("confirm"), total=Change("correct", "x"))
         assert strange.value.fix == "use an existing field name"
-        with pytest.raises(errors.Refused, match="the item never was of version 7: it is of version 1"):
+        with pytest.raises(errors.InvalidValues, match="the item never was of version 7: it is of version 1"):
             await edited(store, item, 7, vendor=Change("confirm"))
         assert (await field(store, item, "vendor"))["value"] == "ACME"
         assert (await items.row(store, item))["version"] == 1
@@ -219,9 +221,9 @@ def test_what_the_page_was_given_it_may_send_back(url: str) -> None:
         assert (await field(store, item, "tax"))["state"] == "confirmed"
         assert await edited(store, item, 2, tax=Change("correct", "2")) == 3
         assert await edited(store, item, 3, tax=Change("correct", "1.234")) == 4
-        with pytest.raises(errors.Refused, match="two ways"):
+        with pytest.raises(errors.InvalidValues, match="two ways"):
             await edited(store, item, 4, tax=Change("correct", "1,234"))
-        with pytest.raises(errors.Refused, match="two ways"):
+        with pytest.raises(errors.InvalidValues, match="two ways"):
             await edited(store, item, 4, total=Change("correct", "2.345"))
         offered = json.dumps([{"value": "2.345"}])
         await store.database.fetch(
@@ -251,7 +253,7 @@ def test_only_the_holder_edits(url: str) -> None:
         await claims.claim(store, item, CLEO, takeover=True)
         with pytest.raises(errors.NotHeld):
             await editing.draft(store, item, BEN, {})
-        with pytest.raises(errors.Missing):
+        with pytest.raises(errors.NoSuchItem):
             await editing.edit(store, types, "nothing", BEN, 1, changes)
 
     ask(url, go)
@@ -326,10 +328,10 @@ def test_a_field_that_no_type_declares_can_be_corrected(url: str) -> None:
         item = await held(store, {"colour": "red", "rows": [{"a": "1"}]}, type="gone")
         await editing.edit(store, gone, item, ANNA, 1, {"colour": Change("correct", "blue")})
         assert (await field(store, item, "colour"))["value"] == "blue"
-        with pytest.raises(errors.Refused, match="unknown field 'size'"):
+        with pytest.raises(errors.InvalidValues, match="unknown field 'size'"):
             await editing.edit(store, gone, item, ANNA, 2, {"size": Change("absent")})
 
     def gone(name: str) -> Any:
-        raise errors.Missing(name)
+        raise errors.NoSuchItem(name)
 
     ask(url, go)

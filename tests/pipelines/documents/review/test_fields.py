@@ -10,7 +10,7 @@ from tabellion import Store
 from tabellion.pipelines.documents.review import errors, fields, items
 from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.reading.types.typefile import compiled
+from tabellion.reading.types.typefile import compile_type
 from tests.pipelines.documents.review.items import BILL, VALUES, put, types
 from tests.working import ask
 
@@ -26,7 +26,7 @@ def told(url: str, values: dict[str, Any], change: str = "", **columns: Any) -> 
         found = await fields.rows(store, row["document_id"])
         doctype = fields.type_of(types, row["type"])
         judged = fields.issues(doctype, fields.values_of(found), [])
-        return fields.told(doctype, found, judged)
+        return fields.serialize_fields(doctype, found, judged)
 
     return {one["name"]: one for one in ask(url, go)}
 
@@ -80,36 +80,36 @@ def test_a_type_whose_file_has_a_mistake_is_no_type_without_rules() -> None:
     """Whoever judges by it is told the file and the line; whoever looks sees what was read."""
 
     def broken(name: str) -> DocumentType:
-        return compiled("name: bill\nversion: '1'\nnonsense: [", f"/srv/types/{name}.yaml")
+        return compile_type("name: bill\nversion: '1'\nnonsense: [", f"/srv/types/{name}.yaml")
 
     def gone(name: str) -> DocumentType:
-        raise errors.Missing(name)
+        raise errors.NoSuchItem(name)
 
     with pytest.raises(
         errors.TypeBroken, match=r"the document type 'bill' has a mistake: bill\.yaml, line 4: "
     ) as told:
         fields.type_of(broken, "bill")
     assert (told.value.file, told.value.line) == ("bill.yaml", 4)
-    assert fields.shown_type(broken, "bill") is fields.NO_TYPE
+    assert fields.type_or_empty(broken, "bill") is fields.NO_TYPE
     assert fields.type_of(broken, None) is fields.NO_TYPE
     assert fields.type_of(gone, "bill") is fields.NO_TYPE
 
 
 def test_a_row_without_a_cell_that_is_required_fails() -> None:
     """It is not missing itself, and it is not settled either."""
-    doctype = compiled(
+    doctype = compile_type(
         'name: a\nversion: "1"\nfields:\n  lines:\n    type: list\n    items: {lot: {type: id, required: true}}\n'
     )
     found = {"lines": row(value=[{"lot": None}])}
     judged = fields.issues(doctype, fields.values_of(found), [])
     assert [one["fields"] for one in judged] == [["lines[0].lot"]]
-    [told] = fields.told(doctype, found, judged)
+    [told] = fields.serialize_fields(doctype, found, judged)
     assert told["state"] == "rule_failed"
 
 
 def test_what_a_reading_said_of_settled_fields_is_over() -> None:
     """Also of cells: who corrected the table has corrected its cells."""
-    doctype = compiled('name: a\nversion: "1"\nfields:\n  lines: {type: list, items: {n: {type: text}}}\n')
+    doctype = compile_type('name: a\nversion: "1"\nfields:\n  lines: {type: list, items: {n: {type: text}}}\n')
     read: list[ToldIssue] = [
         {"code": "xml", "severity": "error", "message": "no", "fields": ["lines[0].n"], "rule": "BR-1"},
         {"code": "damaged", "severity": "warning", "message": "cut off", "fields": [], "rule": ""},

@@ -221,7 +221,7 @@ def _without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     async def anyone(store: Store, id: str, person: Any, wanted: Any = None) -> Any:  # noqa: A002
         job = await store.held(wanted or queue.review_queue(), id)
         if job is None:
-            raise await claims.not_held(store, id)
+            raise await claims.explain_not_held(store, id)
         return job
 
     monkeypatch.setattr(Store, "amend", amend)

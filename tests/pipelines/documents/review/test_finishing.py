@@ -14,7 +14,7 @@ from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.review.queue import review_queue
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.reading.types.typefile import compiled
+from tabellion.reading.types.typefile import compile_type
 from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, VALUES, put, trail, types
 from tests.working import ask
 
@@ -79,7 +79,7 @@ def test_what_stands_before_an_approval(url: str, values: Any, missing: list[str
         if not missing and not failing:
             assert await finishing.approve(store, types, item, ANNA, 1) == "approved"
             return
-        with pytest.raises(errors.Gated) as gated:
+        with pytest.raises(errors.NotApprovable) as gated:
             await finishing.approve(store, types, item, ANNA, 1)
         assert gated.value.missing == missing
         assert [one["code"] for one in gated.value.failing] == failing
@@ -98,7 +98,7 @@ def test_a_document_may_be_wrong_itself(url: str) -> None:
         version = await editing.edit(
             store, types, item, ANNA, 1, {"total": Change("confirm"), "subtotal": Change("confirm")}
         )
-        with pytest.raises(errors.Gated):
+        with pytest.raises(errors.NotApprovable):
             await finishing.approve(store, types, item, ANNA, version)
         version = await editing.edit(store, types, item, ANNA, version, {"tax": Change("correct", "19.00")})
         found = await whole.get(store, types, item, ANNA)
@@ -116,7 +116,7 @@ def test_what_has_not_the_form_of_its_field_never_stands(url: str) -> None:
         version = await editing.edit(
             store, types, item, ANNA, 1, {"date": Change("confirm"), "kind": Change("confirm")}
         )
-        with pytest.raises(errors.Gated) as gated:
+        with pytest.raises(errors.NotApprovable) as gated:
             await finishing.approve(store, types, item, ANNA, version)
         assert [one["code"] for one in gated.value.failing] == ["type", "choice"]
 
@@ -186,9 +186,9 @@ def test_rejections_say_why(url: str) -> None:
 
     async def go(store: Store) -> None:
         item = await held(store, {})
-        with pytest.raises(errors.Refused, match="known: unreadable"):
+        with pytest.raises(errors.InvalidValues, match="known: unreadable"):
             await finishing.reject(store, item, ANNA, "ugly")
-        with pytest.raises(errors.Refused, match="say why"):
+        with pytest.raises(errors.InvalidValues, match="say why"):
             await finishing.reject(store, item, ANNA, "other", " ")
         with pytest.raises(errors.NotHeld):
             await finishing.reject(store, item, BEN, "unreadable")
@@ -239,7 +239,7 @@ def test_a_document_that_is_busy_is_not_marked(url: str) -> None:
 
 def test_what_is_missing_in_a_row_is_filled_in() -> None:
     """A field can be marked as absent, a cell cannot: the sentence says what helps."""
-    said = str(errors.Gated(["vendor", "lines[0].amount"], []))
+    said = str(errors.NotApprovable(["vendor", "lines[0].amount"], []))
     assert said == (
         "vendor required: enter a value or mark as absent; "
         "lines[0].amount required: enter a value or delete the row"
@@ -272,7 +272,7 @@ def test_nothing_is_not_approved(url: str) -> None:
     async def go(store: Store) -> None:
         item = await put(store, {}, type="note")
         await claims.claim(store, item, ANNA)
-        with pytest.raises(errors.Gated, match="no value was read"):
+        with pytest.raises(errors.NotApprovable, match="no value was read"):
             await finishing.approve(store, note_types, item, ANNA, 1, unseen=True)
         version = await editing.edit(store, note_types, item, ANNA, 1, {"text": Change("absent")})
         assert await finishing.approve(store, note_types, item, ANNA, version) == "corrected"
@@ -282,7 +282,7 @@ def test_nothing_is_not_approved(url: str) -> None:
 
 def note_types(_: str) -> DocumentType:
     """A type that requires nothing."""
-    return compiled('name: note\nversion: "1"\nfields:\n  text: {type: text}\n')
+    return compile_type('name: note\nversion: "1"\nfields:\n  text: {type: text}\n')
 
 
 def test_what_nobody_looked_at_is_asked_about_once(url: str) -> None:

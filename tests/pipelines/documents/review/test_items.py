@@ -64,7 +64,7 @@ def test_finished_items_are_listed_the_latest_first(url: str) -> None:
         assert await items.position(store, rows[0]) == {"place": None, "of": 0}
         counts = await items.counts(store, ANNA)
         assert (counts["done_today"], counts["pending"]) == (3, 0)
-        assert (await items.finished_today(store, ANNA), await items.finished_today(store, BEN)) == (3, 0)
+        assert (await items.count_finished_today(store, ANNA), await items.count_finished_today(store, BEN)) == (3, 0)
         clock.advance(86_400)
         assert (await items.counts(store, ANNA))["done_today"] == 0
 

@@ -16,7 +16,7 @@ from tests.working import ask
 async def assigned(store: Store, document: str) -> str | None:
     """Assigns, and says to whom."""
     statements = people.assignment(store.dialect, document)
-    await store.database.transact([audit.numbered(*one) for one in statements])
+    await store.database.transact([audit.bind_statement(*one) for one in statements])
     rows = await store.database.fetch("SELECT assigned_to FROM tabellion_review_items WHERE document_id = $1", document)
     return str(rows[0]["assigned_to"]) if rows[0]["assigned_to"] else None
 
@@ -71,7 +71,7 @@ def test_an_item_is_told_of_once(url: str) -> None:
         item = await put_item(store, "d0")
         for _ in range(2):
             statements = people.opening(store.dialect, "d0", "low_confidence")
-            await store.database.transact([audit.numbered(*one) for one in statements])
+            await store.database.transact([audit.bind_statement(*one) for one in statements])
         return item, await audit.history(store, document="d0")
 
     item, trail = ask(url, go)

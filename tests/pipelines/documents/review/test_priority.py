@@ -43,7 +43,7 @@ def test_the_nearness_of_the_deadline_moves(url: str) -> None:
             assert float(row["priority"]) == pytest.approx(0.4 * 0.75 + 0.3 * near + 0.2 * 0.5 + 0.1 * 0.75)
             parts: Any = priority.parts(row)
             assert sum(one["points"] for one in parts.values()) == pytest.approx(float(row["priority"]), abs=0.0005)
-        assert items.told(row)["sla_left"] == pytest.approx(-2700)
+        assert items.serialize_item(row)["sla_left"] == pytest.approx(-2700)
 
     story(url, told)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tabellion import Store
 from tabellion.engine.sql import instant
 from tabellion.engine.timestamps import iso
-from tabellion.monitor.pace import Pace
+from tabellion.monitor.pace import AnswerCache
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review.sla import DAY, SOON, sla
 from tabellion.testing import Clock
@@ -31,14 +31,14 @@ async def test_open_items_are_due_soon_or_late(store: Store, clock: Clock) -> No
     """Late from the moment on; soon from two hours before; the next one is named."""
     await tables.SCHEMA.prepare(store)
     now = clock.at
-    empty = await sla(store, Pace())
+    empty = await sla(store, AnswerCache())
     assert (empty["open"], empty["overdue"], empty["soon"], empty["next_at"]) == (0, 0, 0, None)
     assert (empty["due"], empty["compliance"]) == (0, None)
     await put(store, "late", now - 1, "in_review")
     await put(store, "soon", now + SOON - 1)
     await put(store, "later", now + SOON + 1)
     await put(store, "done", now - 100, "approved", now - 200)
-    found = await sla(store, Pace())
+    found = await sla(store, AnswerCache())
     assert (found["open"], found["in_review"], found["overdue"], found["soon"]) == (3, 1, 1, 1)
     assert found["next_at"] == iso(now + SOON - 1)
 
@@ -53,7 +53,7 @@ async def test_the_week_tells_how_many_were_in_time(store: Store, clock: Clock) 
     await put(store, "missed", now - DAY - 10, "approved", now - DAY)
     await put(store, "long ago", now - 9 * DAY, "approved", now - 8 * DAY)
     await put(store, "still open", now - 1)
-    found = await sla(store, Pace())
+    found = await sla(store, AnswerCache())
     assert [(one["finished"], one["kept"]) for one in found["days"]] == [(0, 0)] * 5 + [(2, 1), (1, 1)]
     assert found["days"][-1]["at"] == iso(now // DAY * DAY)
     assert (found["kept"], found["due"], found["compliance"]) == (2, 4, 0.5)

@@ -58,7 +58,7 @@ def test_version_3_is_brought_up_to_date(url: str) -> None:
     now = "now()" if dialect == "postgresql" else "0"
     whole = tables.SCHEMA.statements(dialect, 0)
     cut = next(place for place, step in enumerate(whole) if "VALUES (3," in step and "documents_schema" in step) + 1
-    body = audit.canonical(audit.Entry("claimed", "anna", "d1", "i1").body())
+    body = audit.canonical(audit.AuditEntry("claimed", "anna", "d1", "i1").body())
     at = "2999-01-01T00:00:00.000000Z" if dialect == "postgresql" else "2999-01-01T00:00:00.000Z"
     mark = audit.digest(GENESIS, 1, at, body)
     with owning(url, create=False) as owner:
@@ -76,7 +76,9 @@ VALUES (1, $1, 'd1', 'i1', 'anna', 'claimed', $2, $3, $4)""",
     async def go(store: Store) -> Any:
         await tables.SCHEMA.prepare(store)
         drafts = await store.database.fetch("SELECT item_id, person, body FROM tabellion_review_drafts")
-        await store.database.transact([audit.bound(store.dialect, audit.Entry("released", "anna", "d1", "i1"))])
+        await store.database.transact(
+            [audit.bind_entry(store.dialect, audit.AuditEntry("released", "anna", "d1", "i1"))]
+        )
         return drafts, await audit.verify(store), [one["at"] for one in await audit.history(store, item="i1")]
 
     drafts, verdict, times = ask(url, go)
@@ -102,7 +104,7 @@ def test_the_trail_refuses_to_be_changed(url: str, statement: str) -> None:
 
     async def go(store: Store) -> None:
         await tables.SCHEMA.prepare(store)
-        await store.database.transact([audit.bound(store.dialect, audit.Entry("deleted", "anna", "d1"))])
+        await store.database.transact([audit.bind_entry(store.dialect, audit.AuditEntry("deleted", "anna", "d1"))])
         await store.database.fetch(statement)
 
     with pytest.raises(StoreError):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tabellion.pipelines.documents.review.values import LONGEST, MOST_ROWS, taken
-from tabellion.reading.types.typefile import compiled
+from tabellion.pipelines.documents.review.values import LONGEST, MOST_ROWS, parse_value
+from tabellion.reading.types.typefile import compile_type
 from tests.pipelines.documents.review.items import BILL
 
 
@@ -52,17 +52,17 @@ from tests.pipelines.documents.review.items import BILL
 )  # fmt: skip
 def test_values_take_the_form_of_their_field(name: str, typed: Any, kept: Any) -> None:
     """As people write them in three countries."""
-    assert taken(BILL, BILL.field(name), typed) == (kept, None)
+    assert parse_value(BILL, BILL.field(name), typed) == (kept, None)
 
 
 def test_columns_that_the_type_does_not_have_are_dropped_where_the_reading_gave_them() -> None:
     """Rows that were read before the type lost a column, or with one too many, can be sent back as they came."""
     lines = BILL.field("lines")
     row = {"description": "bolt", "amount": "1.00"}
-    assert taken(BILL, lines, [row | {"tax_rate": None}]) == ([row], None)
+    assert parse_value(BILL, lines, [row | {"tax_rate": None}]) == ([row], None)
     read = [row | {"tax_rate": "20"}]
-    assert taken(BILL, lines, read, [read]) == ([row], None)
-    assert taken(BILL, lines, read)[1] == "lines[0] has no column 'tax_rate'; known: description, amount"
+    assert parse_value(BILL, lines, read, [read]) == ([row], None)
+    assert parse_value(BILL, lines, read)[1] == "lines[0] has no column 'tax_rate'; known: description, amount"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_columns_that_the_type_does_not_have_are_dropped_where_the_reading_gave_
 )
 def test_what_does_not_fit_is_explained(name: str, typed: Any, said: str) -> None:
     """The field, what was given, and what to write instead."""
-    problem = taken(BILL, BILL.field(name), typed)[1]
+    problem = parse_value(BILL, BILL.field(name), typed)[1]
     assert problem is not None
     assert said in problem
 
@@ -100,21 +100,21 @@ def test_what_does_not_fit_is_explained(name: str, typed: Any, said: str) -> Non
 def test_what_a_field_is_known_to_be_is_taken_as_it_is() -> None:
     """A page sends back what it was given: three decimals in the form of the field are no thousands."""
     total, lines = BILL.field("total"), BILL.field("lines")
-    assert taken(BILL, total, "1.234", ["1.234"]) == ("1.234", None)
-    assert taken(BILL, total, "1,234", ["1.234"])[1] is not None
+    assert parse_value(BILL, total, "1.234", ["1.234"]) == ("1.234", None)
+    assert parse_value(BILL, total, "1,234", ["1.234"])[1] is not None
     rows = [{"description": "bolt", "amount": "1.234"}]
-    assert taken(BILL, lines, [{"amount": "3"}, *rows], [None, rows])[1] is None
-    assert taken(BILL, lines, [{"amount": "1.235"}], [rows])[1] is not None
+    assert parse_value(BILL, lines, [{"amount": "3"}, *rows], [None, rows])[1] is None
+    assert parse_value(BILL, lines, [{"amount": "1.235"}], [rows])[1] is not None
 
 
 def test_a_percentage_has_no_thousands() -> None:
     """In 9,975 % the comma stands before decimals, and nobody is asked."""
-    rate = compiled("name: note\nversion: '1'\nfields: {rate: {type: percent}, count: {type: number}}")
-    assert taken(rate, rate.field("rate"), "9,975 %") == ("9.975", None)
-    assert "two ways" in str(taken(rate, rate.field("count"), "1.234")[1])
+    rate = compile_type("name: note\nversion: '1'\nfields: {rate: {type: percent}, count: {type: number}}")
+    assert parse_value(rate, rate.field("rate"), "9,975 %") == ("9.975", None)
+    assert "two ways" in str(parse_value(rate, rate.field("count"), "1.234")[1])
 
 
 def test_days_and_months_as_the_type_has_them() -> None:
     """Where the type says which comes first, nobody is asked."""
-    american = compiled("name: note\nversion: '1'\nlocale: {dates: mdy}\nfields: {date: {type: date}}")
-    assert taken(american, american.field("date"), "03/04/2024") == ("2024-03-04", None)
+    american = compile_type("name: note\nversion: '1'\nlocale: {dates: mdy}\nfields: {date: {type: date}}")
+    assert parse_value(american, american.field("date"), "03/04/2024") == ("2024-03-04", None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.pipelines.documents.routes.page_images import WIDTHS, Space, _touched, rounded
+from tabellion.pipelines.documents.routes.page_images import WIDTHS, Space, _touch, round_width
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from tabellion.pipelines.documents.routes.page_images import WIDTHS, Space, _tou
 )
 def test_widths_are_rounded_up(asked: int, drawn: int) -> None:
     """To one of a few, so that what is shown is never too coarse."""
-    assert rounded(asked) == drawn
+    assert round_width(asked) == drawn
     assert drawn in WIDTHS
 
 
@@ -35,9 +35,9 @@ def test_the_pictures_that_nobody_looks_at_make_room(tmp_path: Path) -> None:
         space.keep(path, bytes(100))
         os.utime(path, (10 + number, 10 + number))
     assert names(tmp_path) == {"old.png", "0.png", "1.png", "2.png", "3.png", "4.png"}
-    assert _touched(tmp_path / "cd" / "0.png")
+    assert _touch(tmp_path / "cd" / "0.png")
     space.keep(tmp_path / "cd" / "5.png", bytes(200))
     assert names(tmp_path) == {"0.png", "1.png", "2.png", "3.png", "4.png", "5.png"}
     space.keep(tmp_path / "cd" / "6.png", bytes(400))
     assert names(tmp_path) == {"0.png", "4.png", "5.png", "6.png"}
-    assert not _touched(tmp_path / "cd" / "1.png")
+    assert not _touch(tmp_path / "cd" / "1.png")

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from PIL import Image
 
-from tabellion.web.limits import Limits
+from tabellion.web.limits import RequestLimits
 from tests.models.bills import bill
 from tests.reading import papers
 from tests.web.live import Live, live, problem
@@ -306,7 +306,7 @@ def test_a_form_that_is_none_is_refused(web: Live, body: bytes) -> None:
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """An application with small limits."""
     folder = tmp_path_factory.mktemp("narrow")
-    bounds = Limits(upload_bytes=5000, files=3, parts=6)
+    bounds = RequestLimits(upload_bytes=5000, files=3, parts=6)
     with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=bounds) as one:
         yield one
 

@@ -44,7 +44,7 @@ class Client(Protocol):
         """Why waiting may take for ever; nothing when it should not."""
 
 
-class Direct:
+class DirectClient:
     """Straight into the database and the data folder."""
 
     def __init__(self, config: Config) -> None:
@@ -52,7 +52,7 @@ class Direct:
         self._settings = settings_of(config)
         self._store = config.environments[0].store()
 
-    async def __aenter__(self) -> Direct:
+    async def __aenter__(self) -> DirectClient:
         place = self._config.environments[0]
         if not self._config.has_own_database:
             await PIPELINE.require(place)
@@ -98,7 +98,7 @@ class Direct:
         return "" if workers else "no worker is running: start `tabellion up`, or `tabellion worker --with documents`"
 
 
-class Remote:
+class RemoteClient:
     """Over HTTP."""
 
     def __init__(self, url: str, key: str) -> None:
@@ -107,7 +107,7 @@ class Remote:
             raise ConfigurationError(f"--url {url}: write it like http://127.0.0.1:8080")
         self._parts, self._key, self._base = parts, key, parts.path.rstrip("/")
 
-    async def __aenter__(self) -> Remote:
+    async def __aenter__(self) -> RemoteClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:

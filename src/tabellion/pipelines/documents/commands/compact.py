@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.load import config_of, find_environment
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.pipelines.documents import compact as compacting
 from tabellion.pipelines.documents import tables
@@ -68,11 +68,11 @@ def compact(
 
     config = config_of(context)
     wanted = [_day(text) for text in days or []]
-    places = [environment_named(config, name, new=True) for name in environment or []] or list(config.environments)
+    places = [find_environment(config, name, new=True) for name in environment or []] or list(config.environments)
     if lake is not None:
         places = places[:1]
     with output.Bar("compacting") as bar:
-        done = asyncio.run(_compacted(config, places, wanted, lake, bar, remove=remove, grace=grace))
+        done = asyncio.run(_compact_days(config, places, wanted, lake, bar, remove=remove, grace=grace))
     for one in done:
         for strange in one["strange"]:
             typer.echo(f"error: {strange}", err=True)
@@ -86,7 +86,7 @@ def compact(
         raise typer.Exit(6)
 
 
-async def _compacted(
+async def _compact_days(
     config: Config, places: Sequence[Environment], wanted: Sequence[date], url: str | None, bar: Bar, *, remove: bool,
     grace: float,
 ) -> list[dict[str, Any]]:  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, environment_named
+from tabellion.cli.load import config_of, find_environment
 from tabellion.errors import ConfigurationError
 from tabellion.pipelines.documents import export as exporting
 from tabellion.pipelines.documents.export import Range, moment_of
@@ -77,7 +77,7 @@ def export(
             "Parquet cannot be written to a terminal: use --out FILE, or redirect the output", param_hint="--format"
         )
     wanted = _range(since, until, type or [], status or [], review or [])
-    place = environment_named(config, environment)
+    place = find_environment(config, environment)
     asyncio.run(PIPELINE.require(place))
 
     async def run(target: Any) -> exporting.Exported:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabellion.cli.adminkey import path_in
-from tabellion.cli.up import configured
+from tabellion.cli.up import load_config
 from tabellion.engine.log import printable
 from tabellion.errors import ConfigurationError
-from tabellion.pipelines.documents.commands.client import Direct, Remote
+from tabellion.pipelines.documents.commands.client import DirectClient, RemoteClient
 from tabellion.pipelines.documents.intake import SUFFIXES
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ def submit(
     files = list(_documents(paths))
     if not files:
         raise typer.BadParameter("no documents found")
-    config = configured(context, data)
+    config = load_config(context, data)
     if url is not None:
-        key = key or _kept_key(config)
+        key = key or _read_saved_key(config)
         if not key:
             raise ConfigurationError(
                 f"{url} requires an API key: set TABELLION_KEY, or name its data folder with --data"
             )
-    results = asyncio.run(_submitted(config, files, type, model, url, key, wait, quiet=json))
+    results = asyncio.run(_submit_files(config, files, type, model, url, key, wait, quiet=json))
     if json:
         typer.echo(json_module.dumps(results, ensure_ascii=False, indent=2))
     bad = sum(result["status"] in ("refused", "failed") for result in results)
@@ -100,19 +100,19 @@ def _documents(paths: Iterable[str]) -> Iterator[Path]:
                 yield one
 
 
-def _kept_key(config: Config) -> str:
+def _read_saved_key(config: Config) -> str:
     try:
         return path_in(config.data).read_text().strip()
     except OSError:
         return ""
 
 
-async def _submitted(
+async def _submit_files(
     config: Config, files: Sequence[Path], type: str | None, model: str | None, url: str | None, key: str | None,  # noqa: A002
     wait: bool, *, quiet: bool,
 ) -> list[dict[str, Any]]:  # fmt: skip
 
-    client: Client = Direct(config) if url is None else Remote(url, key or "")
+    client: Client = DirectClient(config) if url is None else RemoteClient(url, key or "")
     results: list[dict[str, Any]] = []
     turns = asyncio.Semaphore(AT_ONCE)
 
@@ -135,11 +135,11 @@ async def _submitted(
         if wait:
             if (warning := await client.warning()) and not quiet:
                 typer.echo(warning, err=True)
-            await _waited(client, results, quiet=quiet)
+            await _wait_for_results(client, results, quiet=quiet)
     return results
 
 
-async def _waited(client: Client, results: list[dict[str, Any]], *, quiet: bool) -> None:
+async def _wait_for_results(client: Client, results: list[dict[str, Any]], *, quiet: bool) -> None:
     open_ones = {result["id"]: result for result in results if "id" in result}
     while open_ones:
         for id_, news in (await client.states(list(open_ones))).items():

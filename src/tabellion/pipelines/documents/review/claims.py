@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tabellion.accounts import audit
-from tabellion.accounts.audit import SYSTEM, Entry, Statement
+from tabellion.accounts.audit import SYSTEM, AuditEntry, Statement
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.queue import Queue
@@ -17,17 +17,17 @@ from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.engine.sql import NOW, later
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
-from tabellion.messages import Message, quoted
+from tabellion.messages import Message, quote_value
 from tabellion.pipelines.documents.review import items, priority, queue
 from tabellion.pipelines.documents.review.errors import (
     Assigned,
     Closed,
     Escalated,
     Held,
+    InvalidValues,
     NotAllowed,
     NotHeld,
-    Paused,
-    Refused,
+    ReviewPaused,
     TooMany,
     Underway,
 )
@@ -51,7 +51,8 @@ _READ = "EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = t.document_
 async def claim_next(store: Store, person: Person, type: str | None = None, after: str | None = None) -> str | None:  # noqa: A002
     """Claims the most urgent item that this person may have and gives its id; None: there is none.
 
-    Raises Paused, and TooMany where they hold as many as one can. `after` is an item that they have just left: the line
+    Raises ReviewPaused, and TooMany where they hold as many as one can. `after` is an item that they have just left:
+    the line
     goes on behind it, and begins again where it ends.
     """
     await sweep(store)
@@ -67,11 +68,11 @@ async def claim_next(store: Store, person: Person, type: str | None = None, afte
         where, values = _terms(store, person, type)
         if limit:
             where, values = f"{where} AND {limit}", values | {"after": after}
-        terms = Terms(where, values, also=lambda job: [_told(store, "claimed", person, job)])
+        terms = Terms(where, values, also=lambda job: [_audit_statement(store, "claimed", person, job)])
         jobs = await store.claim(review_queue(), 1, person.name, terms=terms)
         if jobs:
             return str(jobs[0].key)
-    if hindrance := await _hindered(store, person):
+    if hindrance := await _find_hindrance(store, person):
         raise hindrance
     return None
 
@@ -91,7 +92,9 @@ async def _claim(store: Store, id: str, person: Person, *, takeover: bool = Fals
     where, values = _terms(store, person, None)
     if takeover:
         where, values = f"{_HANDS_FREE} AND {_READ.format(type='')}", {"me": person.name}
-    terms = Terms(where, values, only=id, early=True, also=lambda job: [_told(store, "claimed", person, job, reason)])
+    terms = Terms(
+        where, values, only=id, early=True, also=lambda job: [_audit_statement(store, "claimed", person, job, reason)]
+    )
     for tries_left in range(RACES, -1, -1):
         if await store.claim(review_queue(), 1, person.name, terms=terms):
             return True
@@ -99,10 +102,10 @@ async def _claim(store: Store, id: str, person: Person, *, takeover: bool = Fals
         if item["holder"] == person.name:
             await renew(store, id, person)
             return False
-        if refusal := _refused(item, person, takeover=takeover) or await _hindered(store, person):
+        if refusal := _find_refusal(item, person, takeover=takeover) or await _find_hindrance(store, person):
             raise refusal
         if item["holder"] is not None:
-            await _taken(store, item, person)
+            await _take_over(store, item, person)
         elif tries_left:
             await asyncio.sleep(0.01)  # its row was locked for a moment, or it has just been given back
     raise Held(item["holder"] or "somebody", item["lease_until"])
@@ -119,20 +122,20 @@ def _terms(store: Store, person: Person, type: str | None) -> tuple[str, dict[st
     return f"({mine}){escalated} AND {_HANDS_FREE} AND {_READ.format(type=typed)}", values
 
 
-async def _hindered(store: Store, person: Person) -> Exception | None:
+async def _find_hindrance(store: Store, person: Person) -> Exception | None:
     """Why nobody, or this person, can have any item now."""
     paused = await store.database.fetch(
         "SELECT reason FROM tabellion_queues WHERE queue = $1 AND paused_at IS NOT NULL", NAME
     )
     if paused:
-        return Paused(paused[0]["reason"])
+        return ReviewPaused(paused[0]["reason"])
     held = await store.database.fetch(
         "SELECT id FROM tabellion_review_items WHERE status = 'in_review' AND reviewer = $1 ORDER BY id", person.name
     )
     return TooMany([row["id"] for row in held]) if len(held) >= HELD else None
 
 
-def _refused(item: ItemRow, person: Person, *, takeover: bool) -> Exception | None:
+def _find_refusal(item: ItemRow, person: Person, *, takeover: bool) -> Exception | None:
     """Why this person cannot have this item; None: nothing speaks against it."""
     if item["status"] not in OPEN:
         return Closed(item["status"], item["reviewer"])
@@ -148,7 +151,7 @@ def _refused(item: ItemRow, person: Person, *, takeover: bool) -> Exception | No
     return None
 
 
-async def _taken(store: Store, item: ItemRow, person: Person) -> None:
+async def _take_over(store: Store, item: ItemRow, person: Person) -> None:
     """Ends the claim of whoever has the item."""
     job = await store.held(review_queue(), item["id"])
     if job is None:
@@ -156,7 +159,7 @@ async def _taken(store: Store, item: ItemRow, person: Person) -> None:
     entry = _entry(
         "released", person, item, before=job.worker, reason="taken_over", more={"holder": job.worker}
     )  # fmt: skip
-    await _ended(store, job, "released", [audit.statement(store.dialect, entry)])
+    await _end_claim(store, job, "released", [audit.statement(store.dialect, entry)])
 
 
 async def sweep(store: Store) -> None:
@@ -169,48 +172,48 @@ FROM tabellion_attempts AS a LEFT JOIN tabellion_review_items AS r ON r.id = a.k
 WHERE a.queue = '{NAME}' AND a.settled_at IS NULL AND a.lease_until < {NOW} LIMIT {SWEPT}"""
     )
     for row in rows:
-        entry = Entry("expired", SYSTEM, row["document_id"], row["key"], before=row["worker"])
+        entry = AuditEntry("expired", SYSTEM, row["document_id"], row["key"], before=row["worker"])
         also = [audit.statement(store.dialect, entry)]
-        await _ended(store, bound.job(row), "released", also, expired_only=True)
+        await _end_claim(store, bound.job(row), "released", also, expired_only=True)
 
 
 async def renew(store: Store, id: str, person: Person) -> float:  # noqa: A002
     """Says that the holder is still there; until when the claim holds now, in seconds since 1970."""
     job = await mine(store, id, person)
     if await store.renew([job]):
-        raise await not_held(store, id)
+        raise await explain_not_held(store, id)
     item = await items.row(store, id)
     return float(item["lease_until"] or item["now"])
 
 
 async def release(store: Store, id: str, person: Person, reason: str | None = None) -> None:  # noqa: A002
     """Gives an item back, to whoever comes next."""
-    await _leave(store, id, person, "released", Entry("released", person.name, reason=reason))
+    await _leave(store, id, person, "released", AuditEntry("released", person.name, reason=reason))
 
 
 async def postpone(
     store: Store, id: str, person: Person, seconds: float, reason: str | None = None  # noqa: A002
 ) -> None:  # fmt: skip
     """Gives an item back for later: nobody is offered it before."""
-    entry = Entry("postponed", person.name, reason=reason, more={"seconds": seconds})
+    entry = AuditEntry("postponed", person.name, reason=reason, more={"seconds": seconds})
     await _leave(store, id, person, "limited", entry, after=float(seconds))
 
 
 async def _leave(
-    store: Store, id: str, person: Person, outcome: Outcome, entry: Entry, after: float | None = None,  # noqa: A002
+    store: Store, id: str, person: Person, outcome: Outcome, entry: AuditEntry, after: float | None = None,  # noqa: A002
 ) -> None:  # fmt: skip
     job = await mine(store, id, person)
     item = await items.row(store, id)
-    also = [audit.statement(store.dialect, named(entry, item))]
-    if not await _ended(store, job, outcome, also, after=after, why=entry.reason):
-        raise await not_held(store, id)
+    also = [audit.statement(store.dialect, attach_item(entry, item))]
+    if not await _end_claim(store, job, outcome, also, after=after, why=entry.reason):
+        raise await explain_not_held(store, id)
 
 
 async def escalate(store: Store, id: str, person: Person, reason: str) -> None:  # noqa: A002
     """Hands an item to the operators, with a word why."""
     update = f"""UPDATE tabellion_review_items SET escalated_at = {NOW}, escalated_by = :by, escalation = :why,
   assigned_to = NULL, assigned_at = NULL WHERE id = :id"""
-    entry = Entry("escalated", person.name, after=None, reason=reason)
+    entry = AuditEntry("escalated", person.name, after=None, reason=reason)
     await _hand_on(store, id, person, (update, {"id": id, "by": person.name, "why": reason}), entry)
 
 
@@ -227,16 +230,16 @@ async def assign(store: Store, id: str, person: Person, to: str | None, reason: 
             f"SELECT 1 AS one FROM tabellion_users AS u WHERE u.name = $1 AND {AVAILABLE}", to
         )
         if not known:
-            raise Refused({"to": Message("item.no_such_reviewer", value=quoted(to))}, beside=True)
+            raise InvalidValues({"to": Message("item.no_such_reviewer", value=quote_value(to))}, beside=True)
     update = f"""UPDATE tabellion_review_items SET assigned_to = :to, assigned_at = {NOW if to is not None else "NULL"},
   escalated_at = NULL, escalated_by = NULL, escalation = NULL WHERE id = :id"""
-    entry = Entry("reassigned", person.name, after=to, reason=reason)
+    entry = AuditEntry("reassigned", person.name, after=to, reason=reason)
     change = (update, {"id": id, "to": to})
     await _hand_on(store, id, person, change, entry, from_others=person.operates, to=to)
 
 
 async def _hand_on(
-    store: Store, id: str, person: Person, change: Statement, entry: Entry, *, from_others: bool = False,  # noqa: A002
+    store: Store, id: str, person: Person, change: Statement, entry: AuditEntry, *, from_others: bool = False,  # noqa: A002
     to: str | None = None,
 ) -> None:  # fmt: skip
     """Changes whose an item is: a claim on it ends with that, one that waits is changed where it stands.
@@ -251,27 +254,27 @@ async def _hand_on(
         job = await store.held(review_queue(), id)
         kept = job is not None and job.worker == to
         ended = {"holder": job.worker} if job is not None and not kept else {}
-        full = dataclasses.replace(named(entry, item), more=ended)
+        full = dataclasses.replace(attach_item(entry, item), more=ended)
         source = "FROM tabellion_review_items AS r WHERE r.id = :id"
         told = audit.statement(store.dialect, full, source, {"id": id}, before="r.assigned_to")
-        guard = f"SELECT id FROM tabellion_review_items WHERE id = $1 AND status = $2{locked(store)}"
+        guard = f"SELECT id FROM tabellion_review_items WHERE id = $1 AND status = $2{lock_clause(store)}"
         if job is None:
-            statements = [(guard, [id, "pending"]), audit.numbered(*told), audit.numbered(*change)]
+            statements = [(guard, [id, "pending"]), audit.bind_statement(*told), audit.bind_statement(*change)]
             done = bool(await store.database.transact(statements, guarded=True))
         elif kept:
-            done = await _amended(
-                store, job, [(guard, [id, "in_review"]), audit.numbered(*told), audit.numbered(*change)]
+            done = await _amend_claim(
+                store, job, [(guard, [id, "in_review"]), audit.bind_statement(*told), audit.bind_statement(*change)]
             )
         elif job.worker != person.name and not from_others:
             raise Held(job.worker, item["lease_until"])
         else:
-            done = await _ended(store, job, "released", [told, change])
+            done = await _end_claim(store, job, "released", [told, change])
         if done:
             return
     raise Held("somebody", None)
 
 
-async def _ended(
+async def _end_claim(
     store: Store, job: Job, outcome: Outcome, also: Iterable[Statement], *, after: float | None = None,
     why: str | None = None, expired_only: bool = False,
 ) -> bool:  # fmt: skip
@@ -283,7 +286,7 @@ async def _ended(
     return True
 
 
-async def _amended(store: Store, job: Job, statements: Sequence[Numbered]) -> bool:
+async def _amend_claim(store: Store, job: Job, statements: Sequence[Numbered]) -> bool:
     """Writes something with a renewal of a claim, and whether it was there."""
     try:
         return bool(await store.amend(job, statements))
@@ -297,26 +300,26 @@ async def mine(store: Store, id: str, person: Person, queue: Queue | None = None
     Who was not heard of for too long and comes back before anything else happened to the item has it again.
     """
     job = await store.held(queue or review_queue(), id)
-    if job is None and await _left_behind(store, id, person):
+    if job is None and await _has_just_expired(store, id, person):
         with contextlib.suppress(Held):
             await _claim(store, id, person, reason=BACK)
         job = await store.held(queue or review_queue(), id)
     if job is None or job.worker != person.name:
-        raise await not_held(store, id)
+        raise await explain_not_held(store, id)
     job.also("DELETE FROM tabellion_review_drafts WHERE item_id = :id", id=id)
     return job
 
 
-async def _left_behind(store: Store, id: str, person: Person) -> bool:  # noqa: A002
+async def _has_just_expired(store: Store, id: str, person: Person) -> bool:  # noqa: A002
     """Whether the last thing that happened to an item is that this person's lease ran out."""
     last = await store.database.fetch(
         "SELECT n, at, body FROM tabellion_audit_log WHERE item_id = $1 ORDER BY n DESC LIMIT 1", id
     )
-    told = audit.told(last[0]) if last else None
+    told = audit.serialize_entry(last[0]) if last else None
     return told is not None and told["action"] == "expired" and bool(told["before"] == person.name)
 
 
-async def not_held(store: Store, id: str) -> Exception:  # noqa: A002
+async def explain_not_held(store: Store, id: str) -> Exception:  # noqa: A002
     """Why a claim is not there: the item is finished, somebody else's, or nobody's."""
     item = await items.row(store, id)
     if item["status"] not in OPEN:
@@ -324,23 +327,23 @@ async def not_held(store: Store, id: str) -> Exception:  # noqa: A002
     return NotHeld(item["holder"], item["lease_until"])
 
 
-def named(entry: Entry, item: ItemRow) -> Entry:
+def attach_item(entry: AuditEntry, item: ItemRow) -> AuditEntry:
     """The entry with the item and the document it is about."""
-    return Entry(
+    return AuditEntry(
         entry.action, entry.actor, item["document_id"], item["id"], entry.field, entry.before, entry.after,
         entry.reason, entry.more,
     )  # fmt: skip
 
 
-def locked(store: Store) -> str:
+def lock_clause(store: Store) -> str:
     """Makes a question hold the row until the transaction ends; SQLite holds the whole file anyway."""
     return " FOR UPDATE" if store.dialect == "postgresql" else ""
 
 
-def _entry(action: str, person: Person, item: ItemRow, **more: Any) -> Entry:
-    return Entry(action, person.name, item["document_id"], item["id"], **more)
+def _entry(action: str, person: Person, item: ItemRow, **more: Any) -> AuditEntry:
+    return AuditEntry(action, person.name, item["document_id"], item["id"], **more)
 
 
-def _told(store: Store, action: str, person: Person, job: Job, reason: str | None = None) -> Statement:
-    entry = Entry(action, person.name, job["document_id"], str(job.key), reason=reason)
+def _audit_statement(store: Store, action: str, person: Person, job: Job, reason: str | None = None) -> Statement:
+    entry = AuditEntry(action, person.name, job["document_id"], str(job.key), reason=reason)
     return audit.statement(store.dialect, entry)

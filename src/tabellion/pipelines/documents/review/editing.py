@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
 from tabellion.accounts import audit
-from tabellion.accounts.audit import Entry
+from tabellion.accounts.audit import AuditEntry
 from tabellion.answers import Answer
 from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
-from tabellion.messages import Message, Translatable, restored, translatable
+from tabellion.messages import Message, Translatable, restore_text, translatable
 from tabellion.pipelines.documents.judging import Result, read_issues
 from tabellion.pipelines.documents.review import decisions, fields, items
-from tabellion.pipelines.documents.review.claims import mine, not_held
-from tabellion.pipelines.documents.review.errors import Changed, Refused, Stale, Underway
+from tabellion.pipelines.documents.review.claims import explain_not_held, mine
+from tabellion.pipelines.documents.review.errors import Changed, InvalidValues, Stale, Underway
 from tabellion.pipelines.documents.review.fields import EMPTY, PERSON, Row, Types
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
-from tabellion.pipelines.documents.review.values import taken
-from tabellion.reading.field import ToldField, stored_reasons
+from tabellion.pipelines.documents.review.values import parse_value
+from tabellion.reading.field import ToldField, serialize_reasons
 from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.doctype import DocumentType
 
@@ -98,15 +98,15 @@ async def edit(
         if change.page is not None and item["pages"] is not None and change.page > item["pages"]:
             problems[name] = Message("edit.no_such_page", field=name, n=change.page, total=item["pages"])
             continue
-        known = fields.known(row, told.get("candidates", {}).get(name))
-        outcome = _applied(doctype, name, row, change, person, read, known)
+        known = fields.known_values(row, told.get("candidates", {}).get(name))
+        outcome = _apply_change(doctype, name, row, change, person, read, known)
         if isinstance(outcome, str):
             problems[name] = outcome
         elif outcome is not None:
             made[name] = outcome
     if problems:
         strange = fields.spec_of(doctype, first := next(iter(problems)), found.get(first)) is None
-        raise Refused(problems, fix=Message("item.fix_field") if strange else Message("item.fix_value"))
+        raise InvalidValues(problems, fix=Message("item.fix_field") if strange else Message("item.fix_value"))
     statements = [_guard(store, item, version)]
     places = {one.name: place for place, one in enumerate(doctype.fields)}
     for name, (_, columns) in made.items():
@@ -115,15 +115,15 @@ async def edit(
             statements.append(decisions.note(item["sha256"], item["type"], name, columns))
     for name, (said, columns) in made.items():
         before = found[name]["value"] if name in found else None
-        entry = Entry(
+        entry = AuditEntry(
             said, person.name, item["document_id"], id, name, before, json.loads(columns["value"]),
             more={"version": version + 1},
         )  # fmt: skip
-        statements.append(audit.bound(store.dialect, entry))
+        statements.append(audit.bind_entry(store.dialect, entry))
     try:
-        results = await store.amend(job, statements if made else [_unchanged(id, version)])
+        results = await store.amend(job, statements if made else [_select_version(id, version)])
     except LeaseLost:
-        raise await not_held(store, id) from None
+        raise await explain_not_held(store, id) from None
     if not results:
         raise await stale(store, await items.row(store, id), version)
     return int(results[0][0]["version"])
@@ -133,13 +133,13 @@ Outcome = tuple[str, Columns]  #: the action of the trail, and the columns
 Place = tuple[int | None, list[float] | None, str | None]  #: page, box and quote
 
 
-def _applied(
+def _apply_change(
     doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, read: Mapping[str, ToldField],
     known: Sequence[Any],
 ) -> Outcome | str | None:  # fmt: skip
     """What a change makes of a field; a sentence where it cannot be; None where it is so already."""
     if change.action == "correct":
-        return _corrected(doctype, name, row, change, person, known, read)
+        return _correct_field(doctype, name, row, change, person, known, read)
     if change.action == "absent":
         if row is not None and row["state"] == "absent":
             return None
@@ -147,27 +147,27 @@ def _applied(
     if row is None or (change.action == "confirm" and row["value"] in EMPTY):
         return Message("edit.no_value", field=name, verb=change.action)
     if change.action == "confirm":
-        return _kept(row)
-    return _unlocked(row, read)
+        return _confirm_field(row)
+    return _unlock_field(row, read)
 
 
-def _corrected(
+def _correct_field(
     doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, known: Sequence[Any],
     read: Mapping[str, ToldField],
 ) -> Outcome | str | None:  # fmt: skip
     spec = fields.spec_of(doctype, name, row)
     assert spec is not None  # noqa: S101 - asked before
-    value, problem = taken(doctype, spec, change.value, known)
+    value, problem = parse_value(doctype, spec, change.value, known)
     if problem:
         return problem
     if value is None:
         return Message("edit.value_needed", field=name)
     placed = change.page is not None
     if row is not None and spec.fit(row["value"]) == value and not placed:
-        return _kept(row)
+        return _confirm_field(row)
     if row is not None and row["locked"] and value == _read(row) and not placed:
         # What was changed is as the machine has read it after all: nobody has corrected anything.
-        given_back = _unlocked(row, read)
+        given_back = _unlock_field(row, read)
         assert given_back is not None  # noqa: S101 - it is locked
         return "confirmed", {**given_back[1], "state": "confirmed"}
     where = (change.page, list(change.box) if change.box else None, change.quote) if placed else None
@@ -181,12 +181,12 @@ def _by_person(row: Row | None, person: Person, state: str, value: Any, where: P
     why = fields.ABSENT if state == "absent" else fields.CORRECTED
     return state, {
         "value": _json(value), "confidence": 1.0, "page": page, "box": _json(box) if box else None, "quote": quote,
-        "source": PERSON, "reasons": _json(stored_reasons(why)), "locked": True, "state": state,
+        "source": PERSON, "reasons": _json(serialize_reasons(why)), "locked": True, "state": state,
         "manually_corrected": True, "corrected_by": person.name, "read_value": _json(read), "old_value": _json(read),
     }  # fmt: skip
 
 
-def _kept(row: Row) -> Outcome | None:
+def _confirm_field(row: Row) -> Outcome | None:
     """A field that is right as it is. Where the machine has read it again, what it says now is known from here on."""
     if row["state"] is None:
         return "confirmed", {**_as_is(row), "state": "confirmed"}
@@ -195,7 +195,7 @@ def _kept(row: Row) -> Outcome | None:
     return None
 
 
-def _unlocked(row: Row, read: Mapping[str, ToldField]) -> Outcome | None:
+def _unlock_field(row: Row, read: Mapping[str, ToldField]) -> Outcome | None:
     """The field as the newest reading has it, with what is known of where that came from."""
     if not row["locked"]:
         return None if row["state"] is None else ("unlocked", {**_as_is(row), "state": None})
@@ -203,12 +203,12 @@ def _unlocked(row: Row, read: Mapping[str, ToldField]) -> Outcome | None:
     page, box, quote, confidence, source, reasons = row["page"], row["box"], row["quote"], 0.0, "text", []
     if known is not None and known["value"] == value and known["source"] != PERSON:
         page, box, quote, confidence = known["page"], known["box"], known["quote"], known["confidence"]
-        source, reasons = known["source"], restored(known, "reasons")
+        source, reasons = known["source"], restore_text(known, "reasons")
     elif known is None and value is None:
         page = box = quote = None
     return "unlocked", {
         "value": _json(value), "confidence": float(confidence), "page": page, "box": _json(box) if box else None,
-        "quote": quote, "source": source, "reasons": _json(stored_reasons(reasons)),
+        "quote": quote, "source": source, "reasons": _json(serialize_reasons(reasons)),
         "locked": False, "state": None, "manually_corrected": False,
         "corrected_by": None, "read_value": _json(value), "old_value": None,
     }  # fmt: skip
@@ -230,7 +230,7 @@ def _as_is(row: Row) -> Columns:
     return {
         "value": _json(row["value"]), "confidence": row["confidence"], "page": row["page"],
         "box": _json(row["box"]) if row["box"] else None, "quote": row["quote"], "source": row["source"],
-        "reasons": _json(stored_reasons(row["reasons"])), "locked": row["locked"], "state": row["state"],
+        "reasons": _json(serialize_reasons(row["reasons"])), "locked": row["locked"], "state": row["state"],
         "manually_corrected": row["manually_corrected"], "corrected_by": row["corrected_by"],
         "read_value": _json(noted["read_value"]) if "read_value" in noted else None,
         "old_value": _json(noted["old_value"]) if "old_value" in noted else None,
@@ -252,7 +252,7 @@ WHERE id = $1 AND version = $2{took} RETURNING version""",
     )
 
 
-def _unchanged(id: str, version: int) -> Numbered:  # noqa: A002
+def _select_version(id: str, version: int) -> Numbered:  # noqa: A002
     return "SELECT version FROM tabellion_review_items WHERE id = $1 AND version = $2", [id, version]
 
 
@@ -271,21 +271,21 @@ async def draft(store: Store, id: str, person: Person, body: Mapping[str, Any]) 
     """Keeps what the holder has typed and not saved, so that nothing is lost with their page."""
     text = _json(body)
     if len(text) > LONGEST_DRAFT:
-        raise Refused({"draft": Message("item.draft_too_long", n=LONGEST_DRAFT)}, beside=True)
+        raise InvalidValues({"draft": Message("item.draft_too_long", n=LONGEST_DRAFT)}, beside=True)
     job = await mine(store, id, person)
     statement = f"""INSERT INTO tabellion_review_drafts (item_id, person, body, saved_at) VALUES ($1, $3, $2, {NOW})
 ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at RETURNING item_id"""
     try:
         await store.amend(job, [(statement, [id, text, person.name])])
     except LeaseLost:
-        raise await not_held(store, id) from None
+        raise await explain_not_held(store, id) from None
 
 
-async def stale(store: Store, item: ItemRow, version: int) -> Stale | Refused:
+async def stale(store: Store, item: ItemRow, version: int) -> Stale | InvalidValues:
     """What has changed since a version: the fields that people changed, or all where the document was read again."""
     if version > item["version"]:
         never = f"the item never had version {version}: its version is {item['version']}"
-        return Refused({"If-Match": never}, beside=True, fix=Message("item.fix_etag"))
+        return InvalidValues({"If-Match": never}, beside=True, fix=Message("item.fix_etag"))
     entries = await audit.history(store, item=item["id"])
     since = [one for one in entries if one["more"].get("version", 0) > version]
     found = await fields.rows(store, item["document_id"])
@@ -314,11 +314,11 @@ def check(
             answers[name] = {"value": value, "error": error, **translatable(error=error)}
             continue
         offered = read.get("candidates", {}).get(name)
-        merged[name], problem = taken(doctype, spec, value, fields.known(found.get(name), offered))
+        merged[name], problem = parse_value(doctype, spec, value, fields.known_values(found.get(name), offered))
         answers[name] = {"value": merged[name], "error": problem, **translatable(error=problem)}
         if value is None:
             absent.add(name)
-    said = fields.decided(found) | given.keys()
+    said = fields.decided_fields(found) | given.keys()
     return fields.issues(doctype, merged, absent, read_issues(read), said), answers
 
 

@@ -4,14 +4,14 @@ ReviewError
 ├── Assigned      the item is somebody else's
 ├── Closed        the item is finished
 ├── Escalated     the item waits for an operator
-├── Gated         what is required is not there, or a rule does not hold
+├── NotApprovable what is required is not there, or a rule does not hold
 ├── Held          somebody else has claimed the item
-├── Missing       there is no such item
+├── NoSuchItem    there is no such item
 ├── NotAllowed    this takes an operator
 ├── Open          the item is not finished
 ├── NotHeld       who changes an item must have claimed it
-├── Paused        nobody can claim anything now
-├── Refused       a value does not fit its field
+├── ReviewPaused  nobody can claim anything now
+├── InvalidValues a value does not fit its field
 ├── Stale         the item was changed meanwhile
 ├── TooMany       who holds as many items as one can must finish some
 ├── Untyped       the document is none of the types there are
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tabellion.errors import TabellionError
-from tabellion.messages import Message, joined, quoted, restored
+from tabellion.messages import Message, join_sentences, quote_value, restore_text
 from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.yamlnode import TypeFileError
 
@@ -47,7 +47,7 @@ class ReviewError(TabellionError):
     """Something stands in the way of what was asked of a review item."""
 
 
-class Missing(ReviewError):  # noqa: N818 - what it is
+class NoSuchItem(ReviewError):  # noqa: N818 - what it is
     """There is no such review item."""
 
 
@@ -98,7 +98,7 @@ class NotAllowed(ReviewError):  # noqa: N818 - what it is
     """Only an operator may do this."""
 
 
-class Paused(ReviewError):  # noqa: N818 - a state
+class ReviewPaused(ReviewError):  # noqa: N818 - a state
     """Somebody has paused the review queue: nothing can be claimed until it is resumed."""
 
     def __init__(self, reason: str | None) -> None:
@@ -125,7 +125,9 @@ class TypeBroken(ReviewError):  # noqa: N818 - a state
         self.type = name
         self.file, first = Path(error.file).name, error.mistakes[0]
         self.line = first.line
-        super().__init__(Message("item.type_broken", value=quoted(name), file=self.file, n=self.line, text=first.what))
+        super().__init__(
+            Message("item.type_broken", value=quote_value(name), file=self.file, n=self.line, text=first.what)
+        )
 
 
 class Stale(ReviewError):  # noqa: N818 - a state
@@ -137,7 +139,7 @@ class Stale(ReviewError):  # noqa: N818 - a state
         super().__init__(Message("item.version", n=version))
 
 
-class Gated(ReviewError):  # noqa: N818 - a state
+class NotApprovable(ReviewError):  # noqa: N818 - a state
     """The item cannot be approved as it is."""
 
     def __init__(self, missing: Sequence[str] = (), failing: Sequence[ToldIssue] = (), *, empty: bool = False) -> None:
@@ -148,7 +150,7 @@ class Gated(ReviewError):  # noqa: N818 - a state
         # A cell cannot be marked: its row is there, and must be whole.
         parts += [Message("item.cell_missing", fields=cells)] if cells else []
         parts += [Message("item.nothing_read")] if empty else []
-        super().__init__(joined([*parts, *(str(restored(issue, "message")) for issue in failing)]))
+        super().__init__(join_sentences([*parts, *(str(restore_text(issue, "message")) for issue in failing)]))
 
 
 class Untyped(ReviewError):  # noqa: N818 - a state
@@ -163,11 +165,11 @@ class Unseen(ReviewError):  # noqa: N818 - a state
         super().__init__(Message("item.fields_unseen", fields=[one["name"] for one in fields]))
 
 
-class Refused(ReviewError):  # noqa: N818 - what happened
+class InvalidValues(ReviewError):  # noqa: N818 - what happened
     """Values that do not fit their fields; nothing was changed."""
 
     def __init__(self, problems: Mapping[str, str], *, beside: bool = False, fix: str = "") -> None:
         self.problems = dict(problems)  #: a sentence for each field
         self.beside = beside  #: they are no fields of the document, but stand beside them
         self.fix = fix or Message("item.fix_value")  #: what to do about the first of them
-        super().__init__(joined(problems.values()))
+        super().__init__(join_sentences(problems.values()))

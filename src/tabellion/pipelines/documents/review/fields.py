@@ -12,11 +12,11 @@ from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
-from tabellion.messages import Message, Translatable, has_code, quoted, translatable
-from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judged
+from tabellion.messages import Message, Translatable, has_code, quote_value, translatable
+from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judge_issues
 from tabellion.pipelines.documents.review.errors import TypeBroken
 from tabellion.reading.alternative import Candidate
-from tabellion.reading.field import restored_reasons
+from tabellion.reading.field import restore_reasons
 from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.doctype import THRESHOLD, DocumentType, FieldSpec
 from tabellion.reading.types.yamlnode import TypeFileError
@@ -139,7 +139,7 @@ async def rows(store: Store, document: str) -> dict[str, Row]:
 FROM tabellion_extracted_fields WHERE document_id = $1 ORDER BY place, name""",
         document,
     )
-    return {row["name"]: _parsed(row) for row in found}
+    return {row["name"]: _parse_row(row) for row in found}
 
 
 async def reading(store: Store, document: str) -> Result:
@@ -148,12 +148,12 @@ async def reading(store: Store, document: str) -> Result:
     return cast("Result", json.loads(found[0]["result"] or "{}")) if found else {}
 
 
-def _parsed(row: Any) -> Row:
+def _parse_row(row: Any) -> Row:
     # What a reading said is kept beside what people said, so NULL (nobody noted it) is not null (it said nothing).
     row["noted"] = {name: json.loads(row[name]) for name in ("read_value", "old_value") if row[name] is not None}
     for name in ("value", "box", "reasons", "candidates"):
         row[name] = json.loads(row[name]) if row[name] is not None else None
-    row["reasons"] = restored_reasons(row["reasons"])
+    row["reasons"] = restore_reasons(row["reasons"])
     return cast("Row", row | {name: bool(row[name]) for name in ("locked", "manually_corrected")})
 
 
@@ -172,7 +172,7 @@ def type_of(types: Types, name: str | None) -> DocumentType:
         return NO_TYPE
 
 
-def shown_type(types: Types, name: str | None) -> DocumentType:
+def type_or_empty(types: Types, name: str | None) -> DocumentType:
     """The type for whoever only looks: one without fields where its file has a mistake."""
     try:
         return type_of(types, name)
@@ -185,14 +185,14 @@ def values_of(found: Mapping[str, Row]) -> dict[str, Any]:
     return {name: row["value"] for name, row in found.items()}
 
 
-def known(row: Row | None, offered: Iterable[Candidate] | None = None) -> list[Any]:
+def known_values(row: Row | None, offered: Iterable[Candidate] | None = None) -> list[Any]:
     """The values that a field has, that readings have given it, and that it is offered."""
     others = (row["candidates"] if row is not None else None) or offered or ()
     said = [] if row is None else [row["value"], *row["noted"].values()]
     return [*said, *(one["value"] for one in others)]
 
 
-def decided(found: Mapping[str, Row]) -> set[str]:
+def decided_fields(found: Mapping[str, Row]) -> set[str]:
     """The fields that people have had their word on."""
     return {name for name, row in found.items() if row["state"] in DECIDED}
 
@@ -203,14 +203,14 @@ def issues(
 ) -> list[ToldIssue]:  # fmt: skip
     """Everything that is wrong with these values now, as JSON tells it; `read` is what the reading found."""
     known = {name: value for name, value in values.items() if name in doctype}
-    return [one.told() for one in judged(map(issue_of, read), known, doctype, said, absent)]
+    return [one.as_dict() for one in judge_issues(map(issue_of, read), known, doctype, said, absent)]
 
 
 def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[ToldIssue]]:
     """What stands before an approval: required fields that are neither there nor absent, and rules that fail though
     nobody has said that the document has it so."""
     absent = [name for name, row in found.items() if row["state"] == "absent"]
-    wrong = issues(doctype, values_of(found), absent, said=decided(found))
+    wrong = issues(doctype, values_of(found), absent, said=decided_fields(found))
     errors = [one for one in wrong if one["severity"] == "error"]
     missing = [name for one in errors if one["code"] == "missing" for name in one["fields"]]
     return missing, [one for one in errors if one["code"] != "missing"]
@@ -233,7 +233,7 @@ def _unsure(spec: FieldSpec, row: Row) -> bool:
     return float(row["confidence"]) < spec.threshold or has_code(row["reasons"], "reason.ungrounded")
 
 
-def told(
+def serialize_fields(
     doctype: DocumentType, found: Mapping[str, Row], wrong: Sequence[ToldIssue],
     offered: Mapping[str, list[Candidate]] | None = None,
 ) -> list[ReviewField]:  # fmt: skip
@@ -250,7 +250,7 @@ def told(
         for spec in doctype.fields
     ]
     others = [
-        _field(FieldSpec(name, _guessed(row["value"]), name.replace("_", " ").capitalize()), row, name in failed)
+        _field(FieldSpec(name, _guess_kind(row["value"]), name.replace("_", " ").capitalize()), row, name in failed)
         for name, row in found.items()
         if name not in doctype
     ]
@@ -305,7 +305,7 @@ def spec_of(doctype: DocumentType, name: str, row: Row | None) -> FieldSpec | No
     """What is known of a field: as its type has it, or as it was found; None: there is no such field."""
     if name in doctype:
         return doctype.field(name)
-    return FieldSpec(name, _guessed(row["value"]), name, threshold=THRESHOLD) if row is not None else None
+    return FieldSpec(name, _guess_kind(row["value"]), name, threshold=THRESHOLD) if row is not None else None
 
 
 def unknown(doctype: DocumentType, name: str, found: Iterable[str]) -> str:
@@ -313,10 +313,10 @@ def unknown(doctype: DocumentType, name: str, found: Iterable[str]) -> str:
     there = [*(one.name for one in doctype.fields), *(one for one in found if one not in doctype)]
     near = difflib.get_close_matches(name, there, 1)
     if not there:
-        return Message("edit.unknown_field", value=quoted(name[:100]))
+        return Message("edit.unknown_field", value=quote_value(name[:100]))
     code, meant = ("edit.unknown_field_guess", {"field": near[0]}) if near else ("edit.unknown_field_known", {})
-    return Message(code, value=quoted(name[:100]), **meant, fields=list(there))
+    return Message(code, value=quote_value(name[:100]), **meant, fields=list(there))
 
 
-def _guessed(value: Any) -> str:
+def _guess_kind(value: Any) -> str:
     return "list" if isinstance(value, list) else "bool" if isinstance(value, bool) else "text"

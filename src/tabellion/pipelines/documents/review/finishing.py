@@ -6,17 +6,25 @@ import secrets
 from collections.abc import Mapping
 
 from tabellion.accounts import audit
-from tabellion.accounts.audit import Entry, Statement
+from tabellion.accounts.audit import AuditEntry, Statement
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
-from tabellion.messages import Message, quoted
+from tabellion.messages import Message, quote_value
 from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.review import fields, items
-from tabellion.pipelines.documents.review.claims import mine, not_held
+from tabellion.pipelines.documents.review.claims import explain_not_held, mine
 from tabellion.pipelines.documents.review.editing import stale
-from tabellion.pipelines.documents.review.errors import Gated, NotAllowed, Open, Refused, Underway, Unseen, Untyped
+from tabellion.pipelines.documents.review.errors import (
+    InvalidValues,
+    NotAllowed,
+    NotApprovable,
+    Open,
+    Underway,
+    Unseen,
+    Untyped,
+)
 from tabellion.pipelines.documents.review.fields import EMPTY, Types
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
@@ -40,7 +48,8 @@ async def approve(
 ) -> Ending:  # fmt: skip
     """Finishes an item: corrected if anybody corrected a field of it, else approved.
 
-    Raises Gated while a required field is neither there nor marked as absent, or while a rule of the type fails;
+    Raises NotApprovable while a required field is neither there nor marked as absent, or while a rule of the type
+    fails;
     Untyped where the document has no type, and so no fields; Unseen where the reading is not sure of fields that nobody
     has looked at, unless `unseen` says that they are approved all the same.
     """
@@ -55,15 +64,15 @@ async def approve(
     if not doctype.fields and not found:
         raise Untyped
     missing, failing = fields.gate(doctype, found)
-    empty = not fields.decided(found) and all(row["value"] in EMPTY for row in found.values())
+    empty = not fields.decided_fields(found) and all(row["value"] in EMPTY for row in found.values())
     if missing or failing or empty:
-        raise Gated(missing, failing, empty=empty and not missing)
+        raise NotApprovable(missing, failing, empty=empty and not missing)
     doubtful = fields.unseen(doctype, found)
     if doubtful and not unseen:
         raise Unseen(doubtful)
     ending: Ending = "corrected" if any(row["manually_corrected"] for row in found.values()) else "approved"
     more = {"unseen": [one["name"] for one in doubtful]} if doubtful else {}
-    entry = Entry("approved", person.name, item["document_id"], id, before=item["status"], after=ending, more=more)
+    entry = AuditEntry("approved", person.name, item["document_id"], id, before=item["status"], after=ending, more=more)
     await _finish(store, item, person, ending, entry, seconds, keystrokes, version)
     return ending
 
@@ -74,32 +83,33 @@ async def reject(
 ) -> None:  # fmt: skip
     """Turns a document down, for one of the reasons there are and in the reviewer's own words."""
     if code not in REJECTIONS:
-        raise Refused(
-            {"code": Message("item.unknown_reason", value=quoted(code), text=", ".join(REJECTIONS))[:400]}, beside=True
+        raise InvalidValues(
+            {"code": Message("item.unknown_reason", value=quote_value(code), text=", ".join(REJECTIONS))[:400]},
+            beside=True,
         )
     if code == "other" and not (reason or "").strip():
-        raise Refused({"reason": Message("item.reason_needed")}, beside=True)
+        raise InvalidValues({"reason": Message("item.reason_needed")}, beside=True)
     await mine(store, id, person)
     item = await items.row(store, id)
     said = f"{code}: {reason.strip()}" if reason and reason.strip() else code
-    entry = Entry(
+    entry = AuditEntry(
         "rejected", person.name, item["document_id"], id, before=item["status"], after="rejected", reason=said
     )
     await _finish(store, item, person, "rejected", entry, seconds, keystrokes, None, said)
 
 
 async def _finish(
-    store: Store, item: ItemRow, person: Person, ending: Ending, entry: Entry, seconds: float | None,
+    store: Store, item: ItemRow, person: Person, ending: Ending, entry: AuditEntry, seconds: float | None,
     keystrokes: int | None, version: int | None, reason: str | None = None,
 ) -> None:  # fmt: skip
     id = str(item["id"])  # noqa: A001 - the column's name
     job = await mine(store, id, person, review_queue(ending))
     spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
-    told = Entry(
+    told = AuditEntry(
         entry.action, entry.actor, entry.document_id, entry.item_id, None, entry.before, entry.after, entry.reason,
         {**spent, **entry.more, "version": int(item["version"]) + 1},
     )  # fmt: skip
-    also = [_written(id, spent, reason), states.rewrite(item["document_id"])]
+    also = [_update_item(id, spent, reason), states.rewrite(item["document_id"])]
     guard = None
     if version is not None:
         # What is put back in line to be read again meanwhile is not what the person saw.
@@ -117,11 +127,11 @@ WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
             raise Underway from None
         if now["holder"] == person.name and now["status"] in OPEN and version is not None:
             raise await stale(store, now, version) from None
-        raise await not_held(store, id) from None
+        raise await explain_not_held(store, id) from None
     await store.database.wake()
 
 
-def _written(id: str, spent: Mapping[str, float], reason: str | None) -> Statement:  # noqa: A002
+def _update_item(id: str, spent: Mapping[str, float], reason: str | None) -> Statement:  # noqa: A002
     """What is kept with the ending; a document that was opened again has taken the time of all its reviews."""
     sums = "".join(f", {name} = coalesce({name}, 0) + :{name}" for name in spent)
     return (
@@ -137,7 +147,7 @@ def reopening(dialect: Dialect, document: str, actor: str, reason: str) -> list[
     update = f"""UPDATE tabellion_review_items SET {_BACK}, change = :change
 WHERE document_id = :document AND status IN {ENDINGS}"""
     source = "FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.change = :change"
-    entry = Entry("reopened", actor, document, reason=reason)
+    entry = AuditEntry("reopened", actor, document, reason=reason)
     return [(update, values), audit.statement(dialect, entry, source, values, item_id="r.id")]
 
 
@@ -147,12 +157,12 @@ async def reopen(store: Store, id: str, person: Person, reason: str) -> None:  #
         raise NotAllowed
     item = await items.row(store, id)
     statement = f"UPDATE tabellion_review_items SET {_BACK} WHERE id = $1 AND status IN {ENDINGS} RETURNING version"
-    entry = Entry(
+    entry = AuditEntry(
         "reopened", person.name, item["document_id"], id, before=item["status"], after="pending", reason=reason,
         more={"version": int(item["version"]) + 1},
     )  # fmt: skip
-    rewrite = audit.numbered(*states.rewrite(item["document_id"]))
-    statements = [(statement, [id]), rewrite, audit.bound(store.dialect, entry)]
+    rewrite = audit.bind_statement(*states.rewrite(item["document_id"]))
+    statements = [(statement, [id]), rewrite, audit.bind_entry(store.dialect, entry)]
     if not await store.database.transact(statements, guarded=True):
         raise Open
     await store.database.wake()

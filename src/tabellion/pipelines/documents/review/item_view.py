@@ -99,23 +99,23 @@ class Checked(Answer):
 
 
 async def get(store: Store, types: Types, id: str, person: Person) -> WholeItem:  # noqa: A002
-    """Everything about one item, as this person sees it; raises Missing."""
+    """Everything about one item, as this person sees it; raises NoSuchItem."""
     await sweep(store)
     item = await items.row(store, id)
     read = await fields.reading(store, item["document_id"])
     found = await fields.rows(store, item["document_id"])
-    doctype = fields.shown_type(types, item["type"])
+    doctype = fields.type_or_empty(types, item["type"])
     absent = [name for name, row in found.items() if row["state"] == "absent"]
-    judged = fields.issues(doctype, fields.values_of(found), absent, read_issues(read), fields.decided(found))
+    judged = fields.issues(doctype, fields.values_of(found), absent, read_issues(read), fields.decided_fields(found))
     return {
-        **items.told(item), "document": _document(item, read), "issues": judged,
-        "fields": fields.told(doctype, found, judged, read.get("candidates")),
+        **items.serialize_item(item), "document": _document(item, read), "issues": judged,
+        "fields": fields.serialize_fields(doctype, found, judged, read.get("candidates")),
         "draft": await _draft(store, id, person), "claim": _claim(item, person),
         "instructions": doctype.instructions or None,
         "reject_reasons": [
             {"code": code, "text": text, **translatable(text=text)} for code, text in REJECTIONS.items()
         ],
-        "position": await items.position(store, item), "today": await items.finished_today(store, person),
+        "position": await items.position(store, item), "today": await items.count_finished_today(store, person),
         "previous": await _previous(store, person, id),
     }  # fmt: skip
 
@@ -163,7 +163,7 @@ def _claim(item: ItemRow, person: Person) -> Claim | None:
 
 async def _previous(store: Store, person: Person, id: str) -> list[Finished]:  # noqa: A002
     rows: list[ItemRow] = await store.database.fetch(
-        f"""{items.selected(store.dialect)} WHERE r.reviewer = $1 AND r.id <> $2 AND r.finished_at IS NOT NULL
+        f"""{items.select_items(store.dialect)} WHERE r.reviewer = $1 AND r.id <> $2 AND r.finished_at IS NOT NULL
   AND r.status IN {ENDINGS} ORDER BY r.finished_at DESC LIMIT {PREVIOUS}""",
         person.name, id,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.pipelines.documents.review import priority
-from tabellion.pipelines.documents.review.errors import Missing
+from tabellion.pipelines.documents.review.errors import NoSuchItem
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.queue import ENDINGS, NAME, OPEN, Status
 from tabellion.pipelines.documents.review_reasons import Reason
@@ -48,7 +48,7 @@ class _Columns(priority.Measures):
 
 
 class ItemRow(_Columns):
-    """An item with its document's facts and its holder: a row of `selected`."""
+    """An item with its document's facts and its holder: a row of `select_items`."""
 
     name: str
     pages: int | None
@@ -132,10 +132,10 @@ class Filters:
 
 
 async def row(store: Store, id: str) -> ItemRow:  # noqa: A002 - the column's name
-    """One item with its document's facts and its holder; raises Missing."""
-    rows: list[ItemRow] = await store.database.fetch(f"{selected(store.dialect)} WHERE r.id = $1", id)
+    """One item with its document's facts and its holder; raises NoSuchItem."""
+    rows: list[ItemRow] = await store.database.fetch(f"{select_items(store.dialect)} WHERE r.id = $1", id)
     if not rows:
-        raise Missing
+        raise NoSuchItem
     return rows[0]
 
 
@@ -156,7 +156,7 @@ async def listing(
         mark = f"CAST(${len(values) - 1} AS double precision)"
         conditions.append(f"({place} < {mark} OR ({place} = {mark} AND r.id > ${len(values)}))")
     rows: list[ItemRow] = await store.database.fetch(
-        f"""{selected(store.dialect)} WHERE {" AND ".join(conditions)}
+        f"""{select_items(store.dialect)} WHERE {" AND ".join(conditions)}
 ORDER BY {place} DESC, r.id LIMIT {int(limit) + 1}""",
         *values,
     )
@@ -223,7 +223,7 @@ async def counts(store: Store, person: Person) -> Counts:
     }  # fmt: skip
 
 
-async def finished_today(store: Store, person: Person) -> int:
+async def count_finished_today(store: Store, person: Person) -> int:
     """How many items this person has finished today, by UTC."""
     [found] = await store.database.fetch(
         f"""SELECT count(*) AS n FROM tabellion_review_items AS r
@@ -252,7 +252,7 @@ async def position(store: Store, item: ItemRow) -> Position:
     return {"place": place if item["status"] in OPEN else None, "of": int(found["whole"])}
 
 
-def selected(dialect: Dialect) -> str:
+def select_items(dialect: Dialect) -> str:
     """The SELECT of items: `r` the item, `d` its document, `a` its live claim, `l` its last one."""
     columns = (
         f"{sql.epoch(f'r.{one}', dialect)} AS {one}" if one in _TIMES else f"r.{one}"
@@ -270,7 +270,7 @@ LEFT JOIN tabellion_attempts AS l ON l.queue = '{NAME}' AND l.key = r.id AND l.n
   SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = '{NAME}' AND m.key = r.id)"""
 
 
-def told(item: ItemRow) -> Item:
+def serialize_item(item: ItemRow) -> Item:
     """An item as JSON tells it."""
     at, escalated = item["escalated_at"], None
     if at is not None:

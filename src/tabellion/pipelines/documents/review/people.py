@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from tabellion.accounts.audit import SYSTEM, Entry, Statement, statement
+from tabellion.accounts.audit import SYSTEM, AuditEntry, Statement, statement
 from tabellion.engine.sql import NOW, Dialect
 
 REVIEWER, OPERATOR = 2, 3  #: roles, as the policy of the web numbers them
@@ -42,7 +42,7 @@ WHERE o.assigned_to = u.name AND o.status IN ('pending', 'in_review')
     update = f"""UPDATE tabellion_review_items SET assigned_to = ({least}), assigned_at = {NOW}, change = :change
 WHERE document_id = :document AND status = 'pending' AND assigned_to IS NULL
   AND EXISTS (SELECT 1 FROM tabellion_users AS u WHERE {AVAILABLE})"""
-    entry = Entry("assigned", SYSTEM, document_id, before=None)
+    entry = AuditEntry("assigned", SYSTEM, document_id, before=None)
     source = "FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.change = :change"
     return [(update, values), statement(dialect, entry, source, values, item_id="r.id", after="r.assigned_to")]
 
@@ -55,5 +55,5 @@ def opening(dialect: Dialect, document_id: str, reason: str | None = None) -> li
     update, told = assignment(dialect, document_id)
     source = """FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.status = 'pending'
   AND NOT EXISTS (SELECT 1 FROM tabellion_audit_log AS a WHERE a.item_id = r.id AND a.action = 'created')"""
-    entry = Entry("created", SYSTEM, document_id, reason=reason)
+    entry = AuditEntry("created", SYSTEM, document_id, reason=reason)
     return [update, statement(dialect, entry, source, {"document": document_id}, item_id="r.id"), told]

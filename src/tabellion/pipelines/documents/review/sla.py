@@ -7,24 +7,24 @@ from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.monitor.overview import OpenReview, Sla, SlaDay
-from tabellion.monitor.pace import Pace
+from tabellion.monitor.pace import AnswerCache
 
 SOON = 7200.0  #: seconds before its time from which an item is due soon
 DAYS = 7
 DAY = 86_400
 
 
-async def figure(store: Store, pace: Pace) -> Sla | None:
+async def figure(store: Store, pace: AnswerCache) -> Sla | None:
     """The same as the dashboard shows it; None where nothing is reviewed."""
     if await pace.answer(("sla", "known"), lambda: store.table("tabellion_review_items")) is None:
         return None
     return await sla(store, pace)
 
 
-async def sla(store: Store, pace: Pace) -> Sla:
+async def sla(store: Store, pace: AnswerCache) -> Sla:
     """What is open now, and of what was due this week the share that a person finished in time."""
     still = await pace.answer(("sla", "open"), lambda: _open(store))
-    days = await pace.answer(("sla", "finished"), lambda: _finished(store))
+    days = await pace.answer(("sla", "finished"), lambda: _count_finished(store))
     kept = sum(one["kept"] for one in days)
     due = sum(one["finished"] for one in days) + still["overdue"]
     return {**still, "days": days, "kept": kept, "due": due, "compliance": kept / due if due else None}
@@ -46,7 +46,7 @@ FROM tabellion_review_items WHERE status IN ('pending', 'in_review')"""
     }  # fmt: skip
 
 
-async def _finished(store: Store) -> list[SlaDay]:
+async def _count_finished(store: Store) -> list[SlaDay]:
     """Each of the last days (UTC): how many items people finished, and how many of them in time."""
     d = store.dialect
     now = await store.now()

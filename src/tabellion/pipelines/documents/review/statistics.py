@@ -101,7 +101,7 @@ class _Judged(TypedDict):
 
 
 @dataclass(slots=True)
-class _Told:
+class _Facts:
     """What is known of one person, or of everybody."""
 
     ended: list[_Ended] = field(default_factory=list)
@@ -130,8 +130,8 @@ WHERE {_within(store.dialect)} AND r.status IN ('approved', 'corrected') GROUP B
         since, until,
     )  # fmt: skip
     late = await _late(store, since, until)
-    spent = await _spent(store, since, until)
-    told: dict[str, _Told] = defaultdict(_Told)
+    spent = await _fetch_spent(store, since, until)
+    told: dict[str, _Facts] = defaultdict(_Facts)
     for row in ended:
         told[row["reviewer"] or ""].ended.append(row)
     for one in judged:
@@ -141,10 +141,10 @@ WHERE {_within(store.dialect)} AND r.status IN ('approved', 'corrected') GROUP B
     for row in late:
         if row["person"] is not None:  # what is nobody's is late all the same
             told[row["person"]].late += row["late"]
-    people: list[PersonSums] = [{**_summed(its), "name": name} for name, its in sorted(told.items())]
-    everybody = _Told([*ended], [*judged], [*ended], sum(row["late"] for row in late))
+    people: list[PersonSums] = [{**_summarise(its), "name": name} for name, its in sorted(told.items())]
+    everybody = _Facts([*ended], [*judged], [*ended], sum(row["late"] for row in late))
     return {
-        "since": iso(since), "until": iso(until), "people": people, "totals": _summed(everybody),
+        "since": iso(since), "until": iso(until), "people": people, "totals": _summarise(everybody),
         "fields": _fields(judged),
     }  # fmt: skip
 
@@ -160,7 +160,7 @@ GROUP BY {whose}""",
     )  # fmt: skip
 
 
-async def _spent(store: Store, since: float, until: float) -> list[Any]:
+async def _fetch_spent(store: Store, since: float, until: float) -> list[Any]:
     """What each ending took whoever ended; an item that was opened again has several."""
     noted = (
         "CAST(a.body AS json)->>'{0}' AS {0}"
@@ -183,7 +183,7 @@ def _within(dialect: Dialect, column: str = "r.finished_at") -> str:
     return f"{column} >= {first} AND {column} < {last}"
 
 
-def _summed(told: _Told) -> Sums:
+def _summarise(told: _Facts) -> Sums:
     ended, judged = told.ended, told.judged
     seen = sum(row["seen"] for row in judged)
     corrections: dict[str, int] = defaultdict(int)

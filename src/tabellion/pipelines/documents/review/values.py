@@ -9,7 +9,7 @@ from typing import Any
 
 from tabellion.engine.job import storable
 from tabellion.messages import Message
-from tabellion.models.normalise import normalised
+from tabellion.models.normalise import normalise_value
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType, FieldSpec
 from tabellion.reading.types.kinds import KINDS, NUMERIC
@@ -22,7 +22,7 @@ NOTHING: tuple[Any, ...] = (None, "", [], ())
 TWO_WAYS = re.compile(r"[^\d.,]*([1-9]\d{0,2})[.,](\d{3})[^\d.,]*")
 
 
-def taken(
+def parse_value(
     doctype: DocumentType, spec: FieldSpec, value: Any, known: Collection[Any] = ()
 ) -> tuple[Any, str | None]:  # fmt: skip
     """A value in the form of its field, and no error; or as it is, and a sentence that names the field and the fix.
@@ -44,24 +44,26 @@ def _cell(
     if isinstance(value, str) and len(value) > LONGEST:
         return value, Message("edit.too_long", field=path, n=LONGEST)
     if isinstance(value, bool) and spec.kind != "bool":
-        return value, Message("issue.not_of_kind", field=path, value=rules.shown(value), detail=form(spec))
+        return value, Message("issue.not_of_kind", field=path, value=rules.format_value(value), detail=form(spec))
     text = storable(value) if isinstance(value, str) else value
     if value not in known and (said := _two_ways(spec, text, path)):
         return value, said
     if spec.kind == "bool" and isinstance(text, str) and text.strip().lower() in YES_NO:
         return YES_NO[text.strip().lower()], None
-    found = normalised(spec, text, doctype.locale.dates)
+    found = normalise_value(spec, text, doctype.locale.dates)
     if found is None:
         # "n/a" and the like are words that people write on paper, too.
         found = " ".join(str(text).split())
     try:
-        rules.typed(spec, found)
+        rules.convert_value(spec, found)
     except ValueError:
         return found, Message(
-            "issue.not_of_kind", field=path, value=rules.shown(value), detail=_form_with_example(spec)
+            "issue.not_of_kind", field=path, value=rules.format_value(value), detail=_form_with_example(spec)
         )
     if spec.kind == "choice" and found not in spec.options:
-        return found, Message("issue.not_an_option", field=path, value=rules.shown(value), text=list(spec.options))
+        return found, Message(
+            "issue.not_an_option", field=path, value=rules.format_value(value), text=list(spec.options)
+        )
     return found, None
 
 
@@ -73,7 +75,7 @@ def _two_ways(spec: FieldSpec, text: Any, path: str) -> str | None:
     if match is None:
         return None
     one, other = f"{match[1]}{match[2]}", f"{match[1]}.{match[2]}0"
-    return Message("edit.ambiguous", field=path, value=rules.shown(text), one=one, other=other)
+    return Message("edit.ambiguous", field=path, value=rules.format_value(text), one=one, other=other)
 
 
 def _rows(
@@ -92,7 +94,7 @@ def _rows(
         strange = sorted(name for name in row.keys() - spec.columns.keys() if row[name] not in NOTHING)
         unknown = [name for name in strange if not any(name in one and one[name] == row[name] for one in read)]
         if unknown:
-            path, column_ = f"{spec.name}[{number}]", rules.shown(unknown[0])
+            path, column_ = f"{spec.name}[{number}]", rules.format_value(unknown[0])
             return value, Message("edit.unknown_column", field=path, value=column_, fields=list(spec.columns))
         cells = {}
         for name, column in spec.columns.items():

@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tabellion.pipelines.documents.routes.documents import found
+from tabellion.pipelines.documents.routes.documents import find_document
 from tabellion.pipelines.documents.routes.titles import type_titles
 from tabellion.pipelines.documents.row import REVIEWS, STATUSES
 from tabellion.pipelines.documents.served import served_documents
-from tabellion.web.pages.page import Page, page
+from tabellion.web.pages.page import PageRoute, page
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=PageRoute)
 VERDICTS = ("accept", "warn", "reject")
 Word = Annotated[str | None, Query(max_length=200)]
 
@@ -42,7 +42,7 @@ async def listing(
 async def one(request: Request, id: str) -> Response:  # noqa: A002
     """One document, which its script fills and keeps up to date."""
     served = served_documents(request)
-    document = await found(served, id)
+    document = await find_document(served, id)
     fields = {
         kind.name: {
             one.name: {"title": one.title, "kind": one.kind, "threshold": one.threshold, "required": one.required,

@@ -13,10 +13,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from starlette.responses import Response
 
 from tabellion.answers import Answer, Doc
-from tabellion.messages import Message, Translatable, quoted, translatable
+from tabellion.messages import Message, Translatable, quote_value, translatable
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents import reprocess as again
-from tabellion.pipelines.documents.routes.uploads import UPLOAD, Upload, fetched, received
+from tabellion.pipelines.documents.routes.uploads import UPLOAD, Upload, fetch_link, receive_upload
 from tabellion.pipelines.documents.row import ListedDocument, Review, Status, Verdict, WholeDocument
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.pipelines.documents.settings import Unknown
@@ -27,7 +27,7 @@ from tabellion.web.answers import answer
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.validation import Strict, Whole, parsed
+from tabellion.web.validation import Strict, Whole, parse_body
 
 router = APIRouter(route_class=Guarded, tags=["documents"])
 REPLAYED = "Idempotency-Replayed"
@@ -35,21 +35,21 @@ _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}($|[Tt ])")
 _LIKE = re.compile("[!%_]")  #: what LIKE takes for more than itself
 
 
-def _written(text: Any) -> Any:
+def _check_moment(text: Any) -> Any:
     # A number would be taken for seconds since 1970, or for milliseconds.
     if isinstance(text, str) and not _MOMENT.match(text):
         raise ValueError("must be a date, or a date and time (RFC 3339)")
     return text
 
 
-def _zoned(moment: datetime) -> datetime:
+def _default_to_utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 Moment = Annotated[
     datetime,
-    BeforeValidator(_written),
-    AfterValidator(_zoned),
+    BeforeValidator(_check_moment),
+    AfterValidator(_default_to_utc),
     WithJsonSchema({"anyOf": [{"type": "string", "format": kind} for kind in ("date-time", "date")]}),
 ]
 Word = Annotated[str, Field(min_length=1, max_length=100)]
@@ -118,7 +118,7 @@ def _missing() -> Problem:
     return Problem(404, "not_found", Message("documents_api.not_found"), field="id")
 
 
-async def found(served: ServedDocuments, id: str) -> Document:  # noqa: A002
+async def find_document(served: ServedDocuments, id: str) -> Document:  # noqa: A002
     """A document of this environment, or the problem that there is none: of others nothing is told."""
     document = await lookup.get(served.store, id, served.settings.types.get)
     if document is None:
@@ -147,7 +147,7 @@ async def upload(
     query = {"name": name, "type": type, "model": model, "webhook": webhook}
     said = {one: value for one, value in query.items() if value is not None}
     state = request.app.state
-    async with received(request, served.blobs, state.limits, said) as came:
+    async with receive_upload(request, served.blobs, state.limits, said) as came:
         _check(served, came)
         await _check_webhook(served, came.said.get("webhook"))
         blobs = await came.settle()
@@ -158,18 +158,18 @@ async def upload(
         ]
         if came.link is not None:
             parts.append([came.link.url, came.link.name])
-        async with idempotency.reserved(
+        async with idempotency.reserve_key(
             served.store, request.state.holder.id, key, idempotency.fingerprint(parts), state.limits.fetch_seconds
         ) as reservation:
             if reservation.answer is not None:
                 return answer(reservation.answer, 202, {REPLAYED: "true"})
-            await fetched(came, served.blobs, state.limits, state.rules)
+            await fetch_link(came, served.blobs, state.limits, state.rules)
             blobs = await came.settle()
             taken: list[Taken] = []
             for blob in blobs:
-                taken.append(await _submitted(served, came, blob))
+                taken.append(await _submit_file(served, came, blob))
             if all(one["status"] == "rejected" for one in taken):
-                raise _rejected(taken)
+                raise _build_rejection(taken)
             reservation.given = {"documents": taken}
     address = taken[0]["status_url"] if len(taken) == 1 else None
     return answer(Uploaded(documents=taken), 202, {"Location": address} if address else None)
@@ -183,11 +183,11 @@ def _check(served: ServedDocuments, came: Upload) -> None:
                           expected="1 to 100 characters", fix="omit it, or send a valid name")  # fmt: skip
     try:
         kind = came.said.get("type")
-        served.settings.chosen_model(came.said.get("model"), served.settings.types.get(kind) if kind else None)
+        served.settings.choose_model(came.said.get("model"), served.settings.types.get(kind) if kind else None)
     except Unknown as error:
         raise _unknown(error) from None
     except TypeFileError as error:
-        raise _broken(error) from None
+        raise _build_type_problem(error) from None
 
 
 def _unknown(error: Unknown) -> Problem:
@@ -196,12 +196,13 @@ def _unknown(error: Unknown) -> Problem:
                    expected=f"one of: {known}", fix=Message("upload.fix_choose", text=known))  # fmt: skip
 
 
-def _broken(error: TypeFileError) -> Problem:
+def _build_type_problem(error: TypeFileError) -> Problem:
     """Names the type and its mistakes, and not where on this machine its file lies."""
     file = Path(error.file)
     mistakes = [f"{file.name}:{one.line}:{one.column}: {one.what}" for one in error.mistakes]
     return Problem(
-        422, "type_broken", Message("upload.type_unusable", value=quoted(file.stem), text=mistakes[0]), field="/type",
+        422, "type_broken", Message("upload.type_unusable", value=quote_value(file.stem), text=mistakes[0]),
+        field="/type",
         mistakes=mistakes,
         fix=Message("upload.fix_type_file", file=file.name),
     )  # fmt: skip
@@ -218,7 +219,7 @@ async def _check_webhook(served: ServedDocuments, id: str | None) -> None:  # no
                       expected="the id of an endpoint", fix="GET /api/webhooks lists them")  # fmt: skip
 
 
-async def _submitted(served: ServedDocuments, came: Upload, blob: Any) -> Taken:
+async def _submit_file(served: ServedDocuments, came: Upload, blob: Any) -> Taken:
     """What became of one file; one that is not taken says why and holds up none of the others."""
     said = came.said
     try:
@@ -244,7 +245,7 @@ async def _submitted(served: ServedDocuments, came: Upload, blob: Any) -> Taken:
     }  # fmt: skip
 
 
-def _rejected(documents: list[Taken]) -> Problem:
+def _build_rejection(documents: list[Taken]) -> Problem:
     """Nothing was taken: the first one's reason is the problem, and every file has its own beside it."""
     first, reason = documents[0], documents[0].get("reason", "file_gone")
     fix = Message("upload.fix_again") if reason == "file_gone" else Message("upload.fix_original")
@@ -281,7 +282,7 @@ async def listing(
     key = request.app.state.cursor_key
     start = cursors.place(key, served.name, question, cursor) if cursor is not None else None
     rows, following = await lookup.listing(served.store, filters, start, limit)
-    onward = cursors.made(key, served.name, question, following) if following else None
+    onward = cursors.make_cursor(key, served.name, question, following) if following else None
     told: list[Listed] = [{**row, "status_url": status_url(row["id"])} for row in rows]
     return answer(Documents(documents=told, next=onward))
 
@@ -294,14 +295,14 @@ async def show(
 ) -> Response:
     """The complete document; with `wait`, the response is sent when it is finished or the time is over."""
     served = served_documents(request)
-    document = await found(served, id)
+    document = await find_document(served, id)
     if wait and document["status"] not in lookup.ENDED:
-        await _ended(request, served, id, wait)
-        document = await found(served, id)
+        await _wait_until_ended(request, served, id, wait)
+        document = await find_document(served, id)
     return answer(document)
 
 
-async def _ended(request: Request, served: ServedDocuments, id: str, seconds: float) -> None:  # noqa: A002
+async def _wait_until_ended(request: Request, served: ServedDocuments, id: str, seconds: float) -> None:  # noqa: A002
     until = asyncio.get_running_loop().time() + seconds
     async with served.updates.watch(id) as watch:
         while (left := until - asyncio.get_running_loop().time()) > 0 and not request.app.state.closing.is_set():
@@ -317,23 +318,23 @@ async def _ended(request: Request, served: ServedDocuments, id: str, seconds: fl
 async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
     """Queues a document again; fields corrected by a person keep their values."""
     served = served_documents(request)
-    wanted = await parsed(request, Again, request.app.state.limits, empty=True)
+    wanted = await parse_body(request, Again, request.app.state.limits, empty=True)
     actor = request.state.holder.actor
-    return await restarted(served, id, actor, type=wanted.type, model=wanted.model, reopen=wanted.reopen)
+    return await reprocess_document(served, id, actor, type=wanted.type, model=wanted.model, reopen=wanted.reopen)
 
 
-async def restarted(served: ServedDocuments, id: str, actor: str, **how: Any) -> Response:  # noqa: A002
+async def reprocess_document(served: ServedDocuments, id: str, actor: str, **how: Any) -> Response:  # noqa: A002
     """Has a document read again, as another type or with another model, and says where to look."""
     try:
         one = await again.reprocess(served.store, served.settings, id, actor=actor, **how)
-    except again.Missing:
+    except again.NoSuchDocument:
         raise _missing() from None
-    except again.Underway as error:
+    except again.DocumentRunning as error:
         raise Problem(409, "document_running", str(error), fix="wait until it is finished") from None
     except Unknown as error:
         raise _unknown(error) from None
     except TypeFileError as error:
-        raise _broken(error) from None
+        raise _build_type_problem(error) from None
     return answer(Restarted(id=one.id, status=one.status, status_url=status_url(one.id)), 202)
 
 
@@ -341,12 +342,12 @@ async def restarted(served: ServedDocuments, id: str, actor: str, **how: Any) ->
 async def delete(request: Request, id: str) -> Response:  # noqa: A002
     """Deletes a document, its results, and its file unless another document has the same; cancels a queued one."""
     served = served_documents(request)
-    document = await found(served, id)
+    document = await find_document(served, id)
     try:
         await again.delete(served.store, served.settings, id, actor=request.state.holder.actor)
-    except again.Missing:
+    except again.NoSuchDocument:
         raise _missing() from None
-    except again.Underway as error:
+    except again.DocumentRunning as error:
         raise Problem(409, "document_running", str(error), fix="wait until it is finished") from None
     if not served.blobs.has(document["sha256"]):
         await served.pictures.forget(document["sha256"])

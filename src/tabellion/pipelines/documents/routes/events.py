@@ -12,8 +12,8 @@ from starlette.responses import Response, StreamingResponse
 from tabellion.accounts.roles import Role
 from tabellion.engine.values import json_text
 from tabellion.pipelines.documents import lookup
-from tabellion.pipelines.documents.routes.documents import found
-from tabellion.pipelines.documents.routes.updates import News, UpdateSubscription
+from tabellion.pipelines.documents.routes.documents import find_document
+from tabellion.pipelines.documents.routes.updates import DocumentUpdate, UpdateSubscription
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM
 from tabellion.web.problems import Problem
@@ -42,7 +42,7 @@ async def watch_all(request: Request) -> Response:
 async def watch_one(request: Request, id: str) -> Response:  # noqa: A002
     """Sends an event `document` with its state, again at each change, until it is finished."""
     served = served_documents(request)
-    document = await found(served, id)
+    document = await find_document(served, id)
     last = request.headers.get("last-event-id", "")
     if document["status"] in lookup.ENDED and last.startswith(f"{document['status']}."):
         return Response(status_code=204)  # tells a browser not to come again
@@ -53,13 +53,13 @@ def _stream(request: Request, served: ServedDocuments, id: str | None, since: fl
     streams = request.app.state.streams
     streams.check(request.state.holder.id)
 
-    async def told() -> AsyncIterator[str]:
-        with streams.counted(request.state.holder.id):
+    async def stream_events() -> AsyncIterator[str]:
+        with streams.track(request.state.holder.id):
             async with served.updates.watch(id, since) as watch:
                 async for text in while_let_in(request, Role.VIEWER, _events(request, served, watch, last)):
                     yield text
 
-    return StreamingResponse(told(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
+    return StreamingResponse(stream_events(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
 
 
 async def _events(
@@ -82,6 +82,6 @@ async def _events(
             spoke = time.monotonic()
 
 
-def _event(news: News, watch: UpdateSubscription) -> str:
+def _event(news: DocumentUpdate, watch: UpdateSubscription) -> str:
     mark = news.mark if watch.id else f"{news.at:.6f}"
-    return f"id: {mark}\nevent: document\ndata: {json_text(news.told())}\n\n"
+    return f"id: {mark}\nevent: document\ndata: {json_text(news.as_dict())}\n\n"

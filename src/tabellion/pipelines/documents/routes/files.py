@@ -12,12 +12,12 @@ from starlette.responses import Response
 from tabellion.answers import Answer
 from tabellion.messages import Message
 from tabellion.pipelines.documents.page_words import FORM, Words
-from tabellion.pipelines.documents.routes.documents import Document, found
-from tabellion.pipelines.documents.routes.page_images import LIMITS, WIDTHS, rotation_of, rounded
+from tabellion.pipelines.documents.routes.documents import Document, find_document
+from tabellion.pipelines.documents.routes.page_images import LIMITS, WIDTHS, rotation_of, round_width
 from tabellion.pipelines.documents.served import served_documents
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.serving import STRANGE, disposition, file_answer, unchanged
+from tabellion.web.serving import STRANGE, disposition, file_answer, is_not_modified
 from tabellion.web.validation import Whole
 
 router = APIRouter(route_class=Guarded, tags=["documents"])
@@ -48,7 +48,7 @@ class PageWords(Answer):
 async def file(request: Request, id: str) -> Response:  # noqa: A002
     """The original file as a download; `Range` requests a part of it."""
     served = served_documents(request)
-    document = await found(served, id)
+    document = await find_document(served, id)
     path, tag = served.blobs.path(document["sha256"]), f'"{document["sha256"]}"'
     headers = STRANGE | {"Content-Disposition": disposition(document["name"])}
     return file_answer(request, path, tag, document["media"], headers)
@@ -68,13 +68,13 @@ async def page(
 ) -> Response:
     """A page as a PNG, rotated upright."""
     served = served_documents(request)
-    document = await found(served, id)
+    document = await find_document(served, id)
     _check(document, number)
     turned = rotation_of(document["page_details"], number)
-    width = rounded(width)
+    width = round_width(width)
     tag = f'"{document["sha256"]}-{number}-{width}-{turned}"'
     headers = KEPT | {"ETag": tag}
-    if unchanged(request, tag):
+    if is_not_modified(request, tag):
         return Response(status_code=304, headers=headers)
     path = await served.pictures.picture(
         served.blobs.path(document["sha256"]), document["sha256"], number, width, turned
@@ -93,18 +93,18 @@ async def words(
 ) -> Response:
     """Every word of a page with its position; a page that is not stored is read again."""
     served = served_documents(request)
-    document = await found(served, id)
+    document = await find_document(served, id)
     _check(document, number)
     ocr, blob = served.settings.ocr, served.blobs.path(document["sha256"])
     tag = f'"{document["sha256"]}-{number}-words-{ocr}-{FORM}"'
     headers = KEPT | {"ETag": tag}
-    if unchanged(request, tag):
+    if is_not_modified(request, tag):
         return Response(status_code=304, headers=headers)
     kept = Words(served.blobs.root)
     told = await asyncio.to_thread(kept.find, blob, number, ocr)
     if told is None:
         look = functools.partial(kept.read, blob, number, ocr, limits=LIMITS)
-        told = await served.pictures.looked(look)
+        told = await served.pictures.run_in_sandbox(look)
     return Response(told, 200, headers, "application/json")
 
 

@@ -14,14 +14,14 @@ from tabellion.engine.timestamps import iso
 from tabellion.messages import Message
 from tabellion.pipelines.documents.lookup import problem
 from tabellion.pipelines.documents.queues import reading_queue_names
-from tabellion.pipelines.documents.routes.documents import Document, found
+from tabellion.pipelines.documents.routes.documents import Document, find_document
 from tabellion.pipelines.documents.row import Failure
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.storage.lake import Absent
 from tabellion.web.answers import answer
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.serving import STRANGE, disposition, unchanged
+from tabellion.web.serving import STRANGE, disposition, is_not_modified
 
 router = APIRouter(route_class=Guarded, tags=["documents"])
 FOLLOWERS = "followers"  #: the queue of duplicates
@@ -74,7 +74,7 @@ class Work(Answer):
 async def work(request: Request, id: str) -> Response:  # noqa: A002
     """Every attempt at the document, newest first, and its review item."""
     served = served_documents(request)
-    document = await found(served, id)
+    document = await find_document(served, id)
     return answer(Work(attempts=await _attempts(served, id), review=await _review(served, document)))
 
 
@@ -84,14 +84,14 @@ async def work(request: Request, id: str) -> Response:  # noqa: A002
 async def output(request: Request, id: str, kind: Literal["json", "parquet"]) -> Response:  # noqa: A002
     """The stored result as a download."""
     served = served_documents(request)
-    document = await found(served, id)
+    document = await find_document(served, id)
     path, digest = document["outputs"][kind], document["hashes"][kind]
     if path is None:
         raise Problem(404, "not_found", Message("documents_api.no_output_yet", kind=kind), field="kind")
     tag = f'"{digest}"'
     name = f"{PurePath(document['name']).stem or 'document'}.{kind}"
     headers = STRANGE | {"ETag": tag, "Content-Disposition": disposition(name)}
-    if unchanged(request, tag):
+    if is_not_modified(request, tag):
         return Response(status_code=304, headers=headers)
     try:
         content = await served.settings.lake.get(path)

@@ -40,7 +40,7 @@ class Pictures:
     async def picture(self, source: Path, sha256: str, number: int, width: int, rotation: int) -> Path:
         """The file with page `number`, so many pixels wide, turned as the page was read; drawn if need be."""
         path = self.folder / sha256[:2] / sha256 / f"{number}-{width}-{rotation}.png"
-        if _touched(path):
+        if _touch(path):
             return path
         task = self._drawing.get(path)
         if task is None:
@@ -50,20 +50,20 @@ class Pictures:
         await asyncio.shield(task)
         return path
 
-    async def looked(self, look: Callable[[Sandbox], bytes]) -> bytes:
+    async def run_in_sandbox(self, look: Callable[[Sandbox], bytes]) -> bytes:
         """What a look at a document gives, in the children that draw: no more at once than there are."""
         async with self._turn:
             self._sandbox = self._sandbox or Sandbox(size=AT_ONCE, limits=LIMITS)
             try:
                 return await asyncio.to_thread(look, self._sandbox)
             except Unreadable as error:
-                raise _told(error) from None
+                raise _build_problem(error) from None
 
     async def _draw(self, path: Path, source: Path, number: int, width: int, rotation: int) -> None:
         def look(sandbox: Sandbox) -> bytes:
             return draw(source, number, width=width, rotation=rotation, sandbox=sandbox, limits=LIMITS)
 
-        await asyncio.to_thread(self._space.keep, path, await self.looked(look))
+        await asyncio.to_thread(self._space.keep, path, await self.run_in_sandbox(look))
 
     async def forget(self, sha256: str) -> None:
         """Removes the pictures of a file that is gone."""
@@ -112,7 +112,7 @@ class Space:
                     yield found.st_mtime, found.st_size, path
 
 
-def rounded(width: int) -> int:
+def round_width(width: int) -> int:
     """The width that is drawn for one that is asked for."""
     return next((one for one in WIDTHS if one >= width), WIDTHS[-1])
 
@@ -126,7 +126,7 @@ def rotation_of(pages: Sequence[PageSummary], number: int) -> int:
     return 0
 
 
-def _told(error: Unreadable) -> Problem:
+def _build_problem(error: Unreadable) -> Problem:
     if error.code == "page_missing":
         return Problem(404, "page_missing", str(error), field="number")
     if error.code == "file_missing":
@@ -134,7 +134,7 @@ def _told(error: Unreadable) -> Problem:
     return Problem(422, "document_unreadable", str(error), reason=error.code, fix="download the file instead")
 
 
-def _touched(path: Path) -> bool:
+def _touch(path: Path) -> bool:
     try:
         os.utime(path)
     except FileNotFoundError:

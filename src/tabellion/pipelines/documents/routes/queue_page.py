@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from tabellion.pipelines.documents.review_reasons import REASONS
 from tabellion.pipelines.documents.routes.titles import field_titles, type_titles
-from tabellion.web.pages.page import Page, page
+from tabellion.web.pages.page import PageRoute, page
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=PageRoute)
 Word = Annotated[str | None, Query(max_length=200)]
 
 

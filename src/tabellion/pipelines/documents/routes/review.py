@@ -15,20 +15,20 @@ from tabellion.pipelines.documents.review import claims, items, priority
 from tabellion.pipelines.documents.review import item_view as whole
 from tabellion.pipelines.documents.review.item_view import WholeItem
 from tabellion.pipelines.documents.review.items import Counts, Filters, Item
-from tabellion.pipelines.documents.routes.documents import REPLAYED, found
+from tabellion.pipelines.documents.routes.documents import REPLAYED, find_document
 from tabellion.pipelines.documents.routes.review_bodies import Given, Later, Name, Next, Take, Why
 from tabellion.pipelines.documents.routes.review_request import (
     ReviewContext,
-    explained,
     item_context,
     review_context,
     tag,
+    translate_errors,
 )
 from tabellion.web import cursors, idempotency
 from tabellion.web.answers import answer
 from tabellion.web.openapi import body_of
 from tabellion.web.routing import Guarded
-from tabellion.web.validation import Whole, parsed
+from tabellion.web.validation import Whole, parse_body
 
 router = APIRouter(route_class=Guarded, tags=["review"])
 NOBODY, ME = "none", "me"
@@ -60,9 +60,9 @@ class History(Answer):
     entries: list[Entry]
 
 
-async def shown(context: ReviewContext, id: str, headers: Mapping[str, str] | None = None) -> Response:  # noqa: A002
+async def render_item(context: ReviewContext, id: str, headers: Mapping[str, str] | None = None) -> Response:  # noqa: A002
     """An item with everything, and its version."""
-    with explained():
+    with translate_errors():
         told = await whole.get(context.store, context.types, id, context.person)
     return answer(told, headers={**tag(told["version"]), **(headers or {})})
 
@@ -95,9 +95,9 @@ async def listing(
     key = request.app.state.cursor_key
     start = cursors.place(key, context.served.name, question, cursor) if cursor is not None else None
     rows, following = await items.listing(context.store, filters, start, limit)
-    onward = cursors.made(key, context.served.name, question, following) if following else None
+    onward = cursors.make_cursor(key, context.served.name, question, following) if following else None
     counts = await items.counts(context.store, context.person)
-    return answer(Items(items=[items.told(row) for row in rows], next=onward, counts=counts))
+    return answer(Items(items=[items.serialize_item(row) for row in rows], next=onward, counts=counts))
 
 
 @router.post(
@@ -111,21 +111,21 @@ async def claim_next(request: Request) -> Response:
     """
     context = await review_context(request)
     key = idempotency.key_of(request.headers.get(idempotency.HEADER))
-    wanted = await parsed(request, Next, request.app.state.limits, empty=True)
+    wanted = await parse_body(request, Next, request.app.state.limits, empty=True)
     print_ = idempotency.fingerprint(["POST /api/review/claim", wanted.type, wanted.after])
-    async with idempotency.reserved(context.store, request.state.holder.id, key, print_) as reservation:
+    async with idempotency.reserve_key(context.store, request.state.holder.id, key, print_) as reservation:
         if reservation.answer is not None:
-            return await shown(context, reservation.answer["id"], headers={REPLAYED: "true"})
-        with explained():
+            return await render_item(context, reservation.answer["id"], headers={REPLAYED: "true"})
+        with translate_errors():
             id = await claims.claim_next(context.store, context.person, wanted.type, wanted.after)  # noqa: A001
         reservation.given = None if id is None else {"id": id}
-    return Response(status_code=204) if id is None else await shown(context, id)
+    return Response(status_code=204) if id is None else await render_item(context, id)
 
 
 @router.get("/api/review/items/{id}", response_model=WholeItem, summary="Get a review item")
 async def show(request: Request, id: str) -> Response:  # noqa: A002
     """An item with its document, fields, issues and holder. Does not claim it."""
-    return await shown(await item_context(request, id), id)
+    return await render_item(await item_context(request, id), id)
 
 
 @router.post(
@@ -135,17 +135,17 @@ async def show(request: Request, id: str) -> Response:  # noqa: A002
 async def claim(request: Request, id: str) -> Response:  # noqa: A002
     """Claims this item; a claim expires five minutes after it was last renewed or used."""
     context = await item_context(request, id)
-    wanted = await parsed(request, Take, request.app.state.limits, empty=True)
-    with explained():
+    wanted = await parse_body(request, Take, request.app.state.limits, empty=True)
+    with translate_errors():
         await claims.claim(context.store, id, context.person, takeover=wanted.takeover)
-    return await shown(context, id)
+    return await render_item(context, id)
 
 
 @router.post("/api/review/items/{id}/renew", response_model=Renewed, summary="Renew a claim")
 async def renew(request: Request, id: str) -> Response:  # noqa: A002
     """Renews your claim of the item."""
     context = await item_context(request, id)
-    with explained():
+    with translate_errors():
         until = await claims.renew(context.store, id, context.person)
     return answer(Renewed(until=iso(until)))
 
@@ -154,7 +154,7 @@ async def renew(request: Request, id: str) -> Response:  # noqa: A002
 async def release(request: Request, id: str) -> Response:  # noqa: A002
     """Releases the item; saved changes are kept."""
     context = await item_context(request, id)
-    with explained():
+    with translate_errors():
         await claims.release(context.store, id, context.person)
     return Response(status_code=204)
 
@@ -165,8 +165,8 @@ async def release(request: Request, id: str) -> Response:  # noqa: A002
 async def postpone(request: Request, id: str) -> Response:  # noqa: A002
     """Releases the item until later; it cannot be claimed with `claim` before then."""
     context = await item_context(request, id)
-    wanted = await parsed(request, Later, request.app.state.limits)
-    with explained():
+    wanted = await parse_body(request, Later, request.app.state.limits)
+    with translate_errors():
         await claims.postpone(context.store, id, context.person, wanted.seconds, wanted.reason)
     return Response(status_code=204)
 
@@ -177,8 +177,8 @@ async def postpone(request: Request, id: str) -> Response:  # noqa: A002
 async def escalate(request: Request, id: str) -> Response:  # noqa: A002
     """Escalates the item to the operators."""
     context = await item_context(request, id)
-    wanted = await parsed(request, Why, request.app.state.limits)
-    with explained():
+    wanted = await parse_body(request, Why, request.app.state.limits)
+    with translate_errors():
         await claims.escalate(context.store, id, context.person, wanted.reason)
     return Response(status_code=204)
 
@@ -189,8 +189,8 @@ async def escalate(request: Request, id: str) -> Response:  # noqa: A002
 async def assign(request: Request, id: str) -> Response:  # noqa: A002
     """Assigns the item to another user. For operators, the assignee and the holder."""
     context = await item_context(request, id)
-    wanted = await parsed(request, Given, request.app.state.limits)
-    with explained():
+    wanted = await parse_body(request, Given, request.app.state.limits)
+    with translate_errors():
         await claims.assign(context.store, id, context.person, wanted.to, wanted.reason)
     return Response(status_code=204)
 
@@ -208,5 +208,5 @@ async def document_history(request: Request, id: str) -> Response:  # noqa: A002
     context = await review_context(request)
     entries = await audit.history(context.store, document=id)
     if not entries:  # of a document that was deleted there are
-        await found(context.served, id)
+        await find_document(context.served, id)
     return answer(History(entries=entries))

@@ -13,14 +13,20 @@ from tabellion.pipelines.documents.review import item_view as whole
 from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.review.item_view import Checked, WholeItem
 from tabellion.pipelines.documents.review.items import Item
-from tabellion.pipelines.documents.routes.documents import Restarted, restarted
-from tabellion.pipelines.documents.routes.review import shown
+from tabellion.pipelines.documents.routes.documents import Restarted, reprocess_document
+from tabellion.pipelines.documents.routes.review import render_item
 from tabellion.pipelines.documents.routes.review_bodies import Approval, Draft, Edits, Spent, Trial, Turned, Typed, Why
-from tabellion.pipelines.documents.routes.review_request import ReviewContext, explained, item_context, tag, version_of
+from tabellion.pipelines.documents.routes.review_request import (
+    ReviewContext,
+    item_context,
+    tag,
+    translate_errors,
+    version_of,
+)
 from tabellion.web.answers import answer
 from tabellion.web.openapi import body_of
 from tabellion.web.routing import Guarded
-from tabellion.web.validation import parsed
+from tabellion.web.validation import parse_body
 
 router = APIRouter(route_class=Guarded, tags=["review"])
 
@@ -41,11 +47,11 @@ async def edit(request: Request, id: str) -> Response:  # noqa: A002
     its version. A correction is locked: reading the document again does not overwrite it."""
     context = await item_context(request, id)
     version = version_of(request)
-    wanted = await parsed(request, Edits, request.app.state.limits)
+    wanted = await parse_body(request, Edits, request.app.state.limits)
     changes = {name: Change(one.action, one.value, one.page, one.box, one.quote) for name, one in wanted.fields.items()}
-    with explained():
+    with translate_errors():
         await editing.edit(context.store, context.types, id, context.person, version, changes)
-    return await shown(context, id)
+    return await render_item(context, id)
 
 
 @router.post(
@@ -55,8 +61,8 @@ async def edit(request: Request, id: str) -> Response:  # noqa: A002
 async def check(request: Request, id: str) -> Response:  # noqa: A002
     """The issues that these values would have. Saves nothing; null means that a field is absent."""
     context = await item_context(request, id)
-    wanted = await parsed(request, Trial, request.app.state.limits)
-    with explained():
+    wanted = await parse_body(request, Trial, request.app.state.limits)
+    with translate_errors():
         return answer(await whole.check(context.store, context.types, id, wanted.fields))
 
 
@@ -66,8 +72,8 @@ async def check(request: Request, id: str) -> Response:  # noqa: A002
 async def draft(request: Request, id: str) -> Response:  # noqa: A002
     """Saves your unsaved input; only you can read it."""
     context = await item_context(request, id)
-    wanted = await parsed(request, Draft, request.app.state.limits)
-    with explained():
+    wanted = await parse_body(request, Draft, request.app.state.limits)
+    with translate_errors():
         await editing.draft(context.store, id, context.person, wanted.model_dump())
     return Response(status_code=204)
 
@@ -83,13 +89,13 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
     409 `fields_unseen`; send `unseen` to approve them anyway."""
     context = await item_context(request, id)
     version = version_of(request)
-    spent = await parsed(request, Approval, request.app.state.limits, empty=True)
-    with explained():
+    spent = await parse_body(request, Approval, request.app.state.limits, empty=True)
+    with translate_errors():
         await finishing.approve(
             context.store, context.types, id, context.person, version, seconds=spent.seconds,
             keystrokes=spent.keystrokes, unseen=spent.unseen,
         )  # fmt: skip
-    return await _ended(context, id, spent)
+    return await _answer_with_next(context, id, spent)
 
 
 @router.post(
@@ -99,11 +105,11 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
 async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
     """Reads the document of an item that you hold again as this type; you keep the claim."""
     context = await item_context(request, id)
-    wanted = await parsed(request, Typed, request.app.state.limits)
-    with explained():
+    wanted = await parse_body(request, Typed, request.app.state.limits)
+    with translate_errors():
         await claims.mine(context.store, id, context.person)
         item = await items.row(context.store, id)
-    return await restarted(context.served, item["document_id"], context.person.name, type=wanted.type)
+    return await reprocess_document(context.served, item["document_id"], context.person.name, type=wanted.type)
 
 
 @router.post(
@@ -113,22 +119,22 @@ async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
 async def reject(request: Request, id: str) -> Response:  # noqa: A002
     """Rejects the document for one of the reasons that the item lists."""
     context = await item_context(request, id)
-    wanted = await parsed(request, Turned, request.app.state.limits)
-    with explained():
+    wanted = await parse_body(request, Turned, request.app.state.limits)
+    with translate_errors():
         await finishing.reject(
             context.store, id, context.person, wanted.code, wanted.reason, seconds=wanted.seconds,
             keystrokes=wanted.keystrokes,
         )  # fmt: skip
-    return await _ended(context, id, wanted)
+    return await _answer_with_next(context, id, wanted)
 
 
-async def _ended(context: ReviewContext, id: str, spent: Spent) -> Response:  # noqa: A002
-    with explained():
-        item = items.told(await items.row(context.store, id))
+async def _answer_with_next(context: ReviewContext, id: str, spent: Spent) -> Response:  # noqa: A002
+    with translate_errors():
+        item = items.serialize_item(await items.row(context.store, id))
         following = None
         if spent.next:
             # The item is finished, whatever speaks against another one.
-            with contextlib.suppress(errors.Paused, errors.TooMany):
+            with contextlib.suppress(errors.ReviewPaused, errors.TooMany):
                 following = await claims.claim_next(context.store, context.person)
         told = await whole.get(context.store, context.types, following, context.person) if following else None
     return answer(Ended(item=item, next=told), headers=tag(item["version"]))
@@ -141,7 +147,7 @@ async def _ended(context: ReviewContext, id: str, spent: Spent) -> Response:  # 
 async def reopen(request: Request, id: str) -> Response:  # noqa: A002
     """Puts a finished item back in the queue; corrections are kept."""
     context = await item_context(request, id)
-    wanted = await parsed(request, Why, request.app.state.limits)
-    with explained():
+    wanted = await parse_body(request, Why, request.app.state.limits)
+    with translate_errors():
         await finishing.reopen(context.store, id, context.person, wanted.reason)
-    return await shown(context, id)
+    return await render_item(context, id)

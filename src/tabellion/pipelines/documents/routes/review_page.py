@@ -11,9 +11,9 @@ from starlette.responses import Response
 from tabellion.pipelines.documents.review import queue
 from tabellion.pipelines.documents.routes.review_request import item_context
 from tabellion.pipelines.documents.routes.titles import type_titles
-from tabellion.web.pages.page import Page, page
+from tabellion.web.pages.page import PageRoute, page
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=PageRoute)
 
 
 @functools.cache

@@ -54,9 +54,9 @@ async def review_context(request: Request) -> ReviewContext:
 async def item_context(request: Request, id: str) -> ReviewContext:  # noqa: A002
     """The asker's context, if there is such an item: before the body is looked at, and whatever it says."""
     context = await review_context(request)
-    with explained():
+    with translate_errors():
         if not is_id(id):
-            raise errors.Missing
+            raise errors.NoSuchItem
         await items.row(context.store, id)
     return context
 
@@ -79,11 +79,11 @@ def version_of(request: Request) -> int:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Tells what stands in the way as a problem."""
     try:
         yield
-    except errors.Missing:
+    except errors.NoSuchItem:
         raise Problem(404, "not_found", Message("item.not_found"), field="id") from None
     except errors.ReviewError as error:
         raise _problem(error) from error
@@ -99,7 +99,7 @@ def _problem(error: errors.ReviewError) -> Exception:
         current = {"version": error.version, "fields": error.fields}
         return Problem(409, "version_conflict", str(error), current=current, headers=tag(error.version),
                        fix="review what has changed, then send If-Match with the new version")  # fmt: skip
-    if isinstance(error, errors.Gated):
+    if isinstance(error, errors.NotApprovable):
         return Problem(422, "review_gated", str(error), missing=error.missing, failing=error.failing,
                        fix="enter missing values or mark them as absent, and correct what breaks a rule")  # fmt: skip
     if isinstance(error, errors.Untyped):
@@ -110,8 +110,8 @@ def _problem(error: errors.ReviewError) -> Exception:
     if isinstance(error, errors.NotAllowed):
         needed = Message("item.role_too_low", role=Role.OPERATOR.word, detail=error)
         return Problem(403, "role_required", needed, role=Role.OPERATOR.word, fix="ask an operator")
-    if isinstance(error, errors.Refused):
-        return refused(error.problems, beside=error.beside, fix=error.fix)
+    if isinstance(error, errors.InvalidValues):
+        return build_value_problem(error.problems, beside=error.beside, fix=error.fix)
     return _whose(error)
 
 
@@ -133,14 +133,14 @@ def _whose(error: errors.ReviewError) -> Exception:
                        fix='claim it with {"takeover": true}' if error.takeover else "claim another item")  # fmt: skip
     if isinstance(error, errors.Escalated):
         return Problem(409, "item_escalated", str(error), fix="claim another item")
-    if isinstance(error, errors.Paused):
+    if isinstance(error, errors.ReviewPaused):
         return Problem(409, "queue_paused", str(error), reason=error.reason, fix="wait until it is resumed")
     if isinstance(error, errors.TooMany):
         return Problem(409, "too_many_held", str(error), items=error.held, fix="finish or release some of them")
     return error
 
 
-def refused(problems: dict[str, str], *, beside: bool = False, fix: str = "") -> Problem:
+def build_value_problem(problems: dict[str, str], *, beside: bool = False, fix: str = "") -> Problem:
     """The problem of values that do not fit their fields: the first at the top, all of them in a list."""
     within = () if beside else ("fields",)
     told = [

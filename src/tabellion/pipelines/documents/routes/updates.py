@@ -23,7 +23,7 @@ ENDED = ("completed", "failed", "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class DocumentUpdate:
     """Where a document stands now."""
 
     id: str
@@ -44,7 +44,7 @@ class News:
         """What tells this state from others of the same document."""
         return f"{self.status}.{self.done_pages or 0}.{self.version}"
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As JSON tells it."""
         return {
             "id": self.id, "status": self.status, "version": self.version,
@@ -58,10 +58,10 @@ class UpdateSubscription:
     def __init__(self, id: str | None, since: float) -> None:  # noqa: A002
         self.id = id
         self.since = since
-        self._known: dict[str, News] = {}
-        self._waiting: asyncio.Queue[News] = asyncio.Queue()
+        self._known: dict[str, DocumentUpdate] = {}
+        self._waiting: asyncio.Queue[DocumentUpdate] = asyncio.Queue()
 
-    def see(self, rows: Iterable[News]) -> None:
+    def see(self, rows: Iterable[DocumentUpdate]) -> None:
         """Takes what is new to it."""
         for news in rows:
             mine = self.id == news.id if self.id is not None else news.status == "processing" or news.at >= self.since
@@ -73,7 +73,7 @@ class UpdateSubscription:
             for one in ended[: len(self._known) - 2 * MOST]:
                 del self._known[one]
 
-    async def next(self, within: float) -> News | None:
+    async def next(self, within: float) -> DocumentUpdate | None:
         """The next news; None when there was none for so many seconds."""
         try:
             async with asyncio.timeout(within):
@@ -122,9 +122,9 @@ class Updates:
 
     async def _look(self, watches: Sequence[UpdateSubscription]) -> None:
         ids = sorted({watch.id for watch in watches if watch.id is not None})
-        rows: list[News] = []
+        rows: list[DocumentUpdate] = []
         for start in range(0, len(ids), BATCH):
-            rows += await self._fetch(_named(len(ids[start : start + BATCH])), *ids[start : start + BATCH])
+            rows += await self._fetch(_id_condition(len(ids[start : start + BATCH])), *ids[start : start + BATCH])
         general = [watch for watch in watches if watch.id is None]
         if general:
             seen, until = await self._recent(min(watch.since for watch in general) - OVERLAP)
@@ -135,7 +135,7 @@ class Updates:
             if watch.id is not None:
                 watch.see(rows)
 
-    async def _recent(self, since: float) -> tuple[list[News], float]:
+    async def _recent(self, since: float) -> tuple[list[DocumentUpdate], float]:
         """What was uploaded, is running or has ended since; and until when that is all there is."""
         now = await self._store.now()
         created = await self._since("created_at", since)
@@ -146,10 +146,10 @@ class Updates:
         until = min([now, *(min(news.at, news.created) for news in cut_off)])
         return sorted(latest.values(), key=lambda news: (news.at, news.id)), until
 
-    async def _since(self, column: str, since: float) -> list[News]:
+    async def _since(self, column: str, since: float) -> list[DocumentUpdate]:
         """Those whose time in this column lies behind another, page by page: many may have the very same."""
         edge = "to_timestamp(CAST($1 AS double precision))" if self._store.dialect == "postgresql" else "$1"
-        found: list[News] = []
+        found: list[DocumentUpdate] = []
         after, values = f"{column} >= {edge}", [since]
         for _ in range(PAGES):
             rows = await self._fetch(f"{after} ORDER BY {column}, id LIMIT {MOST}", *values)
@@ -160,7 +160,7 @@ class Updates:
             values = [rows[-1].id]  # type: ignore[list-item]
         return found
 
-    async def _fetch(self, where: str, *values: Any) -> list[News]:
+    async def _fetch(self, where: str, *values: Any) -> list[DocumentUpdate]:
         d = self._store.dialect
         last = "coalesce(completed_at, started_at, created_at)"
         rows = await self._store.database.fetch(
@@ -169,7 +169,7 @@ class Updates:
             *values,
         )
         return [
-            News(
+            DocumentUpdate(
                 row["id"],
                 row["status"],
                 row["pages"],
@@ -182,5 +182,5 @@ class Updates:
         ]
 
 
-def _named(count: int) -> str:
+def _id_condition(count: int) -> str:
     return f"id IN ({', '.join(f'${place}' for place in range(1, count + 1))})"

@@ -16,15 +16,15 @@ from tabellion.net.guard import Blocked, Rules
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import ENDINGS, TAIL, Kind, second, sniff
 from tabellion.storage.blobs import Blobs, Sink, TooLarge
-from tabellion.web.limits import Limits, chunks, too_large
-from tabellion.web.multipart import End, Part, boundary_of, events
-from tabellion.web.names import escaped
+from tabellion.web.limits import RequestLimits, chunks, too_large
+from tabellion.web.multipart import End, FormPart, boundary_of, events
+from tabellion.web.names import escape_name
 from tabellion.web.openapi import schema_of
 from tabellion.web.problems import Problem
-from tabellion.web.validation import Strict, media_of, parsed, unsupported
+from tabellion.web.validation import Strict, build_media_problem, media_of, parse_body
 
 if TYPE_CHECKING:
-    from tabellion.storage.blobs import Blob
+    from tabellion.storage.blobs import StoredBlob
 
 MEDIA = {
     Kind.PDF: "application/pdf", Kind.PNG: "image/png", Kind.JPEG: "image/jpeg", Kind.WEBP: "image/webp",
@@ -71,13 +71,15 @@ class Upload:
     said: dict[str, str] = field(default_factory=dict)
     link: FromUrl | None = None  #: where its file is, if it is still to be fetched
 
-    async def settle(self) -> list[Blob]:
+    async def settle(self) -> list[StoredBlob]:
         """Gives every file its place."""
         return [await sink.finish() for sink in self.sinks]
 
 
 @asynccontextmanager
-async def received(request: Request, blobs: Blobs, limits: Limits, query: dict[str, str]) -> AsyncIterator[Upload]:
+async def receive_upload(
+    request: Request, blobs: Blobs, limits: RequestLimits, query: dict[str, str]
+) -> AsyncIterator[Upload]:
     """The request's files, judged, or the link to one; nothing stays of them where the block is left by an error."""
     upload = Upload()
     media = media_of(request)
@@ -89,30 +91,30 @@ async def received(request: Request, blobs: Blobs, limits: Limits, query: dict[s
                               fix=f"send {name} as a form field")  # fmt: skip
             await _form(request, blobs, limits, upload)
         elif media == "application/json":
-            await _linked(request, limits, upload, query)
+            await _parse_link(request, limits, upload, query)
         elif media in RAW:
             await _raw(request, blobs, limits, upload, media, query)
         else:
-            raise unsupported(media, EXPECTED)
-        await _judged(upload)
+            raise build_media_problem(media, EXPECTED)
+        await _judge_files(upload)
         yield upload
     finally:
         for sink in upload.sinks:
             await sink.discard()
 
 
-async def _judged(upload: Upload) -> None:
+async def _judge_files(upload: Upload) -> None:
     for place, sink in enumerate(upload.sinks):
         judge(sink, f"/file/{place}" if len(upload.sinks) > 1 else "/file", await sink.tail(TAIL))
 
 
-async def _form(request: Request, blobs: Blobs, limits: Limits, upload: Upload) -> None:
+async def _form(request: Request, blobs: Blobs, limits: RequestLimits, upload: Upload) -> None:
     boundary = boundary_of(request.headers["content-type"])
     stream = chunks(request, limits, limits.request_bytes, "a request")
-    part: Part | None = None
+    part: FormPart | None = None
     text = bytearray()
     async for event in events(stream, boundary, limits.parts):
-        if isinstance(event, Part):
+        if isinstance(event, FormPart):
             if upload.sinks and event.file is not None:
                 await upload.sinks[-1].rest()
             part = event
@@ -132,7 +134,7 @@ async def _form(request: Request, blobs: Blobs, limits: Limits, upload: Upload) 
                       fix="send the file in the field `file`, with a file name")  # fmt: skip
 
 
-def _begin(part: Part, blobs: Blobs, limits: Limits, upload: Upload) -> None:
+def _begin(part: FormPart, blobs: Blobs, limits: RequestLimits, upload: Upload) -> None:
     if part.name not in FIELDS:
         raise Problem(
             422, "value_unknown", "unknown form field", field=f"/{part.name[:100]}",
@@ -163,7 +165,7 @@ def _field(name: str, raw: bytes) -> str:
 
 
 async def _raw(
-    request: Request, blobs: Blobs, limits: Limits, upload: Upload, media: str, query: dict[str, str]
+    request: Request, blobs: Blobs, limits: RequestLimits, upload: Upload, media: str, query: dict[str, str]
 ) -> None:
     name = query.pop("name", "") or file_name(request.headers.get("content-disposition", ""))
     upload.said |= query
@@ -173,8 +175,8 @@ async def _raw(
         await _write(sink, chunk, "")
 
 
-async def _linked(request: Request, limits: Limits, upload: Upload, query: dict[str, str]) -> None:
-    wanted = upload.link = await parsed(request, FromUrl, limits)
+async def _parse_link(request: Request, limits: RequestLimits, upload: Upload, query: dict[str, str]) -> None:
+    wanted = upload.link = await parse_body(request, FromUrl, limits)
     if query:
         name = next(iter(query))
         raise Problem(422, "value_unknown", "this belongs in the JSON body, not in the query string", field=name,
@@ -184,7 +186,7 @@ async def _linked(request: Request, limits: Limits, upload: Upload, query: dict[
     }
 
 
-async def fetched(upload: Upload, blobs: Blobs, limits: Limits, rules: Rules) -> None:
+async def fetch_link(upload: Upload, blobs: Blobs, limits: RequestLimits, rules: Rules) -> None:
     """Fetches the file that the request only names, and judges it."""
     wanted = upload.link
     if wanted is None:
@@ -208,7 +210,7 @@ async def fetched(upload: Upload, blobs: Blobs, limits: Limits, rules: Rules) ->
         if error.code == "url_type":
             raise Problem(415, "type_unsupported", str(error), field="/url", fix="link to the file itself") from None
         raise Problem(422, "url_failed", str(error), field="/url", fix="upload the file itself") from None
-    await _judged(upload)
+    await _judge_files(upload)
 
 
 async def _write(sink: Sink, chunk: bytes, field_: str) -> None:
@@ -221,7 +223,7 @@ async def _write(sink: Sink, chunk: bytes, field_: str) -> None:
 def judge(sink: Sink, pointer: str, tail: bytes) -> None:
     """Refuses a file that is empty, of a kind that is not read, or not what its sender says; names it safely."""
     declared, media = sink.name, ALIASES.get(sink.media, sink.media)
-    sink.name = escaped(declared)
+    sink.name = escape_name(declared)
     if not sink.bytes:
         raise Problem(422, "empty_file", field=pointer, fix=Message("upload.fix_bytes"))
     try:
@@ -230,7 +232,7 @@ def judge(sink: Sink, pointer: str, tail: bytes) -> None:
         raise Problem(415, "type_unsupported", str(error), field=pointer,
                       fix=Message("upload.fix_format")) from None  # fmt: skip
     found = MEDIA[kind]
-    other = _promised(declared, media, kind)
+    other = _find_mismatch(declared, media, kind)
     if other is not None:
         raise Problem(
             415, "type_mismatch", Message("upload.declared_otherwise", declared=other, found=found), field=pointer,
@@ -246,7 +248,7 @@ def judge(sink: Sink, pointer: str, tail: bytes) -> None:
     sink.media = found
 
 
-def _promised(name: str, media: str, kind: Kind) -> str | None:
+def _find_mismatch(name: str, media: str, kind: Kind) -> str | None:
     """What the sender says it is, where that is something else than it is."""
     if media not in SILENT and media != MEDIA[kind]:
         return media[:100]
