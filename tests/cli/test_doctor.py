@@ -71,7 +71,7 @@ IF NEW.status = 'broken' THEN RAISE EXCEPTION 'nothing breaks here'; END IF; RET
     assert result.exit_code == 3
     assert "failed says status = 'broken'" in result.output
     assert "nothing breaks here" in result.output
-    assert "can carry it" not in result.output
+    assert "is suitable" not in result.output
     assert project.sql("SELECT * FROM invoices") == before
 
 

@@ -143,7 +143,7 @@ async def test_explain_says_what_is_in_the_way(store: Store) -> None:
     text = " ".join(found.sentences)
     for words in (ILLEGAL, "no such file", "tabellion retry tasks 1", "tabellion cancel tasks 1"):
         assert words in text
-    assert "a worker that does not use tabellion" not in text
+    assert "a worker outside tabellion" not in text
 
 
 @asynchronous

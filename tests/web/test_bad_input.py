@@ -30,7 +30,7 @@ def post(web: Live, body: bytes | str, path: str = "/api/webhooks", **headers: s
         (b'{"url": "x"} x', "json_invalid", "line 1, column 14"),
         (b'{"url": NaN}', "json_invalid", "line 1, column 9: NaN is not JSON"),
         (b'{"url": -Infinity}', "json_invalid", "-Infinity is not JSON"),
-        (b'{"url": "a", "url": "b"}', "json_invalid", 'the key "url" is there twice'),
+        (b'{"url": "a", "url": "b"}', "json_invalid", 'the key "url" is repeated'),
         (b'{"url": "\xff"}', "json_invalid", "byte 10 is not UTF-8"),
         (b'\xef\xbb\xbf{"url": "x"}', "json_invalid", "line 1, column 1"),
         (b'{"url": "\\ud800"}', "json_invalid", "lone surrogate"),

@@ -114,7 +114,7 @@ def test_a_lake_that_takes_no_files_is_told_and_found_again(tmp_path: Path, monk
         answer = web.get("/readyz", key=None)
         assert (answer.status_code, answer.json()["environments"][0]["lake"]) == (503, "unwritable")
         [reason] = answer.json()["reasons"]
-        assert reason.startswith("prod: the lake takes no files")
+        assert reason.startswith("prod: the lake is not writable")
         assert str(tmp_path) not in answer.text
         (tmp_path / "prod" / "lake").unlink()
         assert web.get("/readyz", key=None).status_code == 200
@@ -195,4 +195,4 @@ def test_uploads_that_cannot_be_kept_are_not_ready(tmp_path: Path) -> None:
         blobs.rename(tmp_path / "aside")
         blobs.write_text("not a folder")
         status, [reason] = ready(web)
-        assert (status, "takes no files: nothing can be uploaded" in reason) == (503, True)
+        assert (status, "is not writable: nothing can be uploaded" in reason) == (503, True)

@@ -30,7 +30,7 @@ def test_a_bucket_fills_by_the_second() -> None:
     one = RateLimiter(RequestLimits(rate=10.0, burst=2.0), lambda: now[0])
     for _ in range(20):
         one.check("a")
-    with pytest.raises(Problem, match="more than 10 requests a second"):
+    with pytest.raises(Problem, match="more than 10 requests per second"):
         one.check("a")
     now[0] += 0.5
     for _ in range(5):

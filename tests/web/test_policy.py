@@ -72,7 +72,7 @@ def test_a_route_that_the_policy_does_not_know_cannot_be_made(tmp_path: Path) ->
         def blueprint(self) -> Blueprint:
             return Blueprint(routers=(router,))
 
-    with pytest.raises(ConfigurationError, match="GET /api/forgotten is in no policy"):
+    with pytest.raises(ConfigurationError, match="GET /api/forgotten has no policy"):
         make_app(Config(data=tmp_path), [], [Forgetful()])
 
 

@@ -309,7 +309,7 @@ def test_what_is_said_helps(desk: Live) -> None:
     problem(anna("POST", f"/items/{item}/escalate", {"reason": "   "}), 422, "value_invalid")
     body = {"fields": {"vendor_name": {"action": "confirm"}}}
     told = problem(anna("PATCH", f"/items/{item}/fields", body), 422, "value_invalid")
-    assert "there are vendor, date" in told["detail"]
+    assert "known: vendor, date" in told["detail"]
     assert told["fix"] == "use an existing field name"
     never = problem(anna("PATCH", f"/items/{item}/fields", body, tag='"999"'), 422, "value_invalid")
     assert never["field"] == "/If-Match"
