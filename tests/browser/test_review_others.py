@@ -82,6 +82,7 @@ def test_a_document_that_is_deleted_meanwhile(rita: Visitor, how: str) -> None:
     item, other = given(rita.site, "rita"), given(rita.site, "rita")
     with rita.page.expect_response(lambda answer: answer.url.endswith("/check")):
         page = rita.review(item)
+    rita.watch.settle(page)  # whatever is still under way would be told that there is nothing, before anybody types
     rita.watch.expect(404)
     rita.site.api("DELETE", f"/api/documents/{item['document_id']}")
     if how == "typing":
