@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
+
 import pytest
 from playwright.sync_api import Browser
 
 from tests.browser import axe
-from tests.browser.site import ADDRESSES, Site
+from tests.browser.site import ADDRESSES, Site, Visitor
 
 LOOKS = [("light", "en-GB"), ("dark", "fr-FR")]
 STRANGERS = ["/sign-in", "/enter", "/docs"]
@@ -20,14 +23,34 @@ def _tool() -> None:
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize(("scheme", "locale"), LOOKS)
+@pytest.fixture(scope="module")
+def admins(site: Site, chromium: Browser) -> Iterator[dict[str, Visitor]]:
+    """The admin before each look, by its language; in one window each, since these tests only look."""
+    with ExitStack() as stack:
+        yield {
+            locale: stack.enter_context(site.visitor(chromium, color_scheme=scheme, locale=locale))
+            for scheme, locale in LOOKS
+        }
+
+
+@pytest.fixture(scope="module")
+def strangers(site: Site, chromium: Browser) -> Iterator[dict[str, Visitor]]:
+    """The same, of somebody who is not signed in."""
+    with ExitStack() as stack:
+        yield {
+            locale: stack.enter_context(site.stranger(chromium, color_scheme=scheme, locale=locale))
+            for scheme, locale in LOOKS
+        }
+
+
+@pytest.mark.parametrize("locale", [locale for _, locale in LOOKS])
 @pytest.mark.parametrize("path", ADDRESSES)
-def test_a_page_has_no_grave_fault(site: Site, chromium: Browser, path: str, scheme: str, locale: str) -> None:
-    """Contrast, names, roles, order: nothing that keeps somebody from using it."""
-    with site.visitor(chromium, color_scheme=scheme, locale=locale) as visitor:
-        page = visitor.open(site.address(path))
-        assert page.locator("html").get_attribute("lang") == locale[:2]
-        assert axe.findings(page) == []
+def test_a_page_has_no_grave_fault(site: Site, admins: dict[str, Visitor], path: str, locale: str) -> None:
+    """Contrast, names, roles, order: nothing that keeps somebody from using it, in light and in dark."""
+    page = admins[locale].open(site.address(path))
+    assert page.locator("html").get_attribute("lang") == locale[:2]
+    assert axe.findings(page) == []
+    admins[locale].watch.check()
 
 
 @pytest.mark.parametrize(("scheme", "locale"), LOOKS)
@@ -59,12 +82,12 @@ def test_what_opens_on_a_page_has_no_grave_fault(site: Site, chromium: Browser, 
             assert axe.findings(visitor.open(address)) == [], address
 
 
-@pytest.mark.parametrize(("scheme", "locale"), LOOKS)
+@pytest.mark.parametrize("locale", [locale for _, locale in LOOKS])
 @pytest.mark.parametrize("path", STRANGERS)
-def test_the_way_in_has_no_grave_fault(site: Site, chromium: Browser, path: str, scheme: str, locale: str) -> None:
+def test_the_way_in_has_no_grave_fault(strangers: dict[str, Visitor], path: str, locale: str) -> None:
     """Nor have the pages that people see before anybody knows who they are."""
-    with site.stranger(chromium, color_scheme=scheme, locale=locale) as visitor:
-        assert axe.findings(visitor.open(path)) == []
+    assert axe.findings(strangers[locale].open(path)) == []
+    strangers[locale].watch.check()
 
 
 def test_a_fault_is_found(chromium: Browser) -> None:

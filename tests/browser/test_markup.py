@@ -147,9 +147,17 @@ def test_the_trap_works(visitor: Visitor, trap: Trap) -> None:
     visitor.watch.wrongs.clear()
 
 
+@pytest.fixture(scope="module")
+def stroller(poisoned: Site, chromium: Browser) -> Iterator[tuple[Visitor, Trap]]:
+    """Somebody who only looks, at one page after the other."""
+    with poisoned.visitor(chromium, bypass_csp=True) as one:
+        yield one, Trap(one.page.context)
+
+
 @pytest.mark.parametrize("path", ADDRESSES)
-def test_nothing_runs_on_any_page(visitor: Visitor, trap: Trap, path: str) -> None:
+def test_nothing_runs_on_any_page(stroller: tuple[Visitor, Trap], path: str) -> None:
     """Every page about what is poisoned shows it and runs nothing."""
+    visitor, trap = stroller
     site = visitor.site
     about: dict[str, list[str]] = {
         "/documents/{id}": [f"/documents/{one}" for one in site.documents.values()],
