@@ -87,6 +87,7 @@ class Postgres:
             "max_connections": "300",
             "fsync": "on" if self.durable else "off",
             "logging_collector": "off",
+            "jit": "off",  # compiling a statement takes longer than any of ours does
         } | self.settings
         command = [str(self.binaries / "postgres"), "-D", str(self.data)]
         for name, value in settings.items():

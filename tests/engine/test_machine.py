@@ -35,7 +35,7 @@ CHARGED = ("retried", "crashed")
 Value = TypeVar("Value")
 
 SETTINGS = settings(
-    max_examples=200,
+    max_examples=100,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,
