@@ -25,7 +25,7 @@ run: $(READY) ## The document service with sample documents: its address, a key,
 first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
 	@$(BIN)/python examples/first_run.py
 
-PARALLEL ?= 2
+PARALLEL ?= 3
 test: $(READY) browser ## Check and test everything, on real databases and in a real browser
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile

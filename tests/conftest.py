@@ -39,7 +39,8 @@ from tests.servers import PORTS, Postgres, debian_binaries, postgres  # noqa: E4
 pytest_plugins = ["tests.cli.fixtures", "tests.web.fixtures"]
 _numbers = itertools.count(1)
 HERE = Path(__file__).parent
-LONGEST = ("browser", "flows", "faults", "cli", "pipelines", "engine")  #: folders of tests, the slowest files first
+#: Folders and files of tests, the slowest first.
+LONGEST = ("browser", "flows", "test_extras.py", "pipelines", "web", "test_patterns.py", "faults", "cli", "engine")
 OPEN = PostgreSQL.open
 FULL_EFFORT = {"_hasher": passwords._hasher, "NOTHING": passwords.NOTHING}
 
@@ -176,7 +177,7 @@ def restored_log() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the folders that take longest: the last files are short ones, and no processor waits for another.
+    """Begins with those that take longest: the last files are short ones, and no processor waits for another.
 
     The files of one folder follow each other, so that its browser and its installation are started once.
     """
