@@ -15,6 +15,7 @@ import io
 import json
 import os
 import runpy
+import signal
 import socket
 import struct
 import subprocess
@@ -45,7 +46,7 @@ EARLY = ("PYTHON", "LC_", "LANG", "TZ", "LD_PRELOAD", "MALLOC_")
 PATHS = {str(ROOT), str(ROOT / "src")}  #: with these in PYTHONPATH, the same modules are found as here
 BEFORE = dict(os.environ)  #: before any test changes them
 LENGTH = struct.Struct("!I")
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 class ForkServer:
@@ -191,6 +192,7 @@ def _become(orders: Mapping[str, Any], streams: Sequence[int]) -> None:
     for own, given in enumerate(streams):
         os.dup2(given, own)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a test run that is killed leaves no service behind
     if orders["session"]:
         os.setsid()
     os.chdir(orders["folder"])
