@@ -31,4 +31,4 @@ def mended(page: Page) -> None:
     """The total of a doubtful invoice made right."""
     total = page.locator("#field-total")
     total.fill(f"{float(total.input_value()) - 10:.2f}")
-    expect(page.locator("#left")).to_have_text("all settled")
+    expect(page.locator("#left")).to_have_text("all done")

@@ -182,7 +182,7 @@ def test_a_group_of_errors_is_tried_again_by_keyboard(gallery: Gallery) -> None:
         page.keyboard.press("j")
         page.keyboard.press("r")
         assert "<n>" not in page.locator("dialog").inner_text()
-        assert "Try these 7 rows again?" in page.locator("dialog").inner_text()
+        assert "Retry these 7 rows?" in page.locator("dialog").inner_text()
         page.keyboard.press("Enter")
         expect(page.locator("#toasts")).to_have_text("7 rows are ready again")  # for a few seconds
         until(page, lambda: page.locator("#rows tr").count() == 2)
@@ -293,7 +293,7 @@ def test_what_was_seen_stays_when_the_server_goes(gallery: Gallery) -> None:
         assert page.locator("#stale").is_hidden()
         gallery.apart(gallery.live.stop)
         page.locator("#stale").wait_for()
-        assert "The connection is lost" in page.locator("#stale").inner_text()
+        assert "Connection lost" in page.locator("#stale").inner_text()
         assert page.locator("#live").inner_text() == "Not live"
         assert tile(page, "ready") == str(ROWS)
 

@@ -78,14 +78,14 @@ def test_history_says_to_whom_it_went(site: Site, chromium: Browser) -> None:
     site.api("POST", f"/api/review/items/{item['id']}/assign", {"to": "admin", "reason": "he is ill"})
     with site.visitor(chromium) as one_visitor:
         page = one_visitor.open(f"/documents/{item['document_id']}")
-        expect(page.locator("#history")).to_contain_text("tabellion gave it to jonas")
-        expect(page.locator("#history")).to_contain_text("gave it to admin")
+        expect(page.locator("#history")).to_contain_text("tabellion assigned it to jonas")
+        expect(page.locator("#history")).to_contain_text("assigned it to admin")
         expect(page.locator("#history")).not_to_contain_text("∅")
         page = one_visitor.open(f"/review/{item['id']}")
         expect(page.locator("#fields .slot").first).to_be_visible()
         page.keyboard.press("t")
-        expect(page.locator("#drawer")).to_contain_text("given to jonas")
-        expect(page.locator("#drawer")).to_contain_text("given to admin")
+        expect(page.locator("#drawer")).to_contain_text("assigned to jonas")
+        expect(page.locator("#drawer")).to_contain_text("assigned to admin")
 
 
 def test_how_sure_a_value_is_is_said_alike_everywhere(visitor: Visitor) -> None:

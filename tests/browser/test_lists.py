@@ -218,7 +218,7 @@ def test_the_queue_says_that_it_is_not_live(chromium: Browser, tmp_path: Path) -
             for key in "2312":
                 page.keyboard.press(key)
                 one.watch.settle(page)
-            expect(page.locator(".toast", has_text="The server does not answer")).to_have_count(1)
+            expect(page.locator(".toast", has_text="The server is not responding")).to_have_count(1)
             page.unroute("**/api/review/items?*")
             page.keyboard.press("1")
             expect(page.locator(".toast")).to_have_count(0)
@@ -233,7 +233,7 @@ def test_documents_stay_when_a_question_is_not_answered(boss: Visitor) -> None:
     before = rows(page)
     page.route("**/api/documents?*", lambda route: route.abort("connectionrefused"))
     page.locator("select[name=status]").select_option("failed")
-    expect(page.locator("#trouble")).to_contain_text("The server does not answer")
+    expect(page.locator("#trouble")).to_contain_text("The server is not responding")
     assert rows(page) == before
     expect(page.locator("#pager")).to_be_hidden()
     page.unroute("**/api/documents?*")

@@ -94,7 +94,7 @@ def test_claiming_the_next_opens_it(place: Site, chromium: Browser) -> None:
         item = page.url.rpartition("/")[2]
         expect(page.locator("#approve")).to_be_visible()
         expect(seen.locator(row(item))).to_contain_text("quentin works on it")
-        expect(seen.locator(row(item))).to_contain_text("claim ends in")
+        expect(seen.locator(row(item))).to_contain_text("claim expires in")
         page.keyboard.press("u")
         expect(page.locator("#banner")).to_contain_text("Claim")
         expect(seen.locator(row(item))).not_to_contain_text("quentin works")
@@ -143,4 +143,4 @@ def test_what_is_done_can_be_looked_up(boss: Visitor) -> None:
     assert "rejected" in kinds(page)
     page.locator(f"{row(item['id'])} a").click()
     expect(page.locator("#banner")).to_contain_text("Rejected by admin")
-    expect(page.locator("#banner")).to_contain_text("sums or dates do not fit")
+    expect(page.locator("#banner")).to_contain_text("amounts or dates do not match")

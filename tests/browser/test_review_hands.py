@@ -228,7 +228,7 @@ def test_a_finger_says_what_keys_say(own: Site, chromium: Browser) -> None:
             page.locator(f"{row(name)} label").tap()
             page.locator(f"{row(name)} [data-verb=confirm]").tap()
             expect(page.locator(row(name))).to_have_attribute("data-state", "confirmed")
-        expect(page.locator("#left")).to_have_text("all settled")
+        expect(page.locator("#left")).to_have_text("all done")
         page.locator("#approve").tap()
         until(page, lambda: visitor.whole(item)["status"] == "corrected")
 

@@ -90,12 +90,12 @@ def test_a_document_that_is_deleted_meanwhile(rita: Visitor, how: str) -> None:
     else:
         page.keyboard.press("Control+Enter")
     nothing = page.locator("#nothing")
-    expect(nothing).to_contain_text("no longer there")
+    expect(nothing).to_contain_text("no longer exists")
     expect(page.locator("#desk")).to_be_hidden()
     nothing.get_by_role("button", name="Claim next").click()
     reached(page, other)
     page.go_back()
-    expect(nothing).to_contain_text("no longer there")
+    expect(nothing).to_contain_text("no longer exists")
     page.go_forward()
     reached(page, other)
 
@@ -149,7 +149,7 @@ def test_work_is_given_to_somebody_from_a_list(admin: Visitor) -> None:
     dialog = page.get_by_role("dialog")
     choice = dialog.get_by_label("To")
     expect(choice).to_have_value("rita")
-    expect(choice.locator("option")).to_contain_text(["anybody", "admin", "away", "otto", "rita"])
+    expect(choice.locator("option")).to_contain_text(["anyone", "admin", "away", "otto", "rita"])
     expect(choice.locator("option[value=gone]")).to_be_disabled()
     user = next(one for one in admin.site.api("GET", "/api/users")["users"] if one["name"] == "otto")
     admin.site.api("PATCH", f"/api/users/{user['id']}", {"available": False})

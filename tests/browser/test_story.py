@@ -67,7 +67,7 @@ def test_from_upload_to_approval_by_keyboard_alone(chromium: Browser, tmp_path: 
         keyboard.press("e")
         keyboard.awaits("#field-total")
         keyboard.type(RIGHT)
-        expect(page.locator("#reasons").get_by_role("img", name="settled")).to_be_visible()  # judged as it is typed
+        expect(page.locator("#reasons").get_by_role("img", name="done")).to_be_visible()  # judged as it is typed
         keyboard.press("Enter")
         keyboard.awaits("#approve")
         keyboard.press("Control+Enter")

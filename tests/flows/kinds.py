@@ -277,7 +277,7 @@ VALUES ('p{n}', 'us', '{work}'), ('p{n}', 'eu', 'twin of {work}')""",
         says=("which values of uploads.state mean running, done and failed?", "contains 0: 3, 2: 2, 9: 1, 5: 1"),
         code=3,
         options=("--ready", "0", "--running", "1", "--done", "2", "--failed", "9"),
-        notes=("other values of state, which the queue leaves alone: 5 (1 row)",),
+        notes=("other values of state, which the queue ignores: 5 (1 row)",),
         empty={"tries": 0},
     ),
     Kind(

@@ -131,7 +131,7 @@ def test_an_application_of_environments_that_are_one_is_refused(tmp_path: Path) 
     """Two names for one database would open it to each other's keys."""
     url = f"sqlite:///{tmp_path}/p.db"
     config = Config(environments=(Environment("prod", url),), data=tmp_path)
-    for name, message in (("dev", "share a database"), ("prod", "a name of its own")):
+    for name, message in (("dev", "share a database"), ("prod", "a unique name")):
         environments = [serve_environment(config, [PIPELINE], one, Store(url)) for one in ("prod", name)]
         with pytest.raises(ConfigurationError, match=message):
             make_app(config, environments, [PIPELINE])

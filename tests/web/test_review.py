@@ -314,7 +314,7 @@ def test_what_is_said_helps(desk: Live) -> None:
     never = problem(anna("PATCH", f"/items/{item}/fields", body, tag='"999"'), 422, "value_invalid")
     assert never["field"] == "/If-Match"
     unknown = problem(anna("POST", f"/items/{item}/postpone", {"seconds": 5, "until": 3}), 422, "value_unknown")
-    assert unknown["fix"] == "take it out; there are seconds, reason"
+    assert unknown["fix"] == "remove it; known fields: seconds, reason"
     held = problem(boss("POST", f"/items/{item}/claim", {}), 409, "item_held")
     assert "takeover" in held["fix"]
     anna.ok("POST", f"/items/{item}/release", status=204)

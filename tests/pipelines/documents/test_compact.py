@@ -400,7 +400,7 @@ def test_what_is_none_of_ours_is_told_and_left_alone(tmp_path: Path) -> None:
     [path] = day_files(tmp_path)
     path.write_bytes(b"broken")
     asyncio.run(put(lake, "05"))
-    with pytest.raises(LakeError, match=r"000001-lease-[0-9a-f]{8}\.parquet: it is no Parquet file"):
+    with pytest.raises(LakeError, match=r"000001-lease-[0-9a-f]{8}\.parquet: it is not a valid Parquet file"):
         done(tmp_path)
     assert small_files(tmp_path) == ["03", "04", "05"]
 

@@ -239,7 +239,7 @@ def test_an_empty_range_is_an_empty_file_that_can_be_read(url: str, format: Form
 
 def test_a_database_without_documents_is_said(sqlite_url: str) -> None:
     """And gets no tables from being looked at."""
-    with pytest.raises(NotMigrated, match="nothing was ever submitted"):
+    with pytest.raises(NotMigrated, match="nothing has been submitted"):
         exported(sqlite_url, "csv")
 
 

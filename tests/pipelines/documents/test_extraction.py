@@ -135,7 +135,7 @@ def test_a_type_file_with_a_mistake_stops_no_others(url: str, settings: Settings
     processed(url, settings)
     found = document(url, one.id)
     assert (found["status"], found["type"], found["attempts"]) == ("completed", "invoice", 1)
-    assert [note for note in found["notes"] if note.startswith("the type slip was left out:")]
+    assert [note for note in found["notes"] if note.startswith("the document type slip was skipped:")]
     assert document(url, two.id)["status"] == "completed"
 
 

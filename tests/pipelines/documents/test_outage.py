@@ -66,7 +66,7 @@ def test_documents_outlast_an_outage(url: str, settings: Settings, tmp_path: Pat
         waiting = document(url, found[0].id)
         assert waiting["status"] in ("queued", "processing")
         assert waiting["error"]["code"] == "outputs_failed"
-        assert waiting["error"]["message"].startswith("outputs cannot be written for now: ")
+        assert waiting["error"]["message"].startswith("outputs cannot be written at the moment: ")
         (tmp_path / "store").unlink()
         eventually(lambda: all(document(url, one.id)["status"] == "completed" for one in made))
     for one in made:

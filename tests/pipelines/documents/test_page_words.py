@@ -84,7 +84,7 @@ def test_words_that_are_not_there_are_read_and_kept(blob: Path, settings: Settin
 
 def test_a_page_that_is_not_there_is_said_to_be_missing(blob: Path, settings: Settings) -> None:
     """With how many there are."""
-    with pytest.raises(Unreadable, match="no page 4: the document has 3") as raised:
+    with pytest.raises(Unreadable, match="page 4 does not exist: the document has 3") as raised:
         settings.words.read(blob, 4, "auto", None)
     assert raised.value.code == "page_missing"
 

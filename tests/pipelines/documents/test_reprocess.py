@@ -193,7 +193,7 @@ def test_a_reading_that_fails_takes_nothing_away(url: str, settings: Settings) -
     processed(url, settings)
     after = document(url, first.id)
     assert (after["status"], after["error"]["code"]) == ("completed", "file_missing")
-    assert "the reading before" in after["error"]["note"]
+    assert "the previous reading" in after["error"]["note"]
     changed = {"error", "version", "started_at", "completed_at", "attempts"}
     assert {name for name in before if before[name] != after[name]} <= changed
     for kind in ("json", "parquet"):

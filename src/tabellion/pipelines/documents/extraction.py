@@ -145,7 +145,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             one["locked"] = keep and name in locks.fields
         found = _collect_found(told, own, reading)
         others = finish.find_departures(told["fields"], locks)
-        back = reopening(context.dialect, job.text_key, SYSTEM, f"read anew: {', '.join(others)}") if others else []
+        back = reopening(context.dialect, job.text_key, SYSTEM, f"read again: {', '.join(others)}") if others else []
         reasons = [*reread(others), *reasons]
         row = self._row(job, reading, doctype, told, reasons or doubted) | {"model": chosen}
         # A review that was finished stays so; one that waits is taken back where nobody need look.

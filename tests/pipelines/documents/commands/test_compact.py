@@ -139,7 +139,7 @@ def test_strange_files_are_exit_code_6(lite: Project, lake: Lake) -> None:
     asyncio.run(lake.put("parquet/2024/02/28/05.parquet", b"hello"))
     result = lite.run("compact")
     assert result.exit_code == 6
-    assert "parquet/2024/02/28/05.parquet: it is no Parquet file" in result.stderr
+    assert "parquet/2024/02/28/05.parquet: it is not a valid Parquet file" in result.stderr
     assert "2024-02-28" in result.stdout
 
 

@@ -90,7 +90,7 @@ def test_a_broken_row_is_exit_code_6(lite: Project, tmp_path: Path) -> None:
     insert(lite.url, {"id": "01"}, {"id": "02", "result": "{broken"})
     result = lite.run("export", "-o", str(tmp_path / "a.jsonl"))
     assert result.exit_code == 6
-    assert "error: 02: its row cannot be told" in result.stderr
+    assert "error: 02: its row cannot be exported" in result.stderr
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 1
 
 
@@ -99,7 +99,7 @@ def test_a_type_that_is_gone_is_a_warning(lite: Project) -> None:
     insert(lite.url, {"id": "01", "found_type": "vanished", "fields": {"colour": "red"}})
     result = lite.run("export")
     assert result.exit_code == 0
-    assert "no document type 'vanished'" in result.stderr
+    assert "unknown document type 'vanished'" in result.stderr
     assert "red" in result.stdout
 
 

@@ -78,7 +78,7 @@ def test_over_http(tmp_path: Path, files: Path) -> None:
         )
         assert (code, results[0]["status"], results[0]["error"]["code"]) == (5, "refused", "type_unsupported")
         code, _, said = submit(tmp_path / "elsewhere", "--url", service.url, str(files), TABELLION_KEY="tab_no")
-        assert (code, "does not accept the key" in said) == (3, True)
+        assert (code, "rejected the key" in said) == (3, True)
         _unknown_type(service, tmp_path, files)
         assert service.stop() == 0
 
@@ -92,9 +92,9 @@ def _unknown_type(service: Service, tmp_path: Path, files: Path) -> None:
 def test_no_server_and_no_key(tmp_path: Path, files: Path) -> None:
     """One sentence each, exit code 3."""
     code, _, said = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files), TABELLION_KEY="x")
-    assert (code, "no server answers at http://127.0.0.1:1" in said) == (3, True)
+    assert (code, "no server responds at http://127.0.0.1:1" in said) == (3, True)
     code, _, said = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files))
-    assert (code, "wants an API key" in said) == (3, True)
+    assert (code, "requires an API key" in said) == (3, True)
 
 
 def test_what_is_not_there_or_no_document(tmp_path: Path, files: Path) -> None:

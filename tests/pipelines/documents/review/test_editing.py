@@ -199,11 +199,11 @@ def test_one_bad_value_stops_all(url: str) -> None:
         assert set(told) == {"total", "nope", "paid", "date", "kind", "currency", "vendorr"}
         assert told["currency"] == "currency: page 2 does not exist; the document has 1"
         assert told["vendorr"].startswith("unknown field 'vendorr' (did you mean vendor?); known: vendor, date")
-        assert (refused.value.fix, told["nope"][:27]) == ("correct the value", "unknown field 'nope'; know")
+        assert (refused.value.fix, told["nope"][:27]) == ("correct the value", "unknown field 'nope'; known")
         with pytest.raises(errors.InvalidValues, match="unknown field 'nope'") as strange:
             await edited(store, item, 1, nope=Change("confirm"), total=Change("correct", "x"))
         assert strange.value.fix == "use an existing field name"
-        with pytest.raises(errors.InvalidValues, match="the item never was of version 7: it is of version 1"):
+        with pytest.raises(errors.InvalidValues, match="the item never had version 7: its version is 1"):
             await edited(store, item, 7, vendor=Change("confirm"))
         assert (await field(store, item, "vendor"))["value"] == "ACME"
         assert (await items.row(store, item))["version"] == 1

@@ -86,7 +86,7 @@ def test_a_type_whose_file_has_a_mistake_is_no_type_without_rules() -> None:
         raise errors.NoSuchItem(name)
 
     with pytest.raises(
-        errors.TypeBroken, match=r"the document type 'bill' has a mistake: bill\.yaml, line 4: "
+        errors.TypeBroken, match=r"the document type 'bill' contains an error: bill\.yaml, line 4: "
     ) as told:
         fields.type_of(broken, "bill")
     assert (told.value.file, told.value.line) == ("bill.yaml", 4)

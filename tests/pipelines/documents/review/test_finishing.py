@@ -188,7 +188,7 @@ def test_rejections_say_why(url: str) -> None:
         item = await held(store, {})
         with pytest.raises(errors.InvalidValues, match="known: unreadable"):
             await finishing.reject(store, item, ANNA, "ugly")
-        with pytest.raises(errors.InvalidValues, match="say why"):
+        with pytest.raises(errors.InvalidValues, match="a reason is required"):
             await finishing.reject(store, item, ANNA, "other", " ")
         with pytest.raises(errors.NotHeld):
             await finishing.reject(store, item, BEN, "unreadable")

@@ -137,9 +137,10 @@ def archive(name: str = "a.txt", comment: bytes = b"") -> bytes:
     [
         (b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", "an SVG image"),
         (b"<!doctype html><script>alert(1)</script>", "an HTML page"), (b"<?xml version='1.0'?><a/>", "XML"),
-        (b"Received: from a\r\nSubject: x\r\n\r\n", "an e-mail"), (b"MZ\x90\x00" + b"\x00" * 60, "an executable"),
+        (b"Received: from a\r\nSubject: x\r\n\r\n", "an email message"),
+        (b"MZ\x90\x00" + b"\x00" * 60, "an executable"),
         (b"\x7fELF" + b"\x00" * 60, "an executable"), (archive(), "a ZIP archive"), (b"hello", "text"),
-        (b'{"a": 1}', "JSON"), (b"\x00" * 100, "no format"), (b"#!/bin/sh\n", "a script"),
+        (b'{"a": 1}', "JSON"), (b"\x00" * 100, "an unknown format"), (b"#!/bin/sh\n", "a script"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_not_read_is_named(web: Live, content: bytes, named: str) -> None:
