@@ -93,7 +93,7 @@ def test_parameters_are_said_as_their_names_tell(site: Site, chromium: Browser) 
         Message("issue.missing", field="registration_date"): "Date d'inscription est obligatoire mais manque",
         Message("unreadable.bytes_over_limit", n=12345678, limit=1000):
             "le fichier a 12 345 678 octets ; la limite est 1 000",
-        Message("reason.but", detail=doubt): "mais peut-être 12.50 (1 lu pour 7 : 10.00 + 2.50 = 12.50)",
+        Message("reason.but", detail=doubt): "mais peut-être 12.50 (1 lu au lieu de 7 : 10.00 + 2.50 = 12.50)",
         Message("issue.rule", rule={"en": "Lots are named", "fr": "Des lots sont nommés"}, seen=seen):
             "Des lots sont nommés (lots (1 ligne), cadastre (rien))",
         Message("note.page_failed", n=2, detail=decoded):

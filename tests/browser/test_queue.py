@@ -93,7 +93,7 @@ def test_claiming_the_next_opens_it(place: Site, chromium: Browser) -> None:
         page.wait_for_url("**/review/*")
         item = page.url.rpartition("/")[2]
         expect(page.locator("#approve")).to_be_visible()
-        expect(seen.locator(row(item))).to_contain_text("quentin works on it")
+        expect(seen.locator(row(item))).to_contain_text("quentin is working on it")
         expect(seen.locator(row(item))).to_contain_text("claim expires in")
         page.keyboard.press("u")
         expect(page.locator("#banner")).to_contain_text("Claim")

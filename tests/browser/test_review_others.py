@@ -64,7 +64,7 @@ def test_who_is_taken_over_is_told_while_typing(rita: Visitor) -> None:
     taken = rita.site.api("POST", f"/api/review/items/{item['id']}/claim", {"takeover": True})
     page.locator("#field-customer").fill("Typed & kept Ltd")
     banner = page.locator("#banner")
-    expect(banner).to_contain_text(f"{taken['claim']['holder']} works on it now")
+    expect(banner).to_contain_text(f"{taken['claim']['holder']} is working on it now")
     expect(page.locator("#field-customer")).to_have_value("Typed & kept Ltd")
     expect(page.locator("[data-verb=claim]:visible")).to_have_count(0)
     expect(banner.get_by_role("button")).to_have_count(0)
