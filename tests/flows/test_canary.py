@@ -36,7 +36,7 @@ KNOBS = [
 QUEUES = """
 from tabellion import Job
 from tabellion.models.catalog import make
-from tabellion.models.gated import Gated
+from tabellion.models.gated import GatedModel
 from tests.owner import jobs_queue
 
 queue = jobs_queue(max_attempts=2)
@@ -48,7 +48,7 @@ async def read(job: Job) -> None:
     knob = KNOBS[job.key]
     for name in ("gemini", "openai"):
         # A gate of its own for each kind of trouble, so that one does not hide the next.
-        model = Gated(make(name, {"model": f"any-model@{knob}" if knob else "any-model"}), gate=f"{name} {knob}")
+        model = GatedModel(make(name, {"model": f"any-model@{knob}" if knob else "any-model"}), gate=f"{name} {knob}")
         await model.call([TEXT + " " + knob, "Extract the fields."], SCHEMA)
 """
 

@@ -24,12 +24,12 @@ import asyncio, json, sys
 from pathlib import Path
 from tabellion import Store
 from tabellion.pipelines.documents.submit import submit
-from tabellion.storage.blobs import Blob
+from tabellion.storage.blobs import StoredBlob
 from tests.pipelines.documents.papers import settings_in
 
 async def main(url, folder, sha256, count):
     settings = settings_in(Path(folder))
-    content = Blob(sha256, 1, settings.blobs.path(sha256), "bill.pdf", "application/pdf")
+    content = StoredBlob(sha256, 1, settings.blobs.path(sha256), "bill.pdf", "application/pdf")
     async with Store(url) as store:
         made = await asyncio.gather(*(submit(store, settings, content, type="invoice") for _ in range(count)))
     print(json.dumps([[one.id, one.status, one.duplicate_of] for one in made]))
