@@ -125,7 +125,7 @@ def test_a_gate_without_money_lets_nobody_through(config: Config, fake: Serving)
 
 def test_a_missing_key_is_said_before_anything_is_read(config: Config) -> None:
     """That is nothing to fall back from."""
-    with pytest.raises(ConfigurationError, match="needs a key"):
+    with pytest.raises(ConfigurationError, match="requires a key"):
         document.read(bill(), model="gemini", config=replace(config, models={}))
 
 

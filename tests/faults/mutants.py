@@ -99,7 +99,7 @@ def _claim_early() -> None:
 def _crash_uncharged() -> None:
     """A crash does not count as an attempt."""
     for module in (shared, postgres_moves, sqlite_moves):
-        module.charged = lambda _: ("retried",)  # type: ignore[attr-defined]
+        module.charging_outcomes = lambda _: ("retried",)  # type: ignore[attr-defined]
 
 
 def _row_forgotten() -> None:
