@@ -12,7 +12,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, cast
 
 from tabellion.accounts.tables import GENESIS
 from tabellion.answers import Answer
@@ -93,8 +93,8 @@ class AuditEntry:
         return told | dict(self.more)
 
 
-class HistoryEntry(Answer):
-    """An entry as JSON tells it."""
+class EntryFacts(Answer):
+    """What a row of the log and an entry of the API have in common."""
 
     n: int
     at: str
@@ -102,6 +102,11 @@ class HistoryEntry(Answer):
     item_id: str | None
     actor: str
     action: str
+
+
+class HistoryEntry(EntryFacts):
+    """An entry as JSON tells it."""
+
     field: str | None
     before: Any
     after: Any
@@ -109,15 +114,9 @@ class HistoryEntry(Answer):
     more: dict[str, Any]
 
 
-class Row(TypedDict):
+class Row(EntryFacts):
     """A row of `tabellion_audit_log`."""
 
-    n: int
-    at: str
-    document_id: str | None
-    item_id: str | None
-    actor: str
-    action: str
     body: str
     previous: str
     hash: str
