@@ -1,4 +1,4 @@
-"""Who has which item: claim, renew, release, postpone, escalate, assign. The engine's claim, the engine's fence."""
+"""Who has which item: claim, renew, release, postpone, escalate, assign; built on the engine's claims and fences."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import AVAILABLE, Person
 from tabellion.pipelines.documents.review.queue import NAME, OPEN, review_queue
 
-SWEPT = 100  #: expired claims that one look gives back
-HELD = 20  #: items that one person has at once: nobody reviews more, and who claims in a loop takes all
-BACK = "came back"  #: why somebody is given again what they had until they were not heard of
-RACES = 5  #: how often a claim is asked again that met a row which somebody was just touching
+SWEPT = 100  #: expired claims that one sweep releases
+HELD = 20  #: items that one person may hold: nobody reviews more, and claiming in a loop would take all
+BACK = "came back"  #: the reason in the audit log when a person gets back an item whose claim had expired
+RACES = 5  #: how often a claim is retried that met a row locked by somebody else
 
-#: Whose the item is: nobody's, theirs, that of somebody who is away, or nobody's any more.
+#: Items not reserved for somebody else: unassigned, theirs, overdue, held too long, or of an unavailable person.
 _MINE = f"""t.assigned_to IS NULL OR t.assigned_to = :me OR t.due_at < {NOW} OR t.assigned_at < {{kept}}
   OR NOT EXISTS (SELECT 1 FROM tabellion_users AS u WHERE u.name = t.assigned_to AND {AVAILABLE})"""
 _HANDS_FREE = f"""(SELECT count(*) FROM tabellion_review_items AS h
@@ -49,25 +49,24 @@ _READ = "EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = t.document_
 
 
 async def claim_next(store: Store, person: Person, type: str | None = None, after: str | None = None) -> str | None:  # noqa: A002
-    """Claims the most urgent item that this person may have and gives its id; None: there is none.
+    """Claims the most urgent item that this person may have; returns its id, or None if there is none.
 
-    Raises ReviewPaused, and TooMany where they hold as many as one can. `after` is an item that they have just left:
-    the line
-    goes on behind it, and begins again where it ends.
+    Raises ReviewPaused, and TooMany if they hold as many as allowed. `after` is an item that they have just left: the
+    search continues after it in the queue, then starts again from the front.
     """
     await sweep(store)
     await priority.refresh(store)
-    limits = [""]
+    extra_conditions = [""]
     if after is not None:
         behind = """(t.priority < o.priority OR (t.priority = o.priority AND t.id > o.id))"""
-        limits = [
+        extra_conditions = [
             f"EXISTS (SELECT 1 FROM tabellion_review_items AS o WHERE o.id = :after AND {behind})",
             "t.id <> :after",
         ]
-    for limit in limits:
+    for condition in extra_conditions:
         where, values = _terms(store, person, type)
-        if limit:
-            where, values = f"{where} AND {limit}", values | {"after": after}
+        if condition:
+            where, values = f"{where} AND {condition}", values | {"after": after}
         terms = Terms(where, values, also=lambda job: [_audit_statement(store, "claimed", person, job)])
         jobs = await store.claim(review_queue(), 1, person.name, terms=terms)
         if jobs:
@@ -78,9 +77,9 @@ async def claim_next(store: Store, person: Person, type: str | None = None, afte
 
 
 async def claim(store: Store, id: str, person: Person, *, takeover: bool = False) -> bool:  # noqa: A002
-    """Claims one item, and whether that is new: who has it keeps it, for longer.
+    """Claims one item; returns whether the claim is new: the holder keeps it, with a renewed lease.
 
-    `takeover`: an operator takes it from whoever has it.
+    `takeover`: an operator takes it from its holder.
     """
     if takeover and not person.operates:
         raise NotAllowed
@@ -107,7 +106,7 @@ async def _claim(store: Store, id: str, person: Person, *, takeover: bool = Fals
         if item["holder"] is not None:
             await _take_over(store, item, person)
         elif tries_left:
-            await asyncio.sleep(0.01)  # its row was locked for a moment, or it has just been given back
+            await asyncio.sleep(0.01)  # its row was locked for a moment, or it has just been released
     raise Held(item["holder"] or "somebody", item["lease_until"])
 
 
@@ -115,15 +114,15 @@ def _terms(store: Store, person: Person, type: str | None) -> tuple[str, dict[st
     """What a person may claim: a condition on the item `t`, and its values."""
     values: dict[str, Any] = {"me": person.name}
     mine = _MINE.format(kept=later(f"-{queue.HOLD}", store.dialect))
-    escalated = "" if person.operates else " AND t.escalated_at IS NULL"
-    typed = ""
+    escalation_condition = "" if person.operates else " AND t.escalated_at IS NULL"
+    type_condition = ""
     if type is not None:
-        values["type"], typed = type, " AND coalesce(d.found_type, d.type) = :type"
-    return f"({mine}){escalated} AND {_HANDS_FREE} AND {_READ.format(type=typed)}", values
+        values["type"], type_condition = type, " AND coalesce(d.found_type, d.type) = :type"
+    return f"({mine}){escalation_condition} AND {_HANDS_FREE} AND {_READ.format(type=type_condition)}", values
 
 
 async def _find_hindrance(store: Store, person: Person) -> Exception | None:
-    """Why nobody, or this person, can have any item now."""
+    """Why nobody, or not this person, can claim any item now."""
     paused = await store.database.fetch(
         "SELECT reason FROM tabellion_queues WHERE queue = $1 AND paused_at IS NOT NULL", NAME
     )
@@ -136,7 +135,7 @@ async def _find_hindrance(store: Store, person: Person) -> Exception | None:
 
 
 def _find_refusal(item: ItemRow, person: Person, *, takeover: bool) -> Exception | None:
-    """Why this person cannot have this item; None: nothing speaks against it."""
+    """Why this person cannot have this item; None if they can."""
     if item["status"] not in OPEN:
         return Closed(item["status"], item["reviewer"])
     if item["holder"] is not None and not takeover:
@@ -145,14 +144,14 @@ def _find_refusal(item: ItemRow, person: Person, *, takeover: bool) -> Exception
         return Escalated()
     if item["document_status"] != "completed":
         return Underway()
-    theirs = item["assigned_to"] not in (None, person.name) and not takeover
-    if theirs and item["due_at"] >= item["now"] and (item["assigned_at"] or 0) >= item["now"] - queue.HOLD:
+    reserved = item["assigned_to"] not in (None, person.name) and not takeover
+    if reserved and item["due_at"] >= item["now"] and (item["assigned_at"] or 0) >= item["now"] - queue.HOLD:
         return Assigned(str(item["assigned_to"]), takeover=person.operates)
     return None
 
 
 async def _take_over(store: Store, item: ItemRow, person: Person) -> None:
-    """Ends the claim of whoever has the item."""
+    """Ends the holder's claim on the item."""
     job = await store.held(review_queue(), item["id"])
     if job is None:
         return
@@ -163,7 +162,7 @@ async def _take_over(store: Store, item: ItemRow, person: Person) -> None:
 
 
 async def sweep(store: Store) -> None:
-    """Gives back the items whose holders were not heard of for too long; nobody is blamed for it."""
+    """Releases items whose claims have expired; it is not counted against anybody."""
     queue = review_queue()
     bound = await store.bind(queue)
     rows = await store.database.fetch(
@@ -178,7 +177,7 @@ WHERE a.queue = '{NAME}' AND a.settled_at IS NULL AND a.lease_until < {NOW} LIMI
 
 
 async def renew(store: Store, id: str, person: Person) -> float:  # noqa: A002
-    """Says that the holder is still there; until when the claim holds now, in seconds since 1970."""
+    """Renews the claim; returns when it expires, in seconds since 1970."""
     job = await mine(store, id, person)
     if await store.renew([job]):
         raise await explain_not_held(store, id)
@@ -187,14 +186,14 @@ async def renew(store: Store, id: str, person: Person) -> float:  # noqa: A002
 
 
 async def release(store: Store, id: str, person: Person, reason: str | None = None) -> None:  # noqa: A002
-    """Gives an item back, to whoever comes next."""
+    """Releases an item."""
     await _leave(store, id, person, "released", AuditEntry("released", person.name, reason=reason))
 
 
 async def postpone(
     store: Store, id: str, person: Person, seconds: float, reason: str | None = None  # noqa: A002
 ) -> None:  # fmt: skip
-    """Gives an item back for later: nobody is offered it before."""
+    """Releases an item until later: `claim_next` skips it before then."""
     entry = AuditEntry("postponed", person.name, reason=reason, more={"seconds": seconds})
     await _leave(store, id, person, "limited", entry, after=float(seconds))
 
@@ -210,7 +209,7 @@ async def _leave(
 
 
 async def escalate(store: Store, id: str, person: Person, reason: str) -> None:  # noqa: A002
-    """Hands an item to the operators, with a word why."""
+    """Hands an item to the operators, with a reason."""
     update = f"""UPDATE tabellion_review_items SET escalated_at = {NOW}, escalated_by = :by, escalation = :why,
   assigned_to = NULL, assigned_at = NULL WHERE id = :id"""
     entry = AuditEntry("escalated", person.name, after=None, reason=reason)
@@ -218,9 +217,10 @@ async def escalate(store: Store, id: str, person: Person, reason: str) -> None: 
 
 
 async def assign(store: Store, id: str, person: Person, to: str | None, reason: str | None = None) -> None:  # noqa: A002
-    """Gives an item to somebody, or to nobody in particular; from an operator, or from whoever has it.
+    """Assigns an item to a person or to nobody; for operators, the assignee and the holder.
 
-    A claim of anybody else ends with it, which takes an operator; assigning an item to its holder keeps the claim.
+    It ends the claim of anybody else, for which the caller must be an operator; assigning an item to its holder keeps
+    the claim.
     """
     item = await items.row(store, id)
     if not person.operates and person.name not in (item["assigned_to"], item["holder"]):
@@ -242,33 +242,39 @@ async def _hand_on(
     store: Store, id: str, person: Person, change: Statement, entry: AuditEntry, *, from_others: bool = False,  # noqa: A002
     to: str | None = None,
 ) -> None:  # fmt: skip
-    """Changes whose an item is: a claim on it ends with that, one that waits is changed where it stands.
+    """Changes the assignee of an item: ends its claim, if it has one, or changes the waiting item.
 
-    Whose it was until then is read in the transaction, for others hand on too: told first, then changed, the row being
-    ours by then.
+    The previous assignee is read in the transaction, because others may reassign too: the audit entry comes first, then
+    the change, which locks the row.
     """
     for _ in range(RACES):
         item = await items.row(store, id)
         if item["status"] not in OPEN:
             raise Closed(item["status"], item["reviewer"])
         job = await store.held(review_queue(), id)
-        kept = job is not None and job.worker == to
-        ended = {"holder": job.worker} if job is not None and not kept else {}
-        full = dataclasses.replace(attach_item(entry, item), more=ended)
+        keeps_claim = job is not None and job.worker == to
+        former_holder = {"holder": job.worker} if job is not None and not keeps_claim else {}
+        full_entry = dataclasses.replace(attach_item(entry, item), more=former_holder)
         source = "FROM tabellion_review_items AS r WHERE r.id = :id"
-        told = audit.statement(store.dialect, full, source, {"id": id}, before="r.assigned_to")
+        audit_statement = audit.statement(store.dialect, full_entry, source, {"id": id}, before="r.assigned_to")
         guard = f"SELECT id FROM tabellion_review_items WHERE id = $1 AND status = $2{lock_clause(store)}"
         if job is None:
-            statements = [(guard, [id, "pending"]), audit.bind_statement(*told), audit.bind_statement(*change)]
+            statements = [
+                (guard, [id, "pending"]),
+                audit.bind_statement(*audit_statement),
+                audit.bind_statement(*change),
+            ]
             done = bool(await store.database.transact(statements, guarded=True))
-        elif kept:
+        elif keeps_claim:
             done = await _amend_claim(
-                store, job, [(guard, [id, "in_review"]), audit.bind_statement(*told), audit.bind_statement(*change)]
+                store,
+                job,
+                [(guard, [id, "in_review"]), audit.bind_statement(*audit_statement), audit.bind_statement(*change)],
             )
         elif job.worker != person.name and not from_others:
             raise Held(job.worker, item["lease_until"])
         else:
-            done = await _end_claim(store, job, "released", [told, change])
+            done = await _end_claim(store, job, "released", [audit_statement, change])
         if done:
             return
     raise Held("somebody", None)
@@ -278,7 +284,7 @@ async def _end_claim(
     store: Store, job: Job, outcome: Outcome, also: Iterable[Statement], *, after: float | None = None,
     why: str | None = None, expired_only: bool = False,
 ) -> bool:  # fmt: skip
-    """Ends a claim, and whether it was there to be ended."""
+    """Ends a claim; returns whether it still existed."""
     try:
         await store.end(Settlement(job, outcome, error=why, after=after, expired_only=expired_only, also=list(also)))
     except LeaseLost:
@@ -287,7 +293,7 @@ async def _end_claim(
 
 
 async def _amend_claim(store: Store, job: Job, statements: Sequence[Numbered]) -> bool:
-    """Writes something with a renewal of a claim, and whether it was there."""
+    """Runs statements with a renewal of a claim; returns whether it still existed."""
     try:
         return bool(await store.amend(job, statements))
     except LeaseLost:
@@ -295,9 +301,9 @@ async def _amend_claim(store: Store, job: Job, statements: Sequence[Numbered]) -
 
 
 async def mine(store: Store, id: str, person: Person, queue: Queue | None = None) -> Job:  # noqa: A002
-    """This person's live claim on an item; raises what speaks against it. Drafts go when it is finished with.
+    """This person's live claim on an item; raises the reason if there is none. Finishing it deletes the drafts.
 
-    Who was not heard of for too long and comes back before anything else happened to the item has it again.
+    A person whose claim has expired gets it back if nothing else has happened to the item.
     """
     job = await store.held(queue or review_queue(), id)
     if job is None and await _has_just_expired(store, id, person):
@@ -311,16 +317,16 @@ async def mine(store: Store, id: str, person: Person, queue: Queue | None = None
 
 
 async def _has_just_expired(store: Store, id: str, person: Person) -> bool:  # noqa: A002
-    """Whether the last thing that happened to an item is that this person's lease ran out."""
-    last = await store.database.fetch(
+    """Whether the last event of an item is that this person's claim expired."""
+    rows = await store.database.fetch(
         "SELECT n, at, body FROM tabellion_audit_log WHERE item_id = $1 ORDER BY n DESC LIMIT 1", id
     )
-    told = audit.serialize_entry(last[0]) if last else None
-    return told is not None and told["action"] == "expired" and bool(told["before"] == person.name)
+    entry = audit.serialize_entry(rows[0]) if rows else None
+    return entry is not None and entry["action"] == "expired" and bool(entry["before"] == person.name)
 
 
 async def explain_not_held(store: Store, id: str) -> Exception:  # noqa: A002
-    """Why a claim is not there: the item is finished, somebody else's, or nobody's."""
+    """Why there is no claim: the item is finished, held by somebody else, or unclaimed."""
     item = await items.row(store, id)
     if item["status"] not in OPEN:
         return Closed(item["status"], item["reviewer"])
@@ -328,7 +334,7 @@ async def explain_not_held(store: Store, id: str) -> Exception:  # noqa: A002
 
 
 def attach_item(entry: AuditEntry, item: ItemRow) -> AuditEntry:
-    """The entry with the item and the document it is about."""
+    """The entry with its item and document."""
     return AuditEntry(
         entry.action, entry.actor, item["document_id"], item["id"], entry.field, entry.before, entry.after,
         entry.reason, entry.more,
@@ -336,7 +342,7 @@ def attach_item(entry: AuditEntry, item: ItemRow) -> AuditEntry:
 
 
 def lock_clause(store: Store) -> str:
-    """Makes a question hold the row until the transaction ends; SQLite holds the whole file anyway."""
+    """Locks the selected row until the transaction ends; SQLite locks the whole file anyway."""
     return " FOR UPDATE" if store.dialect == "postgresql" else ""
 
 

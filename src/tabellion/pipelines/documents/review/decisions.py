@@ -1,4 +1,5 @@
-"""What people said of fields, kept for the bytes and the type of a document: later readings of them begin with it."""
+"""People's decisions on fields, stored by the bytes and type of a document: later readings of the same start with
+them."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from typing import Any
 from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 
-#: The columns that a decision keeps of its field.
+#: The columns that a decision stores.
 KEPT = ("value", "page", "box", "quote", "reasons", "state", "locked", "corrected_by", "old_value")
 
 
 def note(sha256: str, type_name: str, name: str, columns: Mapping[str, Any]) -> Numbered:
-    """The statement that keeps what a person said last of a field; one that was given back is the machine's again."""
+    """The statement that stores a person's last decision on a field; an unlocked field has none."""
     if columns["state"] is None:
         return (
             "DELETE FROM tabellion_field_decisions WHERE sha256 = $1 AND type = $2 AND name = $3",
@@ -29,7 +30,7 @@ VALUES ($1, $2, $3, {marks}, {NOW}) ON CONFLICT (sha256, type, name) DO UPDATE S
 
 
 def forget(sha256: str) -> Numbered:
-    """The statement that takes out what was said of bytes which no document has any more."""
+    """The statement that deletes decisions on bytes that no document has any more."""
     return (
         """DELETE FROM tabellion_field_decisions
 WHERE sha256 = $1 AND NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.sha256 = $1)""",

@@ -1,4 +1,4 @@
-"""What a holder does to fields: correct, confirm, say that there is none, give back. One transaction, or nothing."""
+"""What a holder does to fields: correct, confirm, mark as absent, unlock. One transaction, or nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LONGEST_DRAFT = 200_000  #: characters of a draft
 
 
 class Columns(TypedDict):
-    """What is written of a field; value, box, reasons and what readings said are JSON."""
+    """The columns of a field that are written; value, box, reasons, read_value and old_value are JSON."""
 
     value: str
     confidence: float
@@ -61,7 +61,7 @@ class CheckedField(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is done to one field."""
+    """A change of one field."""
 
     action: Action
     value: Any = None
@@ -73,9 +73,9 @@ class Change:
 async def edit(
     store: Store, types: Types, id: str, person: Person, version: int, changes: Mapping[str, Change],  # noqa: A002
 ) -> int:  # fmt: skip
-    """Makes these changes to an item of this version and gives its new version; or changes nothing, and raises why.
+    """Makes these changes to an item of this version and returns its new version; or changes nothing and raises.
 
-    The person must hold the item; their lease is longer by it.
+    The person must hold the item; their claim is renewed.
     """
     job = await mine(store, id, person)
     item = await items.row(store, id)
@@ -85,10 +85,10 @@ async def edit(
         raise await stale(store, item, version)
     doctype = fields.type_of(types, item["type"])
     found = await fields.rows(store, item["document_id"])
-    looks = any(name not in found or found[name]["locked"] for name in changes)
-    told: Result = await fields.reading(store, item["document_id"]) if looks else {}
-    read = told.get("fields", {}) | told.get("read_fields", {})
-    made, problems = {}, {}
+    needs_reading = any(name not in found or found[name]["locked"] for name in changes)
+    reading: Result = await fields.reading(store, item["document_id"]) if needs_reading else {}
+    read = reading.get("fields", {}) | reading.get("read_fields", {})
+    outcomes, problems = {}, {}
     for name, change in changes.items():
         row = found.get(name)
         spec = fields.spec_of(doctype, name, row)
@@ -98,30 +98,30 @@ async def edit(
         if change.page is not None and item["pages"] is not None and change.page > item["pages"]:
             problems[name] = Message("edit.no_such_page", field=name, n=change.page, total=item["pages"])
             continue
-        known = fields.known_values(row, told.get("candidates", {}).get(name))
+        known = fields.known_values(row, reading.get("candidates", {}).get(name))
         outcome = _apply_change(doctype, name, row, change, person, read, known)
         if isinstance(outcome, str):
             problems[name] = outcome
         elif outcome is not None:
-            made[name] = outcome
+            outcomes[name] = outcome
     if problems:
-        strange = fields.spec_of(doctype, first := next(iter(problems)), found.get(first)) is None
-        raise InvalidValues(problems, fix=Message("item.fix_field") if strange else Message("item.fix_value"))
+        is_unknown = fields.spec_of(doctype, first := next(iter(problems)), found.get(first)) is None
+        raise InvalidValues(problems, fix=Message("item.fix_field") if is_unknown else Message("item.fix_value"))
     statements = [_guard(store, item, version)]
-    places = {one.name: place for place, one in enumerate(doctype.fields)}
-    for name, (_, columns) in made.items():
+    places = {declared.name: place for place, declared in enumerate(doctype.fields)}
+    for name, (_, columns) in outcomes.items():
         statements.append(_write(item["document_id"], name, places.get(name, len(places)), columns))
         if item["type"] is not None:
             statements.append(decisions.note(item["sha256"], item["type"], name, columns))
-    for name, (said, columns) in made.items():
+    for name, (action, columns) in outcomes.items():
         before = found[name]["value"] if name in found else None
         entry = AuditEntry(
-            said, person.name, item["document_id"], id, name, before, json.loads(columns["value"]),
+            action, person.name, item["document_id"], id, name, before, json.loads(columns["value"]),
             more={"version": version + 1},
         )  # fmt: skip
         statements.append(audit.bind_entry(store.dialect, entry))
     try:
-        results = await store.amend(job, statements if made else [_select_version(id, version)])
+        results = await store.amend(job, statements if outcomes else [_select_version(id, version)])
     except LeaseLost:
         raise await explain_not_held(store, id) from None
     if not results:
@@ -129,7 +129,7 @@ async def edit(
     return int(results[0][0]["version"])
 
 
-Outcome = tuple[str, Columns]  #: the action of the trail, and the columns
+Outcome = tuple[str, Columns]  #: the action in the audit log, and the columns
 Place = tuple[int | None, list[float] | None, str | None]  #: page, box and quote
 
 
@@ -137,7 +137,7 @@ def _apply_change(
     doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, read: Mapping[str, ToldField],
     known: Sequence[Any],
 ) -> Outcome | str | None:  # fmt: skip
-    """What a change makes of a field; a sentence where it cannot be; None where it is so already."""
+    """The result of a change of a field; a message if it is not possible; None if it changes nothing."""
     if change.action == "correct":
         return _correct_field(doctype, name, row, change, person, known, read)
     if change.action == "absent":
@@ -156,38 +156,38 @@ def _correct_field(
     read: Mapping[str, ToldField],
 ) -> Outcome | str | None:  # fmt: skip
     spec = fields.spec_of(doctype, name, row)
-    assert spec is not None  # noqa: S101 - asked before
+    assert spec is not None  # noqa: S101 - checked before
     value, problem = parse_value(doctype, spec, change.value, known)
     if problem:
         return problem
     if value is None:
         return Message("edit.value_needed", field=name)
-    placed = change.page is not None
-    if row is not None and spec.fit(row["value"]) == value and not placed:
+    has_place = change.page is not None
+    if row is not None and spec.fit(row["value"]) == value and not has_place:
         return _confirm_field(row)
-    if row is not None and row["locked"] and value == _read(row) and not placed:
-        # What was changed is as the machine has read it after all: nobody has corrected anything.
-        given_back = _unlock_field(row, read)
-        assert given_back is not None  # noqa: S101 - it is locked
-        return "confirmed", {**given_back[1], "state": "confirmed"}
-    where = (change.page, list(change.box) if change.box else None, change.quote) if placed else None
-    return _by_person(row, person, "corrected", value, where)
+    if row is not None and row["locked"] and value == _read(row) and not has_place:
+        # The value is what was read after all: this confirms it and corrects nothing.
+        unlocked = _unlock_field(row, read)
+        assert unlocked is not None  # noqa: S101 - it is locked
+        return "confirmed", {**unlocked[1], "state": "confirmed"}
+    location = (change.page, list(change.box) if change.box else None, change.quote) if has_place else None
+    return _by_person(row, person, "corrected", value, location)
 
 
-def _by_person(row: Row | None, person: Person, state: str, value: Any, where: Place | None) -> Outcome:
-    """A field that somebody has the last word on; what the reading said until now is kept beside it."""
-    page, box, quote = where if where is not None else _place(row)
+def _by_person(row: Row | None, person: Person, state: str, value: Any, location: Place | None) -> Outcome:
+    """A field that a person has decided; the value that was read is stored beside it."""
+    page, box, quote = location if location is not None else _place(row)
     read = None if row is None else _read(row)
-    why = fields.ABSENT if state == "absent" else fields.CORRECTED
+    reasons = fields.ABSENT if state == "absent" else fields.CORRECTED
     return state, {
         "value": _json(value), "confidence": 1.0, "page": page, "box": _json(box) if box else None, "quote": quote,
-        "source": PERSON, "reasons": _json(serialize_reasons(why)), "locked": True, "state": state,
+        "source": PERSON, "reasons": _json(serialize_reasons(reasons)), "locked": True, "state": state,
         "manually_corrected": True, "corrected_by": person.name, "read_value": _json(read), "old_value": _json(read),
     }  # fmt: skip
 
 
 def _confirm_field(row: Row) -> Outcome | None:
-    """A field that is right as it is. Where the machine has read it again, what it says now is known from here on."""
+    """Confirms a field as it is. If it was read again, the new reading counts as seen."""
     if row["state"] is None:
         return "confirmed", {**_as_is(row), "state": "confirmed"}
     if row["manually_corrected"] and row["noted"].get("old_value") != _read(row):
@@ -196,7 +196,7 @@ def _confirm_field(row: Row) -> Outcome | None:
 
 
 def _unlock_field(row: Row, read: Mapping[str, ToldField]) -> Outcome | None:
-    """The field as the newest reading has it, with what is known of where that came from."""
+    """The field as last read, with what is known about its source."""
     if not row["locked"]:
         return None if row["state"] is None else ("unlocked", {**_as_is(row), "state": None})
     value, known = _read(row), read.get(row["name"])
@@ -215,13 +215,13 @@ def _unlock_field(row: Row, read: Mapping[str, ToldField]) -> Outcome | None:
 
 
 def _read(row: Row) -> Any:
-    """What the newest reading says of a field."""
+    """The value of a field that was last read."""
     noted = row["noted"]
     return noted.get("read_value", noted.get("old_value") if row["manually_corrected"] else row["value"])
 
 
 def _place(row: Row | None) -> Place:
-    """Where the value stands that is replaced: the new one does too, but those are not its words."""
+    """The place of the value that is replaced: the new one has it too, but not the quote."""
     return (None, None, None) if row is None else (row["page"], row["box"], None)
 
 
@@ -238,16 +238,16 @@ def _as_is(row: Row) -> Columns:
 
 
 def _guard(store: Store, item: ItemRow, version: int) -> Numbered:
-    """Takes the item if it still is of this version. A reading that ends takes the fields first, then the item: so do
-    we, or each would wait for the other."""
+    """Locks the item if it still has this version. A reading that finishes locks the fields first, then the item: so
+    does this, to avoid a deadlock."""
     first = ""
     if store.dialect == "postgresql":
         first = """WITH tabellion_f AS MATERIALIZED (
   SELECT f.name FROM tabellion_extracted_fields AS f WHERE f.document_id = $4 ORDER BY f.name FOR UPDATE) """
-    took = " AND (SELECT count(*) FROM tabellion_f) >= 0" if first else " AND document_id = $4"
+    condition = " AND (SELECT count(*) FROM tabellion_f) >= 0" if first else " AND document_id = $4"
     return (
         f"""{first}UPDATE tabellion_review_items SET version = version + 1, change = $3
-WHERE id = $1 AND version = $2{took} RETURNING version""",
+WHERE id = $1 AND version = $2{condition} RETURNING version""",
         [item["id"], version, secrets.token_hex(8), item["document_id"]],
     )
 
@@ -268,7 +268,7 @@ VALUES ($1, $2, $3, {marks}, {at}) ON CONFLICT (document_id, name) DO UPDATE SET
 
 
 async def draft(store: Store, id: str, person: Person, body: Mapping[str, Any]) -> None:  # noqa: A002
-    """Keeps what the holder has typed and not saved, so that nothing is lost with their page."""
+    """Stores unsaved input of the holder, so that it survives their page."""
     text = _json(body)
     if len(text) > LONGEST_DRAFT:
         raise InvalidValues({"draft": Message("item.draft_too_long", n=LONGEST_DRAFT)}, beside=True)
@@ -282,32 +282,32 @@ ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = exc
 
 
 async def stale(store: Store, item: ItemRow, version: int) -> Stale | InvalidValues:
-    """What has changed since a version: the fields that people changed, or all where the document was read again."""
+    """What has changed since a version: the fields that people changed, or all if the document was read again."""
     if version > item["version"]:
-        never = f"the item never had version {version}: its version is {item['version']}"
-        return InvalidValues({"If-Match": never}, beside=True, fix=Message("item.fix_etag"))
+        message = f"the item never had version {version}: its version is {item['version']}"
+        return InvalidValues({"If-Match": message}, beside=True, fix=Message("item.fix_etag"))
     entries = await audit.history(store, item=item["id"])
-    since = [one for one in entries if one["more"].get("version", 0) > version]
+    since = [entry for entry in entries if entry["more"].get("version", 0) > version]
     found = await fields.rows(store, item["document_id"])
     changed: dict[str, Changed] = {}
-    if set(range(version + 1, int(item["version"]) + 1)) - {one["more"]["version"] for one in since}:
+    if set(range(version + 1, int(item["version"]) + 1)) - {entry["more"]["version"] for entry in since}:
         changed = {name: {"value": row["value"], "by": row["corrected_by"], "at": None} for name, row in found.items()}
-    for one in since:
-        if (name := one["field"]) is not None:
+    for entry in since:
+        if (name := entry["field"]) is not None:
             value = found[name]["value"] if name in found else None
-            changed[name] = {"value": value, "by": one["actor"], "at": one["at"]}
+            changed[name] = {"value": value, "by": entry["actor"], "at": entry["at"]}
     return Stale(int(item["version"]), changed)
 
 
 def check(
-    types: Types, item: ItemRow, found: Mapping[str, Row], given: Mapping[str, Any], read: Result,
+    types: Types, item: ItemRow, found: Mapping[str, Row], values: Mapping[str, Any], read: Result,
 ) -> tuple[list[ToldIssue], dict[str, CheckedField]]:  # fmt: skip
-    """What would be wrong if these values were given, and each of them in the form of its field. Writes nothing."""
+    """The issues that these values would have, and each value in the format of its field. Writes nothing."""
     doctype = fields.type_of(types, item["type"])
     merged = fields.values_of(found)
-    absent = {name for name, row in found.items() if row["state"] == "absent"} - given.keys()
+    absent = {name for name, row in found.items() if row["state"] == "absent"} - values.keys()
     answers: dict[str, CheckedField] = {}
-    for name, value in given.items():
+    for name, value in values.items():
         spec = fields.spec_of(doctype, name, found.get(name))
         if spec is None:
             error = fields.unknown(doctype, name, found)
@@ -318,8 +318,8 @@ def check(
         answers[name] = {"value": merged[name], "error": problem, **translatable(error=problem)}
         if value is None:
             absent.add(name)
-    said = fields.decided_fields(found) | given.keys()
-    return fields.issues(doctype, merged, absent, read_issues(read), said), answers
+    decided = fields.decided_fields(found) | values.keys()
+    return fields.issues(doctype, merged, absent, read_issues(read), decided), answers
 
 
 def _json(value: Any) -> str:

@@ -1,22 +1,22 @@
-"""Why something cannot be done to a review item, each with the facts that say what to do instead.
+"""Errors of review, each with the facts that show what to do instead.
 
 ReviewError
-├── Assigned      the item is somebody else's
+├── Assigned      the item is assigned to somebody else
 ├── Closed        the item is finished
 ├── Escalated     the item waits for an operator
-├── NotApprovable what is required is not there, or a rule does not hold
+├── NotApprovable a required field is missing, or a rule fails
 ├── Held          somebody else has claimed the item
 ├── NoSuchItem    there is no such item
-├── NotAllowed    this takes an operator
+├── NotAllowed    only an operator may do this
 ├── Open          the item is not finished
-├── NotHeld       who changes an item must have claimed it
-├── ReviewPaused  nobody can claim anything now
+├── NotHeld       changing an item requires a claim
+├── ReviewPaused  the review queue is paused
 ├── InvalidValues a value does not fit its field
 ├── Stale         the item was changed meanwhile
-├── TooMany       who holds as many items as one can must finish some
-├── Untyped       the document is none of the types there are
-├── Unseen        nobody has looked at fields that are not sure
-├── TypeBroken    nobody can say what a document of this type must have
+├── TooMany       the person holds the maximum of items
+├── Untyped       the document has no type
+├── Unseen        uncertain fields have not been reviewed
+├── TypeBroken    the file of the document's type has a mistake
 └── Underway      the document is being read again
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Changed(TypedDict):
-    """What somebody has made of a field meanwhile."""
+    """The current value of a field that somebody else has changed."""
 
     value: Any
     by: str | None
@@ -44,7 +44,7 @@ class Changed(TypedDict):
 
 
 class ReviewError(TabellionError):
-    """Something stands in the way of what was asked of a review item."""
+    """The base of all errors of review."""
 
 
 class NoSuchItem(ReviewError):  # noqa: N818 - what it is
@@ -55,13 +55,13 @@ class Held(ReviewError):  # noqa: N818 - a state
     """Somebody else has claimed the item."""
 
     def __init__(self, holder: str, until: float | None, *, takeover: bool = False) -> None:
-        self.holder, self.until = holder, until  #: until when, in seconds since 1970, unless they go on
-        self.takeover = takeover  #: whether who asked may take it from them
+        self.holder, self.until = holder, until  #: when the claim expires unless renewed, in seconds since 1970
+        self.takeover = takeover  #: whether the caller may take it over
         super().__init__(Message("item.held", who=holder))
 
 
 class NotHeld(ReviewError):  # noqa: N818 - a state
-    """Who changes an item must have claimed it, and this claim is not there, or over."""
+    """Changing an item requires a claim, and the caller has none, or it has expired."""
 
     def __init__(self, holder: str | None = None, until: float | None = None) -> None:
         self.holder, self.until = holder, until
@@ -86,7 +86,7 @@ class Assigned(ReviewError):  # noqa: N818 - a state
 
     def __init__(self, to: str, *, takeover: bool = False) -> None:
         self.to = to
-        self.takeover = takeover  #: whether who asked may have it all the same, if they say so
+        self.takeover = takeover  #: whether the caller may take it over
         super().__init__(Message("item.assigned", who=to))
 
 
@@ -99,7 +99,7 @@ class NotAllowed(ReviewError):  # noqa: N818 - what it is
 
 
 class ReviewPaused(ReviewError):  # noqa: N818 - a state
-    """Somebody has paused the review queue: nothing can be claimed until it is resumed."""
+    """The review queue is paused: nothing can be claimed until it is resumed."""
 
     def __init__(self, reason: str | None) -> None:
         self.reason = reason or None
@@ -107,7 +107,7 @@ class ReviewPaused(ReviewError):  # noqa: N818 - a state
 
 
 class TooMany(ReviewError):  # noqa: N818 - a state
-    """The person holds as many items as one can."""
+    """The person holds the maximum of items."""
 
     def __init__(self, held: Sequence[str]) -> None:
         self.held = list(held)  #: their ids
@@ -115,11 +115,11 @@ class TooMany(ReviewError):  # noqa: N818 - a state
 
 
 class Underway(ReviewError):  # noqa: N818 - a state
-    """The document is being read again: its item can be worked on when that has ended."""
+    """The document is being read again: its item can be changed when that has ended."""
 
 
 class TypeBroken(ReviewError):  # noqa: N818 - a state
-    """The file of the document's type has a mistake: until it is mended nobody knows what to ask of the fields."""
+    """The file of the document's type has a mistake: until it is corrected, fields cannot be checked."""
 
     def __init__(self, name: str, error: TypeFileError) -> None:
         self.type = name
@@ -131,7 +131,7 @@ class TypeBroken(ReviewError):  # noqa: N818 - a state
 
 
 class Stale(ReviewError):  # noqa: N818 - a state
-    """The item was changed since the version that the change was made on."""
+    """The item was changed since the version that the change is based on."""
 
     def __init__(self, version: int, fields: Mapping[str, Changed]) -> None:
         self.version = version
@@ -144,32 +144,32 @@ class NotApprovable(ReviewError):  # noqa: N818 - a state
 
     def __init__(self, missing: Sequence[str] = (), failing: Sequence[ToldIssue] = (), *, empty: bool = False) -> None:
         self.missing, self.failing = list(missing), list(failing)
-        whole = [name for name in missing if "[" not in name]
+        field_names = [name for name in missing if "[" not in name]
         cells = [name for name in missing if "[" in name]
-        parts = [Message("item.fields_missing", fields=whole)] if whole else []
-        # A cell cannot be marked: its row is there, and must be whole.
+        parts = [Message("item.fields_missing", fields=field_names)] if field_names else []
+        # A cell cannot be marked as absent: its row exists, and must be complete.
         parts += [Message("item.cell_missing", fields=cells)] if cells else []
         parts += [Message("item.nothing_read")] if empty else []
         super().__init__(join_sentences([*parts, *(str(restore_text(issue, "message")) for issue in failing)]))
 
 
 class Untyped(ReviewError):  # noqa: N818 - a state
-    """The document is of none of the types there are: it has no fields, and nothing of it can be approved."""
+    """The document has no type, and so no fields that could be approved."""
 
 
 class Unseen(ReviewError):  # noqa: N818 - a state
-    """Fields are less sure than their type demands, and nobody has looked at them."""
+    """Fields are below the confidence that their type requires, and nobody has reviewed them."""
 
     def __init__(self, fields: Sequence[Unsure]) -> None:
         self.fields = list(fields)
-        super().__init__(Message("item.fields_unseen", fields=[one["name"] for one in fields]))
+        super().__init__(Message("item.fields_unseen", fields=[field["name"] for field in fields]))
 
 
 class InvalidValues(ReviewError):  # noqa: N818 - what happened
     """Values that do not fit their fields; nothing was changed."""
 
     def __init__(self, problems: Mapping[str, str], *, beside: bool = False, fix: str = "") -> None:
-        self.problems = dict(problems)  #: a sentence for each field
-        self.beside = beside  #: they are no fields of the document, but stand beside them
+        self.problems = dict(problems)  #: a message for each field
+        self.beside = beside  #: whether they are request parameters, not fields of the document
         self.fix = fix or Message("item.fix_value")  #: what to do about the first of them
         super().__init__(join_sentences(problems.values()))

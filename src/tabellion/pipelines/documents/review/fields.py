@@ -1,4 +1,4 @@
-"""The fields of an item: what was read, what people said, what is wrong with them now."""
+"""The fields of an item: what was read, what people decided, and their current issues."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.doctype import THRESHOLD, DocumentType, FieldSpec
 from tabellion.reading.types.yamlnode import TypeFileError
 
-Types = Callable[[str], DocumentType]  #: gives the document type of a name, or raises
-#: What a document is of that is none of the types there are, or of one that is there no more.
+Types = Callable[[str], DocumentType]  #: returns the document type of a name, or raises
+#: The type of a document that matches no type, or whose type no longer exists.
 NO_TYPE = DocumentType(name="unknown", version="1", fields=())
-PERSON = "person"  #: the source of a field that somebody has corrected
-DECIDED = ("confirmed", "corrected", "absent")  #: states that are a person's word
-#: Why a person's word is so sure.
+PERSON = "person"  #: the source of a field that a person has corrected
+DECIDED = ("confirmed", "corrected", "absent")  #: states that a person has set
+#: The reasons for the confidence of a person's decision.
 CORRECTED, ABSENT = (Message("reason.corrected"),), (Message("reason.absent"),)
 State = Literal["auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent"]
 LONGEST = 1000  #: characters of a sentence that lists fields
-EMPTY: tuple[Any, ...] = (None, "", [])  #: values of a field that has none
+EMPTY: tuple[Any, ...] = (None, "", [])  #: values of a field without a value
 
 
 class FieldRow(TypedDict):
-    """What is told of a row of `tabellion_extracted_fields`."""
+    """The public columns of `tabellion_extracted_fields`."""
 
     name: str
     value: str | None  #: JSON, as are box and reasons
@@ -54,7 +54,7 @@ WHERE document_id = $1 ORDER BY place, name"""
 
 
 class Row(TypedDict):
-    """A row of `tabellion_extracted_fields`, its JSON taken apart."""
+    """A row of `tabellion_extracted_fields`, its JSON parsed."""
 
     name: str
     place: int
@@ -70,11 +70,11 @@ class Row(TypedDict):
     corrected_at: float | None
     state: State | None
     manually_corrected: bool
-    noted: dict[str, Any]  #: what readings said, by column: `read_value` and `old_value`, where anybody noted them
+    noted: dict[str, Any]  #: what readings found, by column: `read_value` and `old_value`, if they were stored
     candidates: list[Candidate] | None
 
 
-_COLUMNS = [one for one in Row.__annotations__ if one not in ("noted", "corrected_at")] + ["read_value", "old_value"]
+_COLUMNS = [name for name in Row.__annotations__ if name not in ("noted", "corrected_at")] + ["read_value", "old_value"]
 
 
 class Column(Answer):
@@ -123,7 +123,7 @@ class ReviewField(Answer):
 
 
 class Unsure(TypedDict):
-    """A field that the reading is not sure of."""
+    """A field whose reading is uncertain."""
 
     name: str
     label: str
@@ -133,7 +133,7 @@ class Unsure(TypedDict):
 
 
 async def rows(store: Store, document: str) -> dict[str, Row]:
-    """The rows of a document's fields by name, their JSON taken apart."""
+    """The rows of a document's fields by name, their JSON parsed."""
     found = await store.database.fetch(
         f"""SELECT {", ".join(_COLUMNS)}, {sql.epoch("corrected_at", store.dialect)} AS corrected_at
 FROM tabellion_extracted_fields WHERE document_id = $1 ORDER BY place, name""",
@@ -143,13 +143,13 @@ FROM tabellion_extracted_fields WHERE document_id = $1 ORDER BY place, name""",
 
 
 async def reading(store: Store, document: str) -> Result:
-    """What the document's last reading told: its pages, fields and issues."""
+    """The document's last reading: its pages, fields and issues."""
     found = await store.database.fetch("SELECT result FROM tabellion_documents WHERE id = $1", document)
     return cast("Result", json.loads(found[0]["result"] or "{}")) if found else {}
 
 
 def _parse_row(row: Any) -> Row:
-    # What a reading said is kept beside what people said, so NULL (nobody noted it) is not null (it said nothing).
+    # NULL in the column (nothing stored) differs from JSON null (the reading found no value).
     row["noted"] = {name: json.loads(row[name]) for name in ("read_value", "old_value") if row[name] is not None}
     for name in ("value", "box", "reasons", "candidates"):
         row[name] = json.loads(row[name]) if row[name] is not None else None
@@ -158,9 +158,9 @@ def _parse_row(row: Any) -> Row:
 
 
 def type_of(types: Types, name: str | None) -> DocumentType:
-    """The type of this name, or one without fields where there is none; raises TypeBroken.
+    """The type of this name, or one without fields if there is none; raises TypeBroken.
 
-    A file that has a mistake must not open the gate: nothing is required of a type without fields.
+    A type file with a mistake must not make everything approvable: a type without fields requires nothing.
     """
     if name is None:
         return NO_TYPE
@@ -173,7 +173,7 @@ def type_of(types: Types, name: str | None) -> DocumentType:
 
 
 def type_or_empty(types: Types, name: str | None) -> DocumentType:
-    """The type for whoever only looks: one without fields where its file has a mistake."""
+    """The type for display only: one without fields if its file has a mistake."""
     try:
         return type_of(types, name)
     except TypeBroken:
@@ -186,38 +186,38 @@ def values_of(found: Mapping[str, Row]) -> dict[str, Any]:
 
 
 def known_values(row: Row | None, offered: Iterable[Candidate] | None = None) -> list[Any]:
-    """The values that a field has, that readings have given it, and that it is offered."""
+    """The values that a field has, that readings found, and that it is offered."""
     others = (row["candidates"] if row is not None else None) or offered or ()
-    said = [] if row is None else [row["value"], *row["noted"].values()]
-    return [*said, *(one["value"] for one in others)]
+    stored = [] if row is None else [row["value"], *row["noted"].values()]
+    return [*stored, *(candidate["value"] for candidate in others)]
 
 
 def decided_fields(found: Mapping[str, Row]) -> set[str]:
-    """The fields that people have had their word on."""
+    """The fields that people have decided."""
     return {name for name, row in found.items() if row["state"] in DECIDED}
 
 
 def issues(
     doctype: DocumentType, values: Mapping[str, Any], absent: Collection[str], read: Sequence[ToldIssue] = (),
-    said: Collection[str] = (),
+    decided: Collection[str] = (),
 ) -> list[ToldIssue]:  # fmt: skip
-    """Everything that is wrong with these values now, as JSON tells it; `read` is what the reading found."""
+    """All current issues of these values, as JSON; `read` are those that the reading found."""
     known = {name: value for name, value in values.items() if name in doctype}
-    return [one.as_dict() for one in judge_issues(map(issue_of, read), known, doctype, said, absent)]
+    return [issue.as_dict() for issue in judge_issues(map(issue_of, read), known, doctype, decided, absent)]
 
 
 def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[ToldIssue]]:
-    """What stands before an approval: required fields that are neither there nor absent, and rules that fail though
-    nobody has said that the document has it so."""
+    """What prevents an approval: required fields that are neither present nor absent, and failing rules whose fields
+    people have not decided."""
     absent = [name for name, row in found.items() if row["state"] == "absent"]
-    wrong = issues(doctype, values_of(found), absent, said=decided_fields(found))
-    errors = [one for one in wrong if one["severity"] == "error"]
-    missing = [name for one in errors if one["code"] == "missing" for name in one["fields"]]
-    return missing, [one for one in errors if one["code"] != "missing"]
+    found_issues = issues(doctype, values_of(found), absent, decided=decided_fields(found))
+    errors = [issue for issue in found_issues if issue["severity"] == "error"]
+    missing = [name for issue in errors if issue["code"] == "missing" for name in issue["fields"]]
+    return missing, [issue for issue in errors if issue["code"] != "missing"]
 
 
 def unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[Unsure]:
-    """The fields that the reading is not sure of and that nobody has looked at."""
+    """The uncertain fields that nobody has reviewed."""
     return [
         {"name": spec.name, "label": spec.title, "value": row["value"], "threshold": spec.threshold,
          "confidence": round(float(row["confidence"]), 3)}
@@ -227,21 +227,21 @@ def unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[Unsure]:
 
 
 def _unsure(spec: FieldSpec, row: Row) -> bool:
-    """Whether a value that was read is less sure than its type demands."""
+    """Whether the confidence of a value is below what its type requires."""
     if row["value"] in EMPTY:
         return False
     return float(row["confidence"]) < spec.threshold or has_code(row["reasons"], "reason.ungrounded")
 
 
 def serialize_fields(
-    doctype: DocumentType, found: Mapping[str, Row], wrong: Sequence[ToldIssue],
+    doctype: DocumentType, found: Mapping[str, Row], found_issues: Sequence[ToldIssue],
     offered: Mapping[str, list[Candidate]] | None = None,
 ) -> list[ReviewField]:  # fmt: skip
-    """The fields as JSON tells them, in the type's order; those that were not found too, with what is `offered`."""
-    # A field that is missing is told as that; one with a cell that is missing fails.
+    """The fields as JSON, in the type's order; includes fields that were not found, with what is `offered`."""
+    # A missing field is reported as missing; a field with a missing cell fails.
     failed = {
         field_of(name)
-        for issue in wrong
+        for issue in found_issues
         for name in issue["fields"]
         if issue["code"] != "missing" or name != field_of(name)
     }
@@ -266,8 +266,8 @@ def _field(
         "manually_corrected": False, "candidates": offered, "noted": {},
     }  # fmt: skip
     columns: list[Column] = [
-        {"name": one.name, "label": one.title, "kind": one.kind, "values": list(one.options) or None}
-        for one in spec.items
+        {"name": column.name, "label": column.title, "kind": column.kind, "values": list(column.options) or None}
+        for column in spec.items
     ]
     return {
         "name": spec.name, "label": spec.title, "kind": spec.kind, "help": spec.description or None,
@@ -283,7 +283,7 @@ def _field(
 
 
 def _state(spec: FieldSpec, row: Row | None, failed: bool) -> State:
-    """A person's word stands; else what fails, then what is not sure."""
+    """A person's decision takes precedence; then failed rules, then uncertainty."""
     if row is not None and row["state"]:
         return row["state"]
     if failed:
@@ -294,7 +294,7 @@ def _state(spec: FieldSpec, row: Row | None, failed: bool) -> State:
 
 
 def _three_way(row: Row) -> ThreeWay | None:
-    """What the person, the reading of then and the reading of now say, where the reading has changed its mind."""
+    """The values of the person, the earlier reading and the new reading, if the readings differ."""
     noted = row["noted"]
     if not row["manually_corrected"] or "read_value" not in noted or noted["read_value"] == noted.get("old_value"):
         return None
@@ -302,20 +302,20 @@ def _three_way(row: Row) -> ThreeWay | None:
 
 
 def spec_of(doctype: DocumentType, name: str, row: Row | None) -> FieldSpec | None:
-    """What is known of a field: as its type has it, or as it was found; None: there is no such field."""
+    """The definition of a field: from its type, or derived from its value; None if there is no such field."""
     if name in doctype:
         return doctype.field(name)
     return FieldSpec(name, _guess_kind(row["value"]), name, threshold=THRESHOLD) if row is not None else None
 
 
 def unknown(doctype: DocumentType, name: str, found: Iterable[str]) -> str:
-    """A sentence on a field that there is not: what it may be meant for, and those there are."""
-    there = [*(one.name for one in doctype.fields), *(one for one in found if one not in doctype)]
-    near = difflib.get_close_matches(name, there, 1)
-    if not there:
+    """The message about an unknown field, with the most similar one and the list of all."""
+    known = [*(spec.name for spec in doctype.fields), *(field for field in found if field not in doctype)]
+    similar = difflib.get_close_matches(name, known, 1)
+    if not known:
         return Message("edit.unknown_field", value=quote_value(name[:100]))
-    code, meant = ("edit.unknown_field_guess", {"field": near[0]}) if near else ("edit.unknown_field_known", {})
-    return Message(code, value=quote_value(name[:100]), **meant, fields=list(there))
+    code, guess = ("edit.unknown_field_guess", {"field": similar[0]}) if similar else ("edit.unknown_field_known", {})
+    return Message(code, value=quote_value(name[:100]), **guess, fields=list(known))
 
 
 def _guess_kind(value: Any) -> str:

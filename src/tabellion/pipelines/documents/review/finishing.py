@@ -1,4 +1,4 @@
-"""How an item ends: approved as it was read, corrected, or rejected; and how it is opened again."""
+"""How an item ends: approved, corrected or rejected; and how it is reopened."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.queue import ENDINGS, OPEN, Ending, review_queue
 
-#: Why a document is turned down. Codes are stable: people script against them.
+#: Reasons for a rejection. Codes are stable: people script against them.
 REJECTIONS = {
     code: Message(f"rejection.{code}")
     for code in (
@@ -46,12 +46,11 @@ async def approve(
     store: Store, types: Types, id: str, person: Person, version: int, *,  # noqa: A002
     seconds: float | None = None, keystrokes: int | None = None, unseen: bool = False,
 ) -> Ending:  # fmt: skip
-    """Finishes an item: corrected if anybody corrected a field of it, else approved.
+    """Finishes an item: corrected if a field of it was corrected, else approved.
 
-    Raises NotApprovable while a required field is neither there nor marked as absent, or while a rule of the type
-    fails;
-    Untyped where the document has no type, and so no fields; Unseen where the reading is not sure of fields that nobody
-    has looked at, unless `unseen` says that they are approved all the same.
+    Raises NotApprovable while a required field is neither present nor marked as absent, or while a rule of the type
+    fails; Untyped if the document has no type, and so no fields; Unseen if uncertain fields have not been reviewed,
+    unless `unseen` approves them anyway.
     """
     await mine(store, id, person)
     item = await items.row(store, id)
@@ -71,7 +70,7 @@ async def approve(
     if doubtful and not unseen:
         raise Unseen(doubtful)
     ending: Ending = "corrected" if any(row["manually_corrected"] for row in found.values()) else "approved"
-    more = {"unseen": [one["name"] for one in doubtful]} if doubtful else {}
+    more = {"unseen": [field["name"] for field in doubtful]} if doubtful else {}
     entry = AuditEntry("approved", person.name, item["document_id"], id, before=item["status"], after=ending, more=more)
     await _finish(store, item, person, ending, entry, seconds, keystrokes, version)
     return ending
@@ -81,7 +80,7 @@ async def reject(
     store: Store, id: str, person: Person, code: str, reason: str | None = None, *,  # noqa: A002
     seconds: float | None = None, keystrokes: int | None = None,
 ) -> None:  # fmt: skip
-    """Turns a document down, for one of the reasons there are and in the reviewer's own words."""
+    """Rejects a document for one of the listed reasons, with an explanation by the reviewer."""
     if code not in REJECTIONS:
         raise InvalidValues(
             {"code": Message("item.unknown_reason", value=quote_value(code), text=", ".join(REJECTIONS))[:400]},
@@ -91,11 +90,11 @@ async def reject(
         raise InvalidValues({"reason": Message("item.reason_needed")}, beside=True)
     await mine(store, id, person)
     item = await items.row(store, id)
-    said = f"{code}: {reason.strip()}" if reason and reason.strip() else code
+    full_reason = f"{code}: {reason.strip()}" if reason and reason.strip() else code
     entry = AuditEntry(
-        "rejected", person.name, item["document_id"], id, before=item["status"], after="rejected", reason=said
+        "rejected", person.name, item["document_id"], id, before=item["status"], after="rejected", reason=full_reason
     )
-    await _finish(store, item, person, "rejected", entry, seconds, keystrokes, None, said)
+    await _finish(store, item, person, "rejected", entry, seconds, keystrokes, None, full_reason)
 
 
 async def _finish(
@@ -105,14 +104,14 @@ async def _finish(
     id = str(item["id"])  # noqa: A001 - the column's name
     job = await mine(store, id, person, review_queue(ending))
     spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
-    told = AuditEntry(
+    full_entry = AuditEntry(
         entry.action, entry.actor, entry.document_id, entry.item_id, None, entry.before, entry.after, entry.reason,
         {**spent, **entry.more, "version": int(item["version"]) + 1},
     )  # fmt: skip
     also = [_update_item(id, spent, reason), states.rewrite(item["document_id"])]
     guard = None
     if version is not None:
-        # What is put back in line to be read again meanwhile is not what the person saw.
+        # If it is queued to be read again meanwhile, it is no longer what the person saw.
         lock = "FOR SHARE OF d" if store.dialect == "postgresql" else ""
         guard = (
             f"""SELECT 1 AS one FROM tabellion_review_items AS r JOIN tabellion_documents AS d ON d.id = r.document_id
@@ -120,19 +119,19 @@ WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
             {"id": id, "version": version},
         )
     try:
-        await store.end(Settlement(job, "done", also=[*also, audit.statement(store.dialect, told)], guard=guard))
+        await store.end(Settlement(job, "done", also=[*also, audit.statement(store.dialect, full_entry)], guard=guard))
     except LeaseLost:
-        now = await items.row(store, id)
-        if version is not None and now["document_status"] != "completed":
+        current = await items.row(store, id)
+        if version is not None and current["document_status"] != "completed":
             raise Underway from None
-        if now["holder"] == person.name and now["status"] in OPEN and version is not None:
-            raise await stale(store, now, version) from None
+        if current["holder"] == person.name and current["status"] in OPEN and version is not None:
+            raise await stale(store, current, version) from None
         raise await explain_not_held(store, id) from None
     await store.database.wake()
 
 
 def _update_item(id: str, spent: Mapping[str, float], reason: str | None) -> Statement:  # noqa: A002
-    """What is kept with the ending; a document that was opened again has taken the time of all its reviews."""
+    """The statement that stores the ending; the time of all reviews of a reopened document adds up."""
     sums = "".join(f", {name} = coalesce({name}, 0) + :{name}" for name in spent)
     return (
         f"""UPDATE tabellion_review_items SET version = version + 1, reason = :reason, draft = NULL, draft_by = NULL,
@@ -142,7 +141,7 @@ def _update_item(id: str, spent: Mapping[str, float], reason: str | None) -> Sta
 
 
 def reopening(dialect: Dialect, document: str, actor: str, reason: str) -> list[Statement]:
-    """The statements that put a document's finished item, if there is one, back in the queue and tell the trail."""
+    """The statements that put a document's finished item, if there is one, back in the queue, with the audit entry."""
     values = {"document": document, "change": secrets.token_hex(8)}
     update = f"""UPDATE tabellion_review_items SET {_BACK}, change = :change
 WHERE document_id = :document AND status IN {ENDINGS}"""

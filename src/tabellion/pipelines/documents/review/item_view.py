@@ -1,4 +1,4 @@
-"""A review item with everything that is shown of it: document, fields, what is wrong, who has it, where it stands."""
+"""A review item with everything that is shown of it: document, fields, issues, holder, position in the queue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.queue import ENDINGS, Status
 from tabellion.pipelines.documents.row import Issue
 
-PREVIOUS = 5  #: items that somebody has just finished, to go back to
+PREVIOUS = 5  #: items that the person has just finished, to return to
 
 
 class SheetPage(Answer):
@@ -120,12 +120,12 @@ async def get(store: Store, types: Types, id: str, person: Person) -> WholeItem:
     }  # fmt: skip
 
 
-async def check(store: Store, types: Types, id: str, given: Mapping[str, Any]) -> Checked:  # noqa: A002
-    """What would be wrong with an item if these values were given; writes nothing, and asks for no claim."""
+async def check(store: Store, types: Types, id: str, values: Mapping[str, Any]) -> Checked:  # noqa: A002
+    """The issues that an item would have with these values; writes nothing, and requires no claim."""
     item = await items.row(store, id)
     read = await fields.reading(store, item["document_id"])
     found = await fields.rows(store, item["document_id"])
-    judged, answers = editing.check(types, item, found, given, read)
+    judged, answers = editing.check(types, item, found, values, read)
     return {"issues": judged, "fields": answers}
 
 
@@ -145,7 +145,7 @@ def _document(item: ItemRow, read: Result) -> Sheet:
 
 
 async def _draft(store: Store, id: str, person: Person) -> dict[str, Any] | None:  # noqa: A002
-    """What this person has typed and not saved; nobody sees somebody else's."""
+    """This person's unsaved input; nobody sees that of others."""
     found = await store.database.fetch(
         f"""SELECT body, {sql.epoch("saved_at", store.dialect)} AS saved_at FROM tabellion_review_drafts
 WHERE item_id = $1 AND person = $2""",

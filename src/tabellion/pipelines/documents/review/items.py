@@ -1,4 +1,4 @@
-"""Review items as they are told: one, many in a list, how many there are."""
+"""Reads review items: one, many in a list, and counts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tabellion.pipelines.documents.review.queue import ENDINGS, NAME, OPEN, Stat
 from tabellion.pipelines.documents.review_reasons import Reason
 
 MOST = 200  #: items in one list
-DONE = "done"  #: for a list: all that are finished, however
+DONE = "done"  #: as the status of a list: all finished items
 _OPEN = "r.status IN ('pending', 'in_review')"
 _TIMES = ("created_at", "due_at", "assigned_at", "escalated_at", "claimed_at", "finished_at")
 
 
 class _Columns(priority.Measures):
-    """What is read of `tabellion_review_items`; times are seconds since 1970."""
+    """The columns of `tabellion_review_items` that are read; times are seconds since 1970."""
 
     id: str
     document_id: str
@@ -43,7 +43,7 @@ class _Columns(priority.Measures):
     escalated_at: float | None
     claimed_at: float | None
     finished_at: float | None
-    seconds: float | None  #: that people took, and keys they pressed
+    seconds: float | None  #: time spent, and keys pressed
     keystrokes: int | None
 
 
@@ -120,12 +120,12 @@ class Position(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a list is narrowed by."""
+    """The filters of a list."""
 
-    status: str = "open"  #: one of the statuses; open: those that wait or are held; done: finished ones
-    assigned: str | None = None  #: a name; an empty text: nobody
+    status: str = "open"  #: a status; open: pending or in review; done: finished
+    assigned: str | None = None  #: a name; empty: nobody
     type: str | None = None
-    reason: str | None = None  #: the code of a doubt
+    reason: str | None = None  #: the code of a reason for review
     name: str | None = None  #: a part of the file's name
     overdue: bool = False
     escalated: bool = False
@@ -142,13 +142,14 @@ async def row(store: Store, id: str) -> ItemRow:  # noqa: A002 - the column's na
 async def listing(
     store: Store, filters: Filters | None = None, cursor: str | None = None, limit: int = 50
 ) -> tuple[list[ItemRow], str | None]:
-    """Items in the order in which they are claimed, or finished ones the latest first; and where the next page begins.
+    """Items in the order in which they are claimed, or finished ones latest first; and the cursor of the next page.
 
-    Deadlines come nearer and priorities move: a page begins after the place that the last item of the page before had.
+    Priorities change as deadlines approach: a page begins after the priority that the last item of the previous page
+    had.
     """
-    given = filters or Filters()
-    conditions, values = _conditions(given, store.dialect)
-    closed = given.status in (DONE, *ENDINGS)
+    chosen = filters or Filters()
+    conditions, values = _conditions(chosen, store.dialect)
+    closed = chosen.status in (DONE, *ENDINGS)
     place = sql.epoch("r.finished_at", store.dialect) if closed else "r.priority"
     if cursor is not None:
         after, last = json.loads(cursor)
@@ -167,42 +168,42 @@ ORDER BY {place} DESC, r.id LIMIT {int(limit) + 1}""",
     return rows[:limit], following
 
 
-def _conditions(given: Filters, dialect: Dialect) -> tuple[list[str], list[Any]]:
+def _conditions(filters: Filters, dialect: Dialect) -> tuple[list[str], list[Any]]:
     values: list[Any] = []
 
     def mark(value: Any) -> str:
         values.append(value)
         return f"${len(values)}"
 
-    # Written out, for SQLite uses an index of open items only where it sees that they are meant.
-    wanted = OPEN if given.status == "open" else ENDINGS if given.status == DONE else (given.status,)
-    found = [f"r.status IN ({', '.join(sql.literal(status, dialect) for status in wanted)})"]
-    if given.assigned == "":
-        found.append("r.assigned_to IS NULL")
-    elif given.assigned is not None:
-        name = mark(given.assigned)
-        found.append(f"(r.assigned_to = {name} OR r.reviewer = {name})")
-    if given.type is not None:
-        found.append(f"coalesce(d.found_type, d.type) = {mark(given.type)}")
-    if given.name is not None:
-        escaped = given.name.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
-        found.append(f"lower(d.name) LIKE {mark(f'%{escaped}%')} ESCAPE '!'")
-    if given.reason is not None:
-        code = mark(given.reason)
-        found.append(
+    # Literals: SQLite uses the partial index on open items only if it sees their statuses.
+    statuses = OPEN if filters.status == "open" else ENDINGS if filters.status == DONE else (filters.status,)
+    conditions = [f"r.status IN ({', '.join(sql.literal(status, dialect) for status in statuses)})"]
+    if filters.assigned == "":
+        conditions.append("r.assigned_to IS NULL")
+    elif filters.assigned is not None:
+        name = mark(filters.assigned)
+        conditions.append(f"(r.assigned_to = {name} OR r.reviewer = {name})")
+    if filters.type is not None:
+        conditions.append(f"coalesce(d.found_type, d.type) = {mark(filters.type)}")
+    if filters.name is not None:
+        escaped = filters.name.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        conditions.append(f"lower(d.name) LIKE {mark(f'%{escaped}%')} ESCAPE '!'")
+    if filters.reason is not None:
+        code = mark(filters.reason)
+        conditions.append(
             f"EXISTS (SELECT 1 FROM json_array_elements(CAST(r.reasons AS json)) AS e WHERE e->>'code' = {code})"
             if dialect == "postgresql"
             else f"EXISTS (SELECT 1 FROM json_each(r.reasons) AS e WHERE json_extract(e.value, '$.code') = {code})"
         )
-    if given.overdue:
-        found.append(f"r.due_at < {NOW}")
-    if given.escalated:
-        found.append("r.escalated_at IS NOT NULL")
-    return found, values
+    if filters.overdue:
+        conditions.append(f"r.due_at < {NOW}")
+    if filters.escalated:
+        conditions.append("r.escalated_at IS NOT NULL")
+    return conditions, values
 
 
 async def counts(store: Store, person: Person) -> Counts:
-    """How many items there are of each kind, for whoever asks."""
+    """The number of items of each kind, for this person."""
     kinds = {
         "pending": "r.status = 'pending'",
         "in_review": "r.status = 'in_review'",
@@ -212,7 +213,7 @@ async def counts(store: Store, person: Person) -> Counts:
         "assigned": f"{_OPEN} AND r.assigned_to = $1",
         "held": "r.status = 'in_review' AND r.reviewer = $1 AND (r.assigned_to IS NULL OR r.assigned_to <> $1)",
     }
-    # Each by an index of its own: a count of all kinds at once would read every item that waits.
+    # Each by its own index: one count of all kinds would read every waiting item.
     parts = [
         f"(SELECT count(*) FROM tabellion_review_items AS r WHERE {kind}) AS {name}" for name, kind in kinds.items()
     ]
@@ -224,7 +225,7 @@ async def counts(store: Store, person: Person) -> Counts:
 
 
 async def count_finished_today(store: Store, person: Person) -> int:
-    """How many items this person has finished today, by UTC."""
+    """The number of items that this person has finished today (UTC)."""
     [found] = await store.database.fetch(
         f"""SELECT count(*) AS n FROM tabellion_review_items AS r
 WHERE r.finished_at >= {_midnight(store.dialect)} AND r.reviewer = $1""",
@@ -240,7 +241,7 @@ def _midnight(dialect: Dialect) -> str:
 
 
 async def position(store: Store, item: ItemRow) -> Position:
-    """The item's place in the line, and how long that is; a finished one has none."""
+    """The item's place in the queue, and the length of the queue; a finished one has no place."""
     mark = "CAST($1 AS double precision)" if store.dialect == "postgresql" else "$1"
     [found] = await store.database.fetch(
         f"""SELECT (SELECT count(*) FROM tabellion_review_items AS r WHERE {_OPEN}) AS whole,
@@ -255,8 +256,8 @@ async def position(store: Store, item: ItemRow) -> Position:
 def select_items(dialect: Dialect) -> str:
     """The SELECT of items: `r` the item, `d` its document, `a` its live claim, `l` its last one."""
     columns = (
-        f"{sql.epoch(f'r.{one}', dialect)} AS {one}" if one in _TIMES else f"r.{one}"
-        for one in _Columns.__annotations__
+        f"{sql.epoch(f'r.{name}', dialect)} AS {name}" if name in _TIMES else f"r.{name}"
+        for name in _Columns.__annotations__
     )
     return f"""SELECT {", ".join(columns)}, d.name, d.pages, d.model, d.sha256, d.verdict, d.cost,
   coalesce(d.found_type, d.type) AS type, d.status AS document_status,
@@ -271,7 +272,7 @@ LEFT JOIN tabellion_attempts AS l ON l.queue = '{NAME}' AND l.key = r.id AND l.n
 
 
 def serialize_item(item: ItemRow) -> Item:
-    """An item as JSON tells it."""
+    """An item as JSON."""
     at, escalated = item["escalated_at"], None
     if at is not None:
         escalated = Escalation(by=item["escalated_by"], at=iso(at), why=item["escalation"])

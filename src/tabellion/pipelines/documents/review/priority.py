@@ -1,4 +1,4 @@
-"""Which item comes first: 40 % doubt, 30 % nearness of the deadline, 20 % complexity, 10 % value, each part kept."""
+"""The priority of items: 40 % doubt, 30 % proximity of the deadline, 20 % complexity, 10 % value; parts are stored."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 
 CONFIDENCE, PROXIMITY, COMPLEXITY, VALUE = 0.4, 0.3, 0.2, 0.1
-EVERY = 30.0  #: seconds between two looks at the deadlines
-STEP = 0.005  #: nearness moves in steps of this size, so that a look writes few rows however long the queue is
+EVERY = 30.0  #: seconds between two updates of the proximity
+STEP = 0.005  #: the smallest change of proximity that is written, so that an update writes few rows
 
 _next: weakref.WeakKeyDictionary[Store, float] = weakref.WeakKeyDictionary()
 
 
 class Measures(TypedDict):
-    """What a priority is reckoned from, each between 0 and 1."""
+    """The measures from which a priority is calculated, each between 0 and 1."""
 
     confidence: float
     proximity: float
@@ -45,7 +45,7 @@ class Parts(Answer):
 
 
 def parts(row: Measures) -> Parts:
-    """What an item's priority is made of: each part's value, its weight, and the points that it gives."""
+    """The components of an item's priority: the value of each, its weight, and its points."""
     return {
         "confidence": _part(row["confidence"], CONFIDENCE, 1 - row["confidence"]),
         "proximity": _part(row["proximity"], PROXIMITY, row["proximity"]),
@@ -59,22 +59,22 @@ def _part(value: float, weight: float, counted: float) -> Part:
 
 
 async def refresh(store: Store, *, at_once: bool = False) -> None:
-    """Brings the nearness of deadlines up to date in one statement, if nobody did here for a while."""
+    """Updates the proximity of deadlines in one statement, unless this process did so recently."""
     now = time.monotonic()
     if not at_once and now < _next.get(store, 0.0):
         return
     _next[store] = now + EVERY
     await store.database.fetch(statement(store.dialect))
-    # However long the queue is, looking at it takes a hundredth of the time.
+    # However long the queue is, this takes at most a hundredth of the time.
     _next[store] = max(_next[store], now + 100 * (time.monotonic() - now))
 
 
 def statement(dialect: sql.Dialect) -> str:
-    """Sets nearness and priority of the open items whose nearness has moved."""
-    begun, due = sql.epoch("d.created_at", dialect), sql.epoch("r.due_at", dialect)
-    share = f"({sql.epoch(NOW, dialect)} - {begun}) / ({due} - {begun})"
-    near = f"CASE WHEN {due} <= {begun} OR {share} > 1 THEN 1.0 WHEN {share} < 0 THEN 0.0 ELSE {share} END"
-    # Whoever holds a row at this moment is about to change it: it is seen to next time.
+    """Updates proximity and priority of the open items whose proximity has changed."""
+    uploaded, due = sql.epoch("d.created_at", dialect), sql.epoch("r.due_at", dialect)
+    share = f"({sql.epoch(NOW, dialect)} - {uploaded}) / ({due} - {uploaded})"
+    near = f"CASE WHEN {due} <= {uploaded} OR {share} > 1 THEN 1.0 WHEN {share} < 0 THEN 0.0 ELSE {share} END"
+    # A row that is locked is about to change: it is updated next time.
     lock = "FOR UPDATE OF r SKIP LOCKED" if dialect == "postgresql" else ""
     stored, fresh = _formula("t", "t.proximity"), _formula("t", "n.near")
     return f"""UPDATE tabellion_review_items AS t SET proximity = n.near, priority = {fresh}

@@ -1,4 +1,4 @@
-"""The review queue: the engine's, with people as its workers."""
+"""The review queue: a queue of the engine whose workers are people."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Literal
 from tabellion.engine.queue import Queue
 
 NAME = "review"
-LEASE = 300.0  #: seconds that a claim holds after the holder's page was last heard of
-HOLD = 3600.0  #: seconds that an assignment keeps others away; then, or when it is overdue, anybody may help
+LEASE = 300.0  #: seconds until a claim expires after it was last renewed by the holder's page
+HOLD = 3600.0  #: seconds that an assignment reserves an item; then, or when it is overdue, anybody may claim it
 Ending = Literal["approved", "corrected", "rejected"]
 ENDINGS: tuple[Ending, ...] = ("approved", "corrected", "rejected")
 Status = Literal["pending", "in_review", "approved", "corrected", "rejected"]
 OPEN: tuple[Status, ...] = ("pending", "in_review")
-NEVER = 1_000_000_000  # people give items back as often as they like
+NEVER = 1_000_000_000  # people may release items as often as they like
 
 
 def set_times(*, lease: float = LEASE, hold: float = HOLD) -> None:
-    """Sets how long claims and assignments hold, for this process: whoever serves review says so once, at its start."""
-    global LEASE, HOLD  # the queue of review is one for the whole process
+    """Sets how long claims and assignments hold in this process; called once, when the service starts."""
+    global LEASE, HOLD  # one review queue for the whole process
     LEASE, HOLD = lease, hold
 
 
 def review_queue(done: Ending = "approved") -> Queue:
-    """The queue; what its `done` is depends on how an item is finished, so there is one of each."""
+    """The queue; its `done` state depends on how an item is finished, so there is one for each ending."""
     return _queue(done, LEASE)
 
 

@@ -1,4 +1,4 @@
-"""Whether people look at doubtful documents in time: what is due, what is late, and how it went this week."""
+"""Whether reviews are done in time: what is due, what is overdue, and how the week went."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from tabellion.engine.timestamps import iso
 from tabellion.monitor.overview import OpenReview, Sla, SlaDay
 from tabellion.monitor.pace import AnswerCache
 
-SOON = 7200.0  #: seconds before its time from which an item is due soon
+SOON = 7200.0  #: seconds before its deadline from which an item is due soon
 DAYS = 7
 DAY = 86_400
 
 
 async def figure(store: Store, pace: AnswerCache) -> Sla | None:
-    """The same as the dashboard shows it; None where nothing is reviewed."""
+    """The figures for the dashboard; None if there is no review."""
     if await pace.answer(("sla", "known"), lambda: store.table("tabellion_review_items")) is None:
         return None
     return await sla(store, pace)
 
 
 async def sla(store: Store, pace: AnswerCache) -> Sla:
-    """What is open now, and of what was due this week the share that a person finished in time."""
-    still = await pace.answer(("sla", "open"), lambda: _open(store))
+    """The open items, and the share of items due this week that were finished in time."""
+    open_items = await pace.answer(("sla", "open"), lambda: _open(store))
     days = await pace.answer(("sla", "finished"), lambda: _count_finished(store))
-    kept = sum(one["kept"] for one in days)
-    due = sum(one["finished"] for one in days) + still["overdue"]
-    return {**still, "days": days, "kept": kept, "due": due, "compliance": kept / due if due else None}
+    in_time = sum(day["kept"] for day in days)
+    due = sum(day["finished"] for day in days) + open_items["overdue"]
+    return {**open_items, "days": days, "kept": in_time, "due": due, "compliance": in_time / due if due else None}
 
 
 async def _open(store: Store) -> OpenReview:
@@ -47,7 +47,7 @@ FROM tabellion_review_items WHERE status IN ('pending', 'in_review')"""
 
 
 async def _count_finished(store: Store) -> list[SlaDay]:
-    """Each of the last days (UTC): how many items people finished, and how many of them in time."""
+    """For each of the last days (UTC): how many items were finished, and how many of them in time."""
     d = store.dialect
     now = await store.now()
     first = int(now // DAY) - DAYS + 1

@@ -1,4 +1,4 @@
-"""Numbers for people: what review costs, where readings are wrong, and whether deadlines hold."""
+"""Review statistics: effort, corrections by field, and deadlines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIELD_COLUMNS = ("field", "seen", "corrected", "share")
 EVERYBODY = "(everybody)"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
-#: Whose a field is.
+#: The person that a field counts for.
 _DECIDED = "coalesce(CASE WHEN f.manually_corrected THEN f.corrected_by END, r.reviewer)"
 
 
@@ -102,7 +102,7 @@ class _Judged(TypedDict):
 
 @dataclass(slots=True)
 class _Facts:
-    """What is known of one person, or of everybody."""
+    """The rows of one person, or of everybody."""
 
     ended: list[_Ended] = field(default_factory=list)
     judged: list[_Judged] = field(default_factory=list)
@@ -111,10 +111,10 @@ class _Facts:
 
 
 async def numbers(store: Store, since: float, until: float) -> Numbers:
-    """What was finished between two times, in seconds since 1970: per person, per field, and in all.
+    """What was finished between two times, in seconds since 1970: per person, per field, and in total.
 
-    What counts is an item's last ending; documents that were deleted since do not count. A field is whose word on it
-    was the last: who corrected it, else who finished the item. Time is everybody's own, also of what was opened again.
+    An item counts with its last ending; deleted documents do not count. A field counts for the person who corrected it,
+    else for the one who finished the item. Time counts for each person, also on items that were reopened.
     """
     ended: list[_Ended] = await store.database.fetch(
         f"""SELECT r.reviewer, r.status, r.seconds, r.keystrokes,
@@ -131,17 +131,19 @@ WHERE {_within(store.dialect)} AND r.status IN ('approved', 'corrected') GROUP B
     )  # fmt: skip
     late = await _late(store, since, until)
     spent = await _fetch_spent(store, since, until)
-    told: dict[str, _Facts] = defaultdict(_Facts)
+    facts: dict[str, _Facts] = defaultdict(_Facts)
     for row in ended:
-        told[row["reviewer"] or ""].ended.append(row)
-    for one in judged:
-        told[one["person"] or ""].judged.append(one)
+        facts[row["reviewer"] or ""].ended.append(row)
+    for field_row in judged:
+        facts[field_row["person"] or ""].judged.append(field_row)
     for row in spent:
-        told[row["actor"]].spent.append(row)
+        facts[row["actor"]].spent.append(row)
     for row in late:
-        if row["person"] is not None:  # what is nobody's is late all the same
-            told[row["person"]].late += row["late"]
-    people: list[PersonSums] = [{**_summarise(its), "name": name} for name, its in sorted(told.items())]
+        if row["person"] is not None:  # unassigned items only count in the total
+            facts[row["person"]].late += row["late"]
+    people: list[PersonSums] = [
+        {**_summarise(person_facts), "name": name} for name, person_facts in sorted(facts.items())
+    ]
     everybody = _Facts([*ended], [*judged], [*ended], sum(row["late"] for row in late))
     return {
         "since": iso(since), "until": iso(until), "people": people, "totals": _summarise(everybody),
@@ -150,27 +152,27 @@ WHERE {_within(store.dialect)} AND r.status IN ('approved', 'corrected') GROUP B
 
 
 async def _late(store: Store, since: float, until: float) -> list[Any]:
-    """How many items were due between two times and are open still, by who has them or is to."""
-    whose = "coalesce(CASE WHEN r.status = 'in_review' THEN r.reviewer END, r.assigned_to)"
+    """How many items were due between two times and are still open, by holder or assignee."""
+    person = "coalesce(CASE WHEN r.status = 'in_review' THEN r.reviewer END, r.assigned_to)"
     return await store.database.fetch(
-        f"""SELECT {whose} AS person, count(*) AS late FROM tabellion_review_items AS r
+        f"""SELECT {person} AS person, count(*) AS late FROM tabellion_review_items AS r
 WHERE r.status IN ('pending', 'in_review') AND {_within(store.dialect, "r.due_at")} AND r.due_at < {NOW}
-GROUP BY {whose}""",
+GROUP BY {person}""",
         since, until,
     )  # fmt: skip
 
 
 async def _fetch_spent(store: Store, since: float, until: float) -> list[Any]:
-    """What each ending took whoever ended; an item that was opened again has several."""
-    noted = (
+    """The effort of each ending, by person; a reopened item has several."""
+    extract = (
         "CAST(a.body AS json)->>'{0}' AS {0}"
         if store.dialect == "postgresql"
         else "json_extract(a.body, '$.{0}') AS {0}"
     )
-    # The trail's times are texts: what is cut off their ends sorts before them.
+    # Times in the audit log are texts: without the Z, a bound sorts before all times that start with it.
     first, last = (str(iso(moment)).removesuffix("Z") for moment in (since, until))
     return await store.database.fetch(
-        f"""SELECT a.actor, {noted.format("seconds")}, {noted.format("keystrokes")}
+        f"""SELECT a.actor, {extract.format("seconds")}, {extract.format("keystrokes")}
 FROM tabellion_review_items AS r JOIN tabellion_audit_log AS a ON a.item_id = r.id
 WHERE {_within(store.dialect)} AND r.status IN {ENDINGS} AND a.action IN ('approved', 'rejected')
   AND a.at >= $3 AND a.at < $4""",
@@ -183,9 +185,9 @@ def _within(dialect: Dialect, column: str = "r.finished_at") -> str:
     return f"{column} >= {first} AND {column} < {last}"
 
 
-def _summarise(told: _Facts) -> Sums:
-    ended, judged = told.ended, told.judged
-    seen = sum(row["seen"] for row in judged)
+def _summarise(facts: _Facts) -> Sums:
+    ended, judged = facts.ended, facts.judged
+    field_count = sum(row["seen"] for row in judged)
     corrections: dict[str, int] = defaultdict(int)
     for row in judged:
         corrections[row["name"]] += row["corrected"]
@@ -193,16 +195,16 @@ def _summarise(told: _Facts) -> Sums:
     endings = Counter(row["status"] for row in ended)
     return {
         "documents": len(ended), "approved": endings["approved"], "corrected": endings["corrected"],
-        "rejected": endings["rejected"], "seconds": _spread(row["seconds"] for row in told.spent),
-        "keystrokes": _spread(row["keystrokes"] for row in told.spent),
-        "fields": seen, "corrections": {name: count for name, count in sorted(corrections.items()) if count},
-        "agreement": _share(seen - changed, seen),
-        "in_time": _share(sum(row["in_time"] for row in ended), len(ended) + told.late), "overdue": told.late,
+        "rejected": endings["rejected"], "seconds": _spread(row["seconds"] for row in facts.spent),
+        "keystrokes": _spread(row["keystrokes"] for row in facts.spent),
+        "fields": field_count, "corrections": {name: count for name, count in sorted(corrections.items()) if count},
+        "agreement": _share(field_count - changed, field_count),
+        "in_time": _share(sum(row["in_time"] for row in ended), len(ended) + facts.late), "overdue": facts.late,
     }  # fmt: skip
 
 
 def _spread(values: Iterable[float | None]) -> Spread:
-    """Mean, median and sum of what was noted; who does not tell does not count."""
+    """Mean, median and sum of the recorded values; missing ones do not count."""
     known = [float(value) for value in values if value is not None]
     if not known:
         return {"mean": None, "median": None, "sum": None}
@@ -214,52 +216,60 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def _fields(judged: Sequence[_Judged]) -> list[FieldSums]:
-    seen: dict[str, int] = defaultdict(int)
+    totals: dict[str, int] = defaultdict(int)
     corrected: dict[str, int] = defaultdict(int)
     for row in judged:
-        seen[row["name"]] += row["seen"]
+        totals[row["name"]] += row["seen"]
         corrected[row["name"]] += row["corrected"]
-    made: list[FieldSums] = [
-        {"name": name, "seen": seen[name], "corrected": corrected[name], "share": _share(corrected[name], seen[name])}
-        for name in seen
+    sums: list[FieldSums] = [
+        {
+            "name": name,
+            "seen": totals[name],
+            "corrected": corrected[name],
+            "share": _share(corrected[name], totals[name]),
+        }
+        for name in totals
     ]
-    return sorted(made, key=lambda one: (-(one["share"] or 0), one["name"]))
+    return sorted(sums, key=lambda field_sums: (-(field_sums["share"] or 0), field_sums["name"]))
 
 
-def per_person(told: Numbers) -> str:
-    """The numbers of people as CSV, everybody together last."""
+def per_person(statistics: Numbers) -> str:
+    """The statistics of people as CSV, the totals last."""
     rows = [
         [
-            name, one["documents"], one["approved"], one["corrected"], one["rejected"], one["seconds"]["mean"],
-            one["seconds"]["median"], one["keystrokes"]["mean"], one["keystrokes"]["median"], one["fields"],
-            sum(one["corrections"].values()), one["agreement"], one["in_time"],
-            one["overdue"],
+            name, sums["documents"], sums["approved"], sums["corrected"], sums["rejected"], sums["seconds"]["mean"],
+            sums["seconds"]["median"], sums["keystrokes"]["mean"], sums["keystrokes"]["median"], sums["fields"],
+            sum(sums["corrections"].values()), sums["agreement"], sums["in_time"],
+            sums["overdue"],
         ]
-        for name, one in _by_name(told)
+        for name, sums in _by_name(statistics)
     ]  # fmt: skip
     return _csv(PERSON_COLUMNS, rows)
 
 
-def _by_name(told: Numbers) -> list[tuple[str, Sums]]:
-    return [*((one["name"], one) for one in told["people"]), (EVERYBODY, told["totals"])]
+def _by_name(statistics: Numbers) -> list[tuple[str, Sums]]:
+    return [*((person["name"], person) for person in statistics["people"]), (EVERYBODY, statistics["totals"])]
 
 
-def per_field(told: Numbers) -> str:
-    """The numbers of fields as CSV, those corrected most first."""
-    rows = [[one["name"], one["seen"], one["corrected"], one["share"]] for one in told["fields"]]
+def per_field(statistics: Numbers) -> str:
+    """The statistics of fields as CSV, most corrected first."""
+    rows = [
+        [field_sums["name"], field_sums["seen"], field_sums["corrected"], field_sums["share"]]
+        for field_sums in statistics["fields"]
+    ]
     return _csv(FIELD_COLUMNS, rows)
 
 
 def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\r\n")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(columns)
     writer.writerows([[_cell(value) for value in row] for row in rows])
-    return written.getvalue()
+    return buffer.getvalue()
 
 
 def _cell(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula."""
+    """A cell, quoted if a spreadsheet would take it for a formula."""
     if value is None:
         return ""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

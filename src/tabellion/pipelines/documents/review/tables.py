@@ -1,6 +1,6 @@
-"""The columns and tables of review: who has which item, and what people did to fields.
+"""The columns and tables of review: assignments, claims and people's decisions on fields.
 
-They are versions 2, 4 and 5 of the document tables, which make them (`pipelines/documents/tables.py`).
+They are part of versions 2, 4 and 5 of the document tables (`pipelines/documents/tables.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIELD_COLUMNS = (
     "old_value text",
     "candidates text",
 )
-#: TIME, FLAG and NUMBER stand for what each database calls them.
+#: TIME, FLAG and NUMBER are replaced by the types of each database.
 STATEMENTS = (
     *(f"ALTER TABLE tabellion_review_items ADD COLUMN {column}" for column in _ITEM_COLUMNS),
     *(f"ALTER TABLE tabellion_extracted_fields ADD COLUMN {column}" for column in _FIELD_COLUMNS),
@@ -44,14 +44,14 @@ STATEMENTS = (
     "WHERE assigned_to IS NOT NULL",
     "CREATE INDEX tabellion_review_items_finished ON tabellion_review_items (finished_at, id) "
     "WHERE finished_at IS NOT NULL",
-    # Whoever looks at the queue is told how many there are of each kind, however many wait.
+    # The queue page shows the number of items of each kind, however many wait.
     "CREATE INDEX tabellion_review_items_due ON tabellion_review_items (due_at) "
     "WHERE status IN ('pending', 'in_review')",
     "CREATE INDEX tabellion_review_items_escalated ON tabellion_review_items (escalated_at) "
     "WHERE escalated_at IS NOT NULL",
     "CREATE INDEX tabellion_review_items_held ON tabellion_review_items (reviewer) WHERE status = 'in_review'",
 )
-#: With version 4: everybody's draft is their own.
+#: Version 4: drafts belong to a person.
 LATER = (
     """CREATE TABLE tabellion_review_drafts (
   item_id text NOT NULL REFERENCES tabellion_review_items (id) ON DELETE CASCADE,
@@ -64,7 +64,7 @@ LATER = (
 SELECT id, draft_by, draft, draft_at FROM tabellion_review_items
 WHERE draft IS NOT NULL AND draft_by IS NOT NULL AND draft_at IS NOT NULL""",
 )
-#: With version 5: what people said of a field belongs to the bytes and the type, and later readings begin with it.
+#: Version 5: decisions on a field belong to the bytes and the type, and later readings start with them.
 DECISIONS = (
     """CREATE TABLE tabellion_field_decisions (
   sha256 text NOT NULL,

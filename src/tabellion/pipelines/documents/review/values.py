@@ -1,4 +1,4 @@
-"""What people type, as their fields keep it: dates and amounts in one form, or a sentence that says why not."""
+"""Converts what people type to the format of its field, or explains why it is not valid."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LONGEST = 2000  #: characters of a value
 MOST_ROWS = 1000  #: rows of a list
 YES_NO = {"yes": True, "no": False, "oui": True, "non": False, "ja": True, "nein": False, "1": True, "0": False}
 NOTHING: tuple[Any, ...] = (None, "", [], ())
-#: One mark before three digits, and no zero before it: thousands in one country, decimals in the next.
+#: One separator before three digits, without a leading zero: thousands in one country, decimals in another.
 TWO_WAYS = re.compile(r"[^\d.,]*([1-9]\d{0,2})[.,](\d{3})[^\d.,]*")
 
 
 def parse_value(
     doctype: DocumentType, spec: FieldSpec, value: Any, known: Collection[Any] = ()
 ) -> tuple[Any, str | None]:  # fmt: skip
-    """A value in the form of its field, and no error; or as it is, and a sentence that names the field and the fix.
+    """A value in the format of its field, and None; or the value as it is, and a message with the field and the fix.
 
-    `known` are values that the field has, had or could have, in its form: whoever sends one of them back means it.
+    `known` are values that the field has, had or could have, in its format: sent back unchanged, they are unambiguous.
     """
     if spec.kind == "list":
         return _rows(doctype, spec, value, [row for rows in known if isinstance(rows, list) for row in rows])
@@ -46,36 +46,36 @@ def _cell(
     if isinstance(value, bool) and spec.kind != "bool":
         return value, Message("issue.not_of_kind", field=path, value=rules.format_value(value), detail=form(spec))
     text = storable(value) if isinstance(value, str) else value
-    if value not in known and (said := _two_ways(spec, text, path)):
-        return value, said
+    if value not in known and (ambiguity := _two_ways(spec, text, path)):
+        return value, ambiguity
     if spec.kind == "bool" and isinstance(text, str) and text.strip().lower() in YES_NO:
         return YES_NO[text.strip().lower()], None
-    found = normalise_value(spec, text, doctype.locale.dates)
-    if found is None:
-        # "n/a" and the like are words that people write on paper, too.
-        found = " ".join(str(text).split())
+    normalised = normalise_value(spec, text, doctype.locale.dates)
+    if normalised is None:
+        # Words such as "n/a" may be in the document, too.
+        normalised = " ".join(str(text).split())
     try:
-        rules.convert_value(spec, found)
+        rules.convert_value(spec, normalised)
     except ValueError:
-        return found, Message(
+        return normalised, Message(
             "issue.not_of_kind", field=path, value=rules.format_value(value), detail=_form_with_example(spec)
         )
-    if spec.kind == "choice" and found not in spec.options:
-        return found, Message(
+    if spec.kind == "choice" and normalised not in spec.options:
+        return normalised, Message(
             "issue.not_an_option", field=path, value=rules.format_value(value), text=list(spec.options)
         )
-    return found, None
+    return normalised, None
 
 
 def _two_ways(spec: FieldSpec, text: Any, path: str) -> str | None:
-    """What to write instead of an amount that is a thousand times as much in another country, a percentage never."""
+    """The message about an amount that means a thousand times as much in another country; never for percentages."""
     if spec.kind not in NUMERIC or spec.kind == "percent" or not isinstance(text, str):
         return None
     match = TWO_WAYS.fullmatch(unicodedata.normalize("NFKC", text).strip())
     if match is None:
         return None
-    one, other = f"{match[1]}{match[2]}", f"{match[1]}.{match[2]}0"
-    return Message("edit.ambiguous", field=path, value=rules.format_value(text), one=one, other=other)
+    thousands, decimals = f"{match[1]}{match[2]}", f"{match[1]}.{match[2]}0"
+    return Message("edit.ambiguous", field=path, value=rules.format_value(text), one=thousands, other=decimals)
 
 
 def _rows(
@@ -87,29 +87,37 @@ def _rows(
         return None, Message("edit.rows_expected", field=spec.name, fields=list(spec.columns))
     if len(value) > MOST_ROWS:
         return None, Message("edit.too_many_rows", field=spec.name, n=MOST_ROWS)
-    made = []
+    rows = []
     for number, row in enumerate(value):
-        # What a reading gave beside the type's columns is not the person's mistake: it is left out.
-        read = [one for one in known if isinstance(one, Mapping)]
-        strange = sorted(name for name in row.keys() - spec.columns.keys() if row[name] not in NOTHING)
-        unknown = [name for name in strange if not any(name in one and one[name] == row[name] for one in read)]
+        # Extra columns that a reading found are not the person's mistake: they are dropped.
+        known_rows = [known_row for known_row in known if isinstance(known_row, Mapping)]
+        extra = sorted(name for name in row.keys() - spec.columns.keys() if row[name] not in NOTHING)
+        unknown = [
+            name
+            for name in extra
+            if not any(name in known_row and known_row[name] == row[name] for known_row in known_rows)
+        ]
         if unknown:
             path, column_ = f"{spec.name}[{number}]", rules.format_value(unknown[0])
             return value, Message("edit.unknown_column", field=path, value=column_, fields=list(spec.columns))
         cells = {}
         for name, column in spec.columns.items():
             cells[name], problem = _cell(
-                doctype, column, row.get(name), f"{spec.name}[{number}].{name}", [one.get(name) for one in read]
+                doctype,
+                column,
+                row.get(name),
+                f"{spec.name}[{number}].{name}",
+                [known_row.get(name) for known_row in known_rows],
             )
             if problem:
                 return value, problem
         if any(cell is not None for cell in cells.values()):
-            made.append(cells)
-    return made or None, None
+            rows.append(cells)
+    return rows or None, None
 
 
 def form(spec: FieldSpec) -> str:
-    """How a field's value is written."""
+    """The format of a field's values."""
     return Message("kind.date_form_short") if spec.kind == "date" else KINDS[spec.kind]
 
 
