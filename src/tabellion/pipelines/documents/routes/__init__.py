@@ -1,1 +1,1 @@
-"""The routes of documents and their review: API and pages, with what they answer."""
+"""The routes of documents and their review: API and pages, with the forms of their answers."""

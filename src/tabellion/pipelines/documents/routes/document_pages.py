@@ -1,4 +1,4 @@
-"""/documents: all of them, and one with everything that is known of it."""
+"""/documents: the list of documents, and one document with everything known about it."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ async def listing(
     review: Word = None,
     q: Word = None,
 ) -> Response:
-    """The list, which its script fills as the address says and keeps up to date."""
+    """The list; its script fills it from the query string and keeps it up to date."""
     served = served_documents(request)
-    types, given = type_titles(request), {"status": status, "type": type, "verdict": verdict, "review": review, "q": q}
+    types, query = type_titles(request), {"status": status, "type": type, "verdict": verdict, "review": review, "q": q}
     return page(
         request, "documents.html", spoken=True, statuses=STATUSES, verdicts=VERDICTS, reviews=REVIEWS, types=types,
         models=list(served.settings.gates()), limit=request.app.state.limits.upload_bytes,
-        chosen={name: value or "" for name, value in given.items()},
+        chosen={name: value or "" for name, value in query.items()},
         data={"types": types, "upload_bytes": request.app.state.limits.upload_bytes},
     )  # fmt: skip
 
 
 @router.get("/documents/{id}", response_class=Response)
 async def one(request: Request, id: str) -> Response:  # noqa: A002
-    """One document, which its script fills and keeps up to date."""
+    """One document; its script fills the page and keeps it up to date."""
     served = served_documents(request)
     document = await find_document(served, id)
     fields = {
         kind.name: {
-            one.name: {"title": one.title, "kind": one.kind, "threshold": one.threshold, "required": one.required,
-                       "columns": {column.name: column.title for column in one.items}}
-            for one in kind
+            spec.name: {"title": spec.title, "kind": spec.kind, "threshold": spec.threshold, "required": spec.required,
+                        "columns": {column.name: column.title for column in spec.items}}
+            for spec in kind
         }
         for kind in served.settings.types.all()
     }  # fmt: skip

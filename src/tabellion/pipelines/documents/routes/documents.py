@@ -1,4 +1,4 @@
-"""/api/documents: upload, look, list, read again, delete."""
+"""/api/documents: upload, get, list, read again, delete."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from tabellion.web.validation import Strict, Whole, parse_body
 router = APIRouter(route_class=Guarded, tags=["documents"])
 REPLAYED = "Idempotency-Replayed"
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}($|[Tt ])")
-_LIKE = re.compile("[!%_]")  #: what LIKE takes for more than itself
+_LIKE = re.compile("[!%_]")  #: characters with a meaning in LIKE
 
 
 def _check_moment(text: Any) -> Any:
-    # A number would be taken for seconds since 1970, or for milliseconds.
+    # pydantic would take a number for seconds or milliseconds since 1970.
     if isinstance(text, str) and not _MOMENT.match(text):
         raise ValueError("must be a date, or a date and time (RFC 3339)")
     return text
@@ -110,7 +110,7 @@ class Restarted(Answer):
 
 
 def status_url(id: str) -> str:  # noqa: A002
-    """Where a document is looked at."""
+    """The URL of a document."""
     return f"/api/documents/{id}"
 
 
@@ -119,7 +119,7 @@ def _missing() -> Problem:
 
 
 async def find_document(served: ServedDocuments, id: str) -> Document:  # noqa: A002
-    """A document of this environment, or the problem that there is none: of others nothing is told."""
+    """A document of this environment; raises the problem `not_found`, also for documents of other environments."""
     document = await lookup.get(served.store, id, served.settings.types.get)
     if document is None:
         raise _missing()
@@ -145,45 +145,45 @@ async def upload(
     served = served_documents(request)
     key = idempotency.key_of(request.headers.get(idempotency.HEADER))
     query = {"name": name, "type": type, "model": model, "webhook": webhook}
-    said = {one: value for one, value in query.items() if value is not None}
+    options = {option: value for option, value in query.items() if value is not None}
     state = request.app.state
-    async with receive_upload(request, served.blobs, state.limits, said) as came:
-        _check(served, came)
-        await _check_webhook(served, came.said.get("webhook"))
-        blobs = await came.settle()
+    async with receive_upload(request, served.blobs, state.limits, options) as received:
+        _check(served, received)
+        await _check_webhook(served, received.options.get("webhook"))
+        blobs = await received.settle()
         parts: list[Any] = [
             "POST /api/documents",
-            sorted(came.said.items()),
+            sorted(received.options.items()),
             [[blob.sha256, blob.name] for blob in blobs],
         ]
-        if came.link is not None:
-            parts.append([came.link.url, came.link.name])
+        if received.link is not None:
+            parts.append([received.link.url, received.link.name])
         async with idempotency.reserve_key(
             served.store, request.state.holder.id, key, idempotency.fingerprint(parts), state.limits.fetch_seconds
         ) as reservation:
             if reservation.answer is not None:
                 return answer(reservation.answer, 202, {REPLAYED: "true"})
-            await fetch_link(came, served.blobs, state.limits, state.rules)
-            blobs = await came.settle()
+            await fetch_link(received, served.blobs, state.limits, state.rules)
+            blobs = await received.settle()
             taken: list[Taken] = []
             for blob in blobs:
-                taken.append(await _submit_file(served, came, blob))
-            if all(one["status"] == "rejected" for one in taken):
+                taken.append(await _submit_file(served, received, blob))
+            if all(result["status"] == "rejected" for result in taken):
                 raise _build_rejection(taken)
             reservation.given = {"documents": taken}
     address = taken[0]["status_url"] if len(taken) == 1 else None
     return answer(Uploaded(documents=taken), 202, {"Location": address} if address else None)
 
 
-def _check(served: ServedDocuments, came: Upload) -> None:
-    """Refuses a type or model that is none before anything is kept."""
-    for name, value in came.said.items():
+def _check(served: ServedDocuments, received: Upload) -> None:
+    """Rejects an unknown type or model before anything is stored."""
+    for name, value in received.options.items():
         if not value or len(value) > 100:
             raise Problem(422, "value_invalid", Message("problem.value"), field=f"/{name}",
                           expected="1 to 100 characters", fix="omit it, or send a valid name")  # fmt: skip
     try:
-        kind = came.said.get("type")
-        served.settings.choose_model(came.said.get("model"), served.settings.types.get(kind) if kind else None)
+        kind = received.options.get("type")
+        served.settings.choose_model(received.options.get("model"), served.settings.types.get(kind) if kind else None)
     except Unknown as error:
         raise _unknown(error) from None
     except TypeFileError as error:
@@ -197,9 +197,9 @@ def _unknown(error: Unknown) -> Problem:
 
 
 def _build_type_problem(error: TypeFileError) -> Problem:
-    """Names the type and its mistakes, and not where on this machine its file lies."""
+    """The problem with the name of the type and its mistakes, without the path of its file."""
     file = Path(error.file)
-    mistakes = [f"{file.name}:{one.line}:{one.column}: {one.what}" for one in error.mistakes]
+    mistakes = [f"{file.name}:{mistake.line}:{mistake.column}: {mistake.what}" for mistake in error.mistakes]
     return Problem(
         422, "type_broken", Message("upload.type_unusable", value=quote_value(file.stem), text=mistakes[0]),
         field="/type",
@@ -214,18 +214,18 @@ async def _check_webhook(served: ServedDocuments, id: str | None) -> None:  # no
     from tabellion.delivery import endpoints
 
     await endpoints.SCHEMA.prepare(served.store)
-    if id not in {one["id"] for one in await endpoints.listing(served.store)}:
+    if id not in {endpoint["id"] for endpoint in await endpoints.listing(served.store)}:
         raise Problem(422, "value_invalid", "webhook endpoint not found", field="/webhook",
                       expected="the id of an endpoint", fix="GET /api/webhooks lists them")  # fmt: skip
 
 
-async def _submit_file(served: ServedDocuments, came: Upload, blob: Any) -> Taken:
-    """What became of one file; one that is not taken says why and holds up none of the others."""
-    said = came.said
+async def _submit_file(served: ServedDocuments, received: Upload, blob: Any) -> Taken:
+    """The outcome of one file; a rejected one has the reason, and does not affect the others."""
+    options = received.options
     try:
-        one = await submit(
-            served.store, served.settings, blob, type=said.get("type"), model=said.get("model"),
-            webhook=said.get("webhook"),
+        submitted = await submit(
+            served.store, served.settings, blob, type=options.get("type"), model=options.get("model"),
+            webhook=options.get("webhook"),
         )  # fmt: skip
     except AlreadyThere as error:
         return {
@@ -240,13 +240,13 @@ async def _submit_file(served: ServedDocuments, came: Upload, blob: Any) -> Take
             "reason": "file_gone", "detail": gone, **translatable(detail=gone),
         }  # fmt: skip
     return {
-        "id": one.id, "status": one.status, "status_url": status_url(one.id), "name": blob.name,
-        "duplicate_of": one.duplicate_of,
+        "id": submitted.id, "status": submitted.status, "status_url": status_url(submitted.id), "name": blob.name,
+        "duplicate_of": submitted.duplicate_of,
     }  # fmt: skip
 
 
 def _build_rejection(documents: list[Taken]) -> Problem:
-    """Nothing was taken: the first one's reason is the problem, and every file has its own beside it."""
+    """The problem if every file was rejected: the first file's reason, and all files with their own."""
     first, reason = documents[0], documents[0].get("reason", "file_gone")
     fix = Message("upload.fix_again") if reason == "file_gone" else Message("upload.fix_original")
     return Problem(
@@ -272,19 +272,19 @@ async def listing(
 ) -> Response:
     """Documents without their fields, newest first."""
     served = served_documents(request)
-    given = {
+    requested = {
         "status": status, "type": type, "verdict": verdict, "review": review, "created_after": since,
         "created_before": until,
         "name_like": None if q is None else "%" + _LIKE.sub(r"!\g<0>", q.lower()) + "%",
     }  # fmt: skip
-    filters = {name: value for name, value in given.items() if value is not None}
+    filters = {name: value for name, value in requested.items() if value is not None}
     question = {name: str(value) for name, value in filters.items()}
     key = request.app.state.cursor_key
     start = cursors.place(key, served.name, question, cursor) if cursor is not None else None
     rows, following = await lookup.listing(served.store, filters, start, limit)
     onward = cursors.make_cursor(key, served.name, question, following) if following else None
-    told: list[Listed] = [{**row, "status_url": status_url(row["id"])} for row in rows]
-    return answer(Documents(documents=told, next=onward))
+    documents: list[Listed] = [{**row, "status_url": status_url(row["id"])} for row in rows]
+    return answer(Documents(documents=documents, next=onward))
 
 
 @router.get("/api/documents/{id}", response_model=Document, summary="Get a document")
@@ -318,15 +318,15 @@ async def _wait_until_ended(request: Request, served: ServedDocuments, id: str, 
 async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
     """Queues a document again; fields corrected by a person keep their values."""
     served = served_documents(request)
-    wanted = await parse_body(request, Again, request.app.state.limits, empty=True)
+    body = await parse_body(request, Again, request.app.state.limits, empty=True)
     actor = request.state.holder.actor
-    return await reprocess_document(served, id, actor, type=wanted.type, model=wanted.model, reopen=wanted.reopen)
+    return await reprocess_document(served, id, actor, type=body.type, model=body.model, reopen=body.reopen)
 
 
 async def reprocess_document(served: ServedDocuments, id: str, actor: str, **how: Any) -> Response:  # noqa: A002
-    """Has a document read again, as another type or with another model, and says where to look."""
+    """Has a document read again, as another type or with another model; the response contains its URL."""
     try:
-        one = await again.reprocess(served.store, served.settings, id, actor=actor, **how)
+        restarted = await again.reprocess(served.store, served.settings, id, actor=actor, **how)
     except again.NoSuchDocument:
         raise _missing() from None
     except again.DocumentRunning as error:
@@ -335,7 +335,7 @@ async def reprocess_document(served: ServedDocuments, id: str, actor: str, **how
         raise _unknown(error) from None
     except TypeFileError as error:
         raise _build_type_problem(error) from None
-    return answer(Restarted(id=one.id, status=one.status, status_url=status_url(one.id)), 202)
+    return answer(Restarted(id=restarted.id, status=restarted.status, status_url=status_url(restarted.id)), 202)
 
 
 @router.delete("/api/documents/{id}", status_code=204, summary="Delete a document")

@@ -1,4 +1,4 @@
-"""Server-sent events: where documents stand, as it changes."""
+"""Server-sent events: the states of documents as they change."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def watch_one(request: Request, id: str) -> Response:  # noqa: A002
     document = await find_document(served, id)
     last = request.headers.get("last-event-id", "")
     if document["status"] in lookup.ENDED and last.startswith(f"{document['status']}."):
-        return Response(status_code=204)  # tells a browser not to come again
+        return Response(status_code=204)  # tells the browser not to reconnect
     return _stream(request, served, id, None, last)
 
 
@@ -66,20 +66,20 @@ async def _events(
     request: Request, served: ServedDocuments, watch: UpdateSubscription, last: str
 ) -> AsyncIterator[str]:
     yield "retry: 2000\n\n"
-    spoke = time.monotonic()
+    last_sent = time.monotonic()
     while not request.app.state.closing.is_set():
         news = await watch.next(LOOK)
         if news is not None and not (watch.id and news.mark == last):
             yield _event(news, watch)
-            spoke = time.monotonic()
+            last_sent = time.monotonic()
         if news is not None and watch.id and news.ended:
             return
-        if time.monotonic() - spoke > HEARTBEAT:
+        if time.monotonic() - last_sent > HEARTBEAT:
             if watch.id and not await lookup.states(served.store, [watch.id]):
                 yield f"event: deleted\ndata: {json_text({'id': watch.id})}\n\n"
                 return
             yield ": alive\n\n"
-            spoke = time.monotonic()
+            last_sent = time.monotonic()
 
 
 def _event(news: DocumentUpdate, watch: UpdateSubscription) -> str:

@@ -1,4 +1,4 @@
-"""A document's file as it came, pictures of its pages, and the words on them."""
+"""A document's original file, images of its pages, and the words on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FILE: dict[int | str, dict[str, Any]] = {
     304: {"description": "Not modified."},
     416: {"description": "The range is outside the file."},
 }
-#: A page is what it is for as long as its document is, but is shown to those who may see it: browsers ask each time.
+#: A page never changes, but access may: browsers must ask each time.
 KEPT = {"Cache-Control": "private, no-cache"}
 SAME: dict[int | str, dict[str, Any]] = {304: {"description": "Not modified."}}
 PICTURE: dict[int | str, dict[str, Any]] = {
@@ -70,14 +70,14 @@ async def page(
     served = served_documents(request)
     document = await find_document(served, id)
     _check(document, number)
-    turned = rotation_of(document["page_details"], number)
+    rotation = rotation_of(document["page_details"], number)
     width = round_width(width)
-    tag = f'"{document["sha256"]}-{number}-{width}-{turned}"'
+    tag = f'"{document["sha256"]}-{number}-{width}-{rotation}"'
     headers = KEPT | {"ETag": tag}
     if is_not_modified(request, tag):
         return Response(status_code=304, headers=headers)
     path = await served.pictures.picture(
-        served.blobs.path(document["sha256"]), document["sha256"], number, width, turned
+        served.blobs.path(document["sha256"]), document["sha256"], number, width, rotation
     )
     return file_answer(request, path, tag, "image/png", headers)
 
@@ -100,12 +100,12 @@ async def words(
     headers = KEPT | {"ETag": tag}
     if is_not_modified(request, tag):
         return Response(status_code=304, headers=headers)
-    kept = Words(served.blobs.root)
-    told = await asyncio.to_thread(kept.find, blob, number, ocr)
-    if told is None:
-        look = functools.partial(kept.read, blob, number, ocr, limits=LIMITS)
-        told = await served.pictures.run_in_sandbox(look)
-    return Response(told, 200, headers, "application/json")
+    cache = Words(served.blobs.root)
+    content = await asyncio.to_thread(cache.find, blob, number, ocr)
+    if content is None:
+        read = functools.partial(cache.read, blob, number, ocr, limits=LIMITS)
+        content = await served.pictures.run_in_sandbox(read)
+    return Response(content, 200, headers, "application/json")
 
 
 def _check(document: Document, number: int) -> None:

@@ -1,4 +1,4 @@
-"""What was done with a document: every attempt of the register, its review item, and the files that came of it."""
+"""A document's history: its attempts, its review item, and its output files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tabellion.web.serving import STRANGE, disposition, is_not_modified
 
 router = APIRouter(route_class=Guarded, tags=["documents"])
 FOLLOWERS = "followers"  #: the queue of duplicates
-MOST = 100  #: attempts; the newest
+MOST = 100  #: newest attempts shown
 MEDIA = {"json": "application/json", "parquet": "application/vnd.apache.parquet"}
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 OUTPUT: dict[int | str, dict[str, Any]] = {
@@ -124,7 +124,7 @@ WHERE key = $1 AND queue IN ({marks}) ORDER BY a.claimed_at DESC, n DESC LIMIT {
 
 
 async def _review(served: ServedDocuments, document: Document) -> ReviewOf | None:
-    """A duplicate is reviewed where its original is."""
+    """The review item; a duplicate has that of its original."""
     rows: list[ReviewOf] = await served.store.database.fetch(
         "SELECT id, status, reviewer, assigned_to FROM tabellion_review_items WHERE document_id = $1",
         document["duplicate_of"] or document["id"],

@@ -1,4 +1,4 @@
-"""Pictures of pages: drawn in the sandbox once, kept on disk, given away as PNG."""
+"""Images of pages: drawn in the sandbox once, cached on disk, served as PNG."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tabellion.reading.page import PageSummary
 from tabellion.reading.sandbox import Sandbox
 from tabellion.web.problems import Problem
 
-#: Pixels across that pages are drawn at; what is asked for is rounded up to one of them.
+#: Widths in pixels; a requested width is rounded up to one of them.
 WIDTHS = (100, 200, 300, 450, 600, 900, 1200, 1400, 1600, 2000, 2500, 3000)
-MOST_BYTES = 1 << 30  #: of all pictures together; beyond them those go that nobody has looked at for longest
-KEPT_SHARE = 0.8  #: of that, which is left when some had to go: not every picture is to walk through all others
-AT_ONCE = 2  #: pages drawn at the same time; the rest waits
-#: A page that is looked at is drawn in seconds or not at all.
+MOST_BYTES = 1 << 30  #: of all images together; beyond that, the least recently used are deleted
+KEPT_SHARE = 0.8  #: of that is kept after a deletion, so that not every new image scans all others
+AT_ONCE = 2  #: pages drawn at the same time; the rest wait
+#: A page is drawn within seconds or not at all.
 LIMITS = Limits(seconds=60.0, page_seconds=30.0, cpu_seconds=60.0)
 
 
 class Pictures:
-    """The pictures of one installation."""
+    """The images of one installation."""
 
     def __init__(self, folder: Path, most: int = MOST_BYTES) -> None:
         self.folder = folder
@@ -38,7 +38,7 @@ class Pictures:
         self._drawing: dict[Path, asyncio.Task[None]] = {}
 
     async def picture(self, source: Path, sha256: str, number: int, width: int, rotation: int) -> Path:
-        """The file with page `number`, so many pixels wide, turned as the page was read; drawn if need be."""
+        """The image file of page `number` with this width, rotated as the page was read; drawn if necessary."""
         path = self.folder / sha256[:2] / sha256 / f"{number}-{width}-{rotation}.png"
         if _touch(path):
             return path
@@ -51,7 +51,7 @@ class Pictures:
         return path
 
     async def run_in_sandbox(self, look: Callable[[Sandbox], bytes]) -> bytes:
-        """What a look at a document gives, in the children that draw: no more at once than there are."""
+        """Runs `look` in the sandbox that draws pages, at most AT_ONCE at a time."""
         async with self._turn:
             self._sandbox = self._sandbox or Sandbox(size=AT_ONCE, limits=LIMITS)
             try:
@@ -66,26 +66,26 @@ class Pictures:
         await asyncio.to_thread(self._space.keep, path, await self.run_in_sandbox(look))
 
     async def forget(self, sha256: str) -> None:
-        """Removes the pictures of a file that is gone."""
+        """Removes the images of a file that is gone."""
         await asyncio.to_thread(_remove, self.folder / sha256[:2] / sha256)
 
     async def close(self) -> None:
-        """Ends the children that draw."""
+        """Stops the processes that draw."""
         if self._sandbox is not None:
             await asyncio.to_thread(self._sandbox.close)
             self._sandbox = None
 
 
 class Space:
-    """The room that pictures take on the disk."""
+    """The disk space of images."""
 
     def __init__(self, folder: Path, most: int) -> None:
         self.folder, self.most = folder, most
-        self._taken: int | None = None  #: None: nobody has looked yet
+        self._taken: int | None = None  #: None: not measured yet
         self._lock = threading.Lock()
 
     def keep(self, path: Path, content: bytes) -> None:
-        """Writes a picture; the oldest make room for it."""
+        """Stores an image; the least recently used make room for it."""
         _write(path, content)
         with self._lock:
             if self._taken is None:
@@ -107,22 +107,22 @@ class Space:
     def _all(self) -> Iterator[tuple[float, int, Path]]:
         for path in self.folder.rglob("*"):
             with contextlib.suppress(FileNotFoundError):
-                found = path.lstat()
-                if stat.S_ISREG(found.st_mode):
-                    yield found.st_mtime, found.st_size, path
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):
+                    yield status.st_mtime, status.st_size, path
 
 
 def round_width(width: int) -> int:
-    """The width that is drawn for one that is asked for."""
-    return next((one for one in WIDTHS if one >= width), WIDTHS[-1])
+    """The width that is drawn for a requested one."""
+    return next((known for known in WIDTHS if known >= width), WIDTHS[-1])
 
 
 def rotation_of(pages: Sequence[PageSummary], number: int) -> int:
-    """How a page was turned when it was read."""
+    """The rotation with which a page was read."""
     for page in pages:
         if page.get("number") == number:
-            turned = page.get("rotation", 0)
-            return turned if turned in (0, 90, 180, 270) else 0
+            rotation = page.get("rotation", 0)
+            return rotation if rotation in (0, 90, 180, 270) else 0
     return 0
 
 
@@ -144,11 +144,11 @@ def _touch(path: Path) -> bool:
 
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = path.parent / f".{path.name}.{secrets.token_hex(6)}"
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
-    fresh.replace(path)
+    temporary.replace(path)
 
 
 def _remove(folder: Path) -> None:

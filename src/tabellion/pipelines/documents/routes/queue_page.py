@@ -1,4 +1,4 @@
-"""/queue: what waits for people, in the order in which it should be done."""
+"""/queue: open review items in order of priority."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def queue(
     reason: Word = None,
     q: Word = None,
 ) -> Response:
-    """The list, which its script fills as the address says and keeps up to date."""
+    """The list; its script fills it from the query string and keeps it up to date."""
     types = type_titles(request)
     return page(
         request, "queue.html", also=("span",), spoken=True, types=types, reasons=list(REASONS),

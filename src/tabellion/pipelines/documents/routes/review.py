@@ -1,4 +1,4 @@
-"""/api/review: the queue, an item, and who has it."""
+"""/api/review: the queue, an item, and its claim."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class History(Answer):
 
 
 async def render_item(context: ReviewContext, id: str, headers: Mapping[str, str] | None = None) -> Response:  # noqa: A002
-    """An item with everything, and its version."""
+    """The response with a complete item, and its version as the ETag."""
     with translate_errors():
-        told = await whole.get(context.store, context.types, id, context.person)
-    return answer(told, headers={**tag(told["version"]), **(headers or {})})
+        item = await whole.get(context.store, context.types, id, context.person)
+    return answer(item, headers={**tag(item["version"]), **(headers or {})})
 
 
 @router.get("/api/review/items", response_model=Items, summary="List review items")
@@ -111,13 +111,13 @@ async def claim_next(request: Request) -> Response:
     """
     context = await review_context(request)
     key = idempotency.key_of(request.headers.get(idempotency.HEADER))
-    wanted = await parse_body(request, Next, request.app.state.limits, empty=True)
-    print_ = idempotency.fingerprint(["POST /api/review/claim", wanted.type, wanted.after])
+    body = await parse_body(request, Next, request.app.state.limits, empty=True)
+    print_ = idempotency.fingerprint(["POST /api/review/claim", body.type, body.after])
     async with idempotency.reserve_key(context.store, request.state.holder.id, key, print_) as reservation:
         if reservation.answer is not None:
             return await render_item(context, reservation.answer["id"], headers={REPLAYED: "true"})
         with translate_errors():
-            id = await claims.claim_next(context.store, context.person, wanted.type, wanted.after)  # noqa: A001
+            id = await claims.claim_next(context.store, context.person, body.type, body.after)  # noqa: A001
         reservation.given = None if id is None else {"id": id}
     return Response(status_code=204) if id is None else await render_item(context, id)
 
@@ -135,9 +135,9 @@ async def show(request: Request, id: str) -> Response:  # noqa: A002
 async def claim(request: Request, id: str) -> Response:  # noqa: A002
     """Claims this item; a claim expires five minutes after it was last renewed or used."""
     context = await item_context(request, id)
-    wanted = await parse_body(request, Take, request.app.state.limits, empty=True)
+    body = await parse_body(request, Take, request.app.state.limits, empty=True)
     with translate_errors():
-        await claims.claim(context.store, id, context.person, takeover=wanted.takeover)
+        await claims.claim(context.store, id, context.person, takeover=body.takeover)
     return await render_item(context, id)
 
 
@@ -165,9 +165,9 @@ async def release(request: Request, id: str) -> Response:  # noqa: A002
 async def postpone(request: Request, id: str) -> Response:  # noqa: A002
     """Releases the item until later; it cannot be claimed with `claim` before then."""
     context = await item_context(request, id)
-    wanted = await parse_body(request, Later, request.app.state.limits)
+    body = await parse_body(request, Later, request.app.state.limits)
     with translate_errors():
-        await claims.postpone(context.store, id, context.person, wanted.seconds, wanted.reason)
+        await claims.postpone(context.store, id, context.person, body.seconds, body.reason)
     return Response(status_code=204)
 
 
@@ -177,9 +177,9 @@ async def postpone(request: Request, id: str) -> Response:  # noqa: A002
 async def escalate(request: Request, id: str) -> Response:  # noqa: A002
     """Escalates the item to the operators."""
     context = await item_context(request, id)
-    wanted = await parse_body(request, Why, request.app.state.limits)
+    body = await parse_body(request, Why, request.app.state.limits)
     with translate_errors():
-        await claims.escalate(context.store, id, context.person, wanted.reason)
+        await claims.escalate(context.store, id, context.person, body.reason)
     return Response(status_code=204)
 
 
@@ -189,9 +189,9 @@ async def escalate(request: Request, id: str) -> Response:  # noqa: A002
 async def assign(request: Request, id: str) -> Response:  # noqa: A002
     """Assigns the item to another user. For operators, the assignee and the holder."""
     context = await item_context(request, id)
-    wanted = await parse_body(request, Given, request.app.state.limits)
+    body = await parse_body(request, Given, request.app.state.limits)
     with translate_errors():
-        await claims.assign(context.store, id, context.person, wanted.to, wanted.reason)
+        await claims.assign(context.store, id, context.person, body.to, body.reason)
     return Response(status_code=204)
 
 
@@ -207,6 +207,6 @@ async def document_history(request: Request, id: str) -> Response:  # noqa: A002
     """Every action on the document and its review, by whom and when, with the values before and after."""
     context = await review_context(request)
     entries = await audit.history(context.store, document=id)
-    if not entries:  # of a document that was deleted there are
+    if not entries:  # a deleted document still has some
         await find_document(context.served, id)
     return answer(History(entries=entries))

@@ -1,4 +1,4 @@
-"""What is sent to review: bodies, every type as it is written, nothing unknown."""
+"""Request bodies of review: strictly typed, unknown keys rejected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tabellion.web.validation import Strict
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Side = Annotated[float, Field(ge=0, le=1)]
-LONGEST = 30 * 86_400  #: seconds that an item can be put off
+LONGEST = 30 * 86_400  #: seconds that an item can be postponed
 
 
 class Next(Strict):
@@ -30,27 +30,27 @@ class Take(Strict):
 
 
 class Later(Strict):
-    """For how long to put an item off."""
+    """For how long to postpone an item."""
 
     seconds: int = Field(ge=1, le=LONGEST)
     reason: Words | None = None
 
 
 class Why(Strict):
-    """A word why."""
+    """A reason."""
 
     reason: Words
 
 
 class Given(Strict):
-    """Whom to give an item to."""
+    """Whom to assign an item to."""
 
     to: Name | None = Field(description="A user's name; null: unassigned.")
     reason: Words | None = None
 
 
 class FieldChange(Strict):
-    """What to do to one field."""
+    """A change of one field."""
 
     action: Literal["correct", "confirm", "absent", "unlock"]
     value: Any = Field(default=None, description="For `correct`: the value, as a person would write it.")
@@ -60,8 +60,8 @@ class FieldChange(Strict):
 
     @model_validator(mode="after")
     def _one_meaning(self) -> FieldChange:
-        """What would be left out without a word is refused: somebody meant it."""
-        if self.action != "correct" and any(one is not None for one in (self.value, self.page, self.box, self.quote)):
+        """Rejects values that would be ignored: the caller meant something by them."""
+        if self.action != "correct" and any(part is not None for part in (self.value, self.page, self.box, self.quote)):
             raise ValueError("only a corrected field can have a value and a place")
         if self.page is None and (self.box is not None or self.quote is not None):
             raise ValueError("a box or quote requires its page")
@@ -77,20 +77,20 @@ class Edits(Strict):
 
 
 class Trial(Strict):
-    """Values to judge, by field."""
+    """Values to check, by field."""
 
     fields: Annotated[dict[str, Any], Field(max_length=300)]
 
 
 class Draft(Strict):
-    """What was typed and not saved; anything small."""
+    """Unsaved input; any small object."""
 
     model_config = ConfigDict(extra="allow")
     fields: Annotated[dict[str, Any], Field(max_length=300)] = Field(default_factory=dict)
 
 
 class Spent(Strict):
-    """What it took, and whether to go on."""
+    """The effort, and whether to continue."""
 
     seconds: float | None = Field(default=None, ge=0, le=10_000_000)
     keystrokes: int | None = Field(default=None, ge=0, le=10_000_000)
@@ -106,16 +106,16 @@ class Approval(Spent):
 
 
 class Typed(Strict):
-    """What a document is."""
+    """The type of a document."""
 
     type: Name = Field(description="The name of a document type.")
 
 
 class Turned(Spent):
-    """Why a document is turned down."""
+    """Why a document is rejected."""
 
     code: Name
     reason: Words | None = None
 
 
-SHAPES: tuple[type[BaseModel], ...] = (FieldChange,)  #: those that stand within others
+SHAPES: tuple[type[BaseModel], ...] = (FieldChange,)  #: models nested in others

@@ -1,4 +1,4 @@
-"""Whether anything happened in review: one look at the end of the trail for everybody who watches."""
+"""Detects changes in review: one query of the audit log for all watchers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tabellion.engine.store import Store
 from tabellion.errors import StoreError
 
 logger = logging.getLogger("tabellion.web")
-EVERY = 0.5  #: seconds between two looks
+EVERY = 0.5  #: seconds between two queries
 
 
 class ReviewChanges:
-    """How long the trail of one database is; looked at while somebody watches."""
+    """The length of the audit log of one database; queried while somebody watches."""
 
     def __init__(self, store: Store, every: float = EVERY) -> None:
         self._store = store
@@ -27,7 +27,7 @@ class ReviewChanges:
 
     @contextlib.asynccontextmanager
     async def watch(self) -> AsyncIterator[ReviewChanges]:
-        """Keeps looking for the length of a block."""
+        """Queries for the duration of a block."""
         self._watchers += 1
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._look_on())
@@ -37,7 +37,7 @@ class ReviewChanges:
             self._watchers -= 1
 
     async def after(self, n: int, within: float) -> int:
-        """The length once it is another one than `n`, or after so many seconds all the same."""
+        """The length as soon as it differs from `n`, or after `within` seconds in any case."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
                 while self._n == n:
@@ -45,7 +45,7 @@ class ReviewChanges:
         return self._n
 
     async def close(self) -> None:
-        """Ends looking."""
+        """Stops querying."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -56,12 +56,12 @@ class ReviewChanges:
         while self._watchers:
             try:
                 rows = await self._store.database.fetch("SELECT n FROM tabellion_audit_head WHERE id = 1")
-                found = int(rows[0]["n"]) if rows else 0
+                length = int(rows[0]["n"]) if rows else 0
             except StoreError as error:
                 logger.warning("watching review: %s", type(error).__name__)
             else:
-                if found != self._n:
-                    self._n = found
-                    moved, self._moved = self._moved, asyncio.Event()
-                    moved.set()
+                if length != self._n:
+                    self._n = length
+                    previous, self._moved = self._moved, asyncio.Event()
+                    previous.set()
             await asyncio.sleep(self._every)

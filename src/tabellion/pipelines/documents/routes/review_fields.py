@@ -47,8 +47,11 @@ async def edit(request: Request, id: str) -> Response:  # noqa: A002
     its version. A correction is locked: reading the document again does not overwrite it."""
     context = await item_context(request, id)
     version = version_of(request)
-    wanted = await parse_body(request, Edits, request.app.state.limits)
-    changes = {name: Change(one.action, one.value, one.page, one.box, one.quote) for name, one in wanted.fields.items()}
+    body = await parse_body(request, Edits, request.app.state.limits)
+    changes = {
+        name: Change(change.action, change.value, change.page, change.box, change.quote)
+        for name, change in body.fields.items()
+    }
     with translate_errors():
         await editing.edit(context.store, context.types, id, context.person, version, changes)
     return await render_item(context, id)
@@ -61,9 +64,9 @@ async def edit(request: Request, id: str) -> Response:  # noqa: A002
 async def check(request: Request, id: str) -> Response:  # noqa: A002
     """The issues that these values would have. Saves nothing; null means that a field is absent."""
     context = await item_context(request, id)
-    wanted = await parse_body(request, Trial, request.app.state.limits)
+    body = await parse_body(request, Trial, request.app.state.limits)
     with translate_errors():
-        return answer(await whole.check(context.store, context.types, id, wanted.fields))
+        return answer(await whole.check(context.store, context.types, id, body.fields))
 
 
 @router.put(
@@ -72,9 +75,9 @@ async def check(request: Request, id: str) -> Response:  # noqa: A002
 async def draft(request: Request, id: str) -> Response:  # noqa: A002
     """Saves your unsaved input; only you can read it."""
     context = await item_context(request, id)
-    wanted = await parse_body(request, Draft, request.app.state.limits)
+    body = await parse_body(request, Draft, request.app.state.limits)
     with translate_errors():
-        await editing.draft(context.store, id, context.person, wanted.model_dump())
+        await editing.draft(context.store, id, context.person, body.model_dump())
     return Response(status_code=204)
 
 
@@ -89,13 +92,13 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
     409 `fields_unseen`; send `unseen` to approve them anyway."""
     context = await item_context(request, id)
     version = version_of(request)
-    spent = await parse_body(request, Approval, request.app.state.limits, empty=True)
+    body = await parse_body(request, Approval, request.app.state.limits, empty=True)
     with translate_errors():
         await finishing.approve(
-            context.store, context.types, id, context.person, version, seconds=spent.seconds,
-            keystrokes=spent.keystrokes, unseen=spent.unseen,
+            context.store, context.types, id, context.person, version, seconds=body.seconds,
+            keystrokes=body.keystrokes, unseen=body.unseen,
         )  # fmt: skip
-    return await _answer_with_next(context, id, spent)
+    return await _answer_with_next(context, id, body)
 
 
 @router.post(
@@ -105,11 +108,11 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
 async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
     """Reads the document of an item that you hold again as this type; you keep the claim."""
     context = await item_context(request, id)
-    wanted = await parse_body(request, Typed, request.app.state.limits)
+    body = await parse_body(request, Typed, request.app.state.limits)
     with translate_errors():
         await claims.mine(context.store, id, context.person)
         item = await items.row(context.store, id)
-    return await reprocess_document(context.served, item["document_id"], context.person.name, type=wanted.type)
+    return await reprocess_document(context.served, item["document_id"], context.person.name, type=body.type)
 
 
 @router.post(
@@ -119,25 +122,25 @@ async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
 async def reject(request: Request, id: str) -> Response:  # noqa: A002
     """Rejects the document for one of the reasons that the item lists."""
     context = await item_context(request, id)
-    wanted = await parse_body(request, Turned, request.app.state.limits)
+    body = await parse_body(request, Turned, request.app.state.limits)
     with translate_errors():
         await finishing.reject(
-            context.store, id, context.person, wanted.code, wanted.reason, seconds=wanted.seconds,
-            keystrokes=wanted.keystrokes,
+            context.store, id, context.person, body.code, body.reason, seconds=body.seconds,
+            keystrokes=body.keystrokes,
         )  # fmt: skip
-    return await _answer_with_next(context, id, wanted)
+    return await _answer_with_next(context, id, body)
 
 
 async def _answer_with_next(context: ReviewContext, id: str, spent: Spent) -> Response:  # noqa: A002
     with translate_errors():
         item = items.serialize_item(await items.row(context.store, id))
-        following = None
+        next_id = None
         if spent.next:
-            # The item is finished, whatever speaks against another one.
+            # The item is finished, even if no other can be claimed.
             with contextlib.suppress(errors.ReviewPaused, errors.TooMany):
-                following = await claims.claim_next(context.store, context.person)
-        told = await whole.get(context.store, context.types, following, context.person) if following else None
-    return answer(Ended(item=item, next=told), headers=tag(item["version"]))
+                next_id = await claims.claim_next(context.store, context.person)
+        next_item = await whole.get(context.store, context.types, next_id, context.person) if next_id else None
+    return answer(Ended(item=item, next=next_item), headers=tag(item["version"]))
 
 
 @router.post(
@@ -147,7 +150,7 @@ async def _answer_with_next(context: ReviewContext, id: str, spent: Spent) -> Re
 async def reopen(request: Request, id: str) -> Response:  # noqa: A002
     """Puts a finished item back in the queue; corrections are kept."""
     context = await item_context(request, id)
-    wanted = await parse_body(request, Why, request.app.state.limits)
+    body = await parse_body(request, Why, request.app.state.limits)
     with translate_errors():
-        await finishing.reopen(context.store, id, context.person, wanted.reason)
+        await finishing.reopen(context.store, id, context.person, body.reason)
     return await render_item(context, id)

@@ -1,4 +1,4 @@
-"""/review/{id}: one document before one person."""
+"""/review/{id}: the review screen of one document."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ router = APIRouter(route_class=PageRoute)
 
 @functools.cache
 def modules() -> tuple[str, ...]:
-    """The scripts of the screen: named in its head, so that the browser asks for all of them at once."""
+    """The screen's scripts: named in its head, so that the browser requests all of them at once."""
     folder = files("tabellion.pipelines.documents") / "static"
-    names = (one.name for one in folder.iterdir())
+    names = (file.name for file in folder.iterdir())
     return tuple(sorted(name for name in names if name.startswith("review") and name.endswith(".js")))
 
 
 @router.get("/review/{id}", response_class=Response)
 async def review(request: Request, id: str) -> Response:  # noqa: A002
-    """The screen; its script fetches the item, so that opening one looks the same as going on to the next."""
+    """The screen; its script fetches the item, so that opening one and going on to the next look the same."""
     await item_context(request, id)
-    told = {"item": id, "kept": queue.HOLD, "types": type_titles(request)}
-    return page(request, "review.html", also=("span",), spoken=True, modules=modules(), data=told)
+    data = {"item": id, "kept": queue.HOLD, "types": type_titles(request)}
+    return page(request, "review.html", also=("span",), spoken=True, modules=modules(), data=data)

@@ -1,4 +1,4 @@
-"""Review over HTTP: who asks, on which version, and what stands in the way as a problem."""
+"""Review over HTTP: the caller, the version of a change, and errors as problems."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VERSION = re.compile(r'(?:W/)?"([0-9]{1,9})"')
 
 @dataclass(frozen=True, slots=True)
 class ReviewContext:
-    """Who works where."""
+    """The caller and their environment."""
 
     served: ServedDocuments
     person: Person
@@ -44,7 +44,7 @@ class ReviewContext:
 
 
 async def review_context(request: Request) -> ReviewContext:
-    """The asker's context, the tables being there."""
+    """The caller's context; makes sure that the tables exist."""
     served = served_documents(request)
     await tables.SCHEMA.prepare(served.store)
     holder: Holder = request.state.holder
@@ -52,7 +52,7 @@ async def review_context(request: Request) -> ReviewContext:
 
 
 async def item_context(request: Request, id: str) -> ReviewContext:  # noqa: A002
-    """The asker's context, if there is such an item: before the body is looked at, and whatever it says."""
+    """The caller's context, if the item exists: checked before the body is read."""
     context = await review_context(request)
     with translate_errors():
         if not is_id(id):
@@ -62,16 +62,16 @@ async def item_context(request: Request, id: str) -> ReviewContext:  # noqa: A00
 
 
 def tag(version: int) -> dict[str, str]:
-    """The header that says which version an answer is of."""
+    """The header with the version of a response."""
     return {"ETag": f'"{version}"'}
 
 
 def version_of(request: Request) -> int:
-    """The version that a change was made on."""
-    given = request.headers.get("if-match")
-    if given is None:
+    """The version that a change is based on."""
+    header = request.headers.get("if-match")
+    if header is None:
         raise Problem(428, "version_missing", field="If-Match", fix="send If-Match with the ETag of the item")
-    match = _VERSION.fullmatch(given.strip())
+    match = _VERSION.fullmatch(header.strip())
     if match is None:
         raise Problem(422, "value_invalid", Message("item.if_match_invalid"), field="If-Match",
                       expected='the ETag of the item, such as "3"', fix="send the ETag unchanged")  # fmt: skip
@@ -80,7 +80,7 @@ def version_of(request: Request) -> int:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Tells what stands in the way as a problem."""
+    """Translates errors of review into problems."""
     try:
         yield
     except errors.NoSuchItem:
@@ -112,11 +112,11 @@ def _problem(error: errors.ReviewError) -> Exception:
         return Problem(403, "role_required", needed, role=Role.OPERATOR.word, fix="ask an operator")
     if isinstance(error, errors.InvalidValues):
         return build_value_problem(error.problems, beside=error.beside, fix=error.fix)
-    return _whose(error)
+    return _claim_problem(error)
 
 
-def _whose(error: errors.ReviewError) -> Exception:
-    """What has to do with who has an item, or may have it."""
+def _claim_problem(error: errors.ReviewError) -> Exception:
+    """The problems about the holder or assignee of an item."""
     if isinstance(error, errors.Held):
         helps = ', or take it over with {"takeover": true}' if error.takeover else ""
         return Problem(409, "item_held", str(error), holder=error.holder, until=iso(error.until),
@@ -141,14 +141,14 @@ def _whose(error: errors.ReviewError) -> Exception:
 
 
 def build_value_problem(problems: dict[str, str], *, beside: bool = False, fix: str = "") -> Problem:
-    """The problem of values that do not fit their fields: the first at the top, all of them in a list."""
-    within = () if beside else ("fields",)
-    told = [
-        {"field": pointer(*within, name), "detail": text, **translatable(detail=text)}
+    """The problem of invalid values: the first at the top, all of them in a list."""
+    prefix = () if beside else ("fields",)
+    details = [
+        {"field": pointer(*prefix, name), "detail": text, **translatable(detail=text)}
         for name, text in problems.items()
     ]
     first, text = next(iter(problems.items()))
     return Problem(
-        422, "value_invalid", text, field=pointer(*within, first), fix=fix or Message("item.fix_value"),
-        errors=told if len(told) > 1 else None,
+        422, "value_invalid", text, field=pointer(*prefix, first), fix=fix or Message("item.fix_value"),
+        errors=details if len(details) > 1 else None,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""/api/review: numbers for people, and news as they come."""
+"""/api/review: statistics, and a stream of changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tabellion.web.routing import Guarded
 from tabellion.web.streams import while_let_in
 
 router = APIRouter(route_class=Guarded, tags=["review"])
-USUAL = 30 * 86_400.0  #: seconds that numbers reach back when nobody says how far
+USUAL = 30 * 86_400.0  #: seconds of the default period
 SHEET = "text/csv"
 SHEETS: dict[int | str, dict[str, Any]] = {200: {"content": {SHEET: {"schema": {"type": "string"}}}}}
 Since = Annotated[Moment | None, Query(description="Finished at or after this time; default: 30 days ago.")]
@@ -43,8 +43,8 @@ async def sheet(
     per: Annotated[Literal["person", "field"], Query(description="One row per person or per field.")] = "person",
 ) -> Response:
     """Review statistics as CSV; no cell is a formula."""
-    told = await _numbers(request, since, until)
-    text = numbers.per_person(told) if per == "person" else numbers.per_field(told)
+    statistics = await _numbers(request, since, until)
+    text = numbers.per_person(statistics) if per == "person" else numbers.per_field(statistics)
     name = {"Content-Disposition": f'attachment; filename="review-{per}.csv"'}
     return Response(text, 200, name, f"{SHEET}; charset=utf-8")
 
@@ -76,14 +76,14 @@ async def watch(request: Request) -> Response:
 
 async def _events(request: Request, context: ReviewContext) -> AsyncIterator[str]:
     yield "retry: 2000\n\n"
-    seen, spoke = -1, time.monotonic()
-    async with context.served.review_changes.watch() as pulse:
+    known, last_sent = -1, time.monotonic()
+    async with context.served.review_changes.watch() as changes:
         while not request.app.state.closing.is_set():
-            n = await pulse.after(seen, LOOK)
-            if n != seen:
-                seen, spoke = n, time.monotonic()
+            n = await changes.after(known, LOOK)
+            if n != known:
+                known, last_sent = n, time.monotonic()
                 counts = await items.counts(context.store, context.person)
                 yield f"id: {n}\nevent: review\ndata: {json_text({'counts': counts})}\n\n"
-            elif time.monotonic() - spoke > HEARTBEAT:
-                spoke = time.monotonic()
+            elif time.monotonic() - last_sent > HEARTBEAT:
+                last_sent = time.monotonic()
                 yield ": alive\n\n"

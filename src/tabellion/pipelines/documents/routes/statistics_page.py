@@ -1,4 +1,4 @@
-"""/numbers: how people work, per person and per field."""
+"""/numbers: review statistics, per person and per field."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ router = APIRouter(route_class=PageRoute)
 
 @router.get("/numbers", response_class=Response)
 async def numbers(request: Request) -> Response:
-    """The tables, which its script fills for the days that are asked for."""
+    """The tables; their script fills them for the chosen days."""
     return page(request, "numbers.html", data={"fields": field_titles(request)})

@@ -1,4 +1,4 @@
-"""What document types and their fields are called on pages."""
+"""The titles of document types and fields on pages."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from tabellion.web.pages.page import language_of
 
 
 def type_titles(request: Request) -> dict[str, str]:
-    """What each document type of this environment is called here."""
+    """The title of each document type of this environment."""
     return {
-        one.name: type_title(request, one.name, one.title) for one in served_documents(request).settings.types.all()
+        doctype.name: type_title(request, doctype.name, doctype.title)
+        for doctype in served_documents(request).settings.types.all()
     }
 
 
 def field_titles(request: Request) -> dict[str, dict[str, str]]:
-    """What the types of this environment call their fields."""
-    return {kind.name: {one.name: one.title for one in kind} for kind in served_documents(request).settings.types.all()}
+    """The titles of the types' fields."""
+    return {
+        doctype.name: {spec.name: spec.title for spec in doctype}
+        for doctype in served_documents(request).settings.types.all()
+    }
 
 
-def type_title(request: Request, name: str, given: str) -> str:
-    """What a document type is called here: as its file says, in words of ours where it says nothing."""
+def type_title(request: Request, name: str, title: str) -> str:
+    """The title of a document type: from its file, or translated if that has none."""
     key = f"fields.type.{name}"
-    plain = not given or given == name.replace("_", " ").capitalize()
-    return str(messages.domain(language_of(request), "pages").get(key, given or name)) if plain else given
+    is_default = not title or title == name.replace("_", " ").capitalize()
+    return str(messages.domain(language_of(request), "pages").get(key, title or name)) if is_default else title

@@ -1,4 +1,4 @@
-"""News of documents: one look at the database for everybody who watches, and none when nobody does."""
+"""Updates of documents: one query for all watchers, and none while nobody watches."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from tabellion.engine.store import Store
 from tabellion.errors import StoreError
 
 logger = logging.getLogger("tabellion.web")
-EVERY = 0.25  #: seconds between two looks
-OVERLAP = 2.0  #: seconds that each look reaches back before the last: commits become visible a little late
-BATCH = 200  #: documents asked for in one statement
-MOST = 1000  #: news in one statement
-PAGES = 20  #: statements in one look; the rest comes with the next
+EVERY = 0.25  #: seconds between two queries
+OVERLAP = 2.0  #: seconds by which queries overlap: commits become visible a little late
+BATCH = 200  #: documents per statement
+MOST = 1000  #: updates per statement
+PAGES = 20  #: statements per look; the rest follow with the next
 ENDED = ("completed", "failed", "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentUpdate:
-    """Where a document stands now."""
+    """The current state of a document."""
 
     id: str
     status: str
     pages: int | None
     done_pages: int | None
     version: int
-    at: float = field(compare=False)  #: when it came to stand there: seconds since 1970, by the database's clock
+    at: float = field(compare=False)  #: when it entered this state: seconds since 1970, by the database's clock
     created: float = field(compare=False)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come, unless somebody asks for it."""
+        """Whether no more updates will follow, unless it is read again."""
         return self.status in ENDED
 
     @property
     def mark(self) -> str:
-        """What tells this state from others of the same document."""
+        """A key that differs between states of the same document."""
         return f"{self.status}.{self.done_pages or 0}.{self.version}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON tells it."""
+        """The update as JSON."""
         return {
             "id": self.id, "status": self.status, "version": self.version,
             "progress": {"done": self.done_pages, "pages": self.pages},
@@ -62,19 +62,23 @@ class UpdateSubscription:
         self._waiting: asyncio.Queue[DocumentUpdate] = asyncio.Queue()
 
     def see(self, rows: Iterable[DocumentUpdate]) -> None:
-        """Takes what is new to it."""
-        for news in rows:
-            mine = self.id == news.id if self.id is not None else news.status == "processing" or news.at >= self.since
-            if mine and self._known.get(news.id) != news:
-                self._known[news.id] = news
-                self._waiting.put_nowait(news)
+        """Queues the updates that are new to this watcher."""
+        for update in rows:
+            mine = (
+                self.id == update.id
+                if self.id is not None
+                else update.status == "processing" or update.at >= self.since
+            )
+            if mine and self._known.get(update.id) != update:
+                self._known[update.id] = update
+                self._waiting.put_nowait(update)
         if len(self._known) > 4 * MOST:
-            ended = [one for one, news in self._known.items() if news.ended]
-            for one in ended[: len(self._known) - 2 * MOST]:
-                del self._known[one]
+            ended = [id_ for id_, update in self._known.items() if update.ended]
+            for id_ in ended[: len(self._known) - 2 * MOST]:
+                del self._known[id_]
 
     async def next(self, within: float) -> DocumentUpdate | None:
-        """The next news; None when there was none for so many seconds."""
+        """The next update; None if there is none within so many seconds."""
         try:
             async with asyncio.timeout(within):
                 return await self._waiting.get()
@@ -83,7 +87,7 @@ class UpdateSubscription:
 
 
 class Updates:
-    """Whoever watches the documents of one database."""
+    """The watchers of the documents of one database."""
 
     def __init__(self, store: Store, every: float = EVERY) -> None:
         self._store = store
@@ -93,19 +97,19 @@ class Updates:
 
     @contextlib.asynccontextmanager
     async def watch(self, id: str | None = None, since: float | None = None) -> AsyncIterator[UpdateSubscription]:  # noqa: A002
-        """A watch on one document, which begins with where it stands, or on all from a time on."""
+        """Watches one document, starting with its current state, or all from a time on."""
         began = await self._store.now() if since is None and id is None else since or 0.0
-        one = UpdateSubscription(id, began)
-        self._watches.add(one)
+        subscription = UpdateSubscription(id, began)
+        self._watches.add(subscription)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._look_on())
         try:
-            yield one
+            yield subscription
         finally:
-            self._watches.discard(one)
+            self._watches.discard(subscription)
 
     async def close(self) -> None:
-        """Ends looking."""
+        """Stops querying."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -127,27 +131,27 @@ class Updates:
             rows += await self._fetch(_id_condition(len(ids[start : start + BATCH])), *ids[start : start + BATCH])
         general = [watch for watch in watches if watch.id is None]
         if general:
-            seen, until = await self._recent(min(watch.since for watch in general) - OVERLAP)
+            recent, until = await self._recent(min(watch.since for watch in general) - OVERLAP)
             for watch in general:
-                watch.see(seen)
+                watch.see(recent)
                 watch.since = max(watch.since, until)
         for watch in watches:
             if watch.id is not None:
                 watch.see(rows)
 
     async def _recent(self, since: float) -> tuple[list[DocumentUpdate], float]:
-        """What was uploaded, is running or has ended since; and until when that is all there is."""
+        """Documents uploaded, running or ended since; and the time until which they are complete."""
         now = await self._store.now()
         created = await self._since("created_at", since)
         running = await self._fetch(f"status = 'processing' LIMIT {MOST}")
         ended = await self._since("completed_at", since)
-        latest = {news.id: news for news in [*created, *running, *ended]}
+        latest = {update.id: update for update in [*created, *running, *ended]}
         cut_off = [rows[-1] for rows in (created, ended) if len(rows) >= MOST * PAGES]
-        until = min([now, *(min(news.at, news.created) for news in cut_off)])
-        return sorted(latest.values(), key=lambda news: (news.at, news.id)), until
+        until = min([now, *(min(update.at, update.created) for update in cut_off)])
+        return sorted(latest.values(), key=lambda update: (update.at, update.id)), until
 
     async def _since(self, column: str, since: float) -> list[DocumentUpdate]:
-        """Those whose time in this column lies behind another, page by page: many may have the very same."""
+        """Documents whose time in this column is later, page by page: many may have the same time."""
         edge = "to_timestamp(CAST($1 AS double precision))" if self._store.dialect == "postgresql" else "$1"
         found: list[DocumentUpdate] = []
         after, values = f"{column} >= {edge}", [since]

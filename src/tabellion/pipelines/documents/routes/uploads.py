@@ -1,4 +1,4 @@
-"""Documents coming in: as a form, as a plain body, or from a URL; onto the disk while they come, then judged."""
+"""Uploads: as a form, as a plain body, or from a URL; written to disk as they arrive, then checked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ALIASES = {
 #: Content types that say nothing about the content.
 SILENT = ("", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download")
 RAW = (*MEDIA.values(), *ALIASES, "application/octet-stream")
-#: Endings that promise something which is not read; any other ending promises nothing.
+#: Extensions of formats that are not supported; any other extension says nothing.
 OTHER_ENDINGS = frozenset(
     f".{ending}"
     for endings in (
@@ -52,7 +52,7 @@ EXPECTED = "multipart/form-data with `file`, the file itself (application/pdf, â
 
 
 class FromUrl(Strict):
-    """A document to be fetched."""
+    """A document to fetch."""
 
     url: str = Field(min_length=1, max_length=2048, description="The URL of the document; http or https, public.")
     name: str | None = Field(default=None, max_length=1000, description="Its file name.")
@@ -65,14 +65,14 @@ class FromUrl(Strict):
 
 @dataclass(slots=True)
 class Upload:
-    """What came in one request: files that are on disk but have no place yet, and what was said with them."""
+    """The contents of one request: files that are on disk but not yet stored, and the options sent with them."""
 
     sinks: list[Sink] = field(default_factory=list)
-    said: dict[str, str] = field(default_factory=dict)
-    link: FromUrl | None = None  #: where its file is, if it is still to be fetched
+    options: dict[str, str] = field(default_factory=dict)
+    link: FromUrl | None = None  #: where the file is, if it must still be fetched
 
     async def settle(self) -> list[StoredBlob]:
-        """Gives every file its place."""
+        """Stores every file."""
         return [await sink.finish() for sink in self.sinks]
 
 
@@ -80,7 +80,7 @@ class Upload:
 async def receive_upload(
     request: Request, blobs: Blobs, limits: RequestLimits, query: dict[str, str]
 ) -> AsyncIterator[Upload]:
-    """The request's files, judged, or the link to one; nothing stays of them where the block is left by an error."""
+    """The request's files, checked, or the link to one; if the block raises, nothing of them stays."""
     upload = Upload()
     media = media_of(request)
     try:
@@ -122,7 +122,7 @@ async def _form(request: Request, blobs: Blobs, limits: RequestLimits, upload: U
             _begin(part, blobs, limits, upload)
         elif isinstance(event, End):
             if part is not None and part.file is None:
-                upload.said[part.name] = _field(part.name, bytes(text))
+                upload.options[part.name] = _field(part.name, bytes(text))
         elif part is not None and part.file is None:
             text += event
             if len(text) > limits.field_bytes:
@@ -141,11 +141,11 @@ def _begin(part: FormPart, blobs: Blobs, limits: RequestLimits, upload: Upload) 
             fix=f"known fields: {', '.join(FIELDS)}",
         )  # fmt: skip
     if (part.file is None) == (part.name == "file"):
-        wanted = "a file with a file name" if part.name == "file" else "a plain value without a file name"
-        raise Problem(422, "value_invalid", "a field has the wrong kind", field=f"/{part.name}", expected=wanted,
-                      fix=f"send {wanted}")  # fmt: skip
+        expected = "a file with a file name" if part.name == "file" else "a plain value without a file name"
+        raise Problem(422, "value_invalid", "a field has the wrong kind", field=f"/{part.name}", expected=expected,
+                      fix=f"send {expected}")  # fmt: skip
     if part.file is None:
-        if part.name in upload.said:
+        if part.name in upload.options:
             raise Problem(422, "value_repeated", "a field is repeated", field=f"/{part.name}", fix="send it once")
         return
     if len(upload.sinks) >= limits.files:
@@ -168,7 +168,7 @@ async def _raw(
     request: Request, blobs: Blobs, limits: RequestLimits, upload: Upload, media: str, query: dict[str, str]
 ) -> None:
     name = query.pop("name", "") or file_name(request.headers.get("content-disposition", ""))
-    upload.said |= query
+    upload.options |= query
     sink = blobs.receive(limits.upload_bytes, name=name, media=media)
     upload.sinks.append(sink)
     async for chunk in chunks(request, limits, limits.upload_bytes, "a file"):
@@ -176,28 +176,28 @@ async def _raw(
 
 
 async def _parse_link(request: Request, limits: RequestLimits, upload: Upload, query: dict[str, str]) -> None:
-    wanted = upload.link = await parse_body(request, FromUrl, limits)
+    link = upload.link = await parse_body(request, FromUrl, limits)
     if query:
         name = next(iter(query))
         raise Problem(422, "value_unknown", "this belongs in the JSON body, not in the query string", field=name,
                       fix=f"send {name} as a field of the JSON body")  # fmt: skip
-    upload.said |= {
-        name: value for name in ("type", "model", "webhook") if (value := getattr(wanted, name)) is not None
+    upload.options |= {
+        name: value for name in ("type", "model", "webhook") if (value := getattr(link, name)) is not None
     }
 
 
 async def fetch_link(upload: Upload, blobs: Blobs, limits: RequestLimits, rules: Rules) -> None:
-    """Fetches the file that the request only names, and judges it."""
-    wanted = upload.link
-    if wanted is None:
+    """Fetches the file that the request links to, and checks it."""
+    link = upload.link
+    if link is None:
         return
     try:
         async with fetch(
-            wanted.url, rules, limit=limits.upload_bytes, deadline=limits.fetch_seconds, media={*RAW, *SILENT}
-        ) as found:
-            sink = blobs.receive(limits.upload_bytes, name=wanted.name or found.name, media=found.media)
+            link.url, rules, limit=limits.upload_bytes, deadline=limits.fetch_seconds, media={*RAW, *SILENT}
+        ) as response:
+            sink = blobs.receive(limits.upload_bytes, name=link.name or response.name, media=response.media)
             upload.sinks.append(sink)
-            async for chunk in found.chunks:
+            async for chunk in response.chunks:
                 await _write(sink, chunk, "/url")
     except Blocked as error:
         raise Problem(
@@ -221,7 +221,7 @@ async def _write(sink: Sink, chunk: bytes, field_: str) -> None:
 
 
 def judge(sink: Sink, pointer: str, tail: bytes) -> None:
-    """Refuses a file that is empty, of a kind that is not read, or not what its sender says; names it safely."""
+    """Rejects a file that is empty, unsupported, or not what its sender declared; sanitises its name."""
     declared, media = sink.name, ALIASES.get(sink.media, sink.media)
     sink.name = escape_name(declared)
     if not sink.bytes:
@@ -231,31 +231,31 @@ def judge(sink: Sink, pointer: str, tail: bytes) -> None:
     except Unreadable as error:
         raise Problem(415, "type_unsupported", str(error), field=pointer,
                       fix=Message("upload.fix_format")) from None  # fmt: skip
-    found = MEDIA[kind]
+    detected = MEDIA[kind]
     other = _find_mismatch(declared, media, kind)
     if other is not None:
         raise Problem(
-            415, "type_mismatch", Message("upload.declared_otherwise", declared=other, found=found), field=pointer,
-            declared=other, detected=found, fix=Message("upload.fix_name"),
+            415, "type_mismatch", Message("upload.declared_otherwise", declared=other, found=detected), field=pointer,
+            declared=other, detected=detected, fix=Message("upload.fix_name"),
         )  # fmt: skip
     other = second(kind, sink.head, tail)
     if other is not None:
-        # A file that is two things is read as the one here and as the other elsewhere.
+        # A file with two formats may be read as one here and as the other elsewhere.
         raise Problem(
             415, "type_mismatch", Message("upload.also_other_type", kind=kind.name, detail=other), field=pointer,
-            declared=found, detected=other, fix=Message("upload.fix_own_file"),
+            declared=detected, detected=other, fix=Message("upload.fix_own_file"),
         )  # fmt: skip
-    sink.media = found
+    sink.media = detected
 
 
 def _find_mismatch(name: str, media: str, kind: Kind) -> str | None:
-    """What the sender says it is, where that is something else than it is."""
+    """What the sender declared, if the file is something else."""
     if media not in SILENT and media != MEDIA[kind]:
         return media[:100]
-    dot, ending = name.rpartition(".")[1:]
-    ending = f".{ending.lower()}" if dot else ""
-    others = {one for other, endings in ENDINGS.items() if other is not kind for one in endings}
-    return ending if ending in others or ending in OTHER_ENDINGS else None
+    has_dot, own_extension = name.rpartition(".")[1:]
+    own_extension = f".{own_extension.lower()}" if has_dot else ""
+    others = {extension for other, endings in ENDINGS.items() if other is not kind for extension in endings}
+    return own_extension if own_extension in others or own_extension in OTHER_ENDINGS else None
 
 
 def _upload() -> dict[str, Any]:
