@@ -1,4 +1,4 @@
-"""What `submit` talks to: a running server, or the database itself on the same machine."""
+"""The clients of `submit`: a running server, or the database itself on the same machine."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     from tabellion.config import Config
 
 PATIENCE = 60.0  #: seconds for one request
-TRIES = 5  #: of a request that a busy server put off
+TRIES = 5  #: attempts at a request that a busy server deferred
 
 
 class Client(Protocol):
-    """Takes documents, and tells how far they are."""
+    """Submits documents and reports their status."""
 
     async def __aenter__(self) -> Client:
-        """Begins."""
+        """Connects."""
 
     async def __aexit__(self, *_: object) -> None:
-        """Ends."""
+        """Disconnects."""
 
     async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
-        """What became of one file: id and status, or `refused` and an error."""
+        """The outcome of one file: id and status, or `refused` and an error."""
 
     async def states(self, ids: list[str]) -> dict[str, dict[str, Any]]:
         """Status and error of these documents."""
 
     async def warning(self) -> str:
-        """Why waiting may take for ever; nothing when it should not."""
+        """Why waiting may never end; empty if it should."""
 
 
 class DirectClient:
-    """Straight into the database and the data folder."""
+    """Direct access to the database and the data folder."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -65,41 +65,41 @@ class DirectClient:
         await self._store.close()
 
     async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
-        """Copies the file and writes its row."""
+        """Copies the file and inserts its row."""
 
         try:
-            one = await take_in(
+            submitted = await take_in(
                 self._store, self._settings, path, type=type, model=model, limit=self._config.upload_bytes,
             )  # fmt: skip
         except NotTaken as error:
             return {"status": "refused", "error": {"code": error.code, "message": str(error)}}
-        return {"id": one.id, "status": one.status, "duplicate_of": one.duplicate_of}
+        return {"id": submitted.id, "status": submitted.status, "duplicate_of": submitted.duplicate_of}
 
     async def states(self, ids: list[str]) -> dict[str, dict[str, Any]]:
-        """Asks the database, a few hundred at a time."""
+        """Queries the database, a few hundred at a time."""
 
-        told: dict[str, dict[str, Any]] = {}
+        states: dict[str, dict[str, Any]] = {}
         for start in range(0, len(ids), 500):
-            some = ids[start : start + 500]
-            marks = ", ".join(f"${number}" for number in range(1, len(some) + 1))
+            batch = ids[start : start + 500]
+            marks = ", ".join(f"${number}" for number in range(1, len(batch) + 1))
             rows = await self._store.database.fetch(
                 f"SELECT id, status, error, attempts, duplicate_of FROM tabellion_documents WHERE id IN ({marks})",
-                *some,
+                *batch,
             )
             for row in rows:
                 error = problem(row["error"], row["attempts"]) if row["status"] == "failed" else None
-                told[row["id"]] = {"status": row["status"], "duplicate_of": row["duplicate_of"], "error": error}
-        return told
+                states[row["id"]] = {"status": row["status"], "duplicate_of": row["duplicate_of"], "error": error}
+        return states
 
     async def warning(self) -> str:
-        """A queue that nobody works is waited for in vain."""
+        """A warning if no worker reads documents."""
 
-        workers = [one for one in await roster.members(self._store) if "documents" in one["queues"].split(",")]
+        workers = [worker for worker in await roster.members(self._store) if "documents" in worker["queues"].split(",")]
         return "" if workers else "no worker is running: start `tabellion up`, or `tabellion worker --with documents`"
 
 
 class RemoteClient:
-    """Over HTTP."""
+    """Access over HTTP."""
 
     def __init__(self, url: str, key: str) -> None:
         parts = urlsplit(url)
@@ -114,22 +114,24 @@ class RemoteClient:
         return None
 
     async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
-        """Sends the file as it is read."""
-        if not path.is_file():  # opening a pipe would wait for whoever writes to it
+        """Streams the file."""
+        if not path.is_file():  # opening a pipe would block until something writes to it
             return {"status": "refused", "error": {"code": "file_missing", "message": "file not found"}}
-        said = {"name": path.name, "type": type, "model": model}
-        query = urlencode({name: value for name, value in said.items() if value is not None}, errors="replace")
+        options = {"name": path.name, "type": type, "model": model}
+        query = urlencode({name: value for name, value in options.items() if value is not None}, errors="replace")
         for attempt in range(1, TRIES + 1):
             try:
-                status, answer, after = await asyncio.to_thread(self._send, "POST", f"/api/documents?{query}", path)
+                status, answer, retry_after = await asyncio.to_thread(
+                    self._send, "POST", f"/api/documents?{query}", path
+                )
             except (FileNotFoundError, PermissionError) as error:
                 return {"status": "refused", "error": {"code": "file_missing", "message": str(error.strerror)}}
             if status not in (429, 503) or attempt == TRIES:
                 break
-            await asyncio.sleep(min(after, PATIENCE))
+            await asyncio.sleep(min(retry_after, PATIENCE))
         if status == 202:
-            one = answer["documents"][0]
-            return {"id": one["id"], "status": one["status"], "duplicate_of": one.get("duplicate_of")}
+            document = answer["documents"][0]
+            return {"id": document["id"], "status": document["status"], "duplicate_of": document.get("duplicate_of")}
         self._check(status, answer)
         return {
             "status": "refused",
@@ -137,21 +139,21 @@ class RemoteClient:
         }
 
     async def states(self, ids: list[str]) -> dict[str, dict[str, Any]]:
-        """Waits for the first of them, then asks for the others."""
-        told = {}
+        """Waits for the first of them, then queries the others."""
+        states = {}
         for place, id_ in enumerate(ids[:50]):
             wait = "?wait=20" if place == 0 else ""
             path = f"/api/documents/{quote(id_)}{wait}"
             status, answer, _ = await asyncio.to_thread(self._send, "GET", path, None)
             self._check(status, answer)
             if status == 200:
-                told[id_] = {name: answer.get(name) for name in ("status", "duplicate_of", "error")}
+                states[id_] = {name: answer.get(name) for name in ("status", "duplicate_of", "error")}
             elif status == 404:
-                told[id_] = {"status": "failed", "error": {"code": "not_found", "message": "deleted"}}
-        return told
+                states[id_] = {"status": "failed", "error": {"code": "not_found", "message": "deleted"}}
+        return states
 
     async def warning(self) -> str:
-        """What the server says of itself."""
+        """The server's own reasons for not being ready."""
         status, answer, _ = await asyncio.to_thread(self._send, "GET", "/readyz", None)
         return "" if status == 200 else "the server is not ready: " + "; ".join(map(str, answer.get("reasons", [])))
 

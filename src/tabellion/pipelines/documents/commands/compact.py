@@ -55,9 +55,9 @@ def compact(
 ) -> None:
     """Merge each day's Parquet files into one file per type; safe to interrupt and repeat.
 
-    Small files stay unless --remove is said, and readers that take the newest row of each id (docs/how-to/outputs.md
-    has the query) never see one twice or miss one. Documents point at the file of their day before their own goes. Exit
-    code 6 when some files are none of ours, or a day could not be done.
+    Small files stay unless you use --remove. Readers that take the newest row of each id (docs/how-to/outputs.md has
+    the query) never see a row twice or miss one. Documents point to the daily file before their own file is removed.
+    Exit code 6 when some files were not written by tabellion, or a day failed.
 
     Examples:
 
@@ -67,56 +67,56 @@ def compact(
     """
 
     config = config_of(context)
-    wanted = [_day(text) for text in days or []]
+    only = [_day(text) for text in days or []]
     places = [find_environment(config, name, new=True) for name in environment or []] or list(config.environments)
     if lake is not None:
         places = places[:1]
     with output.Bar("compacting") as bar:
-        done = asyncio.run(_compact_days(config, places, wanted, lake, bar, remove=remove, grace=grace))
-    for one in done:
-        for strange in one["strange"]:
-            typer.echo(f"error: {strange}", err=True)
+        done = asyncio.run(_compact_days(config, places, only, lake, bar, remove=remove, grace=grace))
+    for result in done:
+        for message in result["strange"]:
+            typer.echo(f"error: {message}", err=True)
     if json:
         output.as_json(done)
     elif not done:
         typer.echo("nothing to compact: no day before today has Parquet files")
     else:
         _show(done, remove, named=len(places) > 1)
-    if any(one["strange"] for one in done):
+    if any(result["strange"] for result in done):
         raise typer.Exit(6)
 
 
 async def _compact_days(
-    config: Config, places: Sequence[Environment], wanted: Sequence[date], url: str | None, bar: Bar, *, remove: bool,
+    config: Config, places: Sequence[Environment], only: Sequence[date], url: str | None, bar: Bar, *, remove: bool,
     grace: float,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """What became of each day of each environment; one that cannot be done is told, and the others are done."""
+    """The result of each day of each environment; if one fails, its error is reported and the others continue."""
 
     templates = _templates(config)
     done: list[dict[str, Any]] = []
     for place in places:
         lake = Lake(url) if url is not None else settings_of(config, place).lake
-        chosen = list(wanted) or [day for day in await compacting.days(lake, templates) if day < _today()]
+        selected = list(only) or [day for day in await compacting.days(lake, templates) if day < _today()]
         store = place.store()
         try:
-            for day in chosen:
+            for day in selected:
                 bar.name(f"{place.name} {day}" if len(places) > 1 else str(day))
                 try:
-                    one = await compacting.compact(
+                    result = await compacting.compact(
                         lake, day, templates, remove=remove, grace=grace, progress=bar, point=await _point(place, store)
                     )
                 except TabellionError as error:
-                    if len(chosen) == len(places) == 1:
+                    if len(selected) == len(places) == 1:
                         raise
-                    one = compacting.Compacted(day, strange=[str(error)])
-                done.append({"environment": place.name} | asdict(one))
+                    result = compacting.Compacted(day, strange=[str(error)])
+                done.append({"environment": place.name} | asdict(result))
         finally:
             await store.close()
     return done
 
 
 async def _point(place: Environment, store: Store) -> Point | None:
-    """What points the documents of an environment elsewhere; None where it has none."""
+    """The function that updates the paths of documents of an environment; None if it has no documents."""
 
     if place.missing_file() is not None:
         return None
@@ -130,10 +130,10 @@ def _show(done: Sequence[dict[str, Any]], remove: bool, *, named: bool) -> None:
     headings = ["day", "documents", "small files", "files written", *(["removed", "kept for now"] if remove else [])]
     rows = [
         [
-            *([one["environment"]] if named else []), str(one["day"]), one["rows"], one["small"], len(one["files"]),
-            *([one["removed"], one["kept"]] if remove else []),
+            *([result["environment"]] if named else []), str(result["day"]), result["rows"], result["small"],
+            len(result["files"]), *([result["removed"], result["kept"]] if remove else []),
         ]
-        for one in done
+        for result in done
     ]  # fmt: skip
     output.show(output.table("", [*(["environment"] if named else []), *headings], rows))
 
@@ -150,7 +150,7 @@ def _day(text: str) -> date:
 
 
 def _templates(config: Config) -> list[Template]:
-    """Where the types there are write their files; a type that is broken has written none that way."""
+    """The path templates of all types; a broken type has written no files."""
 
     texts = []
     for name in typefile.available(config.types):

@@ -54,8 +54,8 @@ def export(
 ) -> None:
     """Export documents as CSV, JSON Lines or Parquet, corrections included.
 
-    CSV has one row a document and is safe to open in a spreadsheet: no cell is a formula. Exit code 6 when some rows
-    could not be told.
+    CSV has one row per document and is safe to open in a spreadsheet: no cell is a formula. Exit code 6 when some rows
+    could not be exported.
 
     Examples:
 
@@ -76,7 +76,7 @@ def export(
         raise typer.BadParameter(
             "Parquet cannot be written to a terminal: use --out FILE, or redirect the output", param_hint="--format"
         )
-    wanted = _range(since, until, type or [], status or [], review or [])
+    selection = _range(since, until, type or [], status or [], review or [])
     place = find_environment(config, environment)
     asyncio.run(PIPELINE.require(place))
 
@@ -85,7 +85,7 @@ def export(
         try:
             with output.Bar("exporting") as progress:
                 return await exporting.export(
-                    store, chosen, target, types=_types(config.types), range=wanted, progress=progress  # type: ignore[arg-type]
+                    store, chosen, target, types=_types(config.types), range=selection, progress=progress  # type: ignore[arg-type]
                 )  # fmt: skip
         finally:
             await store.close()
@@ -93,49 +93,49 @@ def export(
     target = ToFile(out) if out is not None else ToStream(sys.stdout.buffer)
     try:
         done = asyncio.run(run(target))
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         _mute()
         return
     for mishap in done.mishaps:
         typer.echo(f"error: {mishap}", err=True)
     if out is not None:
-        told = {
+        summary = {
             "file": str(out), "format": chosen, "documents": done.documents, "failed": done.failed,
             "bytes": target.bytes, "sha256": getattr(target, "sha256", None),
         }  # fmt: skip
         if json:
-            output.as_json(told)
+            output.as_json(summary)
         else:
             typer.echo(f"{out}: {done.documents:,} documents, {target.bytes:,} bytes")
     if done.failed:
         raise typer.Exit(6)
 
 
-def _format(given: str | None, out: Path | None) -> str:
-    if given is None:
+def _format(requested: str | None, out: Path | None) -> str:
+    if requested is None:
         return FORMATS.get(out.suffix.lower(), "csv") if out is not None else "csv"
-    if given not in KNOWN:
-        raise typer.BadParameter(f"{given!r} is not one of {', '.join(KNOWN)}", param_hint="--format")
-    return given
+    if requested not in KNOWN:
+        raise typer.BadParameter(f"{requested!r} is not one of {', '.join(KNOWN)}", param_hint="--format")
+    return requested
 
 
 def _range(
     since: str | None, until: str | None, types: Sequence[str], statuses: Sequence[str], reviews: Sequence[str]
 ) -> Range:
     try:
-        wanted = Range(
+        selection = Range(
             None if since is None else moment_of(since), None if until is None else moment_of(until, end=True),
             tuple(types), tuple(statuses) or ("completed",), tuple(reviews),
         )  # fmt: skip
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
+    if selection.since is not None and selection.until is not None and selection.since >= selection.until:
         raise typer.BadParameter(f"--since {since} is not before --until {until}: the range is empty")
-    return wanted
+    return selection
 
 
 def _types(folders: Sequence[Path]) -> Types:
-    """The type of a name; a type that is gone, or broken, costs its columns their kinds and nothing else."""
+    """A function that loads types by name; columns of a missing or broken type are written as text."""
 
     def find(name: str) -> DocumentType | None:
         try:
@@ -148,6 +148,6 @@ def _types(folders: Sequence[Path]) -> Types:
 
 
 def _mute() -> None:
-    """Keeps Python from complaining, as it ends, that nobody reads any more."""
+    """Keeps Python from complaining about the closed pipe when it exits."""
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tabellion.config import Config
     from tabellion.pipelines.documents.commands.client import Client
 
-AT_ONCE = 4  #: files on their way at the same time
-POLL = 0.5  #: seconds between two looks at how far documents are
+AT_ONCE = 4  #: files submitted at the same time
+POLL = 0.5  #: seconds between two queries of the status
 ENDED = ("completed", "failed", "duplicate")
 
 
@@ -83,21 +83,21 @@ def submit(
 
 
 def _documents(paths: Iterable[str]) -> Iterator[Path]:
-    """The files themselves, the documents of folders, and what patterns match; each once."""
+    """The files, the documents in folders, and the matches of patterns, each once."""
 
-    seen: set[Path] = set()
+    listed: set[Path] = set()
     for text in paths:
         path = Path(text)
         if path.is_dir():
-            found = sorted(one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file())
+            found = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
         elif glob.has_magic(text) and not path.exists():
-            found = sorted(Path(one) for one in glob.glob(text, recursive=True) if Path(one).is_file())
+            found = sorted(Path(name) for name in glob.glob(text, recursive=True) if Path(name).is_file())
         else:
             found = [path]
-        for one in found:
-            if one not in seen:
-                seen.add(one)
-                yield one
+        for file in found:
+            if file not in listed:
+                listed.add(file)
+                yield file
 
 
 def _read_saved_key(config: Config) -> str:
@@ -116,12 +116,12 @@ async def _submit_files(
     results: list[dict[str, Any]] = []
     turns = asyncio.Semaphore(AT_ONCE)
 
-    async def one(path: Path) -> dict[str, Any]:
+    async def submit_file(path: Path) -> dict[str, Any]:
         async with turns:
             return {"file": str(path), **await client.submit(path, type, model)}
 
     async with client:
-        tasks = [asyncio.create_task(one(path)) for path in files]
+        tasks = [asyncio.create_task(submit_file(path)) for path in files]
         try:
             for task in tasks:
                 result = await task
@@ -140,21 +140,21 @@ async def _submit_files(
 
 
 async def _wait_for_results(client: Client, results: list[dict[str, Any]], *, quiet: bool) -> None:
-    open_ones = {result["id"]: result for result in results if "id" in result}
-    while open_ones:
-        for id_, news in (await client.states(list(open_ones))).items():
-            if news["status"] in ENDED:
-                result = open_ones.pop(id_)
-                result.update(news)
+    pending = {result["id"]: result for result in results if "id" in result}
+    while pending:
+        for id_, state in (await client.states(list(pending))).items():
+            if state["status"] in ENDED:
+                result = pending.pop(id_)
+                result.update(state)
                 if not quiet:
                     _say(result)
-        if open_ones:
+        if pending:
             await asyncio.sleep(POLL)
 
 
 def _say(result: dict[str, Any]) -> None:
     error = result.get("error") or {}
-    why = f"{error.get('code', '')}: {error.get('message', '')}" if error else ""
-    copy = f"of {result['duplicate_of']}" if result.get("duplicate_of") else ""
-    words = (result["status"].ljust(10), result.get("id", "").ljust(26), printable(result["file"]), copy, why)
-    typer.echo("  ".join(word for word in words if word.strip()))
+    reason = f"{error.get('code', '')}: {error.get('message', '')}" if error else ""
+    original = f"of {result['duplicate_of']}" if result.get("duplicate_of") else ""
+    parts = (result["status"].ljust(10), result.get("id", "").ljust(26), printable(result["file"]), original, reason)
+    typer.echo("  ".join(part for part in parts if part.strip()))
