@@ -1,4 +1,4 @@
-"""Documents: taken in once, read, checked, stored and told about."""
+"""Documents: accepted once each, read, checked, stored and reported."""
 
 from tabellion import messages
 

@@ -1,4 +1,4 @@
-"""The HTTP API of documents and their review: which routes there are, and who may use them."""
+"""The HTTP API of documents and their review: its routes and the roles they require."""
 
 from __future__ import annotations
 

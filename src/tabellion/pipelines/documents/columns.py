@@ -1,4 +1,4 @@
-"""Documents as typed columns: the Arrow schema of a document type, and the row that a document makes in it."""
+"""Documents as typed columns: the Arrow schema of a document type, and a document's row in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tabellion.reading.types.kinds import NUMERIC
 PRECISION, SCALE = 18, 4  #: of every amount, number and percentage
 _STEP = Decimal(1).scaleb(-SCALE)
 _LIMIT = Decimal(10) ** (PRECISION - SCALE)
-LONGEST_UNFIT = 1000  #: characters of a value that fitted nowhere
+LONGEST_UNFIT = 1000  #: characters kept of a value that fits no column
 FIRST = (
     "id",
     "name",
@@ -38,7 +38,7 @@ FIRST = (
 TEXTS = ("id", "name", "sha256", "model", "verdict", "review")
 LAST = ("confidence", "unfit")
 OWN = (*FIRST, *LAST)  #: the columns that every type has
-PREFIX = "field_"  #: of a field that is called like a column of ours
+PREFIX = "field_"  #: of a field that has the name of one of our columns
 _MISFIT = object()
 
 
@@ -53,7 +53,7 @@ def arrow() -> Any:
 class Columns:
     """The columns of one document type, or of several together."""
 
-    type: str  #: of documents that do not say theirs
+    type: str  #: of documents that have none of their own
     specs: tuple[FieldSpec, ...]
 
     @cached_property
@@ -63,7 +63,7 @@ class Columns:
 
     @cached_property
     def schema(self) -> Any:
-        """As Arrow has it."""
+        """The Arrow schema."""
         pa = arrow()
         own = {
             "created_at": pa.timestamp("us", tz="UTC"), "version": pa.int32(), "reviewed": pa.bool_(),
@@ -72,13 +72,13 @@ class Columns:
             "unfit": pa.list_(pa.struct([("field", pa.string()), ("value", pa.string())])),
         }  # fmt: skip
         return pa.schema(
-            [(one, own.get(one, pa.string())) for one in FIRST]
+            [(name, own.get(name, pa.string())) for name in FIRST]
             + [(column, _arrow_type(spec)) for column, spec in self.fields]
-            + [(one, own[one]) for one in LAST if self.specs or one != "confidence"]  # Parquet has no empty structs
+            + [(name, own[name]) for name in LAST if self.specs or name != "confidence"]  # Parquet has no empty structs
         )
 
     def row(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The document's row: typed values, nulls where none was read, and what fits nowhere."""
+        """The document's row: typed values, nulls where none was read, and the values that fit no column."""
         fields: Mapping[str, Any] = document["fields"]
         unfit: list[dict[str, str]] = []
         row: dict[str, Any] = {name: text(document.get(name)) for name in TEXTS}
@@ -86,16 +86,16 @@ class Columns:
             "type": text(document.get("type")) or self.type, "type_version": text(document.get("type_version")),
             "created_at": moment(document["created_at"]), "version": int(document.get("version") or 1),
             "reviewed": document.get("review") in REVIEWED,
-            "locked": [name for name, told in fields.items() if told.get("locked")],
+            "locked": [name for name, field in fields.items() if field.get("locked")],
         }  # fmt: skip
-        sure: dict[str, float | None] = {}
+        confidences: dict[str, float | None] = {}
         for column, spec in self.fields:
-            told = fields.get(spec.name) or {}
-            sure[spec.name] = _finite(told.get("confidence")) if told else None
-            row[column] = _value(spec, told.get("value"), spec.name, unfit)
+            field = fields.get(spec.name) or {}
+            confidences[spec.name] = _finite(field.get("confidence")) if field else None
+            row[column] = _value(spec, field.get("value"), spec.name, unfit)
         known = {spec.name for _, spec in self.fields}
-        unfit += [_misfit(name, told.get("value")) for name, told in fields.items() if name not in known]
-        return row | {"confidence": sure, "unfit": unfit}
+        unfit += [_misfit(name, field.get("value")) for name, field in fields.items() if name not in known]
+        return row | {"confidence": confidences, "unfit": unfit}
 
     def table(self, documents: Iterable[Mapping[str, Any]]) -> Any:
         """The documents as an Arrow table."""
@@ -106,36 +106,36 @@ class Columns:
 
 
 def columns_of(doctype: DocumentType) -> Columns:
-    """The columns of a document type; the same for the same version of it."""
+    """The columns of a document type; cached by its version."""
     key = (doctype.name, doctype.version, doctype.digest)
-    if not doctype.digest:  # made by hand: two may differ and say the same version
+    if not doctype.digest:  # built in code: two may differ and have the same version
         return Columns(doctype.name, doctype.fields)
-    if key not in _made:
-        if len(_made) > 1000:
-            _made.clear()
-        _made[key] = Columns(doctype.name, doctype.fields)
-    return _made[key]
+    if key not in _cache:
+        if len(_cache) > 1000:
+            _cache.clear()
+        _cache[key] = Columns(doctype.name, doctype.fields)
+    return _cache[key]
 
 
-_made: dict[tuple[str, str, str], Columns] = {}
+_cache: dict[tuple[str, str, str], Columns] = {}
 
 
 def merge_columns(doctypes: Sequence[DocumentType], names: Iterable[str] = ()) -> Columns:
-    """The columns of several types together, and of fields that no type knows; what two types disagree on is a text."""
+    """The columns of several types, and of fields that no type has; if two types disagree, a column is text."""
     if len(doctypes) == 1 and not set(names) - {spec.name for spec in doctypes[0].fields}:
         return columns_of(doctypes[0])
-    found: dict[str, FieldSpec] = {}
+    merged: dict[str, FieldSpec] = {}
     for spec in (spec for doctype in doctypes for spec in doctype.fields):
-        known = found.setdefault(spec.name, spec)
-        if _shape(known) != _shape(spec):
-            found[spec.name] = _loose(spec.name)
+        first = merged.setdefault(spec.name, spec)
+        if _shape(first) != _shape(spec):
+            merged[spec.name] = _loose(spec.name)
     for name in names:
-        found.setdefault(name, _loose(name))
-    return Columns("", tuple(found.values()))
+        merged.setdefault(name, _loose(name))
+    return Columns("", tuple(merged.values()))
 
 
 def name_columns(specs: Sequence[FieldSpec], own: Sequence[str]) -> tuple[tuple[str, FieldSpec], ...]:
-    """Each field with the name of its column: its own, unless a column of ours is called so."""
+    """Each field with the name of its column: its own, unless one of our columns has that name."""
     taken = {*own, *(spec.name for spec in specs)}
     fields = []
     for spec in specs:
@@ -148,7 +148,7 @@ def name_columns(specs: Sequence[FieldSpec], own: Sequence[str]) -> tuple[tuple[
 
 
 def moment(value: Any) -> datetime:
-    """A time as the database or JSON tells it, in UTC."""
+    """A time from the database or from JSON, in UTC."""
     if isinstance(value, datetime):
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, str):
@@ -157,14 +157,14 @@ def moment(value: Any) -> datetime:
 
 
 def text(value: Any) -> str | None:
-    """A text that can be written as UTF-8, or nothing."""
+    """A text that can be written as UTF-8, or None."""
     if value is None:
         return None
-    made = value if isinstance(value, str) else str(value)
-    return made if made.isascii() else made.encode("utf-8", "replace").decode()
+    string = value if isinstance(value, str) else str(value)
+    return string if string.isascii() else string.encode("utf-8", "replace").decode()
 
 
-LOOSE = "loose"  #: the kind of a field whose type is not known, or not agreed on: a text, JSON where it is none
+LOOSE = "loose"  #: the kind of a field whose type is unknown or disputed: text, or JSON if the value is not text
 
 
 def _loose(name: str) -> FieldSpec:
@@ -186,7 +186,7 @@ def _arrow_type(spec: FieldSpec) -> Any:
 
 
 def _value(spec: FieldSpec, value: Any, path: str, unfit: list[dict[str, str]]) -> Any:
-    """The value in its column's type; None, and a note of it, where it does not fit."""
+    """The value in its column's type; None, with an entry in `unfit`, if it does not fit."""
     if value is None or value == "":
         return None
     if spec.kind == "list":
@@ -203,11 +203,11 @@ def _value(spec: FieldSpec, value: Any, path: str, unfit: list[dict[str, str]]) 
                 {cell.name: _value(cell, row.get(cell.name), f"{place}.{cell.name}", unfit) for cell in spec.items}
             )
         return rows
-    made = _convert_value(spec, value)
-    if made is _MISFIT:
+    converted = _convert_value(spec, value)
+    if converted is _MISFIT:
         unfit.append(_misfit(path, value))
         return None
-    return made
+    return converted
 
 
 def _convert_value(spec: FieldSpec, value: Any) -> Any:
@@ -215,12 +215,12 @@ def _convert_value(spec: FieldSpec, value: Any) -> Any:
         return text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     if spec.kind in NUMERIC or spec.kind in ("date", "bool"):
         try:
-            made = rules.convert_value(spec, value)
+            converted = rules.convert_value(spec, value)
         except ValueError:
             return _MISFIT
-        if isinstance(made, Decimal) and (abs(made) >= _LIMIT or made != made.quantize(_STEP)):
+        if isinstance(converted, Decimal) and (abs(converted) >= _LIMIT or converted != converted.quantize(_STEP)):
             return _MISFIT
-        return made
+        return converted
     return text(value) if isinstance(value, str) else _MISFIT
 
 

@@ -1,8 +1,8 @@
-"""Makes one Parquet file a day of the many small ones, so that no reader sees a row twice or misses one.
+"""Merges the many small Parquet files of a day into one, so that no reader sees a row twice or misses one.
 
-Files of days are never written again: a query that has learned where the rows lie in one would read nonsense. A newer
-one has a higher number, and readers take the newest row of an id, whichever files it is in: docs/how-to/outputs.md has
-the query. What is superseded goes later, when nobody can have listed the folder without the file that supersedes it.
+Daily files are never rewritten: a query that has read the row offsets of a file would then read garbage. A newer file
+has a higher number, and readers take the newest row of an id from whichever file has it: docs/how-to/outputs.md has the
+query. A superseded file is deleted later, when no query can have listed the folder without its successor.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from tabellion.reading.types.doctype import Output
 from tabellion.storage import files
 from tabellion.storage.lake import Absent, Lake, LakeEntry, LakeError, Present
 
-GRACE = 600.0  #: seconds that a file stays whose rows another one has: no query lists files for so long
-TRIES = 5  #: of a day whose files somebody else writes meanwhile
+GRACE = 600.0  #: seconds that a file is kept after another one has its rows: no query takes longer to list files
+TRIES = 5  #: attempts at a day whose files another process is writing
 READS = 64  #: small files that are read at once
-Progress = Callable[[int, int], None]  #: small files read, small files there are
+Progress = Callable[[int, int], None]  #: small files read, and their total
 
 Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
 class Compacted:
-    """What became of one day."""
+    """The result for one day."""
 
     day: date
-    files: list[str] = field(default_factory=list)  #: that were written
+    files: list[str] = field(default_factory=list)  #: written
     rows: int = 0  #: in all files of the day
-    small: int = 0  #: small files there were
+    small: int = 0  #: small files found
     removed: int = 0
-    kept: int = 0  #: small files that were to be removed, and must stay for now
-    strange: list[str] = field(default_factory=list)  #: files that are none of ours, and why
+    kept: int = 0  #: small files that could not be removed yet
+    strange: list[str] = field(default_factory=list)  #: errors about files that are not ours
 
     def add(self, other: Compacted) -> None:
-        """What became of another part of the day."""
+        """Adds the result of another part of the day."""
         self.files += other.files
         self.strange += other.strange
         for name in ("rows", "small", "removed", "kept"):
@@ -57,23 +57,23 @@ class Compacted:
 @dataclass(frozen=True, slots=True)
 class _Small:
     entry: LakeEntry
-    id: str | None  #: as the path says
+    id: str | None  #: from the path
 
 
 def templates_of(texts: Iterable[str | None]) -> list[Template]:
-    """The templates of types, and the one that they have unless they say otherwise."""
+    """The templates of types, and the default one."""
     return [Template(text) for text in dict.fromkeys((Output().parquet, *texts)) if text]
 
 
 async def days(lake: Lake, templates: Sequence[Template]) -> list[date]:
-    """The days that have small files, the first one first."""
+    """The days that have small files, oldest first."""
     found: set[date] = set()
     for template in templates:
         for entry in await lake.list(template.root):
-            said = template.match(entry.path)
-            if said is None:
+            parts = template.match(entry.path)
+            if parts is None:
                 continue
-            day = daily.day_of(said) if template.dated else await _day(lake, entry)
+            day = daily.day_of(parts) if template.dated else await _day(lake, entry)
             found |= {day} if day else set()
     return sorted(found)
 
@@ -88,38 +88,38 @@ async def compact(
     progress: Progress | None = None,
     point: Point | None = None,
 ) -> Compacted:
-    """Brings the files of a day up to date with its small files; done again, or after a crash, it changes nothing more.
+    """Brings the files of a day up to date with its small files; repeating it, also after a crash, changes nothing.
 
-    With `remove`, small files go whose rows the files of the day have had for `grace` seconds, each compared first.
-    `point` points documents elsewhere before a file goes; without it some may be left that point at what is gone.
+    With `remove`, small files are removed once the daily files have had their rows for `grace` seconds, each after a
+    comparison. `point` updates documents' paths before a file is removed; without it, some may keep a dead path.
     """
     done = Compacted(day)
     async with lake.lock():
-        for root, some in _roots(templates or templates_of(())).items():
-            one = _Day(lake, root, some, day, progress, point)
-            done.add(await _persistently(one.compact))
+        for root, root_templates in _roots(templates or templates_of(())).items():
+            day_folder = _Day(lake, root, root_templates, day, progress, point)
+            done.add(await _persistently(day_folder.compact))
             if remove:
-                done.add(await one.remove(grace))
-            await one.clean(grace)
+                done.add(await day_folder.remove(grace))
+            await day_folder.clean(grace)
     return done
 
 
 async def forget(
     lake: Lake, created_at: Any, ids: Iterable[str], templates: Sequence[Template] = (), point: Point | None = None
 ) -> int:
-    """Takes deleted documents out of the small files and out of those of their day; how many rows these had."""
+    """Removes deleted documents from the small files and the daily files; returns how many rows those had."""
     gone, day, rows = set(ids), moment(created_at).date(), 0
     async with lake.lock():
-        for root, some in _roots(templates or templates_of(())).items():
-            one = _Day(lake, root, some, day, None, point)
-            # A removal that was cut off may have brought one back.
-            await lake.delete(*(small.entry.path for small in await one.small() if small.id in gone))
-            rows += await _persistently(lambda one=one: one.forget(gone))  # type: ignore[misc]
+        for root, root_templates in _roots(templates or templates_of(())).items():
+            day_folder = _Day(lake, root, root_templates, day, None, point)
+            # An interrupted removal may have restored one.
+            await lake.delete(*(small.entry.path for small in await day_folder.small() if small.id in gone))
+            rows += await _persistently(lambda day_folder=day_folder: day_folder.forget(gone))  # type: ignore[misc]
     return rows
 
 
 async def _persistently(work: Callable[[], Awaitable[Result]]) -> Result:
-    """Begins anew where somebody else has written the same files meanwhile."""
+    """Starts over when another process has written the same files meanwhile."""
     for _ in range(TRIES - 1):
         with contextlib.suppress(Absent, Present):
             return await work()
@@ -134,7 +134,7 @@ def _roots(templates: Sequence[Template]) -> dict[str, list[Template]]:
 
 
 async def _day(lake: Lake, entry: LakeEntry) -> date | None:
-    """The day of a file whose path does not say it."""
+    """The day of a file whose path does not contain it."""
     with contextlib.suppress(LakeError):
         data = await lake.get(entry.path)
         return await files.in_thread(lambda: next((row.day for row in daily.rows_of(data, entry.path)), None))
@@ -142,7 +142,7 @@ async def _day(lake: Lake, entry: LakeEntry) -> date | None:
 
 
 class _Day:
-    """One day below one root."""
+    """One day under one root."""
 
     def __init__(
         self, lake: Lake, root: str, templates: Sequence[Template], day: date, progress: Progress | None,
@@ -156,166 +156,166 @@ class _Day:
         found: dict[str, _Small] = {}
         for template in self.templates:
             for entry in await self.lake.list(template.prefix(self.day)):
-                said = template.match(entry.path)
-                if said is None or entry.path in found or (template.dated and daily.day_of(said) != self.day):
+                parts = template.match(entry.path)
+                if parts is None or entry.path in found or (template.dated and daily.day_of(parts) != self.day):
                     continue
                 if not template.dated and await _day(self.lake, entry) != self.day:
                     continue
-                found[entry.path] = _Small(entry, said.get("id"))
-        return sorted(found.values(), key=lambda one: (one.id or "", one.entry.path))
+                found[entry.path] = _Small(entry, parts.get("id"))
+        return sorted(found.values(), key=lambda file: (file.id or "", file.entry.path))
 
     async def dailies(self) -> dict[str, LakeEntry]:
-        """The files of the day."""
-        below = await self.lake.list(daily.daily_folder(self.root, self.day))
-        return {entry.path: entry for entry in below if daily.is_daily(entry.path, self.root)}
+        """The daily files of the day."""
+        entries = await self.lake.list(daily.daily_folder(self.root, self.day))
+        return {entry.path: entry for entry in entries if daily.is_daily(entry.path, self.root)}
 
     async def compact(self) -> Compacted:
-        """Brings the files of the day up to date."""
+        """Brings the daily files up to date."""
         done = Compacted(self.day)
-        # Small files are listed first: one that is removed meanwhile is in a file of the day that is listed then.
+        # Small files are listed first: if one is removed meanwhile, its row is in a daily file that is listed after it.
         small = await self.small()
-        there = await self.dailies()
+        dailies = await self.dailies()
         done.small = len(small)
-        known = await self._manifest()
-        if not small or (known.get("sources") == _sources(small) and set(known["files"]) <= set(there)):
-            done.rows = known.get("rows", 0)
+        manifest = await self._manifest()
+        if not small or (manifest.get("sources") == _sources(small) and set(manifest["files"]) <= set(dailies)):
+            done.rows = manifest.get("rows", 0)
             return done
-        before: set[str] = set()
-        made: dict[tuple[str, str], DayFile] = {}
+        old_ids: set[str] = set()
+        writers: dict[tuple[str, str], DayFile] = {}
         try:
-            taken = await self._write(small, there, made, before, done)
-            current = await self._put(made, there, done)
+            source_paths = await self._write(small, dailies, writers, old_ids, done)
+            current = await self._put(writers, dailies, done)
         finally:
-            for one in made.values():
-                await files.in_thread(one.discard)
-        still = {one.entry.path for one in await self.small()}
-        deleted = {id_ for id_, path in taken.items() if path not in still and id_ not in before}
-        if deleted:  # while we read; whoever deleted them has looked for them here, and too early
+            for writer in writers.values():
+                await files.in_thread(writer.discard)
+        remaining = {file.entry.path for file in await self.small()}
+        deleted = {id_ for id_, path in source_paths.items() if path not in remaining and id_ not in old_ids}
+        if deleted:  # while we read, so the deletion looked for their rows here too early
             done.rows -= await self.forget(deleted)
             current = list(await self.dailies())
-        manifest = daily.manifest_bytes(_sources(small), current, done.rows)
-        await self.lake.put(daily.manifest_path(self.root, self.day), manifest)
+        manifest_data = daily.manifest_bytes(_sources(small), current, done.rows)
+        await self.lake.put(daily.manifest_path(self.root, self.day), manifest_data)
         return done
 
     async def _manifest(self) -> dict[str, Any]:
-        """What was done the last time; it spares reading everything where nothing was written since."""
+        """The record of the last run; it avoids reading everything when nothing was written since."""
         try:
-            known = json.loads(await self.lake.get(daily.manifest_path(self.root, self.day)))
-            return {"sources": str(known["sources"]), "files": list(known["files"]), "rows": int(known["rows"])}
+            record = json.loads(await self.lake.get(daily.manifest_path(self.root, self.day)))
+            return {"sources": str(record["sources"]), "files": list(record["files"]), "rows": int(record["rows"])}
         except (Absent, ValueError, KeyError, TypeError):
             return {}
 
     async def _write(
-        self, small: Sequence[_Small], there: Iterable[str], made: dict[tuple[str, str], DayFile], before: set[str],
-        done: Compacted,
+        self, small: Sequence[_Small], dailies: Iterable[str], writers: dict[tuple[str, str], DayFile],
+        old_ids: set[str], done: Compacted,
     ) -> dict[str, str]:  # fmt: skip
-        """Writes the day's rows to files beside the lake; which small file each id came from."""
-        old = await self._old(there)
-        taken: dict[str, str] = {}
-        held = await files.in_thread(next, old, None)
+        """Writes the day's rows to files beside the lake; returns the small file of each id."""
+        old_rows = await self._old(dailies)
+        source_paths: dict[str, str] = {}
+        next_old = await files.in_thread(next, old_rows, None)
 
-        def add_all(rows: Sequence[Row], last: bool, held: Row | None) -> Row | None:
-            """Adds them with the old rows between them, but for those of the same ids; the next old row."""
+        def add_all(rows: Sequence[Row], last: bool, next_old: Row | None) -> Row | None:
+            """Adds the rows, merged by id with old rows of other ids; returns the next old row."""
             for row in (*rows, *([None] if last else [])):
-                while held is not None and (row is None or held.id <= row.id):
-                    before.add(held.id)
-                    if row is None or held.id < row.id:
-                        self._add(held, made)
-                    held = next(old, None)
+                while next_old is not None and (row is None or next_old.id <= row.id):
+                    old_ids.add(next_old.id)
+                    if row is None or next_old.id < row.id:
+                        self._add(next_old, writers)
+                    next_old = next(old_rows, None)
                 if row is not None:
-                    self._add(row, made)
-            return held
+                    self._add(row, writers)
+            return next_old
 
         async for found in self._newest(small, done):
-            taken |= {row.id: path for row, path in found}
-            held = await files.in_thread(add_all, [row for row, _ in found], False, held)
-        await files.in_thread(add_all, [], True, held)
-        done.rows = sum(one.rows for one in made.values())
-        return taken
+            source_paths |= {row.id: path for row, path in found}
+            next_old = await files.in_thread(add_all, [row for row, _ in found], False, next_old)
+        await files.in_thread(add_all, [], True, next_old)
+        done.rows = sum(writer.rows for writer in writers.values())
+        return source_paths
 
-    async def _old(self, there: Iterable[str]) -> Iterator[Row]:
-        """The newest rows of the files of the day, by id."""
-        return daily.newest([daily.rows_of(await self.lake.get(path), path) for path in there])
+    async def _old(self, dailies: Iterable[str]) -> Iterator[Row]:
+        """The newest rows of the daily files, by id."""
+        return daily.newest([daily.rows_of(await self.lake.get(path), path) for path in dailies])
 
-    def _add(self, row: Row, made: dict[tuple[str, str], DayFile]) -> None:
-        if (row.kind, row.shape) not in made:
-            made[row.kind, row.shape] = DayFile(self.lake.staging())
-        made[row.kind, row.shape].add(row)
+    def _add(self, row: Row, writers: dict[tuple[str, str], DayFile]) -> None:
+        if (row.kind, row.shape) not in writers:
+            writers[row.kind, row.shape] = DayFile(self.lake.staging())
+        writers[row.kind, row.shape].add(row)
 
     async def _newest(self, small: Sequence[_Small], done: Compacted) -> AsyncIterator[list[tuple[Row, str]]]:
-        """The rows of small files by id, each id once and as of its newest version, some at a time."""
-        held: tuple[Row, str] | None = None
+        """The rows of small files by id, each id once with its newest version, in batches."""
+        newest: tuple[Row, str] | None = None
         async for found in self._read(await self._by_id(small), done):
-            ended = []
+            complete = []
             for row, path, _ in found:
-                if held is not None and row.id != held[0].id:
-                    ended.append(held)
-                if held is None or row.id != held[0].id or row.version >= held[0].version:
-                    held = row, path
-            yield ended
-        if held is not None:
-            yield [held]
+                if newest is not None and row.id != newest[0].id:
+                    complete.append(newest)
+                if newest is None or row.id != newest[0].id or row.version >= newest[0].version:
+                    newest = row, path
+            yield complete
+        if newest is not None:
+            yield [newest]
 
     async def _by_id(self, small: Sequence[_Small]) -> list[_Small]:
-        """Small files in the order of their ids; those whose paths do not say them are looked into."""
-        if all(one.id is not None for one in small):
+        """Small files in the order of their ids; if their paths do not contain the ids, the files are read."""
+        if all(file.id is not None for file in small):
             return list(small)
         ids = {path: row.id async for found in self._read(small, Compacted(self.day)) for row, path, _ in found}
-        known = [_Small(one.entry, one.id or ids.get(one.entry.path)) for one in small]
-        return sorted(known, key=lambda one: (one.id or "", one.entry.path))
+        identified = [_Small(file.entry, file.id or ids.get(file.entry.path)) for file in small]
+        return sorted(identified, key=lambda file: (file.id or "", file.entry.path))
 
     async def _read(self, small: Sequence[_Small], done: Compacted) -> AsyncIterator[list[tuple[Row, str, str]]]:
-        """Small files' rows with their paths and the hashes of their bytes, some at a time."""
+        """The rows of small files with their paths and the hashes of their bytes, in batches."""
         for start in range(0, len(small), READS):
-            some = small[start : start + READS]
-            data = await asyncio.gather(*(self.lake.get(one.entry.path) for one in some))
-            yield await files.in_thread(_rows, some, data, done.strange)
+            batch = small[start : start + READS]
+            contents = await asyncio.gather(*(self.lake.get(file.entry.path) for file in batch))
+            yield await files.in_thread(_rows, batch, contents, done.strange)
             if self.progress is not None:
                 self.progress(min(start + READS, len(small)), len(small))
 
     async def _put(
-        self, made: dict[tuple[str, str], DayFile], there: Iterable[str], done: Compacted
+        self, writers: dict[tuple[str, str], DayFile], dailies: Iterable[str], done: Compacted
     ) -> list[str]:  # fmt: skip
-        """Moves new files in, but for those that are there already; the files that have the day's rows now."""
-        number = max(map(daily.number_of, there), default=0) + 1
+        """Moves new files into the lake unless they are there; returns the files that now have the day's rows."""
+        number = max(map(daily.number_of, dailies), default=0) + 1
         current = []
-        for (kind, shape), one in sorted(made.items()):
-            await files.in_thread(one.close)
-            older = [path for path in there if path.endswith(f"-{kind}-{shape}.parquet")]
+        for (kind, shape), writer in sorted(writers.items()):
+            await files.in_thread(writer.close)
+            older = [path for path in dailies if path.endswith(f"-{kind}-{shape}.parquet")]
             last = max(older, key=daily.number_of, default=None)
-            if last is None or await self.lake.get(last) != await files.in_thread(one.path.read_bytes):
+            if last is None or await self.lake.get(last) != await files.in_thread(writer.path.read_bytes):
                 last = daily.daily_path(self.root, kind, shape, self.day, number)
                 failpoint("compact.pre_put")
-                await self.lake.put_file(last, one.path, create=True)
+                await self.lake.put_file(last, writer.path, create=True)
                 failpoint("compact.post_put")
                 done.files.append(last)
             current.append(last)
         return current
 
     async def remove(self, grace: float) -> Compacted:
-        """Removes small files whose rows the files of the day have, and have had for long enough."""
+        """Removes small files whose rows the daily files have had for long enough."""
         done = Compacted(self.day)
         small = await self.small()
-        there = await self.dailies()
-        settled = {path for path, entry in there.items() if time.time() - entry.modified_at >= grace}
+        dailies = await self.dailies()
+        settled = {path for path, entry in dailies.items() if time.time() - entry.modified_at >= grace}
         if not small or not settled:
             done.kept = len(small)
             return done
-        known = await files.in_thread(daily.digests, await self._old(there), settled)
+        digests = await files.in_thread(daily.digests, await self._old(dailies), settled)
         async for found in self._read(small, Compacted(self.day)):
-            fitting = set(await files.in_thread(_same, found, known))
+            identical = set(await files.in_thread(_same, found, digests))
             await self._repoint_documents(
-                [(row.id, path, known[row.id][1]) for row, path, _ in found if path in fitting]
+                [(row.id, path, digests[row.id][1]) for row, path, _ in found if path in identical]
             )
             for _, path, sha256 in found:
-                if path in fitting and await self.lake.delete_exact(path, sha256):
+                if path in identical and await self.lake.delete_exact(path, sha256):
                     done.removed += 1
                 else:
                     done.kept += 1
         return done
 
     async def _repoint_documents(self, moved: Sequence[tuple[str, str, str]]) -> None:
-        """Points documents, by id, from a file that goes to the file of the day that has their rows."""
+        """Points documents, by id, from a file that is removed to the daily file that has their rows."""
         if self._point is None or not moved:
             return
         for path in {new for _, _, new in moved} - self._hashes.keys():
@@ -323,72 +323,74 @@ class _Day:
         await self._point([MovedOutput(id_, old, new, self._hashes[new]) for id_, old, new in moved])
 
     async def clean(self, grace: float) -> None:
-        """Removes files of the day of which every row is newer in another one, if these have been there for a while."""
-        there = await self.dailies()
-        if set(there) <= set((await self._manifest()).get("files", [])):
+        """Removes daily files whose rows are all newer in other files, if those have been there for a while."""
+        dailies = await self.dailies()
+        if set(dailies) <= set((await self._manifest()).get("files", [])):
             return
-        newest = await files.in_thread(daily.places, await self._old(there))
+        newest = await files.in_thread(daily.places, await self._old(dailies))
         needed = set(newest.values())
-        if all(time.time() - there[path].modified_at >= grace for path in needed):
-            for path in sorted(there.keys() - needed):
+        if all(time.time() - dailies[path].modified_at >= grace for path in needed):
+            for path in sorted(dailies.keys() - needed):
                 ids = await files.in_thread(daily.ids_of, await self.lake.get(path), path)
                 await self._repoint_documents([(id_, path, newest[id_]) for id_ in ids])
                 await self.lake.delete(path)
 
     async def forget(self, ids: set[str]) -> int:
-        """Writes files of the day anew without these, and removes the old ones; how many rows there were of them."""
-        there = await self.dailies()
-        made: dict[tuple[str, str], DayFile] = {}
+        """Rewrites daily files without these ids and removes the old ones; returns how many rows were dropped."""
+        dailies = await self.dailies()
+        writers: dict[tuple[str, str], DayFile] = {}
         try:
-            known = await files.in_thread(daily.files_with, [(path, await self.lake.get(path)) for path in there], ids)
-            if not known:
+            stale = await files.in_thread(
+                daily.files_with, [(path, await self.lake.get(path)) for path in dailies], ids
+            )
+            if not stale:
                 return 0
             moved: list[tuple[str, str, tuple[str, str]]] = []
-            gone = await files.in_thread(self._without, await self._old(there), set(known), ids, made, moved)
-            current = dict(zip(sorted(made), await self._put(made, there, Compacted(self.day)), strict=True))
+            dropped = await files.in_thread(self._without, await self._old(dailies), set(stale), ids, writers, moved)
+            current = dict(zip(sorted(writers), await self._put(writers, dailies, Compacted(self.day)), strict=True))
             await self._repoint_documents([(id_, old, current[kind]) for id_, old, kind in moved])
-            await self.lake.delete(*known)
+            await self.lake.delete(*stale)
         finally:
-            for one in made.values():
-                await files.in_thread(one.discard)
-        return gone
+            for writer in writers.values():
+                await files.in_thread(writer.discard)
+        return dropped
 
     def _without(
-        self, rows: Iterator[Row], known: set[str], ids: set[str], made: dict[tuple[str, str], DayFile],
+        self, rows: Iterator[Row], stale: set[str], ids: set[str], writers: dict[tuple[str, str], DayFile],
         moved: list[tuple[str, str, tuple[str, str]]],
     ) -> int:  # fmt: skip
-        gone = 0
+        dropped = 0
         for row in rows:
             if row.id in ids:
-                gone += 1
-            elif row.file in known:
-                self._add(row, made)
+                dropped += 1
+            elif row.file in stale:
+                self._add(row, writers)
                 moved.append((row.id, row.file, (row.kind, row.shape)))
-        return gone
+        return dropped
 
 
-def _same(found: Sequence[tuple[Row, str, str]], known: dict[str, tuple[bytes, str]]) -> list[str]:
-    """The small files that say what the file of the day says."""
-    return [path for row, path, _ in found if known.get(row.id, (b"", ""))[0] == row.digest]
+def _same(found: Sequence[tuple[Row, str, str]], digests: dict[str, tuple[bytes, str]]) -> list[str]:
+    """The small files whose rows equal those of the daily file."""
+    return [path for row, path, _ in found if digests.get(row.id, (b"", ""))[0] == row.digest]
 
 
-def _rows(some: Sequence[_Small], data: Sequence[bytes], strange: list[str]) -> list[tuple[Row, str, str]]:
-    """The row of each small file; those that are none of ours are noted, and left alone."""
+def _rows(small: Sequence[_Small], contents: Sequence[bytes], strange: list[str]) -> list[tuple[Row, str, str]]:
+    """The row of each small file; files that are not ours are reported in `strange` and skipped."""
     found = []
-    for one, content in zip(some, data, strict=True):
+    for file, content in zip(small, contents, strict=True):
         try:
-            rows = list(daily.rows_of(content, one.entry.path))
+            rows = list(daily.rows_of(content, file.entry.path))
             if len(rows) != 1:
-                raise LakeError(f"{one.entry.path}: it has {len(rows)} rows, not one")
-            if one.id not in (None, rows[0].id):
-                raise LakeError(f"{one.entry.path}: its row is of {rows[0].id}, not of the id in its path")
+                raise LakeError(f"{file.entry.path}: it has {len(rows)} rows, not one")
+            if file.id not in (None, rows[0].id):
+                raise LakeError(f"{file.entry.path}: its row is of {rows[0].id}, not of the id in its path")
         except LakeError as error:
             strange.append(str(error))
         else:
-            found.append((rows[0], one.entry.path, hashlib.sha256(content).hexdigest()))
+            found.append((rows[0], file.entry.path, hashlib.sha256(content).hexdigest()))
     return found
 
 
 def _sources(small: Sequence[_Small]) -> str:
-    listed = sorted(f"{one.entry.path}\t{one.entry.tag}\n" for one in small)
-    return hashlib.sha256("".join(listed).encode()).hexdigest()
+    lines = sorted(f"{file.entry.path}\t{file.entry.tag}\n" for file in small)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -1,12 +1,12 @@
-"""A watched folder: files that have come to rest are submitted, and set aside when their document has ended.
+"""A watched folder: files that no longer change are submitted, and moved away when their document has ended.
 
-    inbox/scan.pdf              somebody puts it there
-    inbox/.taking/OWNER/        whoever renamed it here has it; the lock in it tells whether that process lives
-    inbox/.waiting/DOCUMENT/    submitted, and not yet read
-    inbox/consumed/             read, or known already
-    inbox/failed/               not taken in, or not to be read, with `scan.pdf.reason.json` beside it
+    inbox/scan.pdf              added by a person or program
+    inbox/.taking/OWNER/        claimed by the process that moved it here; the lock in it shows whether that is alive
+    inbox/.waiting/DOCUMENT/    submitted, not yet read
+    inbox/consumed/             read, or a duplicate
+    inbox/failed/               rejected or unreadable, with `scan.pdf.reason.json` beside it
 
-All that is known is in where a file lies, so that any process can go on where another one died.
+A file's folder is its whole state, so any process can continue where another one died.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ TAKING, WAITING, CONSUMED, FAILED = ".taking", ".waiting", "consumed", "failed"
 LOCK = ".lock"
 REASON = ".reason.json"
 EVERY = 1.0  #: seconds between two looks; a file must be the same at both
-EMPTY_FOR = 30.0  #: seconds that a file may have no bytes before that is its fault
+EMPTY_FOR = 30.0  #: seconds that a file may be empty before it is rejected for it
 AT_ONCE = 4  #: files submitted at the same time
-ASKED = 200  #: documents asked about at once
+ASKED = 200  #: documents per query
 UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".download", ".filepart", ".swp", ".lock", "~")
 
-Submit = Callable[[Path, str], Awaitable[str]]  #: a file and its name -> the document's id; NotTaken for its own fault
-Endings = Callable[[list[str]], Awaitable[Mapping[str, Failure | None]]]  #: of those that have ended
-Listen = Callable[[str, str, str], None]  #: taken, consumed, failed, back or trouble; the file; what there is to say
+Submit = Callable[[Path, str], Awaitable[str]]  #: a file and its name -> the document's id; may raise NotTaken
+Endings = Callable[[list[str]], Awaitable[Mapping[str, Failure | None]]]  #: of the documents that have ended
+Listen = Callable[[str, str, str], None]  #: event (taken, consumed, failed, back or trouble), file, detail
 
 
 class _Moving(Exception):  # noqa: N818 - what it is
-    """The file is not at rest after all."""
+    """The file is still changing after all."""
 
 
 class Consumer:
-    """Watches one folder. Several processes may watch the same one: each file has one taker."""
+    """Watches one folder. Several processes may watch the same one: each file is claimed by one of them."""
 
     def __init__(
         self,
@@ -64,17 +64,17 @@ class Consumer:
     ) -> None:
         self.folder = folder
         self.every = every
-        self.quiet = False  #: whether the last look found nothing that is to be done, now or later
+        self.quiet = False  #: whether the last look found nothing to do, now or later
         self._submit, self._endings, self._deep = submit, endings, deep
-        self._listen = listen or (lambda what, file, said: None)
-        self._seen: dict[str, moving.Sight] = {}
-        self._told: set[str] = set()  #: troubles that were told already
+        self._listen = listen or (lambda event, file, detail: None)
+        self._sights: dict[str, moving.Sight] = {}
+        self._reported: set[str] = set()  #: problems that were reported already
         self._inbox = moving.Inbox(folder, (TAKING, WAITING, CONSUMED, FAILED))
         self._mine = f"{TAKING}/{os.getpid()}-{secrets.token_hex(4)}"
         self._lock: int | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Looks again and again until it is told to stop; what is being submitted then is finished."""
+        """Looks repeatedly until `stop` is set; submissions in progress are finished."""
         try:
             while not stop.is_set():
                 await self.look()
@@ -84,7 +84,7 @@ class Consumer:
             await asyncio.to_thread(self.close)
 
     async def look(self) -> int:
-        """One look: takes what has come to rest, sets aside what has ended; how many files it moved."""
+        """One look: submits files that no longer change, moves away finished ones; returns how many it moved."""
         try:
             await asyncio.to_thread(self._open)
             await asyncio.to_thread(self._recover)
@@ -94,7 +94,7 @@ class Consumer:
             return 0
         turns = asyncio.Semaphore(AT_ONCE)
 
-        async def one(name: str) -> bool:
+        async def take(name: str) -> bool:
             async with turns:
                 try:
                     return await self._take(name)
@@ -102,18 +102,18 @@ class Consumer:
                     self._trouble(f"{name} cannot be moved: {error}")
                     return False
 
-        moved = sum(await asyncio.gather(*(one(name) for name in ready)))
+        moved = sum(await asyncio.gather(*(take(name) for name in ready)))
         try:
             moved += await self._set_aside()
             waiting = await asyncio.to_thread(self._inbox.folders, WAITING)
         except (OSError, files.Unwritable) as error:
             self._trouble(f"files cannot be set aside: {error}")
             return moved
-        self.quiet = not moved and not self._seen and not waiting
+        self.quiet = not moved and not self._sights and not waiting
         return moved
 
     def close(self) -> None:
-        """Gives back what was not submitted."""
+        """Moves files back that were claimed but not submitted."""
         if self._lock is not None:
             try:
                 self._give_back(self._mine)
@@ -122,7 +122,7 @@ class Consumer:
             os.close(self._lock)
             self._lock = None
 
-    # -- what lies there ---------------------------------------------------------------------------------------
+    # -- finding files -----------------------------------------------------------------------------------------
 
     def _open(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ class Consumer:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def _recover(self) -> None:
-        """Gives back what processes had that are dead: their locks are nobody's."""
+        """Moves back what dead processes had claimed: their locks are free."""
         for owner in self._inbox.folders(TAKING):
             if owner == self._mine:
                 continue
@@ -143,9 +143,9 @@ class Consumer:
                 with self._inbox.open(owner) as handle:
                     lock = os.open(LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
             except OSError:
-                about = self._inbox.about(owner)
-                if about is not None and time.time() - about.st_mtime > EMPTY_FOR:
-                    self._give_back(owner)  # it has had no lock for so long: its maker died in between
+                status = self._inbox.about(owner)
+                if status is not None and time.time() - status.st_mtime > EMPTY_FOR:
+                    self._give_back(owner)  # it never got its lock: the process died in between
                 continue
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -167,42 +167,42 @@ class Consumer:
         self._inbox.remove_empty(owner)
 
     def _ready(self) -> list[str]:
-        """The files that are as they were at the last look, and that nobody writes to."""
+        """The files that have not changed since the last look, and that no process has open for writing."""
         sights = dict(self._candidates())
-        still = [name for name, sight in sights.items() if self._seen.get(name) == sight]
-        self._seen = sights
-        if not still:
+        unchanged = [name for name, sight in sights.items() if self._sights.get(name) == sight]
+        self._sights = sights
+        if not unchanged:
             return []
-        written = moving.find_being_written({str((self.folder / name).resolve()) for name in still})
-        return [name for name in still if str((self.folder / name).resolve()) not in written]
+        written = moving.find_being_written({str((self.folder / name).resolve()) for name in unchanged})
+        return [name for name in unchanged if str((self.folder / name).resolve()) not in written]
 
     def _candidates(self, below: str = "") -> Iterator[tuple[str, moving.Sight]]:
         try:
-            found = self._inbox.names(below)
+            names = self._inbox.names(below)
         except OSError as error:
             if not below:
                 raise
             self._trouble(f"{below} cannot be read: {error.strerror}")
             return
-        for file in found:
+        for file in names:
             name = f"{below}{file}"
             if file.startswith(".") or file.lower().endswith((*UNFINISHED, REASON)):
                 continue
-            about = self._inbox.about(name)
-            if about is None:
+            status = self._inbox.about(name)
+            if status is None:
                 continue
-            if stat.S_ISDIR(about.st_mode):
+            if stat.S_ISDIR(status.st_mode):
                 if self._deep and name not in (CONSUMED, FAILED):
                     yield from self._candidates(f"{name}/")
-            elif (stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode)) and (
-                about.st_size or time.time() - about.st_mtime > EMPTY_FOR
+            elif (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)) and (
+                status.st_size or time.time() - status.st_mtime > EMPTY_FOR
             ):
-                yield name, moving.Sight.of(about)
+                yield name, moving.Sight.of(status)
 
-    # -- what is done with it ----------------------------------------------------------------------------------
+    # -- moving files ------------------------------------------------------------------------------------------
 
     async def _take(self, name: str) -> bool:
-        held, sight = f"{self._mine}/{name}", self._seen.pop(name)
+        held, sight = f"{self._mine}/{name}", self._sights.pop(name)
         try:
             if not await asyncio.to_thread(self._inbox.claim, name, held):
                 return False
@@ -216,21 +216,21 @@ class Consumer:
             await self._fail(held, name, {"code": error.code, "message": str(error)})
             return True
         except _Moving:
-            # Somebody went on writing to it: what was submitted is half of it, and all of it comes later.
+            # It was still being written: a partial file was submitted, and the complete one follows.
             await asyncio.to_thread(self._inbox.place, held, name)
             return False
         except (StoreError, FileGone, files.Unwritable, OSError) as error:
-            # Not the file's fault: it lies where it lay, and comes back at the next look but one.
+            # Not the file's fault: it goes back where it was, and is tried again two looks later.
             self._trouble(f"nothing can be submitted for now: {error}")
             await asyncio.to_thread(self._inbox.place, held, name)
             return False
-        self._told.clear()
+        self._reported.clear()
         await asyncio.to_thread(self._inbox.place, held, f"{WAITING}/{document}/{name}")
         self._listen("taken", name, document)
         return True
 
     async def _set_aside(self) -> int:
-        """Moves the files whose documents have ended."""
+        """Moves the files whose documents have ended; returns how many."""
         waiting = {os.path.basename(path): path for path in await asyncio.to_thread(self._inbox.folders, WAITING)}
         moved = 0
         ids = [name for name in waiting if is_id(name)]
@@ -240,14 +240,14 @@ class Consumer:
             except StoreError as error:
                 self._trouble(f"the database cannot be asked how documents ended: {error}")
                 break
-            for document, error_told in ended.items():
-                moved += await self._end(waiting[document], document, error_told)
+            for document, failure in ended.items():
+                moved += await self._end(waiting[document], document, failure)
         return moved
 
     async def _end(self, folder: str, document: str, error: Failure | None) -> int:
         moved = await asyncio.to_thread(self._finish_folder, folder, document, error)
-        for name, where in moved:
-            self._listen(where, name, document if error is None else str(error.get("message", "")))
+        for name, outcome in moved:
+            self._listen(outcome, name, document if error is None else str(error.get("message", "")))
         return len(moved)
 
     def _finish_folder(self, folder: str, document: str, error: Failure | None) -> list[tuple[str, str]]:
@@ -265,7 +265,7 @@ class Consumer:
         return moved
 
     async def _fail(self, path: str, name: str, why: Failure) -> None:
-        """Sets a file aside with the reason beside it."""
+        """Moves a file to `failed`, with the reason beside it."""
         if await asyncio.to_thread(self._set_failed, path, name, why):
             self._listen("failed", name, str(why.get("message", "")))
 
@@ -273,20 +273,20 @@ class Consumer:
         target = self._inbox.place(path, f"{FAILED}/{name}")
         if target is None:
             return False
-        whose = {} if document is None else {"document": document}
-        told = json.dumps({"file": name, **whose, **why}, ensure_ascii=False, indent=2, default=str) + "\n"
-        with contextlib.suppress(OSError):  # the file is safe; a full disk costs only the note
-            self._inbox.write(target + REASON, told.encode())
+        owner = {} if document is None else {"document": document}
+        reason = json.dumps({"file": name, **owner, **why}, ensure_ascii=False, indent=2, default=str) + "\n"
+        with contextlib.suppress(OSError):  # the file is safe; a full disk only costs the reason file
+            self._inbox.write(target + REASON, reason.encode())
         return True
 
-    def _trouble(self, said: str) -> None:
-        if said not in self._told:
-            self._told.add(said)
-            self._listen("trouble", str(self.folder), said)
+    def _trouble(self, message: str) -> None:
+        if message not in self._reported:
+            self._reported.add(message)
+            self._listen("trouble", str(self.folder), message)
 
 
 async def endings(store: Store, ids: list[str]) -> dict[str, Failure | None]:
-    """Those of these documents that have ended, with the error of those that failed; one that is gone has ended too."""
+    """Which of these documents have ended, with the error of failed ones; a deleted one has ended too."""
     marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
     rows = await store.database.fetch(
         f"SELECT id, status, error, attempts FROM tabellion_documents WHERE id IN ({marks})", *ids

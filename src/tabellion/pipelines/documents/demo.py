@@ -1,4 +1,4 @@
-"""The demo: sample documents submitted, watched until they have ended, and told about."""
+"""The demo: submits sample documents, watches them until they have ended, and summarises the results."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-SAMPLES = Path(__file__).parent / "samples"  #: invented letters, receipts and scans, copies, and some that are broken
+SAMPLES = Path(__file__).parent / "samples"  #: invented letters, receipts and scans, copies, and some broken files
 LANGUAGES = ("en", "fr", "qc", "de")
 EVERY = 0.2  #: seconds between two looks
-WIDTHS = (10, 28, 8, 24, 12, 60)  #: status, file, type, vendor, total, what a person should know
+WIDTHS = (10, 28, 8, 24, 12, 60)  #: status, file, type, vendor, total, remarks
 ORDER = ("queued", "processing", "completed", "duplicate", "failed", "refused")
 
 
 @dataclass
 class Summary:
-    """What became of the samples."""
+    """The results of the samples."""
 
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
-    names: dict[str, str] = field(default_factory=dict)  #: document -> what the file is called
+    names: dict[str, str] = field(default_factory=dict)  #: document -> file name
     states: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)  #: file -> why
+    refused: dict[str, str] = field(default_factory=dict)  #: file -> reason
     rows: list[tuple[str, ...]] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
-        """How many stand where."""
+        """The number of documents by status."""
         found = Counter(self.states.values()) + Counter({"refused": len(self.refused)})
         return {status: found[status] for status in ORDER if found[status]}
 
     def line(self) -> str:
-        """Why it was rejected, as a sentence."""
-        said = ", ".join(f"{count} {status}" for status, count in self.counts().items())
-        return f"{len(self.names) + len(self.refused)} sample documents: {said}"
+        """The totals, as one line."""
+        counts = ", ".join(f"{count} {status}" for status, count in self.counts().items())
+        return f"{len(self.names) + len(self.refused)} sample documents: {counts}"
 
     def text(self) -> str:
-        """What became of each, and of all."""
+        """A line for each document, and the totals."""
         lines = ["  ".join(map(_cut, row, WIDTHS)).rstrip() for row in self.rows]
         return "\n".join([*lines, f"{self.line()} ({self.seconds:.1f} s)"])
 
 
 def samples() -> list[tuple[str, bytes]]:
-    """Names and contents of the documents, by language; copies come after what they are copies of."""
+    """Names and contents of the documents, by language; copies come after their originals."""
 
     def order(file: Path) -> tuple[int, str]:
         language = file.name.partition("-")[0]
@@ -72,15 +72,15 @@ async def run(store: Store, settings: Settings, *, live: bool) -> Summary:
     with _show_status(live) as show:
         for name, content in await asyncio.to_thread(samples):
             try:
-                taken = await _patiently(take_in, store, settings, content, name=name)
+                submitted = await _patiently(take_in, store, settings, content, name=name)
             except NotTaken as error:
                 summary.refused[name] = str(error)
                 continue
-            summary.names[taken.id], summary.states[taken.id] = name, taken.status
+            summary.names[submitted.id], summary.states[submitted.id] = name, submitted.status
             show(summary.line())
         while True:
-            found = await _patiently(lookup.states, store, summary.names)
-            summary.states |= {id_: str(one["status"]) for id_, one in found.items()}
+            current = await _patiently(lookup.states, store, summary.names)
+            summary.states |= {id_: str(state["status"]) for id_, state in current.items()}
             show(summary.line())
             if all(status in lookup.ENDED for status in summary.states.values()):
                 break
@@ -92,7 +92,7 @@ async def run(store: Store, settings: Settings, *, live: bool) -> Summary:
 
 
 async def _patiently(question: Callable[..., Awaitable[Result]], *args: Any, **options: Any) -> Result:
-    """Asks again where the database does not answer for a moment: that is no reason to end the service."""
+    """Retries while the database does not answer: a short outage must not end the service."""
     while True:
         try:
             return await question(*args, **options)
@@ -105,11 +105,15 @@ async def _row(store: Store, id_: str, name: str) -> tuple[str, ...]:
     if document is None:
         return "deleted", name, "", "", "", ""
     fields: dict[str, Any] = document["fields"]
-    said = {field: str(fields[field]["value"]) if field in fields else "" for field in ("vendor", "total", "currency")}
+    values = {
+        field: str(fields[field]["value"]) if field in fields else "" for field in ("vendor", "total", "currency")
+    }
     error = document["error"] or {}
-    why = str(error.get("message", "")) or "; ".join(str(one.get("message", one)) for one in document["reasons"])
-    total = f"{said['total']} {said['currency']}".strip()
-    return document["status"], name, document["type"] or "", said["vendor"], total, why
+    why = str(error.get("message", "")) or "; ".join(
+        str(reason.get("message", reason)) for reason in document["reasons"]
+    )
+    total = f"{values['total']} {values['currency']}".strip()
+    return document["status"], name, document["type"] or "", values["vendor"], total, why
 
 
 def _cut(text: str, width: int) -> str:
@@ -119,7 +123,7 @@ def _cut(text: str, width: int) -> str:
 
 @contextlib.contextmanager
 def _show_status(live: bool) -> Iterator[Any]:
-    """A line that is written again and again where a person watches; nothing elsewhere."""
+    """Updates a status line where a person watches; does nothing elsewhere."""
     if not live:
         yield lambda line: None
         return

@@ -1,4 +1,4 @@
-"""Takes documents of a range out of the database, some at a time, into one file."""
+"""Exports the documents of a range from the database, a batch at a time, into one file."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tabellion.reading.types.doctype import DocumentType
 from tabellion.storage import files
 
 BATCH = 500  #: documents that are in memory at once
-MOST_MISHAPS = 20  #: that are told one by one
-REVIEWS = ("none", "pending", "approved", "corrected", "rejected")  #: where the review of a document may stand
-Progress = Callable[[int, int], None]  #: documents written, documents there are
-Types = Callable[[str], DocumentType | None]  #: the type of a name, None where there is none any more
+MOST_MISHAPS = 20  #: errors that are reported one by one
+REVIEWS = ("none", "pending", "approved", "corrected", "rejected")  #: the states of the review of a document
+Progress = Callable[[int, int], None]  #: documents written, and their total
+Types = Callable[[str], DocumentType | None]  #: the type of a name, None if it no longer exists
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Which documents."""
+    """Which documents to export."""
 
     since: float | None = None  #: seconds since 1970, included
     until: float | None = None  #: excluded
-    types: tuple[str, ...] = ()  #: none: all
+    types: tuple[str, ...] = ()  #: empty: all
     statuses: tuple[str, ...] = ("completed",)
-    reviews: tuple[str, ...] = ()  #: where their review stands; none: anywhere
+    reviews: tuple[str, ...] = ()  #: states of their review; empty: any
 
     def __post_init__(self) -> None:
         for review in self.reviews:
@@ -48,29 +48,29 @@ class Range:
 
     @property
     def timed(self) -> bool:
-        """Whether it is a range of time."""
+        """Whether the range is limited in time."""
         return self.since is not None or self.until is not None
 
 
 @dataclass(slots=True)
 class Exported:
-    """What came of it."""
+    """The result of an export."""
 
     documents: int = 0
-    failed: int = 0  #: documents whose row could not be told
-    mishaps: list[str] = field(default_factory=list)  #: the first of them, each in a sentence
+    failed: int = 0  #: documents whose row could not be exported
+    mishaps: list[str] = field(default_factory=list)  #: the first errors, a sentence each
 
 
 def moment_of(text: str, *, end: bool = False) -> float:
-    """A day or a time in UTC, as seconds; a day that ends a range is in it. Raises ValueError."""
-    given = text.strip()
+    """A day or a time in UTC, as seconds; the last day of a range is included. Raises ValueError."""
+    stripped = text.strip()
     try:
-        found = columns.moment(given)
-        if end and re.fullmatch(r"\d{4}-\d\d-\d\d", given):
-            found += timedelta(days=1)
+        instant = columns.moment(stripped)
+        if end and re.fullmatch(r"\d{4}-\d\d-\d\d", stripped):
+            instant += timedelta(days=1)
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is neither a day such as 2024-02-29 nor a time such as 2024-02-29T13:30Z") from None
-    return found.timestamp()
+    return instant.timestamp()
 
 
 async def export(
@@ -82,9 +82,9 @@ async def export(
     range: Range = Range(),  # noqa: A002, B008 - frozen, and the word for it
     progress: Progress | None = None,
 ) -> Exported:
-    """Writes the documents of a range, the oldest first, as they are now: with what people have corrected.
+    """Writes the documents of a range, oldest first, as they are now: corrections included.
 
-    However many they are, a few hundred are in memory at a time. Those that come meanwhile are not among them.
+    A few hundred are in memory at a time, whatever their number. Documents that arrive meanwhile are not included.
     """
     try:
         done = await _run_export(store, format, target, types, range, progress)
@@ -106,25 +106,25 @@ async def _run_export(
     if await tables.SCHEMA.version(store.database) == 0:
         raise NotMigrated("this database has no documents: nothing has been submitted yet")
     where, values = _condition(store, range)
-    [about] = await store.database.fetch(
+    [bounds] = await store.database.fetch(
         f"SELECT count(*) AS count, max(d.id) AS last FROM {_FROM} WHERE {where}", *values
     )
-    found = columns.merge_columns([])
+    merged = columns.merge_columns([])
     if format != "jsonl":
-        found = await _columns(store, where, values, range.types, types)
-    pages = sheet(format, target, found, statuses=range.statuses != ("completed",))
+        merged = await _columns(store, where, values, range.types, types)
+    writer = sheet(format, target, merged, statuses=range.statuses != ("completed",))
     done = Exported()
-    async for rows in _batches(store, where, values, about["last"], range.timed):
+    async for rows in _batches(store, where, values, bounds["last"], range.timed):
         documents = [document for row in rows if (document := _serialize_document(row, done)) is not None]
-        await files.in_thread(pages.write, documents)
+        await files.in_thread(writer.write, documents)
         done.documents += len(documents)
         if progress is not None:
-            progress(done.documents + done.failed, int(about["count"]))
-    await files.in_thread(pages.close)
+            progress(done.documents + done.failed, int(bounds["count"]))
+    await files.in_thread(writer.close)
     return done
 
 
-#: A duplicate says what the document says that it follows.
+#: A duplicate has the values of its original.
 _FROM = """tabellion_documents AS d LEFT
 JOIN tabellion_documents AS o ON o.id = d.duplicate_of AND d.status = 'duplicate'"""
 _TYPE = "coalesce(o.found_type, d.found_type, o.type, d.type)"
@@ -138,8 +138,10 @@ def _condition(store: Store, range: Range) -> tuple[str, list[Any]]:  # noqa: A0
         return f"${len(values)}"
 
     def instant(value: float) -> str:
-        shown = mark(value)
-        return f"to_timestamp(CAST({shown} AS double precision))" if store.dialect == "postgresql" else shown
+        placeholder = mark(value)
+        return (
+            f"to_timestamp(CAST({placeholder} AS double precision))" if store.dialect == "postgresql" else placeholder
+        )
 
     plain = _plain(store.dialect, range.timed)
     conditions = [f"{plain}d.status IN ({', '.join(map(mark, range.statuses))})"]
@@ -150,25 +152,25 @@ def _condition(store: Store, range: Range) -> tuple[str, list[Any]]:  # noqa: A0
     if range.types:
         conditions.append(f"{_TYPE} IN ({', '.join(map(mark, range.types))})")
     if range.reviews:
-        asked = [one for review in range.reviews for one in (OPEN if review == WAITING else (review,))]
+        statuses = [status for review in range.reviews for status in (OPEN if review == WAITING else (review,))]
         review = "SELECT 1 FROM tabellion_review_items AS w WHERE w.document_id = coalesce(o.id, d.id)"
-        among = f"EXISTS ({review} AND w.status IN ({', '.join(map(mark, asked))}))"
-        conditions.append(f"({among} OR NOT EXISTS ({review}))" if "none" in asked else among)
+        matching = f"EXISTS ({review} AND w.status IN ({', '.join(map(mark, statuses))}))"
+        conditions.append(f"({matching} OR NOT EXISTS ({review}))" if "none" in statuses else matching)
     return " AND ".join(conditions), values
 
 
 def _plain(dialect: Dialect, timed: bool) -> str:
-    """What keeps SQLite, which counts nothing, from preferring another index to the one of times."""
+    """A prefix that keeps SQLite, which has no statistics, from preferring another index to the one on times."""
     return "+" if timed and dialect == "sqlite" else ""
 
 
 async def _columns(
-    store: Store, where: str, values: Sequence[Any], asked: Sequence[str], types: Types
+    store: Store, where: str, values: Sequence[Any], type_names: Sequence[str], types: Types
 ) -> columns.Columns:
-    """The columns of every type in the range, and of fields that no type knows any more."""
+    """The columns of every type in the range, and of fields that no type has any more."""
     kinds = await store.database.fetch(f"SELECT DISTINCT {_TYPE} AS type FROM {_FROM} WHERE {where}", *values)
-    wanted = sorted({*asked, *(row["type"] for row in kinds if row["type"])})
-    known = [found for name in wanted if (found := types(name)) is not None]
+    selected = sorted({*type_names, *(row["type"] for row in kinds if row["type"])})
+    known = [found for name in selected if (found := types(name)) is not None]
     names = await store.database.fetch(
         f"""SELECT f.name AS name, min(f.place) AS place FROM {_FROM}
 JOIN tabellion_extracted_fields AS f ON f.document_id = coalesce(o.id, d.id) WHERE {where} GROUP BY f.name""",
@@ -195,12 +197,12 @@ async def _batches(
 
 
 def _page(dialect: Dialect, where: str, count: int, timed: bool, *, first: bool) -> str:
-    """The next documents: by id, or by when they came where a range of time is asked for, which has an index.
+    """The query of the next documents: by id, or by time of arrival, which is indexed, if the range is limited in time.
 
-    After the condition's own values come the last id there is, the id after which it goes on, and its time.
+    After the condition's own values come the last id of the range, the id after which to continue, and its time.
     """
     end, after, instant = (f"${count + number}" for number in (1, 2, 3))
-    text = dialect == "postgresql"  # its times have no number that is exact
+    text = dialect == "postgresql"  # its times have no exact representation as a number
     if text:
         instant = f"CAST(CAST({instant} AS text) AS timestamptz)"
     onward = "" if first else f" AND (d.created_at, d.id) > ({instant}, {after})" if timed else f" AND d.id > {after}"
@@ -219,22 +221,22 @@ async def _add_fields(store: Store, rows: Sequence[dict[str, Any]]) -> None:
     sources = sorted({row["source"] for row in rows})
     marks = ", ".join(f"${number}" for number in range(1, len(sources) + 1))
     found: dict[str, list[dict[str, Any]]] = {}
-    for one in await store.database.fetch(
+    for field_row in await store.database.fetch(
         f"""SELECT document_id, name, value, confidence, page, box, quote, source, reasons, locked, state
 FROM tabellion_extracted_fields WHERE document_id IN ({marks}) ORDER BY document_id, place, name""",
         *sources,
     ):
-        found.setdefault(one["document_id"], []).append(one)
+        found.setdefault(field_row["document_id"], []).append(field_row)
     for row in rows:
         row["extracted"] = found.get(row["source"], [])
 
 
 def _serialize_document(row: Mapping[str, Any], done: Exported) -> dict[str, Any] | None:
-    """The document as every format tells it; None, and a note of it, where its row is broken."""
+    """The document as every format writes it; None, with an error in `done`, if its row is broken."""
     try:
-        fields = {one["name"]: serialize_field(one) for one in row["extracted"]}
-        told = outputs.serialize_document({**row, "fields": fields, "review": standing(row["review"])})
-        return told | {
+        fields = {field_row["name"]: serialize_field(field_row) for field_row in row["extracted"]}
+        serialized = outputs.serialize_document({**row, "fields": fields, "review": standing(row["review"])})
+        return serialized | {
             "status": row["status"], "page_count": row["page_count"], "duplicate_of": row["duplicate_of"],
             "completed_at": iso(row["completed_at"]),
             "error": problem(row["error"], row["attempts"]),

@@ -1,4 +1,4 @@
-"""Documents as people and programs take them away: CSV, JSON Lines, Parquet, written piece by piece."""
+"""Export formats: CSV, JSON Lines and Parquet, written piece by piece."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CSV_OWN = (
     "pages", "cost", "error", "created_at", "completed_at",
 )  # fmt: skip
 GROUP = 5000  #: rows of one Parquet row group
-#: What spreadsheets take for the start of a formula, the full-width forms too.
+#: Characters that spreadsheets take for the start of a formula, full-width forms included.
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[-+]?\d{1,20}(\.\d{1,10})?")
 
@@ -36,30 +36,30 @@ class ExportTarget(Protocol):
     """Where the bytes go."""
 
     def write(self, data: bytes) -> None:
-        """Takes the next bytes."""
+        """Writes the next bytes."""
 
     def finish(self) -> None:
-        """It was all."""
+        """Completes the output."""
 
     def discard(self) -> None:
-        """It was not."""
+        """Drops the output unless it is complete."""
 
 
 class ToFile:
-    """A file that is there when it is whole, and not before."""
+    """A file that appears under its name only when it is complete."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
-        self._unnamed = files.Unnamed(self.path.parent, self.path.parent, 0o666)  # as the umask has it
+        self._unnamed = files.Unnamed(self.path.parent, self.path.parent, 0o666)  # as the umask says
         self.bytes, self._hash = 0, hashlib.sha256()
 
     @property
     def sha256(self) -> str:
-        """Of what was written so far."""
+        """The hash of what was written so far."""
         return self._hash.hexdigest()
 
     def write(self, data: bytes) -> None:
-        """Takes the next bytes."""
+        """Writes the next bytes."""
         self._hash.update(data)
         self.bytes += len(data)
         self._unnamed.write(data)
@@ -69,48 +69,48 @@ class ToFile:
         self._unnamed.name(self.path)
 
     def discard(self) -> None:
-        """Leaves nothing."""
+        """Removes the file unless it has its name."""
         self._unnamed.discard()
 
 
 class ToStream:
-    """Standard output, or whatever else is open."""
+    """Standard output, or another open stream."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream, self.bytes = stream, 0
 
     def write(self, data: bytes) -> None:
-        """Takes the next bytes."""
+        """Writes the next bytes."""
         self.bytes += len(data)
         self._stream.write(data)
 
     def finish(self) -> None:
-        """Sends what is held."""
+        """Flushes the stream."""
         self._stream.flush()
 
     def discard(self) -> None:
-        """What was sent was sent."""
+        """Nothing to do: what was sent cannot be taken back."""
 
 
 class FormatWriter(Protocol):
-    """One format being written."""
+    """A writer of one format."""
 
     def write(self, documents: Sequence[Mapping[str, Any]]) -> None:
-        """The next documents, as `outputs.serialize_document` tells them and with their status."""
+        """Writes the next documents: the result of `outputs.serialize_document` with their status."""
 
     def close(self) -> None:
-        """There are no more."""
+        """Writes what is still buffered."""
 
 
 def sheet(format: Format, target: ExportTarget, columns: Columns, *, statuses: bool = False) -> FormatWriter:  # noqa: A002
-    """A sheet of this format; with statuses, Parquet has them too."""
+    """A writer of this format; with statuses, Parquet has them too."""
     if format == "csv":
         return _CSV(target, columns.specs)
     return _Parquet(target, columns, statuses) if format == "parquet" else _JSONLines(target)
 
 
 def escape_formula(value: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """The text, quoted if a spreadsheet would take it for a formula."""
     return f"'{value}" if _FORMULA.match(value) else value
 
 
@@ -124,7 +124,7 @@ class _CSV:
         self._send([self._row(document) for document in documents])
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing is buffered."""
 
     def _row(self, document: Mapping[str, Any]) -> list[str]:
         own = [_plain(document.get("page_count" if name == "pages" else name)) for name in CSV_OWN]
@@ -132,13 +132,13 @@ class _CSV:
         return own + [_cell(spec, (fields.get(spec.name) or {}).get("value")) for _, spec in self._fields]
 
     def _send(self, rows: Sequence[Sequence[str]]) -> None:
-        held = io.StringIO(newline="")
-        csv.writer(held, lineterminator="\n").writerows(rows)
-        self._target.write(held.getvalue().encode("utf-8", "replace"))
+        buffer = io.StringIO(newline="")
+        csv.writer(buffer, lineterminator="\n").writerows(rows)
+        self._target.write(buffer.getvalue().encode("utf-8", "replace"))
 
 
 def _plain(value: Any) -> str:
-    """A cell of a column of ours."""
+    """A cell of one of our columns."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -149,7 +149,7 @@ def _plain(value: Any) -> str:
 
 
 def _cell(spec: FieldSpec, value: Any) -> str:
-    """A cell of a field's column: amounts stay numbers, and a minus before one is no formula."""
+    """A cell of a field's column: amounts stay numbers, and a leading minus is not a formula."""
     if spec.kind in NUMERIC and isinstance(value, str) and _NUMBER.fullmatch(value):
         return value.removeprefix("+")
     return _plain(value)
@@ -163,7 +163,7 @@ class _JSONLines:
         self._target.write(b"".join(map(json_line, documents)))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing is buffered."""
 
 
 class _Parquet:
@@ -188,12 +188,14 @@ class _Parquet:
         self._writer.close()
 
     def _flush(self, count: int) -> None:
-        taken, self._held = self._held[:count], self._held[count:]
-        if taken:
+        documents, self._held = self._held[:count], self._held[count:]
+        if documents:
             pa = arrow()
-            table = self._columns.table(taken)
+            table = self._columns.table(documents)
             for name, field in zip(self._extra, list(self._schema)[len(table.column_names) :], strict=True):
-                table = table.append_column(field, pa.array([text(one.get(name)) for one in taken], pa.string()))
+                table = table.append_column(
+                    field, pa.array([text(document.get(name)) for document in documents], pa.string())
+                )
             self._writer.write_table(table, row_group_size=GROUP)
 
 
@@ -204,7 +206,7 @@ def _free(name: str, taken: Sequence[str]) -> str:
 
 
 class _Positioned:
-    """A target as Arrow wants a file: it asks where it is, never goes back."""
+    """A target as a file for Arrow, which asks for its position but never seeks."""
 
     closed = False
 
@@ -212,16 +214,16 @@ class _Positioned:
         self._target, self._place = target, 0
 
     def write(self, data: Any) -> int:
-        held = bytes(data)
-        self._target.write(held)
-        self._place += len(held)
-        return len(held)
+        content = bytes(data)
+        self._target.write(content)
+        self._place += len(content)
+        return len(content)
 
     def tell(self) -> int:
         return self._place
 
     def flush(self) -> None:
-        """The target sends what it holds when it is done."""
+        """Nothing to do: the target is flushed when it is finished."""
 
     def close(self) -> None:
         self.closed = True

@@ -1,4 +1,4 @@
-"""The extraction of one document: from its file to fields, doubts and outputs, ready to be committed as one."""
+"""The extraction of one document: from its file to fields, review reasons and outputs, committed as one."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from tabellion.storage import files
 from tabellion.storage.files import Unwritable
 from tabellion.storage.lake import LakeError
 
-PAUSE = 1.0  #: seconds that a document holds its place, in an outage, before it goes back; or waits for its file
-USUAL, SOON = Processing().retry_base, 0.01  #: seconds: what a type says that says nothing; and as good as none
-READERS = 2  #: threads for each child that reads: one waits for its child while another one's result is taken in
+PAUSE = 1.0  #: seconds to wait in an outage before a document is released, or for its file to come back
+USUAL, SOON = Processing().retry_base, 0.01  #: seconds: the default of a type; and practically none
+READERS = 2  #: threads for each child that reads: one waits for its child while another processes a result
 
 
 class Extraction:
@@ -57,17 +57,17 @@ class Extraction:
         self._outage = Outage(settings.retry_base)
 
     async def read(self, job: Job) -> Row:
-        """Reads the document of this row. What it raises says whether another try would help."""
+        """Reads the document of this row. The type of the exception says whether another attempt would help."""
         tried: list[str] = []
         try:
             return await self._extract(job, tried)
         except (RateLimited, LeaseLost):
             raise
         except TypeFileError as error:
-            # Whoever broke the file mends it; until then the documents of this type wait, and no others.
+            # Until the file is corrected, the documents of this type wait, and only they.
             raise await self._postpone(job, "configuration", error) from error
         except (LakeError, Unwritable) as error:
-            # Nor is this the document's fault, and it will not be the only one.
+            # This is not the document's fault either, and other documents will meet it too.
             self._outage.record_failure(error, job)
             raise await self._postpone(job, "outputs_failed", error, self._outage.left) from error
         except Permanent as error:
@@ -80,22 +80,22 @@ class Extraction:
             self._outage.end(job)
 
     async def _postpone(self, job: Job, code: str, error: Exception, least: float = 0.0) -> Postponed:
-        """Says in the document why it waits: the engine, for which waiting is no error, would not."""
-        waiting = Postponed(code, error, job, self.settings.retry_base, least)
-        said = describe_error(job, str(waiting))
-        if job.context is not None and (said != job["error"] or job.cost):
-            # What a model was paid is not paid again, so that the next try would not know of it.
+        """Records in the document why it waits: the engine does not, because to it a deferral is not an error."""
+        postponed = Postponed(code, error, job, self.settings.retry_base, least)
+        problem = describe_error(job, str(postponed))
+        if job.context is not None and (problem != job["error"] or job.cost):
+            # An answer that was paid for is remembered and costs nothing next time, so its cost is stored now.
             cost = None if job["cost"] is None and job.cost is None else (job["cost"] or 0.0) + (job.cost or 0.0)
             with contextlib.suppress(StoreError):
                 await job.context.fetch(
                     """UPDATE tabellion_documents SET error = $2, cost = $3
 WHERE id = $1 AND worker = $4 AND status = 'processing'""",
-                    job.text_key, said, cost, job.worker,
+                    job.text_key, problem, cost, job.worker,
                 )  # fmt: skip
-        return waiting
+        return postponed
 
     async def close(self) -> None:
-        """Lets go of the threads; a worker that begins later gets new ones."""
+        """Shuts the threads down; a worker that starts later gets new ones."""
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown(wait=False)
@@ -105,16 +105,16 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         assert context is not None  # noqa: S101 - every worker gives its jobs one
         context.users.add(self)
         if not self._outage.admits(job):
-            # Not as fast as rows can be claimed and handed back.
+            # So that rows are not claimed and released in a tight loop.
             await asyncio.sleep(min(PAUSE, self._outage.base))
             if self._outage.error is not None:
                 raise LakeError(str(self._outage.error))
         again = job["version"] > 1 or job["result"] is not None
         locks = await locks_of(context, job.text_key) if again else NONE
         if job["told"] is not None:
-            # It failed before, and that was told: failing once more is news.
-            untold, given = bind_statement(*states.untold(job.text_key))
-            await context.fetch(untold, *given)
+            # Its earlier failure was reported: a new failure must be reported too.
+            reset, arguments = bind_statement(*states.untold(job.text_key))
+            await context.fetch(reset, *arguments)
         if job["type"] is not None:
             self._set_retry_base(job, self.settings.types.get(job["type"]))
         reading = await self._read(job, tried)
@@ -135,22 +135,24 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         reading = apply_locks(own, locks, doctype) if keep else own
         doubted = doubts(reading, doctype, asked=job["type"] is not None)
         reasons = review(doubted, doctype, job.text_key)
-        told: Result = finish.clean_value(replace(reading, file=job["name"]).as_dict())
-        told["verdict"] = verdict(reading, doubted)
-        # What people said of fields that the type does not have stays beside those it has.
-        told["fields"] |= (
-            finish.clean_value({name: one.as_dict() for name, one in locks.fields.items()}) if keep else {}
+        result: Result = finish.clean_value(replace(reading, file=job["name"]).as_dict())
+        result["verdict"] = verdict(reading, doubted)
+        # Decisions about fields that the type does not have are kept beside its own fields.
+        result["fields"] |= (
+            finish.clean_value({name: field.as_dict() for name, field in locks.fields.items()}) if keep else {}
         )
-        for name, one in cast("dict[str, FoundField]", told["fields"]).items():
-            one["locked"] = keep and name in locks.fields
-        found = _collect_found(told, own, reading)
-        others = finish.find_departures(told["fields"], locks)
-        back = reopening(context.dialect, job.text_key, SYSTEM, f"read again: {', '.join(others)}") if others else []
-        reasons = [*reread(others), *reasons]
-        row = self._row(job, reading, doctype, told, reasons or doubted) | {"model": chosen}
-        # A review that was finished stays so; one that waits is taken back where nobody need look.
-        ended = None if others or locks.review == WAITING else locks.review
-        document = {**_document(job, row, told), "review": ended or (WAITING if reasons else None)}
+        for name, field in cast("dict[str, FoundField]", result["fields"]).items():
+            field["locked"] = keep and name in locks.fields
+        found = _collect_found(result, own, reading)
+        departed = finish.find_departures(result["fields"], locks)
+        reopen = (
+            reopening(context.dialect, job.text_key, SYSTEM, f"read again: {', '.join(departed)}") if departed else []
+        )
+        reasons = [*reread(departed), *reasons]
+        row = self._row(job, reading, doctype, result, reasons or doubted) | {"model": chosen}
+        # A finished review stays finished; a pending one is withdrawn if no review is needed.
+        ended = None if departed or locks.review == WAITING else locks.review
+        document = {**_document(job, row, result), "review": ended or (WAITING if reasons else None)}
         row |= await self._write_outputs(job, doctype, document)
         superseded.note(job, row)
         if job.n > 1:
@@ -163,23 +165,23 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             item = finish.Review(reasons, urgency(reading, doctype), created_at, time.time(), sla)
         finish.attach(
             job, context.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks,
-            type_=doctype.name, first=back[:1],
+            type_=doctype.name, first=reopen[:1],
         )  # fmt: skip
         if self.settings.outbox is not None:
-            text, values = self.settings.outbox("document.completed", _document(job, row, told), job["webhook"])
+            text, values = self.settings.outbox("document.completed", _document(job, row, result), job["webhook"])
             job.also(text, **values)
-        finish.tell(job, context.dialect, _entry(job, told, found, chosen), opened=item is not None, last=back[1:])
+        finish.tell(job, context.dialect, _entry(job, result, found, chosen), opened=item is not None, last=reopen[1:])
         return row
 
     def _set_retry_base(self, job: Job, doctype: DocumentType) -> None:
-        """Has the next try wait as long as the type says, where it says something of its own."""
+        """Sets the delay before the next attempt to the type's, if the type sets one."""
         base = doctype.processing.retry_base
         if base != USUAL:
             job.retry_base = max(base, SOON)
 
     async def _choose_model(self, job: Job, doctype: DocumentType) -> str:
-        """The model that reads the document. A type that was found out is asked as one that was said: it may name the
-        model, unless the upload did, and says how often a document is tried."""
+        """The model that reads the document. A detected type counts like a requested one: it may name the model, unless
+        the upload did, and sets the number of attempts."""
         if job["type"] is not None or doctype is UNKNOWN:
             return str(job["model"])
         attempts = doctype.processing.retries + 1
@@ -192,15 +194,15 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         return self.settings.choose_model(named or job["model"], doctype)
 
     async def _write_outputs(self, job: Job, doctype: DocumentType, document: Document) -> Row:
-        """Writes the outputs: a kill from here on leaves files that the next try overwrites, never a row without its
-        files. They say nothing that depends on the attempt (an answer costs once, remembered ones nothing): what a
-        worker writes that froze here, and woke when another one had finished, is the same."""
+        """Writes the outputs. A kill from here on leaves files that the next attempt overwrites, never a row without
+        its files. They contain nothing that depends on the attempt (an answer costs once, a remembered one nothing), so
+        a worker that froze here and wakes after another has finished writes the same bytes."""
         if job.lost:
             raise LeaseLost(f"{job}: the claim was lost")
-        made = asdict(await write(self.settings.lake, {**document, "cost": None}, doctype))
-        if any(made.values()):
+        written = asdict(await write(self.settings.lake, {**document, "cost": None}, doctype))
+        if any(written.values()):
             self._outage.over()
-        return made
+        return written
 
     async def _read(self, job: Job, tried: list[str]) -> Reading:
         settings = self.settings
@@ -214,7 +216,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             loop = asyncio.get_running_loop()
             reading = await loop.run_in_executor(self._threads, work)
             if reading.error is not None and reading.error["code"] == "file_missing":
-                # Whoever deletes the last document but this one looks for this one with the file set aside.
+                # A deletion of the last other document moves the file aside while it looks for this one.
                 await asyncio.sleep(PAUSE)
                 reading = await loop.run_in_executor(self._threads, work)
         finally:
@@ -242,40 +244,42 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             self._models[name] = self.settings.model(name)
         return self._models[name]
 
-    def _row(self, job: Job, reading: Reading, doctype: DocumentType, told: Result, reasons: list[Reason]) -> Row:
+    def _row(self, job: Job, reading: Reading, doctype: DocumentType, result: Result, reasons: list[Reason]) -> Row:
         """The columns that are written with `completed`."""
         paid = job.cost if job.cost is not None else reading.cost
         cost = None if paid is None and job["cost"] is None else (job["cost"] or 0.0) + (paid or 0.0)
         count = len(reading.pages)
         return {
             "found_type": reading.type, "type_key": doctype.key, "pages": count, "done_pages": count,
-            "result": json.dumps(told, ensure_ascii=False), "verdict": told["verdict"],
+            "result": json.dumps(result, ensure_ascii=False), "verdict": result["verdict"],
             "reasons": json.dumps(finish.clean_value(reasons), ensure_ascii=False), "cost": cost, "former": None,
         }  # fmt: skip
 
 
-def _document(job: Job, row: Row, told: Result) -> ReadDocument:
-    """The document as its outputs and its listeners are told of it."""
+def _document(job: Job, row: Row, result: Result) -> ReadDocument:
+    """The document as its outputs contain it and webhooks report it."""
     unwritten = dict.fromkeys(("json_path", "json_sha256", "parquet_path", "parquet_sha256"))
     ended = {"status": "completed", "error": None, "completed_at": time.time()}
-    return read_document(row_of(job, **unwritten | row | ended), told)
+    return read_document(row_of(job, **unwritten | row | ended), result)
 
 
-def _collect_found(told: Result, own: Reading, reading: Reading) -> finish.Found:
-    """What was found, for the tables; what has no row there stands in the result."""
-    offers = finish.clean_value({name: [one.as_dict() for one in some] for name, some in reading.offers.items()})
-    told["candidates"] = {name: some for name, some in offers.items() if name not in told["fields"]}
+def _collect_found(result: Result, own: Reading, reading: Reading) -> finish.Found:
+    """What was found, for the tables; what has no row there is added to the result."""
+    offers = finish.clean_value(
+        {name: [candidate.as_dict() for candidate in candidates] for name, candidates in reading.offers.items()}
+    )
+    result["candidates"] = {name: candidates for name, candidates in offers.items() if name not in result["fields"]}
     if reading is not own:
-        told["read_issues"] = finish.clean_value([issue.as_dict() for issue in own.issues])
-        told["read_fields"] = finish.clean_value(
-            {name: one.as_dict() for name, one in own.fields.items() if reading.fields.get(name) != one}
+        result["read_issues"] = finish.clean_value([issue.as_dict() for issue in own.issues])
+        result["read_fields"] = finish.clean_value(
+            {name: field.as_dict() for name, field in own.fields.items() if reading.fields.get(name) != field}
         )
     return finish.Found(
-        told["fields"], finish.clean_value({name: one.value for name, one in own.fields.items()}), offers
+        result["fields"], finish.clean_value({name: field.value for name, field in own.fields.items()}), offers
     )
 
 
-def _entry(job: Job, told: Result, found: finish.Found, model: str) -> AuditEntry:
-    """What the trail says of a reading."""
-    more = {"model": model, "type": told["type"], "verdict": told["verdict"], "version": job["version"]}
+def _entry(job: Job, result: Result, found: finish.Found, model: str) -> AuditEntry:
+    """The audit entry of a reading."""
+    more = {"model": model, "type": result["type"], "verdict": result["verdict"], "version": job["version"]}
     return AuditEntry("extracted", job.worker, job.text_key, after=dict(found.read), more=more)

@@ -1,4 +1,4 @@
-"""How a document's failure is told: a code, a sentence, and what was tried; and what only makes it wait."""
+"""A document's failure as a code, a message and what was tried; and the reasons that only make it wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tabellion.reading.errors import Unreadable
 from tabellion.storage.lake import LakeError
 
 LONGEST = 2000  #: characters of a message; the column must hold the whole problem
-LONGEST_WAIT = 600.0  #: seconds that a document waits at most before it is tried again, where it is not to blame
+LONGEST_WAIT = 600.0  #: seconds that a document waits at most between attempts when it is not at fault
 
 #: Codes beside those of unreadable documents, and what they mean. Stable: people script against them.
 CODES = {
@@ -33,23 +33,23 @@ _CODE_OF: tuple[tuple[type[BaseException], str], ...] = (
 
 
 class Postponed(RateLimited):
-    """The document is not to blame, and nothing can be done for now: it waits, longer each time, at no attempt."""
+    """Nothing can be done for now, which is not the document's fault: it waits, longer each time, at no attempt."""
 
     def __init__(self, code: str, error: BaseException, job: Job, base: float, least: float = 0.0) -> None:
         after = max(min(base * 2.0 ** min(job.deferrals, 20), LONGEST_WAIT), least)
-        # Not all at once: what they wait for may be slow to come back.
+        # Spread out: what they wait for may be slow when it comes back.
         super().__init__(after * random.uniform(1.0, 1.25), Message(f"waiting.{code}", detail=error))  # noqa: S311 - spreading load
 
 
 class Failed(Permanent):
-    """A document that ends here; its text is JSON, as the `error` column keeps it."""
+    """A document has failed for good; the text is JSON, as the `error` column stores it."""
 
     def __init__(self, error: BaseException, attempts: int, tried: Sequence[str]) -> None:
         self.code = code_of(error)
         super().__init__(serialize_problem(self.code, str(error) or type(error).__name__, attempts, tried))
 
 
-#: What the engine says of attempts that no handler ended, and the code that documents have for it.
+#: Message codes of attempts that the engine ended, and the code that documents have for them.
 _ENDED_BY_ENGINE = {
     "attempt.timed_out": "timed_out", "attempt.quarantined": "worker_crashed", "attempt.crashed_last": "worker_crashed",
     "attempt.lease_lost": "worker_crashed", "attempt.lease_lost_note": "worker_crashed",
@@ -58,20 +58,20 @@ _ENDED_BY_ENGINE = {
 
 
 def describe_error(job: Job, error: str) -> str:
-    """What the engine says of an attempt as the `error` column keeps it; those of `Failed` are so already."""
+    """An attempt's error as the `error` column stores it; errors of `Failed` already have that form."""
     if isinstance(error, Message):
         return serialize_problem(_ENDED_BY_ENGINE.get(error.code, "try_failed"), error, job.attempt)
     return error
 
 
 def code_of(error: BaseException) -> str:
-    """The code of what ended a document."""
+    """The code of the error that ended a document."""
     if isinstance(error, Unreadable):
         return error.code
     return next((code for kind, code in _CODE_OF if isinstance(error, kind)), "internal")
 
 
 def serialize_problem(code: str, message: str, attempts: int, tried: Sequence[str] = ()) -> str:
-    """A problem as the `error` column keeps it."""
+    """A problem as the `error` column stores it."""
     problem = {"code": code, "message": storable(message)[:LONGEST], "attempts": attempts, "tried": list(tried)}
     return json.dumps(problem | translatable(message=message), ensure_ascii=False)

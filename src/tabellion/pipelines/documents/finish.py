@@ -1,4 +1,4 @@
-"""What commits together with a document's end: its fields, its review item, and what others are told."""
+"""What commits together with a document's end: its fields, its review item, and the audit entries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tabellion.reading.field import ToldField, serialize_reasons
 
 _VALUE = ("value", "confidence", "page", "box", "quote", "source", "reasons")
 _NEWEST = "place = excluded.place, read_value = excluded.read_value, candidates = excluded.candidates"
-#: What a person has locked stays, and what the newest reading says of it is told beside it.
+#: Values that a person has locked stay; the newest reading is stored beside them.
 _HELD = ", ".join(
     f"{name} = CASE WHEN tabellion_extracted_fields.locked THEN tabellion_extracted_fields.{name} "
     f"ELSE excluded.{name} END"
@@ -35,7 +35,7 @@ _KEPT = f"""ON CONFLICT (document_id, name) DO UPDATE SET {_NEWEST}, {_HELD},
 _OVERWRITTEN = f"""ON CONFLICT (document_id, name) DO UPDATE SET {_NEWEST},
   {", ".join(f"{name} = excluded.{name}" for name in _VALUE)}, locked = FALSE, manually_corrected = FALSE,
   state = NULL, old_value = NULL, corrected_by = NULL, corrected_at = NULL"""
-#: What people said of the same bytes as another document, as fields of this one; what they said of this one stays.
+#: Decisions on the same file as another document, as fields of this one; decisions on this one stay.
 _SAID = "value, page, box, quote, reasons, state, locked, corrected_by, old_value"
 _CARRIED = f"""INSERT INTO tabellion_extracted_fields
   (document_id, name, place, confidence, source, manually_corrected, corrected_at, {_SAID})
@@ -55,22 +55,22 @@ _COLUMNS = f"document_id, name, place, {', '.join(_VALUE)}, read_value, candidat
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a review item is made of."""
+    """The parts of a review item."""
 
     reasons: list[Doubt]
     urgency: Urgency
-    created_at: float  #: when the document came, in seconds since 1970
+    created_at: float  #: when the document was uploaded, in seconds since 1970
     now: float
     sla: float
 
     @property
     def proximity(self) -> float:
-        """How much of the time until the deadline is over, as of now."""
+        """The share of the time until the deadline that has passed."""
         return round(min(max((self.now - self.created_at) / self.sla, 0.0), 1.0), 6)
 
     @property
     def priority(self) -> float:
-        """As of now."""
+        """The current priority."""
         return self.urgency.priority(self.proximity)
 
 
@@ -78,16 +78,16 @@ class Review:
 class Found:
     """What a reading has found."""
 
-    fields: Mapping[str, ToldField]  #: as they are told: with what people have said in their place
-    read: Mapping[str, Any]  #: the values that the reading itself has
-    offers: Mapping[str, list[Candidate]]  #: other values there are
+    fields: Mapping[str, ToldField]  #: the current values, with those of people in place of what was read
+    read: Mapping[str, Any]  #: the values that were read
+    offers: Mapping[str, list[Candidate]]  #: alternative values
 
 
 def find_departures(fields: Mapping[str, ToldField], locks: Locks) -> list[str]:
-    """The fields that are not any more what a person has approved."""
+    """The fields whose values are no longer those that a person approved."""
     if not locks.reviewed:
         return []
-    values = {name: told["value"] for name, told in fields.items()}
+    values = {name: field["value"] for name, field in fields.items()}
     names = [*values, *(name for name in locks.approved if name not in values)]
     return [name for name in names if values.get(name) != locks.approved.get(name)]
 
@@ -96,19 +96,19 @@ def attach(
     job: Job, dialect: Dialect, found: Found, review: Review | None, *, keep_locked: bool, again: bool,
     locks: Locks = NONE, type_: str = "", first: Iterable[Statement] = (),
 ) -> None:  # fmt: skip
-    """Attaches to a job's finish all that belongs to a document which was read.
+    """Attaches to the job's finish everything that belongs to a document that was read.
 
-    `again`: it was read before; then what is left of that goes, but for what people have said. `locks` are what was
-    known of that when the reading began: where somebody has said more meanwhile, the document is read once more.
-    `first` is what comes before all of it.
+    `again`: it was read before; leftovers of that are removed, except people's decisions. `locks` are the decisions
+    that were known when the reading began: if more were made meanwhile, the document is read once more. `first` are
+    statements that come before all others.
     """
-    said = {"id": job.text_key, "sha256": job["sha256"], "type": type_}
-    carried = [(_CARRIED.format(names=_select_names(dialect)), said | {"names": _names(locks.carried)})]
+    identity = {"id": job.text_key, "sha256": job["sha256"], "type": type_}
+    carried = [(_CARRIED.format(names=_select_names(dialect)), identity | {"names": _names(locks.carried)})]
     for text, values in [
         *first,
         *(carried if locks.carried else []),
         *_statements(job, dialect, found, review, keep_locked=keep_locked),
-        *([(_CONFIRMED, said)] if locks.confirmed else []),
+        *([(_CONFIRMED, identity)] if locks.confirmed else []),
     ]:
         job.also(text, **values)
     if again:
@@ -132,8 +132,8 @@ def _attach_again(
             names=names,
         )
     if review is None:
-        # Nobody has begun with it, and nobody need. Whoever has begun must see that fields are others now; and what
-        # somebody has opened again is not theirs to be lost.
+        # An untouched item is no longer needed. If a person has started on it, they must see that its fields have
+        # changed; and an item that was reopened must not disappear.
         job.also(
             """DELETE FROM tabellion_review_items WHERE document_id = :id AND status = 'pending' AND NOT EXISTS (
   SELECT 1 FROM tabellion_audit_log AS a
@@ -146,12 +146,12 @@ WHERE document_id = :id AND status IN {OPEN}""",
             id=id_,
         )
     overtaken(job, "approved", "rejected")
-    # Those who shared its failure share its success.
+    # Duplicates that shared its failure share its success.
     states.commit_with(job, states.wait_again(job.text_key, "failed"))
 
 
 def _attach_check(job: Job, dialect: Dialect, locks: Locks) -> None:
-    """Has the document read once more where somebody has said more than this reading knows of."""
+    """Has the document read once more if decisions were made that this reading does not know of."""
     newest = f"coalesce(max({sql.epoch('corrected_at', dialect)}), 0)"
     more = f"""SELECT count(*) <> {len(locks.fields)} OR {newest} > {float(locks.latest)!r}
   FROM tabellion_extracted_fields WHERE document_id = :id AND locked"""
@@ -170,8 +170,8 @@ def _names(names: Iterable[str]) -> str:
 
 
 def overtaken(job: Job, *actions: str) -> None:
-    """Attaches that outputs are written again if one of these was done to a document since it was put back in line: its
-    outputs may not say so, and nobody has been told."""
+    """Has outputs written again if one of these actions happened since the document was queued again: its outputs may
+    not reflect it, and no webhook has reported it."""
     later = f"""
   SELECT max(CASE WHEN action = 'reprocessed' THEN 0 ELSE n END) > max(CASE WHEN action = 'reprocessed' THEN n END)
   FROM tabellion_audit_log WHERE document_id = :id AND action IN {("reprocessed", *actions)}"""
@@ -188,22 +188,23 @@ def _statements(
     if review is not None:
         statements.append(_review(job, dialect, review))
     if dialect == "postgresql" and len(statements) == 2:
-        (first, some), (second, others) = statements
-        return [(f"WITH tabellion_fields AS ({first}) {second}", some | others)]
+        (first, first_values), (second, second_values) = statements
+        return [(f"WITH tabellion_fields AS ({first}) {second}", first_values | second_values)]
     return statements
 
 
 def _fields(job: Job, dialect: Dialect, found: Found, conflict: str) -> Statement:
     rows = [
         {
-            "name": name, "place": place, "value": json.dumps(told["value"], ensure_ascii=False),
-            "confidence": told["confidence"], "page": told["page"],
-            "box": json.dumps(told["box"]) if told["box"] else None, "quote": told["quote"], "source": told["source"],
-            "reasons": json.dumps(serialize_reasons(restore_text(told, "reasons")), ensure_ascii=False),
+            "name": name, "place": place, "value": json.dumps(field["value"], ensure_ascii=False),
+            "confidence": field["confidence"], "page": field["page"],
+            "box": json.dumps(field["box"]) if field["box"] else None, "quote": field["quote"],
+            "source": field["source"],
+            "reasons": json.dumps(serialize_reasons(restore_text(field, "reasons")), ensure_ascii=False),
             "read_value": json.dumps(found.read.get(name), ensure_ascii=False),
             "candidates": json.dumps(found.offers[name], ensure_ascii=False) if name in found.offers else None,
         }
-        for place, (name, told) in enumerate(found.fields.items())
+        for place, (name, field) in enumerate(found.fields.items())
     ]  # fmt: skip
     values = {"id": job.text_key, "fields": json.dumps(rows, ensure_ascii=False)}
     if dialect == "postgresql":
@@ -222,7 +223,7 @@ FROM json_to_recordset(CAST(:fields AS json)) AS f (name text, place integer, va
 
 
 def _review(job: Job, dialect: Dialect, review: Review) -> Statement:
-    """A new item; one that is there is brought up to date, and one that is finished stays as people left it."""
+    """A new item; an open one is updated, and a finished one stays as it is."""
     due: str = "to_timestamp(CAST(:due AS double precision))" if dialect == "postgresql" else ":due"
     urgency = review.urgency
     return (
@@ -244,17 +245,17 @@ WHERE tabellion_review_items.status IN ('pending', 'in_review')""",
 
 
 def tell(job: Job, dialect: Dialect, entry: AuditEntry, *, opened: bool, last: Iterable[Statement] = ()) -> None:
-    """Attaches what the trail is told: that the document was read, and of its review item, which goes to somebody.
+    """Attaches the audit entries: of the reading, and of its review item, which is also assigned.
 
-    To be called last: whoever writes to the trail keeps others from it until the transaction ends.
+    To be called last: the audit log is locked until the transaction ends.
     """
-    assigned, *told = opening(dialect, job.text_key) if opened else [None]
-    for text, values in [*([assigned] if assigned else []), statement(dialect, entry), *last, *told]:
+    assigned, *opened_entries = opening(dialect, job.text_key) if opened else [None]
+    for text, values in [*([assigned] if assigned else []), statement(dialect, entry), *last, *opened_entries]:
         job.also(text, **values)
 
 
 def clean_value(value: Any) -> Any:
-    """A value as every database and every JSON parser takes it: NULs and lone surrogates written out."""
+    """A value that every database and every JSON parser accepts: NULs and lone surrogates are escaped."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, Mapping):

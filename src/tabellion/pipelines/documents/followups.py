@@ -1,4 +1,4 @@
-"""The fate of duplicates, which is their original's, and the telling of failures."""
+"""What happens to duplicates when their original ends, and the reporting of failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Following:
         self._settings = settings
 
     async def follow(self, job: Job) -> Row:
-        """Gives the duplicate its original's fate; one whose original is gone is read itself."""
+        """Gives the duplicate its original's outcome; a duplicate whose original is gone is read itself."""
         context = _context(job)
         rows = await context.fetch(
             "SELECT id, status, type, model, asked_model, error, attempts, former FROM tabellion_documents "
@@ -47,7 +47,7 @@ class Following:
             _tell(self._settings, job, "document.duplicate", status="duplicate", error=None)
             return states.IS_DUPLICATE
         if original["status"] != "failed" or original["former"] is not None:
-            # It is being read once more, or goes back to what it was before it was.
+            # It is being read once more, or is about to return to its former result.
             return states.WAITS_FOR_ORIGINAL
         why = problem(original["error"], original["attempts"]) or Failure(code="original_failed", message="")
         error = _describe_original_error(original["id"], why)
@@ -56,26 +56,26 @@ class Following:
 
 
 class Telling:
-    """The handler of failures: whoever ended the document, be it a sweep, its listeners hear of it."""
+    """The handler of failures: webhooks report them, whatever ended the document."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     async def tell(self, job: Job) -> Row:
-        """Writes the deliveries; a document that had a result before goes back to it, and says what went wrong."""
+        """Writes the deliveries; a document with a former result returns to it, and its error says what went wrong."""
         back = await _restore_former(_context(job), job) if job["former"] is not None else {}
-        # Some attempt, not always the last one, may have died after it had written.
+        # Any attempt, not only the last one, may have died after writing its outputs.
         superseded.note_left(job, possible_paths(await files.in_thread(self._settings.types.all), job.values))
         if back.get("status") == "completed" and not await self._are_there(job):
             back["chore"] = "rewrite"
         if not back:
-            # Whoever shared what it said before shares that too.
+            # Duplicates that shared its result share its failure.
             states.commit_with(job, states.wait_again(job.text_key, "duplicate"))
         _tell(self._settings, job, "document.failed", **({"status": "failed"} | back))
         return {"former": None} | back
 
     async def _are_there(self, job: Job) -> bool:
-        """Whether the outputs that it goes back to are the ones it had."""
+        """Whether the outputs that it returns to are still the ones it had."""
         for path, sha256 in ((job[path], job[hash_]) for path, hash_ in superseded.PATHS.items()):
             if path is None or sha256 is None or root_of(path) is not None:
                 continue
@@ -88,13 +88,13 @@ class Telling:
         return True
 
 
-def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether the same was asked of two documents: the version of a type is not."""
-    return _type_and_model(one) == _type_and_model(other)
+def _alike(document: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two documents have the same request; the version of a type is not part of it."""
+    return _type_and_model(document) == _type_and_model(other)
 
 
 def _type_and_model(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """The type and the model that were asked for; where neither was, the type that is found out chooses the model."""
+    """The requested type and model; if neither was requested, the detected type chooses the model."""
     free = row["type"] is None and row.get("asked_model") is None
     return row["type"], None if free else row["model"]
 
@@ -105,9 +105,9 @@ def _describe_original_error(original: str, why: Failure) -> str:
 
 
 async def _restore_former(context: JobContext, job: Job) -> Row:
-    """The columns of a document that was read once more without success, as they were before; its error stays.
+    """The columns of a document whose second reading failed, as they were before; its error stays.
 
-    None of a duplicate whose original is not any more what it was a duplicate of.
+    Empty for a duplicate whose original is no longer what it was a duplicate of.
     """
     former = json.loads(job["former"])
     why = problem(job["error"], job["attempts"]) or Failure(code="internal", message="", attempts=job["attempts"])
@@ -117,7 +117,9 @@ async def _restore_former(context: JobContext, job: Job) -> Row:
         rows = await context.fetch(
             "SELECT status, type, model, asked_model, former FROM tabellion_documents WHERE id = $1", original
         )
-        unsettled = bool(rows) and rows[0]["former"] is not None  # read once more itself, or about to go back too
+        unsettled = (
+            bool(rows) and rows[0]["former"] is not None
+        )  # it is being read once more itself, or about to return too
         was = json.loads(rows[0]["former"]) if unsettled else rows[0] if rows else {"type": "", "model": ""}
         if not _alike(was, former) or (rows[0]["status"] == "failed" and not unsettled):
             return {}
@@ -127,14 +129,14 @@ async def _restore_former(context: JobContext, job: Job) -> Row:
         if rows[0]["status"] == "completed":
             return back | {"chore": "followed"}
         return back | states.WAITS_FOR_ORIGINAL
-    # Those who went with it to another type go back with it.
+    # Duplicates that moved with it to another type move back with it.
     shared = [name for name in FORMER if name != "duplicate_of"]
     job.also(
         f"""UPDATE tabellion_documents SET {", ".join(f"{name} = :{name}" for name in shared)}
 WHERE duplicate_of = :id AND status = 'duplicate' AND key = :failed""",
         id=job.text_key, failed=job["key"], **{name: back[name] for name in shared},
     )  # fmt: skip
-    # Those who came meanwhile with the question that has no answer do not get the answer to another one.
+    # Duplicates of the failed request that arrived meanwhile must not get the result of another request.
     states.commit_with(job, states.fail_waiting(job.text_key, back["key"], _describe_original_error(job.text_key, why)))
     job.also(
         "DELETE FROM tabellion_processed_documents WHERE document_id = :id AND key <> :key",
@@ -151,7 +153,7 @@ ON CONFLICT (key) DO NOTHING""",
 
 
 async def _handle_orphan(context: JobContext, job: Job) -> Row:
-    """Its original was deleted: it takes the key and is read, or follows whoever was quicker."""
+    """Its original was deleted: it takes the key and is read, or follows the document that took it first."""
     await context.fetch(
         f"""INSERT INTO tabellion_processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
 ON CONFLICT (key) DO UPDATE SET document_id = excluded.document_id
@@ -167,8 +169,8 @@ WHERE NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document
 def _tell(settings: Settings, job: Job, event: str, **changes: Any) -> None:
     if settings.outbox is None:
         return
-    text, given = settings.outbox(event, brief(row_of(job, **changes)), job["webhook"])
-    job.also(text, **given)
+    text, values = settings.outbox(event, brief(row_of(job, **changes)), job["webhook"])
+    job.also(text, **values)
 
 
 def _context(job: Job) -> JobContext:

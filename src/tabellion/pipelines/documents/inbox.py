@@ -1,7 +1,7 @@
-"""Moves files between the folders of an inbox so that none is lost, none takes another one's place, none leaves it.
+"""Moves files between the folders of an inbox so that none is lost, overwritten or moved out of it.
 
-Other people write to an inbox. They may put a link where a folder of ours was, at any moment; so every folder is opened
-one step at a time, without following links, and every move is between open folders.
+Other users can write to an inbox. At any moment they may put a link in place of one of our folders; so every folder is
+opened one step at a time, without following links, and every move is between open folders.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from tabellion.storage import files
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-#: What file systems without hard links say.
+#: Error numbers of file systems without hard links.
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
 PRIVATE, SHARED = 0o700, 0o755
 
@@ -29,16 +29,16 @@ class ForeignFolder(OSError):  # noqa: N818 - what it is
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A file as it was seen: what must be the same for it to be at rest."""
+    """A file as it was last seen: if all of this is unchanged, nobody writes to it."""
 
     size: int
     changed: int
     inode: int
 
     @classmethod
-    def of(cls, found: os.stat_result) -> Sight:
-        """As the system describes it."""
-        return cls(found.st_size, found.st_mtime_ns, found.st_ino)
+    def of(cls, status: os.stat_result) -> Sight:
+        """The sight of a file from its `stat` result."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 class Inbox:
@@ -82,7 +82,7 @@ class Inbox:
         return following
 
     def about(self, path: str) -> os.stat_result | None:
-        """What the system says of a file, links not followed; None when it is gone."""
+        """A file's `stat` result, links not followed; None if it is gone."""
         folder, name = os.path.split(path)
         try:
             with self.open(folder) as handle:
@@ -91,20 +91,20 @@ class Inbox:
             return None
 
     def is_unchanged(self, path: str, sight: Sight) -> bool:
-        """Whether a file is as it was seen."""
-        found = self.about(path)
-        return found is not None and Sight.of(found) == sight
+        """Whether a file is as it was last seen."""
+        status = self.about(path)
+        return status is not None and Sight.of(status) == sight
 
     @contextlib.contextmanager
     def reach(self, path: str) -> Iterator[Path]:
-        """A path to a file that leads through its open folder, whatever is put in the folder's place meanwhile."""
+        """A path to a file through its open folder: it stays valid whatever replaces the folder meanwhile."""
         folder, name = os.path.split(path)
         with self.open(folder) as handle:
             through = Path(f"/proc/self/fd/{handle}")
             yield (through if through.exists() else self.root / folder) / name
 
     def claim(self, path: str, held: str) -> bool:
-        """Whether the file is ours now: a rename succeeds for one of all who try."""
+        """Moves the file to `held` and returns whether that succeeded: of several processes, one can rename it."""
         (folder, name), (target, new) = os.path.split(path), os.path.split(held)
         try:
             with self.open(folder) as source, self.open(target, create=True) as there:
@@ -116,23 +116,25 @@ class Inbox:
         return True
 
     def place(self, path: str, target: str) -> str | None:
-        """Moves a file to where it belongs, or beside what is there; None when another process has moved it."""
-        (folder, name), (goal, wanted) = os.path.split(path), os.path.split(target)
-        stem, suffix = os.path.splitext(wanted)
+        """Moves a file to `target`, or to a free name beside it; None if another process has moved it."""
+        (folder, name), (target_folder, target_name) = os.path.split(path), os.path.split(target)
+        stem, suffix = os.path.splitext(target_name)
         try:
-            with self.open(folder) as source, self.open(goal, create=True) as there:
+            with self.open(folder) as source, self.open(target_folder, create=True) as there:
                 for number in range(1, 10_000):
-                    free = wanted if number == 1 else f"{stem}-{number}{suffix}"
+                    free = target_name if number == 1 else f"{stem}-{number}{suffix}"
                     if _try_move(source, name, there, free):
-                        return os.path.join(goal, free)
+                        return os.path.join(target_folder, free)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise files.Unwritable(f"{name} cannot be moved to {goal or 'the inbox'}: {error.strerror}") from error
-        raise files.Unwritable(f"there is no free name for {wanted} in {goal}")
+            raise files.Unwritable(
+                f"{name} cannot be moved to {target_folder or 'the inbox'}: {error.strerror}"
+            ) from error
+        raise files.Unwritable(f"there is no free name for {target_name} in {target_folder}")
 
     def write(self, path: str, data: bytes) -> None:
-        """Writes a small file whole, over nothing that is there."""
+        """Writes a small file atomically: under a temporary name, then renamed."""
         folder, name = os.path.split(path)
         with self.open(folder) as handle:
             temp = f".{name}.{os.getpid()}.tmp"
@@ -145,7 +147,7 @@ class Inbox:
 
     @contextlib.contextmanager
     def alone_in(self, folder: str) -> Iterator[bool]:
-        """Whether no other process is at this folder; none comes while the block lasts, and one that dies has left."""
+        """Whether no other process uses this folder, nor can while the block runs; a dead one no longer counts."""
         with contextlib.ExitStack() as stack:
             try:
                 handle = stack.enter_context(self.open(folder))
@@ -156,7 +158,7 @@ class Inbox:
             yield alone
 
     def names(self, folder: str) -> list[str]:
-        """What is in a folder; nothing where there is none."""
+        """The names in a folder; none if it does not exist."""
         try:
             with self.open(folder) as handle:
                 return sorted(os.listdir(handle))
@@ -164,22 +166,22 @@ class Inbox:
             return []
 
     def folders(self, parent: str) -> list[str]:
-        """The folders in a folder, by their paths; links are none."""
+        """The paths of the folders in a folder, links excluded."""
         paths = [os.path.join(parent, name) for name in self.names(parent)]
-        return [path for path in paths if (found := self.about(path)) is not None and stat.S_ISDIR(found.st_mode)]
+        return [path for path in paths if (status := self.about(path)) is not None and stat.S_ISDIR(status.st_mode)]
 
     def files(self, parent: str) -> Iterator[str]:
-        """Every file below a folder, by its path."""
+        """The paths of all files below a folder."""
         for name in self.names(parent):
             path = os.path.join(parent, name)
-            found = self.about(path)
-            if found is not None and stat.S_ISDIR(found.st_mode):
+            status = self.about(path)
+            if status is not None and stat.S_ISDIR(status.st_mode):
                 yield from self.files(path)
-            elif found is not None:
+            elif status is not None:
                 yield path
 
     def remove_empty(self, folder: str) -> None:
-        """Removes a folder and those below it, as far as nothing is in them."""
+        """Removes a folder and those below it if they are empty."""
         for below in self.folders(folder):
             self.remove_empty(below)
         parent, name = os.path.split(folder)
@@ -188,16 +190,16 @@ class Inbox:
 
 
 def _try_move(source: int, name: str, there: int, free: str) -> bool:
-    """Whether the file got this name; False: it is another one's."""
+    """Moves the file to this name; False if another file has it."""
     try:
-        # A link fails where something is, a rename would write over it.
+        # A link fails if the name is taken; a rename would overwrite.
         os.link(name, free, src_dir_fd=source, dst_dir_fd=there, follow_symlinks=False)
         os.unlink(name, dir_fd=source)
         return True
     except FileExistsError:
         if not _same(source, name, there, free):
             return False
-        os.unlink(name, dir_fd=source)  # the process that began to move it died before the end
+        os.unlink(name, dir_fd=source)  # an earlier move was interrupted between link and unlink
         return True
     except OSError as error:
         if error.errno not in NO_LINKS:
@@ -210,26 +212,26 @@ def _try_move(source: int, name: str, there: int, free: str) -> bool:
 
 
 def _same(source: int, name: str, there: int, free: str) -> bool:
-    one = os.stat(name, dir_fd=source, follow_symlinks=False)
-    two = os.stat(free, dir_fd=there, follow_symlinks=False)
-    return (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino)
+    first = os.stat(name, dir_fd=source, follow_symlinks=False)
+    second = os.stat(free, dir_fd=there, follow_symlinks=False)
+    return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
 
 
 def find_being_written(paths: set[str]) -> set[str]:
-    """Those of these files that a process has open to write, as far as /proc tells."""
-    found: set[str] = set()
+    """The files that a process has open for writing, as far as /proc shows."""
+    written: set[str] = set()
     for process in Path("/proc").glob("[0-9]*/fd"):
         with contextlib.suppress(OSError):
             for name in os.listdir(process):
                 with contextlib.suppress(OSError):
                     path = os.readlink(process / name)
                     if path in paths and _writes(process.parent / "fdinfo" / name):
-                        found.add(path)
-    return found
+                        written.add(path)
+    return written
 
 
-def _writes(told: Path) -> bool:
-    for line in told.read_text().splitlines():
+def _writes(info: Path) -> bool:
+    for line in info.read_text().splitlines():
         if line.startswith("flags:"):
             return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
     return False

@@ -1,4 +1,4 @@
-"""Takes files of this machine in: looked at before they are trusted, copied while they are hashed, then submitted."""
+"""Accepts files of this machine: checks them, copies and hashes them, then submits them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tabellion.storage import files
 from tabellion.storage.blobs import BATCH, Blobs, Sink, StoredBlob, TooLarge
 
 MEDIA = {kind: "application/pdf" if kind is Kind.PDF else f"image/{kind}" for kind in Kind}
-TRIES = 3  #: of a file whose content goes while it comes
+TRIES = 3  #: of a file whose content is deleted while it is submitted
 SUFFIXES = frozenset(suffix for suffixes in ENDINGS.values() for suffix in suffixes)  #: of files that are documents
 
 
 class NotTaken(TabellionError):  # noqa: N818 - what happened
-    """A file that is not taken in, and will not be the next time either; `code` says why."""
+    """A file was rejected, and will be rejected again; `code` says why."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -40,13 +40,13 @@ async def take_in(
     model: str | None = None,
     limit: int | None = None,
 ) -> Submitted:
-    """Submits a file, or bytes; NotTaken where they are to blame, any other error where something else is."""
+    """Submits a file or bytes; raises NotTaken if they are at fault, any other error if something else is."""
     try:
         for left in range(TRIES - 1, -1, -1):
             blob = await _copy_file(settings.blobs, source, name, limit)
             try:
                 return await submit(store, settings, blob, type=type, model=model)
-            except FileGone:  # with the last document that had this content, just before: it is copied once more
+            except FileGone:  # deleted just now with the last document that had it: copy it again
                 if not left:
                     raise
         raise AssertionError
@@ -87,7 +87,7 @@ async def _media(sink: Sink) -> str:
 
 
 def _open_file(path: Path) -> int:
-    """The file, if it is one: a link may lead anywhere, and a pipe keeps whoever opens it waiting."""
+    """Opens the file if it is a regular one: a link may lead anywhere, and opening a pipe may block."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -14,12 +14,12 @@ from tabellion.reading.page import PageSummary
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
 
-#: What may be wrong with a document itself: it stands when people say of every field of it that the document has it so.
+#: Issues that may be in the document itself: accepted once people have confirmed every field they are about.
 PRINTED = ("rule", "range", "pattern")
 
 
 class Result(TypedDict, total=False):
-    """What the `result` column keeps of a document's last reading, as JSON; what people changed is in it too."""
+    """The `result` column: a document's last reading as JSON, with people's changes."""
 
     type: str | None
     type_version: str | None
@@ -29,7 +29,7 @@ class Result(TypedDict, total=False):
     notes: list[str]
     pages: list[PageSummary]
     candidates: dict[str, list[Candidate]]  #: of fields that have no row
-    read_issues: list[ToldIssue]  #: as the reading itself had them
+    read_issues: list[ToldIssue]  #: as the reading found them
     read_fields: dict[str, ToldField]
 
 
@@ -37,44 +37,49 @@ def judge_issues(
     issues: Iterable[Issue], values: Mapping[str, Any], doctype: DocumentType, settled: Collection[str],
     absent: Collection[str] = (),
 ) -> tuple[Issue, ...]:  # fmt: skip
-    """The issues of a reading, judged anew with these values: the rules speak again, and what was said of fields that
-    people have settled is over. One of which they say that the document does not have it is not missing, and what is
-    wrong although they have settled all of it is a fault of the document, not of its reading: a warning."""
+    """The issues of a reading, judged again with these values: the rules are checked again, and issues about fields
+    that people have settled are dropped. A field that people marked as absent is not missing. An issue that remains
+    although people have settled all its fields is a fault of the document, not of its reading: a warning."""
     named = {"", *(rule.name for rule in doctype.rules)}
-    kept = [
+    remaining = [
         issue
         for issue in issues
         if (issue.code not in rules.CODES or issue.rule not in named) and not is_settled(issue.fields, settled)
     ]
-    found = (one for one in rules.check(doctype, values) if one.code != "missing" or not {*one.fields} <= {*absent})
-    return (*(replace(one, severity="warning") if stands(one, values, settled) else one for one in found), *kept)
+    found = (
+        issue for issue in rules.check(doctype, values) if issue.code != "missing" or not {*issue.fields} <= {*absent}
+    )
+    return (
+        *(replace(issue, severity="warning") if stands(issue, values, settled) else issue for issue in found),
+        *remaining,
+    )
 
 
-def stands(issue: Issue, values: Mapping[str, Any], said: Collection[str]) -> bool:
-    """Whether people have looked at everything that an issue is about and say that the document has it so."""
-    about = {base for path in issue.fields if values.get(base := field_of(path)) not in (None, "", [])}
-    return issue.code in PRINTED and bool(about) and about <= {*said}
+def stands(issue: Issue, values: Mapping[str, Any], decided: Collection[str]) -> bool:
+    """Whether people have decided every field that an issue is about, so the document itself has the fault."""
+    subjects = {base for path in issue.fields if values.get(base := field_of(path)) not in (None, "", [])}
+    return issue.code in PRINTED and bool(subjects) and subjects <= {*decided}
 
 
-def is_settled(paths: Iterable[str], said: Collection[str]) -> bool:
-    """Whether people have had their word on every field that something is about: what a reading said of it is over."""
-    about = {field_of(path) for path in paths}
-    return bool(about) and about <= {*said}
+def is_settled(paths: Iterable[str], decided: Collection[str]) -> bool:
+    """Whether people have decided every field in `paths`: what a reading found about them no longer counts."""
+    subjects = {field_of(path) for path in paths}
+    return bool(subjects) and subjects <= {*decided}
 
 
 def read_issues(result: Result) -> list[ToldIssue]:
-    """What the reading itself found: a result that people changed since says what is left of it beside."""
+    """The issues that the reading itself found: if people changed the result since, they are stored separately."""
     return list(result.get("read_issues", result.get("issues") or []))
 
 
-def issue_of(told: ToldIssue) -> Issue:
-    """An issue as JSON tells it."""
+def issue_of(data: ToldIssue) -> Issue:
+    """An issue from its JSON form."""
     return Issue(
-        told["code"],
-        told["severity"],
-        str(restore_text(told, "message")),
-        tuple(told["fields"]),
-        told.get("rule") or "",
+        data["code"],
+        data["severity"],
+        str(restore_text(data, "message")),
+        tuple(data["fields"]),
+        data.get("rule") or "",
     )
 
 

@@ -1,4 +1,4 @@
-"""What people have said of a document: the fields they have locked, and whether they have finished with it."""
+"""People's decisions on a document: the fields they have locked, and the state of its review."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED, Field
 from tabellion.reading.field import Field
 from tabellion.reading.types.doctype import DocumentType
 
-PERSON = "person"  #: the source of a field that somebody has corrected
-OPEN = ("pending", "in_review")  #: states of a review item that somebody has yet to finish
-WAITING = "pending"  #: what outputs say of a review that somebody has yet to finish
-REVIEWED = ("approved", "corrected")  #: states of one that says that the document is right
+PERSON = "person"  #: the source of a field that a person has corrected
+OPEN = ("pending", "in_review")  #: states of a review item that is not finished
+WAITING = "pending"  #: the state in outputs of a review that is not finished
+REVIEWED = ("approved", "corrected")  #: states of a review that found the document correct
 
 
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """The fields that are not the machine's any more, as people have left them."""
+    """The fields that people have locked, with their values."""
 
     fields: Mapping[str, Field] = field(default_factory=dict)
-    latest: float = 0.0  #: when they last did, in seconds since 1970
-    review: str | None = None  #: where the review stands, as outputs say it
-    absent: frozenset[str] = frozenset()  #: fields that the document does not have, as somebody has said
-    carried: frozenset[str] = frozenset()  #: those that were said of the same bytes as another document
-    confirmed: frozenset[str] = frozenset()  #: fields of which somebody said so that what was read is right
+    latest: float = 0.0  #: the time of the last decision, in seconds since 1970
+    review: str | None = None  #: the state of the review, as outputs show it
+    absent: frozenset[str] = frozenset()  #: fields that the document does not have, according to a person
+    carried: frozenset[str] = frozenset()  #: fields that were decided on another document with the same bytes
+    confirmed: frozenset[str] = frozenset()  #: fields whose read value was confirmed there
     approved: Mapping[str, Any] = field(
         default_factory=dict
     )  #: the values of all fields, if the document is `reviewed`
 
     @property
     def reviewed(self) -> bool:
-        """Whether a person has said that the document is right."""
+        """Whether a person has approved the document."""
         return self.review in REVIEWED
 
 
@@ -44,12 +44,12 @@ NONE = Locks()
 
 
 def standing(status: str | None) -> str | None:
-    """Where a review stands, as outputs say it: they are not written again when somebody begins with it."""
+    """The state of a review as outputs show it: they are not rewritten when a person claims the item."""
     return WAITING if status in OPEN else status
 
 
 async def locks_of(context: JobContext, document: str) -> Locks:
-    """What people have said so far."""
+    """The decisions on a document so far."""
     rows = await context.fetch(
         f"""SELECT f.name, f.value, f.page, f.box, f.quote, f.state, f.locked, r.status AS review,
   {sql.epoch("f.corrected_at", context.dialect)} AS corrected_at
@@ -69,28 +69,28 @@ LEFT JOIN tabellion_extracted_fields AS f ON f.document_id = d.id WHERE d.id = $
 
 
 async def with_decisions(context: JobContext, locks: Locks, job: Job, doctype: DocumentType) -> Locks:
-    """The locks with what people said of these bytes as this type, wherever they said it: it is lost neither to another
-    model, nor to another version of the type that still has the field. What was said of this document itself wins."""
+    """The locks, extended by decisions on any document with these bytes and this type: another model or another version
+    of the type that still has the field does not lose them. Decisions on this document itself take precedence."""
     rows = await context.fetch(
         f"""SELECT name, value, page, box, quote, state, locked,
   {sql.epoch("decided_at", context.dialect)} AS decided_at
 FROM tabellion_field_decisions WHERE sha256 = $1 AND type = $2""",
         job["sha256"], doctype.name,
     )  # fmt: skip
-    ours = [row for row in rows if row["name"] in doctype and row["name"] not in locks.fields]
-    held = [row for row in ours if row["locked"]]
+    relevant = [row for row in rows if row["name"] in doctype and row["name"] not in locks.fields]
+    held = [row for row in relevant if row["locked"]]
     return replace(
         locks,
         fields={**locks.fields, **{row["name"]: load_locked_field(row) for row in held}},
         latest=max([locks.latest, *(row["decided_at"] or 0.0 for row in held)]),
         absent=locks.absent | {row["name"] for row in held if row["state"] == "absent"},
         carried=frozenset(row["name"] for row in held),
-        confirmed=frozenset(row["name"] for row in ours if not row["locked"]),
+        confirmed=frozenset(row["name"] for row in relevant if not row["locked"]),
     )
 
 
 def load_locked_field(row: FieldRow) -> Field:
-    """A row of `extracted_fields` that a person has locked, as a field: what they say is so."""
+    """A row of `extracted_fields` that a person has locked, as a field; its confidence is 1."""
     value = json.loads(row["value"]) if row["value"] is not None else None
     box = json.loads(row["box"]) if row["box"] else None
     reasons = ABSENT if row["state"] == "absent" else CORRECTED

@@ -1,4 +1,4 @@
-"""What is known of documents: one with all it says, many in a list, and how far those are that somebody waits for."""
+"""Reads documents: one with everything, many in a list, and the progress of those that somebody waits for."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tabellion.reading.types.doctype import DocumentType
 
 ENDED = ("completed", "failed", "duplicate")
 MOST = 500  #: documents in one list
-#: What a list may be narrowed by, and the condition; `$` is the value's place.
+#: The filters of a list and their conditions; `$` is the placeholder of the value.
 FILTERS = {
     "status": "d.status = $",
     "type": "coalesce(o.found_type, d.found_type, d.type) = $",
@@ -57,7 +57,7 @@ FILTERS = {
     "created_before": "d.created_at < $",
     "review": "CASE WHEN r.status = 'in_review' THEN 'pending' ELSE r.status END = $",
 }
-#: What a duplicate tells of the document it follows.
+#: The columns that a duplicate takes from its original.
 _BORROWED = (
     "found_type", "pages", "done_pages", "verdict", "reasons", "json_path", "json_sha256", "parquet_path",
     "parquet_sha256",
@@ -65,13 +65,13 @@ _BORROWED = (
 
 
 class _Found(DocumentRow):
-    source: str  #: the document whose fields it has
+    source: str  #: the document that has its fields
     review: str | None
     result: str | None  #: JSON
 
 
 class BadQuery(TabellionError):  # noqa: N818 - what it is
-    """A list was asked for in a way that there is none."""
+    """The parameters of a list are not valid."""
 
     def __init__(self, field: str, message: str) -> None:
         self.field = field
@@ -83,9 +83,9 @@ async def get(
     id: str,  # noqa: A002 - the column's name
     types: Types | None = None,
 ) -> WholeDocument | None:
-    """A document with everything that is known of it; a duplicate says what its original says. None: there is none.
+    """A document with everything known about it; a duplicate has the values of its original. None if there is none.
 
-    While people are at it, what is wrong with it is judged anew if `types` say by which rules.
+    While it is in review, its issues are judged again if `types` is given.
     """
     if not is_id(id):
         return None
@@ -97,16 +97,16 @@ async def get(
     fields: list[FieldRow] = await store.database.fetch(FIELDS, row["source"])
     review = await _review(store, row["source"])
     result: Result = json.loads(row["result"] or "{}")
-    said = {one["name"] for one in fields if one["locked"] or one["state"] in DECIDED}
+    decided = {field["name"] for field in fields if field["locked"] or field["state"] in DECIDED}
     issues = result.get("issues", [])
-    if said and types is not None and (doctype := type_or_empty(types, row["found_type"])).fields:
-        issues = _judge_fields(result, fields, doctype, said)
-    told = brief(row)
-    reasons = [one for one in told["reasons"] if is_open(one, said, issues)]
-    if said and review is not None and standing(review["status"]) == "pending":
-        told["verdict"] = _verdict(issues, reasons)
+    if decided and types is not None and (doctype := type_or_empty(types, row["found_type"])).fields:
+        issues = _judge_fields(result, fields, doctype, decided)
+    summary = brief(row)
+    reasons = [reason for reason in summary["reasons"] if is_open(reason, decided, issues)]
+    if decided and review is not None and standing(review["status"]) == "pending":
+        summary["verdict"] = _verdict(issues, reasons)
     return {
-        **told,
+        **summary,
         "reasons": reasons,
         "reviewed": review is not None and review["status"] in REVIEWED,
         "review": review,
@@ -118,34 +118,34 @@ async def get(
 
 
 def _judge_fields(
-    result: Result, rows: Sequence[FieldRow], doctype: DocumentType, said: Collection[str]
+    result: Result, rows: Sequence[FieldRow], doctype: DocumentType, decided: Collection[str]
 ) -> list[ToldIssue]:
-    """What is wrong with the fields as they are now."""
+    """The issues of the fields as they are now."""
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows}
     absent = [row["name"] for row in rows if row["state"] == "absent"]
-    return judge(doctype, values, absent, read_issues(result), said)
+    return judge(doctype, values, absent, read_issues(result), decided)
 
 
 def _verdict(issues: Sequence[ToldIssue], reasons: Sequence[Reason]) -> Verdict:
-    """How a document is judged that people are at: never `accept` while something about it is in doubt."""
-    worst = {one["severity"] for one in issues}
-    grave = any(one["code"] in GRAVE for one in reasons)
-    return "reject" if "error" in worst else "warn" if grave or "warning" in worst else "accept"
+    """The verdict on a document in review: never `accept` while something about it is in doubt."""
+    severities = {issue["severity"] for issue in issues}
+    grave = any(reason["code"] in GRAVE for reason in reasons)
+    return "reject" if "error" in severities else "warn" if grave or "warning" in severities else "accept"
 
 
-def is_open(reason: Reason, said: Collection[str], issues: Sequence[ToldIssue]) -> bool:
-    """Whether a reason for looking at a document still holds: people may have had their word on what it is about."""
-    if not said or not reason["fields"]:
+def is_open(reason: Reason, decided: Collection[str], issues: Sequence[ToldIssue]) -> bool:
+    """Whether a reason for review still holds: people may have decided the fields it is about."""
+    if not decided or not reason["fields"]:
         return True
     if reason["code"] in ("issue", "missing"):
-        return any(reason["fields"] == one["fields"] for one in issues)
-    return not is_settled(reason["fields"], said)
+        return any(reason["fields"] == issue["fields"] for issue in issues)
+    return not is_settled(reason["fields"], decided)
 
 
 async def listing(
     store: Store, filters: Mapping[str, Any] | None = None, cursor: str | None = None, limit: int = 50
 ) -> tuple[list[ListedDocument], str | None]:
-    """Documents without their fields, the newest first, and where the next page begins; None: it was the last.
+    """Documents without their fields, newest first, and the cursor of the next page; None: this was the last.
 
     `filters` has any of FILTERS; times are datetimes or seconds since 1970. Raises BadQuery, which names the field.
     """
@@ -172,21 +172,21 @@ async def listing(
         conditions.append(f"d.id < ${len(values)}")
     await tables.SCHEMA.prepare(store)
     rows = await _rows(store, " AND ".join(conditions), values, limit + 1)
-    found: list[ListedDocument] = [
+    documents: list[ListedDocument] = [
         {**brief(row), "review": cast("Review | None", standing(row["review"]))} for row in rows[:limit]
     ]
-    return found, rows[limit - 1]["id"] if len(rows) > limit else None
+    return documents, rows[limit - 1]["id"] if len(rows) > limit else None
 
 
 async def states(store: Store, ids: Iterable[str]) -> dict[str, State]:
-    """How far these documents are: status, progress and version, in one statement for however many are waited for."""
-    wanted = [one for one in ids if is_id(one)]
-    if not wanted:
+    """Status, progress and version of these documents, in one query however many there are."""
+    valid_ids = [id_ for id_ in ids if is_id(id_)]
+    if not valid_ids:
         return {}
     await tables.SCHEMA.prepare(store)
-    marks = ", ".join(f"${number}" for number in range(1, len(wanted) + 1))
+    marks = ", ".join(f"${number}" for number in range(1, len(valid_ids) + 1))
     rows = await store.database.fetch(
-        f"SELECT id, status, pages, done_pages, version FROM tabellion_documents WHERE id IN ({marks})", *wanted
+        f"SELECT id, status, pages, done_pages, version FROM tabellion_documents WHERE id IN ({marks})", *valid_ids
     )
     return {row["id"]: {"status": row["status"], "progress": _progress(row), "version": row["version"]} for row in rows}
 
@@ -202,7 +202,7 @@ FROM tabellion_review_items WHERE document_id = $1""",
 
 
 def read_document(row: DocumentRow, result: Result) -> ReadDocument:
-    """A document as its outputs and its listeners are told of it."""
+    """A document as its outputs contain it and webhooks report it."""
     return {
         **brief(row), "fields": cast("dict[str, FoundField]", result["fields"]), "issues": result["issues"],
         "notes": result.get("notes") or [], "page_details": result.get("pages") or [],
@@ -210,7 +210,7 @@ def read_document(row: DocumentRow, result: Result) -> ReadDocument:
 
 
 def brief(row: DocumentRow) -> Brief:
-    """A row as everybody is told of it."""
+    """The public form of a row."""
     return {
         "id": row["id"], "status": row["status"], "type": row["found_type"] or row["type"],
         "asked_type": row["type"], "type_key": row["type_key"], "model": row["model"], "sha256": row["sha256"],
@@ -227,7 +227,7 @@ def brief(row: DocumentRow) -> Brief:
 
 
 def serialize_field(row: FieldRow) -> FoundField:
-    """A row of `extracted_fields` as JSON tells it, wherever it is told: what a person has locked is theirs."""
+    """A row of `extracted_fields` as JSON; a locked one has the person's value."""
     if row["locked"]:
         return {**load_locked_field(row).as_dict(), "locked": True}
     reasons = restore_reasons(json.loads(row["reasons"] or "[]"))
@@ -240,7 +240,7 @@ def serialize_field(row: FieldRow) -> FoundField:
 
 
 def problem(text: str | None, attempts: int = 0) -> Failure | None:
-    """The error column as a problem: JSON, but for what an older version or another program wrote there."""
+    """The `error` column as a problem: JSON, unless an older version or another program wrote it."""
     if text is None:
         return None
     text = hide_folders(text)
@@ -264,13 +264,13 @@ async def _rows(
     store: Store, where: str, values: Sequence[Any], limit: int = 1, *, result: str = "NULL"
 ) -> list[_Found]:  # fmt: skip
     borrowed = "CASE WHEN o.id IS NULL THEN d.{0} ELSE o.{0} END AS {0}"
-    told = ", ".join(
+    selected = ", ".join(
         f"{sql.epoch(f'd.{name}', store.dialect)} AS {name}" if name in TIMES
         else borrowed.format(name) if name in _BORROWED else f"d.{name}"
         for name in DocumentRow.__annotations__
     )  # fmt: skip
     return await store.database.fetch(
-        f"""SELECT {told}, {result} AS result, coalesce(o.id, d.id) AS source, r.status AS review
+        f"""SELECT {selected}, {result} AS result, coalesce(o.id, d.id) AS source, r.status AS review
 FROM tabellion_documents AS d LEFT JOIN tabellion_documents AS o ON o.id = d.duplicate_of AND d.status = 'duplicate'
 LEFT JOIN tabellion_review_items AS r ON r.document_id = coalesce(o.id, d.id)
 WHERE {where} ORDER BY d.id DESC LIMIT {int(limit)}""",

@@ -1,4 +1,4 @@
-"""Points documents at the files of days that have their rows now: before the ones they point at are removed."""
+"""Points documents at the daily files that now have their rows, before the small files are removed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from tabellion.engine.sql import Dialect
 
-SOME = 1000  #: documents in one statement
+SOME = 1000  #: documents per statement
 
 
 @dataclass(frozen=True, slots=True)
 class MovedOutput:
-    """A document whose row is in another file from now on."""
+    """A document whose row is now in another file."""
 
     id: str
-    old: str  #: the file that goes
-    new: str  #: the file of its day
+    old: str  #: the file that is removed
+    new: str  #: the daily file
     sha256: str  #: of that file
 
 
@@ -36,10 +36,10 @@ WHERE d.id = json_extract(m.value, '$.id') AND d.parquet_path = json_extract(m.v
 
 
 def pointing(fetch: Fetch, dialect: Dialect) -> Point:
-    """Points the documents of one database; one that has been written elsewhere meanwhile is left as it is."""
+    """A function that updates the documents of one database, except those written elsewhere meanwhile."""
 
     async def point(moved: Sequence[MovedOutput]) -> None:
         for start in range(0, len(moved), SOME):
-            await fetch(_POINT[dialect], json.dumps([asdict(one) for one in moved[start : start + SOME]]))
+            await fetch(_POINT[dialect], json.dumps([asdict(output) for output in moved[start : start + SOME]]))
 
     return point

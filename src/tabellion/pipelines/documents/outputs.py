@@ -1,4 +1,4 @@
-"""What is written of a document that was read: JSON with everything, Parquet with typed columns, and where."""
+"""The outputs of a document that was read: JSON with everything, Parquet with typed columns, and their paths."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tabellion.reading.types.doctype import DocumentType, Output
 from tabellion.storage import files
 from tabellion.storage.lake import Lake
 
-#: A document as its outputs tell it: a row of `documents`, with the reading as JSON or a dict in `result`, or with
-#: `fields`, `issues`, `notes` and `page_details` of its own, which win: they are what people have corrected.
+#: A document for its outputs: a row of `documents`, with the reading as JSON or a dict in `result`, or with its own
+#: `fields`, `issues`, `notes` and `page_details`, which take precedence: they include corrections.
 Document = Mapping[str, Any]
 
 
-#: What a document is of that is none of the types there are: it has text and no fields, and a person looks.
+#: The type of a document that matches no type: it has text but no fields, and goes to review.
 UNKNOWN = DocumentType(name="unknown", version="1", fields=())
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written, as the columns of a document say it."""
+    """The outputs that were written, as columns of the document."""
 
     json_path: str | None = None
     json_sha256: str | None = None
@@ -38,7 +38,7 @@ class Written:
 
 
 def serialize_document(document: Document, doctype: DocumentType | None = None) -> dict[str, Any]:
-    """Everything that is known of a document, in the order in which it is always written."""
+    """Everything known about a document, always in the same order."""
     result = document.get("result") or {}
     if isinstance(result, str | bytes):
         result = json.loads(result)
@@ -56,7 +56,7 @@ def serialize_document(document: Document, doctype: DocumentType | None = None) 
         "version": int(document.get("version") or 1),
         "review": document.get("review"),
         "reviewed": document.get("review") in REVIEWED,
-        "locked": [name for name, one in fields.items() if one.get("locked")],
+        "locked": [name for name, field in fields.items() if field.get("locked")],
         "fields": fields,
         "issues": document.get("issues") if document.get("issues") is not None else result.get("issues") or [],
         "pages": document.get("page_details") or result.get("pages") or [],
@@ -66,7 +66,7 @@ def serialize_document(document: Document, doctype: DocumentType | None = None) 
 
 
 def _version(document: Document, kind: str | None) -> str | None:
-    """The version in `type_key`, where it is of the document's own type."""
+    """The version in `type_key`, if it is of the document's own type."""
     name, _, rest = str(document.get("type_key") or "").partition("/")
     version, slash, _ = rest.rpartition("/")
     return version if slash and name == kind else None
@@ -78,12 +78,12 @@ def json_bytes(document: Document, doctype: DocumentType | None = None) -> bytes
 
 
 def json_line(value: Any) -> bytes:
-    """A value as one line of JSON that every parser takes: no NaN, no half of a surrogate pair."""
+    """A value as one line of JSON that every parser accepts: no NaN, no lone surrogates."""
     try:
-        made = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        made = json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return made.encode("utf-8", "replace") + b"\n"
+        encoded = json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return encoded.encode("utf-8", "replace") + b"\n"
 
 
 def parquet_bytes(document: Document, doctype: DocumentType, compression: str | None = None) -> bytes:
@@ -93,7 +93,7 @@ def parquet_bytes(document: Document, doctype: DocumentType, compression: str | 
 
     table = columns.columns_of(doctype).table([serialize_document(document, doctype)])
     sink = pa.BufferOutputStream()
-    # What helps with many rows only makes a file of one row larger.
+    # Dictionaries and statistics only make a file of one row larger.
     pq.write_table(
         table, sink, compression=compression or doctype.output.compression,
         use_dictionary=False, write_statistics=False, store_schema=False,
@@ -108,7 +108,7 @@ def paths(
     *,
     sha256: str = "",
 ) -> tuple[str | None, str | None]:
-    """Where JSON and Parquet of a document lie in the lake, by its type's templates; None where none is written."""
+    """The paths of a document's JSON and Parquet in the lake, by its type's templates; None if it is not written."""
     day = moment(created_at)
     values = {
         "yyyy": f"{day:%Y}", "mm": f"{day:%m}", "dd": f"{day:%d}", "id": id, "type": doctype.name,
@@ -124,7 +124,7 @@ def paths(
 
 
 def possible_paths(types: Iterable[DocumentType], document: Mapping[str, Any]) -> list[str]:
-    """Every place where an attempt may have written outputs of this document: one that died left no word."""
+    """All paths to which an attempt may have written outputs of this document: one that died left no record."""
     found: set[str | None] = set()
     for doctype in (*types, UNKNOWN):
         found.update(paths(doctype, document["id"], document["created_at"], sha256=document["sha256"]))
@@ -132,19 +132,19 @@ def possible_paths(types: Iterable[DocumentType], document: Mapping[str, Any]) -
 
 
 async def write(lake: Lake, document: Document, doctype: DocumentType) -> Written:
-    """Writes both outputs; when it returns they are whole and stay, and their hashes can be written with the finish."""
-    where = paths(doctype, document["id"], document["created_at"], sha256=document.get("sha256") or "")
-    made = await files.in_thread(_render_outputs, document, doctype, where)
-    hashes = await asyncio.gather(*(_put(lake, path, data) for path, data in zip(where, made, strict=True)))
-    return Written(where[0], hashes[0], where[1], hashes[1])
+    """Writes both outputs; when it returns they are complete and durable, and their hashes can be stored."""
+    locations = paths(doctype, document["id"], document["created_at"], sha256=document.get("sha256") or "")
+    contents = await files.in_thread(_render_outputs, document, doctype, locations)
+    hashes = await asyncio.gather(*(_put(lake, path, data) for path, data in zip(locations, contents, strict=True)))
+    return Written(locations[0], hashes[0], locations[1], hashes[1])
 
 
 def _render_outputs(
-    document: Document, doctype: DocumentType, where: tuple[str | None, str | None]
+    document: Document, doctype: DocumentType, locations: tuple[str | None, str | None]
 ) -> tuple[bytes | None, bytes | None]:
     return (
-        None if where[0] is None else json_bytes(document, doctype),
-        None if where[1] is None else parquet_bytes(document, doctype),
+        None if locations[0] is None else json_bytes(document, doctype),
+        None if locations[1] is None else parquet_bytes(document, doctype),
     )
 
 
@@ -156,5 +156,5 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): _finite(one) for key, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
+        return {str(key): _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value

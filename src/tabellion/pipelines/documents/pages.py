@@ -1,4 +1,4 @@
-"""The pages of documents and their review: addresses, places in the header."""
+"""The pages of documents and their review: routes, roles and navigation."""
 
 from __future__ import annotations
 

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from tabellion.pipelines.documents.served import ServedDocuments
     from tabellion.web.blueprint import Blueprint
 
-SWEEP = 3600.0  #: seconds between two looks for what is left behind
+SWEEP = 3600.0  #: seconds between two clean-ups
 
 
 class DocumentsPipeline(Pipeline):
-    """The pipeline of documents."""
+    """The documents pipeline."""
 
     name = "documents"
     title = "Documents"
@@ -73,32 +73,32 @@ class DocumentsPipeline(Pipeline):
         self._consumer: Consumer | None = None
 
     def check(self, config: Config) -> None:
-        """Refuses a document type that has a mistake: found later, it costs more."""
+        """Refuses a broken document type: found later, it costs more."""
         from tabellion.pipelines.documents import configured
 
         configured.check_types(config)
 
     def schemas(self) -> Sequence[Schema]:
-        """Documents, their fields and review items."""
+        """The tables of documents, their fields and review items."""
         from tabellion.pipelines.documents import tables
 
         return (tables.SCHEMA,)
 
     def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
-        """One for each model, then what is done beside."""
+        """One queue for each model, then those for follow-up work."""
         with extras.explain_missing(self.extras):
             from tabellion.pipelines.documents import configured
 
             return configured.queues_of(config, environment)
 
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
-        """With that of review, whose workers are people."""
+        """The queues, with that of review, whose workers are people."""
         from tabellion.pipelines.documents import configured
 
         return configured.views_of(configured.settings_of(config, environment))
 
     def gates(self, config: Config) -> Mapping[str, GateSettings]:
-        """As the strictest of the types that name a model."""
+        """The gates of models: the strictest settings of the types that name them."""
         from tabellion.pipelines.documents import configured
 
         return configured.gates_of(config)
@@ -117,22 +117,22 @@ class DocumentsPipeline(Pipeline):
         )  # fmt: skip
 
     def serve(self, config: Config, environment: str, store: Store) -> ServedDocuments:
-        """Its files and settings in one environment."""
+        """The files and settings of one environment."""
         from tabellion.pipelines.documents import configured
         from tabellion.pipelines.documents.review import queue
         from tabellion.pipelines.documents.routes.page_images import Pictures
         from tabellion.pipelines.documents.served import ServedDocuments
 
-        said = config.section("review")
+        section = config.section("review")
         queue.set_times(
-            lease=float(said.get("lease", queue.LEASE)), hold=float(said.get("assignment_hold", queue.HOLD))
+            lease=float(section.get("lease", queue.LEASE)), hold=float(section.get("assignment_hold", queue.HOLD))
         )
-        place = next((one for one in config.environments if one.name == environment), None)
+        place = next((candidate for candidate in config.environments if candidate.name == environment), None)
         settings = configured.settings_of(config, place)
         return ServedDocuments(environment, store, settings, Pictures(config.data / "pictures"), config.upload_bytes)
 
     async def background(self, run: Background) -> None:
-        """Takes files from the watched folder, and removes what is left behind, now and every hour."""
+        """Submits files from the watched folder, and cleans up now and every hour."""
         await asyncio.gather(self._watch(run), self._sweep(run))
 
     async def _watch(self, run: Background) -> None:
@@ -148,11 +148,11 @@ class DocumentsPipeline(Pipeline):
         async def submit(path: Path, name: str) -> str:
             return (await take_in(run.store, settings, path, name=name, limit=run.config.upload_bytes)).id
 
-        def hear(what: str, file: str, said: str) -> None:
-            run.say(f"file_{what}", f"{what}: {printable(file)} ({printable(said)})", file=file, detail=said)
+        def report(event: str, file: str, detail: str) -> None:
+            run.say(f"file_{event}", f"{event}: {printable(file)} ({printable(detail)})", file=file, detail=detail)
 
         deep = bool(run.options.get("deep"))
-        self._consumer = Consumer(run.inbox, submit, lambda ids: endings(run.store, ids), deep=deep, listen=hear)
+        self._consumer = Consumer(run.inbox, submit, lambda ids: endings(run.store, ids), deep=deep, listen=report)
         await self._consumer.run(run.stopping)
 
     async def _sweep(self, run: Background) -> None:
@@ -161,14 +161,14 @@ class DocumentsPipeline(Pipeline):
 
         settings, began = configured.settings_of(run.config, run.environment), time.time()
         while not run.stopping.is_set():
-            with contextlib.suppress(TabellionError, OSError):  # what it cannot do now it can do later
+            with contextlib.suppress(TabellionError, OSError):  # what fails now can be done later
                 await sweep(run.store, settings, began)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SWEEP):
                     await run.stopping.wait()
 
     async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
-        """Sample documents, and what became of each."""
+        """Submits the sample documents; returns the summary."""
         from tabellion.pipelines.documents import configured, demo
 
         summary = await demo.run(run.store, configured.settings_of(run.config, run.environment), live=live)
@@ -202,19 +202,19 @@ class DocumentsPipeline(Pipeline):
             raise
 
     def close(self) -> None:
-        """Ends the reading that is under way: nobody waits for it any more."""
+        """Ends readings that are under way: nobody waits for them any more."""
         from tabellion.reading.default_sandbox import close_default_sandbox
 
         close_default_sandbox()
 
     async def before_migration(self, store: Store) -> None:
-        """Tables that an earlier version made are renamed."""
+        """Renames tables of an earlier version."""
         from tabellion.pipelines.documents.former_tables import rename_former_tables
 
         await rename_former_tables(store)
 
     async def before_migration_script(self, store: Store) -> str:
-        """The renaming alone, where there is any: the rest depends on it."""
+        """The script that renames tables, if there are any: the rest depends on it."""
         from tabellion.pipelines.documents.former_tables import has_former_tables, renaming
 
         if await has_former_tables(store):

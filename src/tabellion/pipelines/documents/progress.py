@@ -1,4 +1,4 @@
-"""Progress: how far documents are, written now and then for all of them together, and never in anybody's way."""
+"""Progress of documents, written periodically in one statement for all of them, without delaying anything."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from tabellion.engine.job import Job
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
 
-PAUSE = 1.0  # seconds between two writings of one worker
+PAUSE = 1.0  # seconds between two writes of one worker
 
 
 class Cancelled(Exception):  # noqa: N818 - what happened
-    """The handler has ended: whatever still reads for it stops at its next page."""
+    """The handler has ended: its reading stops at the next page."""
 
 
 class ProgressWriter:
-    """Gathers what reading threads report. One statement writes it, for rows that are still this worker's.
+    """Collects reports from reading threads. One statement writes them, for rows that are still this worker's.
 
-    It renews no lease and holds none up: it changes two columns that no move looks at, and when the database does not
-    take it, the next one will.
+    It neither renews leases nor blocks: it changes two columns that no state change depends on, and if a write fails,
+    the next one makes up for it.
     """
 
     def __init__(self, pause: float = PAUSE) -> None:
         self._pause = pause
         self._lock = threading.Lock()
-        self._seen: dict[str, tuple[Job, int, int]] = {}
+        self._reports: dict[str, tuple[Job, int, int]] = {}
         self._writing: asyncio.Task[None] | None = None
         self._written_at = float("-inf")
 
     def watch(self, job: Job) -> Watch:
-        """What a reading of this job's document reports to; from any thread."""
+        """The object to which the reading of this job's document reports, from any thread."""
         return Watch(self, job, asyncio.get_running_loop())
 
     def put(self, job: Job, done: int, pages: int) -> None:
-        """Notes how far a document is."""
+        """Records a document's progress."""
         with self._lock:
-            self._seen[job.text_key] = (job, done, pages)
+            self._reports[job.text_key] = (job, done, pages)
 
     def forget(self, job: Job) -> None:
-        """The document has ended: its own end says how many pages it has."""
+        """Drops the report of a document that has ended: its own end stores the number of pages."""
         with self._lock:
-            self._seen.pop(job.text_key, None)
+            self._reports.pop(job.text_key, None)
 
     def ring(self) -> None:
-        """Has what was noted written soon; called in the handlers' loop."""
+        """Schedules a write of the reports; called in the handlers' loop."""
         if self._writing is None or self._writing.done():
             self._writing = asyncio.get_running_loop().create_task(self._write())
 
@@ -57,17 +57,17 @@ class ProgressWriter:
         while True:
             await asyncio.sleep(max(0.0, self._written_at + self._pause - time.monotonic()))
             with self._lock:
-                seen, self._seen = self._seen, {}
-            if not seen:
+                reported, self._reports = self._reports, {}
+            if not reported:
                 return
             self._written_at = time.monotonic()
             by_context: dict[JobContext, list[tuple[Job, int, int]]] = {}
-            for job, done, pages in seen.values():
+            for job, done, pages in reported.values():
                 if job.context is not None and not job.lost:
                     by_context.setdefault(job.context, []).append((job, done, pages))
-            for context, reports in by_context.items():
+            for context, batch in by_context.items():
                 with contextlib.suppress(TabellionError):
-                    await context.fetch(*_statement(context, reports))
+                    await context.fetch(*_statement(context, batch))
 
 
 class Watch:
@@ -78,35 +78,35 @@ class Watch:
         self._ended = False
 
     def __call__(self, done: int, pages: int) -> None:
-        """A page has been read."""
+        """Reports that a page has been read."""
         if self._ended:
             raise Cancelled
         if pages < 2:
-            return  # it will have ended before anybody looks
+            return  # it ends before anybody looks
         self._job.note(Message("progress.page", n=done, total=pages))
         self._progress.put(self._job, done, pages)
         with contextlib.suppress(RuntimeError):  # the loop has ended, and its worker with it
             self._loop.call_soon_threadsafe(self._progress.ring)
 
     def end(self) -> None:
-        """Nothing more is reported."""
+        """Stops reporting."""
         self._ended = True
         self._progress.forget(self._job)
 
 
 def _statement(context: JobContext, reports: list[tuple[Job, int, int]]) -> tuple[str, str]:
-    told = json.dumps([{"id": job.text_key, "w": job.worker, "d": done, "p": pages} for job, done, pages in reports])
+    payload = json.dumps([{"id": job.text_key, "w": job.worker, "d": done, "p": pages} for job, done, pages in reports])
     if context.dialect == "postgresql":
         return (
             """UPDATE tabellion_documents AS t SET pages = r.p, done_pages = r.d
 FROM json_to_recordset(CAST($1 AS json)) AS r (id text, w text, d integer, p integer)
 WHERE t.id = r.id AND t.worker = r.w AND t.status = 'processing'""",
-            told,
+            payload,
         )
     return (
         """UPDATE tabellion_documents AS t
 SET pages = json_extract(r.value, '$.p'), done_pages = json_extract(r.value, '$.d')
 FROM json_each($1) AS r
 WHERE t.id = json_extract(r.value, '$.id') AND t.worker = json_extract(r.value, '$.w') AND t.status = 'processing'""",
-        told,
+        payload,
     )

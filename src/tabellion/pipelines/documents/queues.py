@@ -1,4 +1,4 @@
-"""The queues of the document pipeline: documents to read, one for each model; duplicates; failures; ended reviews."""
+"""The queues of the pipeline: documents to read, one for each model; duplicates; failures; finished reviews."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tabellion.pipelines.documents.rewriting import Rewriting
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 from tabellion.pipelines.documents.superseded import Removing, superseded_queue
 
-#: Documents that are read here keep processors busy: more at once would only wait in memory.
+#: Reading locally keeps processors busy: more at once would only wait in memory.
 AT_ONCE = 4 * (os.cpu_count() or 1)
-SHORT = 60.0  #: seconds that following and telling may take
-#: How long a document waits for what is not its fault (a model's limits, the lake, a type's file) before it fails.
+SHORT = 60.0  #: seconds that following and reporting may take
+#: How long a document waits for something that is not its fault (a rate limit, the lake, a type file) before it fails.
 DEADLINE = 7 * 86_400.0
-#: Queues that see to what comes after a document was read, failed, was reviewed: nobody's work is counted in them.
+#: Queues of the follow-up work after a document was read, failed or was reviewed; not counted as throughput.
 CHORES = ("followers", "failures", "reviewed", "superseded")
-#: Files are parsed in a process of its own, whose death is an error like any other. That a worker was killed says
-#: little about its documents: it takes this many deaths in a row to give one up, and they spend none of its attempts.
+#: Files are parsed in a separate process, whose death is an error like any other. A killed worker says little about
+#: its documents: it takes this many crashes in a row to give one up, and they use none of its attempts.
 MOST_CRASHES = 5
 MOST_DEFERRALS = 100_000  #: the deadline ends it long before
-#: A duplicate's turn comes when its original waits for nothing any more, or is not there. One that failed and goes back
-#: to what it was has not ended. One look-up a duplicate: as a join the planner would gather every document that waits.
+#: A duplicate is ready when its original has ended or is gone. An original that failed and returns to its former result
+#: has not ended. One look-up per duplicate: with a join, the planner would collect every waiting document.
 ENDED = """coalesce((SELECT CASE WHEN o.status = 'failed' AND o.former IS NOT NULL THEN 'queued' ELSE o.status END
   FROM tabellion_documents AS o WHERE o.id = t.duplicate_of), 'gone') NOT IN ('queued', 'processing')"""
 
@@ -37,26 +37,26 @@ ENDED = """coalesce((SELECT CASE WHEN o.status = 'failed' AND o.former IS NOT NU
 def documents_queues(settings: Settings, environments: Mapping[str, Settings] | None = None) -> list[Queue]:
     """Every queue of the pipeline with its handler, for one worker.
 
-    `environments` are settings of those that keep their files elsewhere: each database needs folders of its own, for a
-    file is deleted when no document of *its* database has it.
+    `environments` are the settings of environments that store their files elsewhere: each database needs its own
+    folders, because a file is deleted when no document of *its* database has it.
     """
-    usual = _handlers(settings)
-    own = {name: _handlers(one) for name, one in (environments or {}).items()}
+    default_handlers = _handlers(settings)
+    handlers = {name: _handlers(settings_) for name, settings_ in (environments or {}).items()}
     following = Following(settings)
 
     async def read(job: Job) -> Row:
-        return await own.get(job.environment, usual)[0].read(job)
+        return await handlers.get(job.environment, default_handlers)[0].read(job)
 
     async def rewrite(job: Job) -> Row:
-        return await own.get(job.environment, usual)[1].rewrite(job)
+        return await handlers.get(job.environment, default_handlers)[1].rewrite(job)
 
     async def remove(job: Job) -> Row:
-        return await own.get(job.environment, usual)[2].remove(job)
+        return await handlers.get(job.environment, default_handlers)[2].remove(job)
 
     async def tell(job: Job) -> Row:
-        return await own.get(job.environment, usual)[3].tell(job)
+        return await handlers.get(job.environment, default_handlers)[3].tell(job)
 
-    queues = [one for model, gate in settings.gates().items() for one in reading_queues(settings, model, gate)]
+    queues = [queue for model, gate in settings.gates().items() for queue in reading_queues(settings, model, gate)]
     for queue in queues:
         queue.handler(read)
     followers, failures, reviewed = followers_queue(), failures_queue(), reviewed_queue(settings)
@@ -78,23 +78,27 @@ def queue_name(model: str) -> str:
 
 
 def type_queue_name(model: str, type_name: str) -> str:
-    """The name of the queue of documents of a type that says how many may be read at once."""
+    """The name of the queue of a type that limits how many documents are read at once."""
     return f"{queue_name(model)}_type_{type_name}"
 
 
 def reading_queue_names(settings: Settings) -> list[str]:
-    """Every queue that may have read a document: those of types too that have one no more, for their attempts stay."""
+    """Every queue that may have read a document, including former queues of types: their attempts stay."""
     names = settings.types.names()
     return [
-        one
+        queue
         for model in settings.gates()
-        for one in (queue_name(model), *(type_queue_name(model, name) for name in names))
+        for queue in (queue_name(model), *(type_queue_name(model, name) for name in names))
     ]
 
 
 def reading_queues(settings: Settings, model: str, gate: str | None) -> list[Queue]:
-    """The documents that one model reads, and by themselves those of each type that says how many may be at once."""
-    bounded = {one.name: one.processing.concurrency for one in settings.types.all() if one.processing.concurrency}
+    """The queue of a model, and one for each type that limits how many documents are read at once."""
+    bounded = {
+        doctype.name: doctype.processing.concurrency
+        for doctype in settings.types.all()
+        if doctype.processing.concurrency
+    }
     return [
         documents_queue(settings, model, gate, without=bounded),
         *(_bounded_queue(settings, model, gate, name, limit) for name, limit in bounded.items() if limit is not None),
@@ -104,7 +108,7 @@ def reading_queues(settings: Settings, model: str, gate: str | None) -> list[Que
 def documents_queue(
     settings: Settings, model: str = LOCAL, gate: str | None = None, without: Iterable[str] = ()
 ) -> Queue:
-    """The documents that one model reads: while its gate is closed, those of the others are read all the same.
+    """The documents that one model reads: while its gate is closed, other models continue.
 
     `without`: the types that have a queue of their own.
     """
@@ -119,7 +123,7 @@ def documents_queue(
 
 
 def _bounded_queue(settings: Settings, model: str, gate: str | None, type_name: str, limit: int) -> Queue:
-    """The documents of one type, so many at once in all workers together."""
+    """The documents of one type, at most `limit` at once in all workers together."""
     queue = Queue(
         "tabellion_documents", name=type_queue_name(model, type_name), order="id",
         **states.bounded_reading(model, type_name), limit=limit,
@@ -140,7 +144,7 @@ def _reading(settings: Settings, gate: str | None) -> dict[str, Any]:
 
 
 def followers_queue() -> Queue:
-    """Duplicates whose original has ended; their `status` is told, their `chore` is what moves."""
+    """Duplicates whose original has ended; `status` is public, `chore` is the column of this queue."""
     return Queue(
         "tabellion_documents", name="followers", status="chore", order="id", **states.FOLLOWING, where=ENDED,
         finished_at="completed_at", timeout=SHORT,
@@ -149,7 +153,7 @@ def followers_queue() -> Queue:
 
 
 def failures_queue() -> Queue:
-    """Failed documents of which nobody has been told, whoever failed them."""
+    """Failed documents that have not been reported, whatever ended them."""
     return Queue(
         "tabellion_documents", name="failures", order="id", **states.TELLING, timeout=SHORT,
         max_crashes=MOST_CRASHES,
@@ -157,7 +161,7 @@ def failures_queue() -> Queue:
 
 
 def reviewed_queue(settings: Settings) -> Queue:
-    """Documents whose review has ended: what people said is in the tables, and in the outputs when this is done."""
+    """Documents whose review has ended: people's decisions are in the tables, and afterwards in the outputs."""
     return Queue(
         "tabellion_documents", name="reviewed", order="id", **states.REWRITING, lease=settings.lease,
         retry_base=settings.retry_base, timeout=SHORT, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,

@@ -1,4 +1,4 @@
-"""Reads a document once more, and takes documents out for good."""
+"""Reads a document once more, and deletes documents for good."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
 
 Statement = tuple[str, Sequence[Any]]
-#: The columns that reading once more changes before it has a result, as they go with the one there is.
+#: The columns that belong to the current result and that a new reading changes before it has its own.
 FORMER = ("type", "type_key", "model", "asked_model", "key", "duplicate_of")
 _TOGETHER = """UPDATE tabellion_documents SET type = $2, type_key = $3, model = $4, key = $5, asked_model = $6
 WHERE duplicate_of = $1"""
@@ -37,7 +37,7 @@ class NoSuchDocument(TabellionError):  # noqa: N818 - what it is
 
 
 class DocumentRunning(TabellionError):  # noqa: N818 - what it is
-    """The document is waiting or being read: what was asked can be done when it has ended."""
+    """The document is waiting or being read: try again when it has ended."""
 
 
 async def reprocess(
@@ -50,52 +50,52 @@ async def reprocess(
     reopen: bool = False,
     actor: str = SYSTEM,
 ) -> Submitted:
-    """Queues a document that has ended once more, as another type or with another model if asked.
+    """Queues a finished document once more, as another type or with another model if requested.
 
-    What a person corrected stays. A review that is finished stays finished unless `reopen` says otherwise, or what was
-    approved is read as something else now. Answers that were paid for are remembered: the same question costs nothing.
-    A duplicate becomes a document of its own. Duplicates follow, but not to another type or model: then the oldest is
-    read in its stead, and the others follow that. Those of a document whose type nobody knew become what it becomes.
+    Corrections stay. A finished review stays finished unless `reopen` is set, or an approved value is read differently
+    now. Answers that were paid for are remembered: the same question costs nothing. A duplicate becomes a document of
+    its own. Its duplicates follow, but not to another type or model: then the oldest is read in its place, and the
+    others follow that. Duplicates of a document whose type was unknown move with it.
 
-    Its result, its outputs and their hashes stay until the new reading commits its own. Where that fails for good, it
-    goes back to what it was, and its error says so.
+    Its result, its outputs and their hashes stay until the new reading commits its own. If that fails for good, it
+    returns to its former result, and its error says so.
     """
     row = await _get_document(store, id)
-    wanted = type if type is not None else row["type"]
-    doctype = settings.types.get(wanted) if wanted is not None else None
-    asked = model or row["asked_model"]
-    chosen = settings.choose_model(asked or (row["model"] if wanted == row["type"] else None), doctype)
+    type_name = type if type is not None else row["type"]
+    doctype = settings.types.get(type_name) if type_name is not None else None
+    asked_model = model or row["asked_model"]
+    chosen = settings.choose_model(asked_model or (row["model"] if type_name == row["type"] else None), doctype)
     type_key = doctype.key if doctype else settings.types.key(None)
-    key = key_of(row["sha256"], wanted, type_key, chosen)
+    key = key_of(row["sha256"], type_name, type_key, chosen)
     attempts = (doctype.processing.retries if doctype else 3) + 1
-    moved = (wanted, chosen) != (row["type"], row["model"])
-    # What nobody knew is still the same paper when somebody says what it is: its duplicates go with it.
+    moved = (type_name, chosen) != (row["type"], row["model"])
+    # Naming the type of an unknown document does not change what it is: its duplicates move with it.
     together = moved and row["type"] is None and row["found_type"] is None
     moved = moved and not together
     heir = await _heir(store, id, "AND status <> 'failed'") if moved else None
     statements: list[Statement] = [
         bind_statement(*states.read_again(
-            id, type=wanted, type_key=type_key, model=chosen, key=key, max_attempts=attempts, former=_former(row),
-            asked_model=asked,
+            id, type=type_name, type_key=type_key, model=chosen, key=key, max_attempts=attempts, former=_former(row),
+            asked_model=asked_model,
         )),
         *(_hand_over(row, heir) if moved else []),
-        *([(_TOGETHER, (id, wanted, type_key, chosen, key, asked))] if together else []),
-        # Its old key would lead others to a result that is not theirs any more; the new one is its own if it is free.
+        *([(_TOGETHER, (id, type_name, type_key, chosen, key, asked_model))] if together else []),
+        # Its old key would give others a result that is no longer theirs; it takes the new key if that is free.
         ("DELETE FROM tabellion_processed_documents WHERE document_id = $1 AND key <> $2", (id, key)),
         (
             f"""INSERT INTO tabellion_processed_documents (key, document_id, created_at) VALUES ($1, $2, {NOW})
 ON CONFLICT (key) DO NOTHING""",
             (key, id),
         ),
-        # Those who failed with it wait with it.
+        # Duplicates that failed with it wait with it.
         bind_statement(*states.wait_again(id, "failed", forget_error=True)),
     ]  # fmt: skip
-    told = {"type": wanted, "model": chosen, **({"reopen": True} if reopen else {}), **_describe_heir(heir)}
-    entries: list[Statement] = [bind_entry(store.dialect, AuditEntry("reprocessed", actor, id, more=told))]
+    details = {"type": type_name, "model": chosen, **({"reopen": True} if reopen else {}), **_describe_heir(heir)}
+    entries: list[Statement] = [bind_entry(store.dialect, AuditEntry("reprocessed", actor, id, more=details))]
     if reopen:
-        back, trail = reopening(store.dialect, id, actor, "read_again")
-        statements.append(bind_statement(*back))
-        entries.append(bind_statement(*trail))
+        update, audit_entry = reopening(store.dialect, id, actor, "read_again")
+        statements.append(bind_statement(*update))
+        entries.append(bind_statement(*audit_entry))
     if not await store.database.transact([*statements, *entries], guarded=True):
         raise DocumentRunning()
     await store.database.wake()
@@ -103,9 +103,9 @@ ON CONFLICT (key) DO NOTHING""",
 
 
 def _hand_over(row: Row, heir: Row | None) -> list[Statement]:
-    """Gives the place of a document that goes elsewhere to the oldest of its duplicates, with what people corrected.
-    Those that failed with it have nothing to do with what it will be."""
-    left: list[Statement] = []
+    """Puts the oldest duplicate, with the corrections, in the place of a document that becomes something else.
+    Duplicates that failed with it are detached."""
+    statements: list[Statement] = []
     if heir is not None:
         inherited = (
             f"""INSERT INTO tabellion_extracted_fields (document_id, {_FIELDS})
@@ -113,8 +113,8 @@ SELECT CAST($2 AS text), {_FIELDS} FROM tabellion_extracted_fields WHERE documen
 ON CONFLICT (document_id, name) DO NOTHING""",
             (row["id"], heir["id"]),
         )
-        left = [*_replace_by_heir(row["id"], heir["id"], _former(heir)), inherited]
-    return [*left, bind_statement(*states.detach_failed(row["id"]))]
+        statements = [*_replace_by_heir(row["id"], heir["id"], _former(heir)), inherited]
+    return [*statements, bind_statement(*states.detach_failed(row["id"]))]
 
 
 def _replace_by_heir(id: str, heir: str, former: str | None = None) -> list[Statement]:  # noqa: A002
@@ -129,7 +129,7 @@ def _describe_heir(heir: Row | None) -> dict[str, str]:
 
 
 def _former(row: Row) -> str | None:
-    """What a document goes back to that has a result, or shares one, and is read once more without success."""
+    """The result to which a document returns if its new reading fails, as JSON; None if it has none."""
     if row["former"] is not None or row["status"] not in ("completed", "duplicate"):
         return row["former"]  # type: ignore[no-any-return]
     return json.dumps({name: row[name] for name in ("status", *FORMER)})
@@ -142,10 +142,10 @@ async def delete(
     *,
     actor: str = SYSTEM,
 ) -> None:
-    """Takes a document out for good: its row, fields, review, outputs, what models and webhooks were told to say of it,
-    and its file where no other one has it. The trail stays: it says who did so.
+    """Deletes a document for good: its row, fields, review, outputs, remembered answers, webhook deliveries, and its
+    file if no other document has it. The audit log stays: it records who did so.
 
-    The oldest of its duplicates takes its place, with what people corrected: it is read in its stead, at no cost.
+    The oldest of its duplicates takes its place, with the corrections: it is read instead, at no cost.
     """
     row = await _get_document(store, id)
     heir = await _heir(store, id)
@@ -171,8 +171,8 @@ async def delete(
     ]
     if await store.table("tabellion_webhook_deliveries") is not None:
         statements.append(("DELETE FROM tabellion_webhook_deliveries WHERE document_id = $1", (id,)))
-    told = {"sha256": row["sha256"], **_describe_heir(heir)}
-    statements.append(bind_entry(store.dialect, AuditEntry("deleted", actor, id, more=told)))
+    details = {"sha256": row["sha256"], **_describe_heir(heir)}
+    statements.append(bind_entry(store.dialect, AuditEntry("deleted", actor, id, more=details)))
     if not await store.database.transact(statements, guarded=True):
         raise DocumentRunning()
     if heir is not None:
@@ -217,10 +217,10 @@ ORDER BY id LIMIT 1""",
 
 
 async def _forget(settings: Settings, row: Row, point: Point) -> None:
-    """Deletes its outputs from where they are, or may be: an attempt that died after writing them left no word."""
+    """Deletes its outputs from where they are or may be: an attempt that died after writing left no record."""
     types = await asyncio.to_thread(settings.types.all)
-    found = {row["json_path"], row["parquet_path"], *possible_paths(types, row)}
-    # The file of a day is everybody's: it is written anew without this one.
-    await settings.lake.delete(*sorted(path for path in found if path and root_of(path) is None))
+    output_paths = {row["json_path"], row["parquet_path"], *possible_paths(types, row)}
+    # A daily file is shared: it is rewritten without this document.
+    await settings.lake.delete(*sorted(path for path in output_paths if path and root_of(path) is None))
     templates = templates_of(doctype.output.parquet for doctype in types)
     await forget(settings.lake, row["created_at"], [row["id"]], templates, point)

@@ -1,4 +1,4 @@
-"""Why a person must look at a document: everything about its reading that is not sure."""
+"""Why a person must review a document: everything about its reading that is uncertain."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tabellion.reading.alternative import beside
 from tabellion.reading.reader import Reading
 from tabellion.reading.types.doctype import DocumentType
 
-POOR = 0.5  #: quality of a page below which its words are not to be relied on
-UNSURE = 0.5  #: share of the evidence that must speak for a type that nobody asked for
+POOR = 0.5  #: quality of a page below which its words are unreliable
+UNSURE = 0.5  #: share of the evidence that a detected type needs
 MOST = 100  #: reasons; nobody reads more
 
 #: Every reason and what it means. Codes are stable: people script against them.
@@ -29,7 +29,7 @@ REASONS = {
     )
 }  # fmt: skip
 
-#: Those about the document itself. The others say how sure we are of values that may well be right.
+#: Reasons about the document itself. The others are about the confidence in values that may well be right.
 GRAVE = ("missing", "ungrounded", "issue", "page_failed", "type_uncertain")
 
 
@@ -52,47 +52,49 @@ Doubt = Reason
 
 
 def doubts(reading: Reading, doctype: DocumentType, *, asked: bool) -> list[Doubt]:
-    """What is not sure, in the order of the type's fields; `asked`: whether the type was said and not found out."""
+    """The doubts in the order of the type's fields; `asked`: whether the type was requested, not detected."""
     found = [*_type(reading, asked), *_fields(reading, doctype), *_issues(reading), *_pages(reading)]
     return found[:MOST]
 
 
 def verdict(reading: Reading, found: list[Doubt]) -> str:
-    """The reading's verdict; never `accept` where a doubt is about the document and not only about our sureness."""
+    """The verdict of the reading; never `accept` if a doubt is about the document itself."""
     judged = reading.verdict
     return "warn" if judged == "accept" and any(doubt["code"] in GRAVE for doubt in found) else judged
 
 
 def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Doubt]:
-    """The reasons for showing this document to somebody; none: nobody need look.
+    """The reasons for reviewing this document; empty: no review.
 
-    Whether a document without doubts is drawn depends on its id alone: reading it again draws no other lot.
+    Whether a document without doubts is sampled depends on its id alone: reading it again does not change that.
     """
-    rules_ = doctype.processing
-    if rules_.review == "never":
+    processing = doctype.processing
+    if processing.review == "never":
         return []
     if found:
         return found
-    if rules_.review == "always":
+    if processing.review == "always":
         return [_doubt("always", REASONS["always"])]
     lot = int.from_bytes(hashlib.sha256(document.encode()).digest()[:4], "big") / 2**32 * 100
     return (
-        [_doubt("sampled", Message("review_reason.sampled_share", n=rules_.sampling))] if lot < rules_.sampling else []
+        [_doubt("sampled", Message("review_reason.sampled_share", n=processing.sampling))]
+        if lot < processing.sampling
+        else []
     )
 
 
 def reread(names: Iterable[str]) -> list[Doubt]:
-    """The doubts about fields that are not what was approved."""
+    """The doubts about fields whose values differ from what was approved."""
     return [_doubt("reread", Message("review_reason.field_reread", field=name), name) for name in names]
 
 
 def apply_locks(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
-    """The reading with what people said in place of what was read, judged anew."""
+    """The reading with people's values in place of what was read, judged again."""
     held = {name: field for name, field in locks.fields.items() if name in doctype}
     if not held:
         return reading
     fields = {**reading.fields, **held}
-    fields = {one.name: fields[one.name] for one in doctype.fields if one.name in fields}
+    fields = {spec.name: fields[spec.name] for spec in doctype.fields if spec.name in fields}
     values = {name: field.value for name, field in fields.items()}
     return replace(
         reading, fields=fields, issues=judge_issues(reading.issues, values, doctype, held.keys(), locks.absent),
@@ -110,26 +112,26 @@ def _type(reading: Reading, asked: bool) -> Iterator[Doubt]:
 
 
 def _fields(reading: Reading, doctype: DocumentType) -> Iterator[Doubt]:
-    for one in doctype.fields:
-        field = reading.fields.get(one.name)
+    for spec in doctype.fields:
+        field = reading.fields.get(spec.name)
         if field is None or field.source == PERSON:
             continue
         if has_code(field.reasons, "reason.ungrounded"):
-            yield _doubt("ungrounded", Message("review_reason.field_ungrounded", field=one.name), one.name)
-        if field.confidence < one.threshold:
-            confidence = _below(field.confidence, one.threshold)
+            yield _doubt("ungrounded", Message("review_reason.field_ungrounded", field=spec.name), spec.name)
+        if field.confidence < spec.threshold:
+            confidence = _below(field.confidence, spec.threshold)
             message = Message(
-                "review_reason.field_low_confidence", field=one.name, n=confidence, threshold=f"{one.threshold:.3g}"
+                "review_reason.field_low_confidence", field=spec.name, n=confidence, threshold=f"{spec.threshold:.3g}"
             )
             yield _doubt(
-                "low_confidence", message, one.name, confidence=round(field.confidence, 3), threshold=one.threshold
+                "low_confidence", message, spec.name, confidence=round(field.confidence, 3), threshold=spec.threshold
             )
 
 
 def _issues(reading: Reading) -> Iterator[Doubt]:
     for issue in reading.issues:
         if issue.code == "ungrounded":
-            continue  # said of the field already
+            continue  # reported for the field already
         code = issue.code if issue.code in ("missing", "damaged") else "issue"
         yield _doubt(code, issue.message, *issue.fields, issue=issue.code, severity=issue.severity)
 
@@ -146,11 +148,11 @@ def _pages(reading: Reading) -> Iterator[Doubt]:
 
 
 def _below(confidence: float, threshold: float) -> str:
-    """A confidence that is below its threshold, in so many digits that it looks so."""
+    """A confidence below its threshold, with enough digits to show that it is."""
     shown = f"{confidence:.2f}"
     return shown if float(shown) < threshold else f"{math.floor(confidence * 1000) / 1000:.3f}"
 
 
 def _doubt(code: str, message: str, *fields: str, **facts: Any) -> Doubt:
-    told = {"code": code, "message": message, "fields": list(fields), **facts, **translatable(message=message)}
-    return cast("Reason", told)
+    reason = {"code": code, "message": message, "fields": list(fields), **facts, **translatable(message=message)}
+    return cast("Reason", reason)

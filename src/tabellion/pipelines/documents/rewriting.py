@@ -1,4 +1,4 @@
-"""Writes the outputs of documents again when their review has ended: with what people said, judged with it."""
+"""Rewrites the outputs of documents when their review has ended, with people's decisions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Rewriting:
         self._settings = settings
 
     async def rewrite(self, job: Job) -> Row:
-        """Writes the outputs of this row's document; while they cannot be written, it waits at no attempt."""
+        """Writes the outputs of this row's document; while they cannot be written, it waits without using attempts."""
         base = self._settings.retry_base
         try:
             return await self._rewritten(job)
@@ -51,10 +51,10 @@ class Rewriting:
             raise Postponed("outputs_failed", error, job, base) from error
 
     async def _rewritten(self, job: Job) -> Row:
-        """Writes JSON and Parquet from what the tables say now; their hashes commit with the row.
+        """Writes JSON and Parquet from the current tables; their hashes commit with the row.
 
-        They lie where they lay before. A kill leaves files that the next try writes again: they depend on nothing but
-        what people have said, and whoever says more makes this claim void and the document due once more.
+        Their paths stay the same. A kill leaves files that the next attempt overwrites: they depend only on people's
+        decisions, and a further decision voids this claim and makes the document due again.
         """
         context = job.context
         assert context is not None  # noqa: S101 - every worker gives its jobs one
@@ -75,22 +75,22 @@ class Rewriting:
         row |= asdict(await write(self._settings.lake, {**document, "cost": None}, doctype))
         superseded.note(job, row)
         if self._settings.outbox is not None and review is not None and review["status"] not in OPEN:
-            told = {**read_document(row_of(job, **row), result), "reviewed": ended in REVIEWED, "review": review}
-            text, values = self._settings.outbox("document.reviewed", told, job["webhook"])
+            payload = {**read_document(row_of(job, **row), result), "reviewed": ended in REVIEWED, "review": review}
+            text, values = self._settings.outbox("document.reviewed", payload, job["webhook"])
             job.also(text, **values)
         return row
 
 
 def _judge_result(result: Result, rows: Sequence[FieldRow], doctype: DocumentType) -> Result:
-    """The result with the fields as they are now, and with what is wrong with them now."""
+    """The result with the current fields and their current issues."""
     read = read_issues(result)
     fields = {row["name"]: serialize_field(row) for row in rows}
     settled = {row["name"] for row in rows if row["locked"] or row["state"] in DECIDED}
     absent = {row["name"] for row in rows if row["state"] == "absent"}
-    values = {name: one["value"] for name, one in fields.items() if name in doctype}
+    values = {name: field["value"] for name, field in fields.items() if name in doctype}
     issues = judge_issues(map(issue_of, read), values, doctype, settled, absent)
     held = {row["name"] for row in rows if row["locked"]}
-    before = {name: one for name, one in result["fields"].items() if name in held and one["source"] != PERSON}
+    before = {name: field for name, field in result["fields"].items() if name in held and field["source"] != PERSON}
     return {
         **result, "fields": {**fields}, "issues": finish.clean_value([issue.as_dict() for issue in issues]),
         "verdict": verdict(issues), "read_issues": read, "read_fields": before | (result.get("read_fields") or {}),
@@ -98,7 +98,7 @@ def _judge_result(result: Result, rows: Sequence[FieldRow], doctype: DocumentTyp
 
 
 def _verdict(judged: str, review: _Review | None, reasons: Sequence[Reason]) -> str:
-    """What the rules say; what a person has turned down is rejected, and what nobody has finished stays in doubt."""
+    """The verdict of the rules, but `reject` after a rejection, and never `accept` before a review with doubts ends."""
     status = review["status"] if review is not None else None
     if status == "rejected":
         return "reject"

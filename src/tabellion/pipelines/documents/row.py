@@ -1,4 +1,4 @@
-"""A document's row, and the shapes in which everybody is told of it."""
+"""A document's row, and its public forms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tabellion.reading.page import PageSummary
 
 Status = Literal["queued", "processing", "completed", "failed", "duplicate"]
 Verdict = Literal["accept", "warn", "reject"]
-#: Where a review may stand, as lists and outputs say it.
+#: The states of a review in lists and outputs.
 Review = Literal["pending", "approved", "corrected", "rejected"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 REVIEWS: tuple[Review, ...] = get_args(Review)
@@ -150,11 +150,11 @@ class State(TypedDict):
 
 
 def row_of(job: Job, **changes: Any) -> DocumentRow:
-    """The row of a document that is worked on, with what changes of it."""
+    """The row of a document that is being processed, with these changes."""
     times = {name: seconds(job[name]) if job[name] is not None else None for name in TIMES}
     return cast("DocumentRow", {**job.values, **times, **changes})
 
 
 def seconds(value: Any) -> float:
-    """A time of a row, which each database gives in its own way, as seconds since 1970."""
+    """A time of a row, whose type depends on the database, as seconds since 1970."""
     return value.timestamp() if isinstance(value, datetime) else float(value)

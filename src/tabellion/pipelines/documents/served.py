@@ -1,4 +1,4 @@
-"""Documents in one environment that is served: files, settings, who watches, and whether files can be written."""
+"""Documents in one served environment: files, settings, watchers, and whether files can be written."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
 from tabellion.web.blueprint import HealthFacts, PipelineHealth
 
-SECONDS = 5.0  #: for the lake's answer
-KEPT = 5.0  #: seconds that an answer about a lake is good for: probes ask often, and buckets cost by the question
+SECONDS = 5.0  #: to wait for the lake
+KEPT = 5.0  #: seconds that a check of a lake is reused: probes are frequent, and every request to a bucket costs
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class ServedDocuments:
     store: Store
     settings: Settings
     pictures: Pictures
-    upload_bytes: int  #: that one file may have
+    upload_bytes: int  #: the size limit of one file
     updates: Updates = field(init=False)
     review_changes: ReviewChanges = field(init=False)
     _look: LakeLook = field(init=False)
@@ -45,30 +45,30 @@ class ServedDocuments:
 
     @property
     def blobs(self) -> Blobs:
-        """The files as they came."""
+        """The original files."""
         return self.settings.blobs
 
     def titles(self) -> dict[str, str]:
-        """What fields are called whose types give them a name of their own."""
-        specs = (field for kind in self.settings.types.all() for one in kind for field in (one, *one.items))
-        return {one.name: one.title for one in specs if one.title != one.name.replace("_", " ").capitalize()}
+        """The titles of fields whose types set one."""
+        specs = (field for kind in self.settings.types.all() for spec in kind for field in (spec, *spec.items))
+        return {spec.name: spec.title for spec in specs if spec.title != spec.name.replace("_", " ").capitalize()}
 
     async def close(self) -> None:
-        """Ends what watches, and the drawing of pages."""
+        """Stops the watchers and the drawing of pages."""
         await self.updates.close()
         await self.review_changes.close()
         await self.pictures.close()
 
     async def health(self) -> PipelineHealth:
         """Whether uploads and outputs can be written."""
-        well, free, kept = await asyncio.gather(
+        lake_ok, free, blobs_ok = await asyncio.gather(
             self._look.well(), asyncio.to_thread(_free, self.blobs.root, self.settings.lake),
             asyncio.to_thread(_takes_files, self.blobs.root),
         )  # fmt: skip
         reasons = []
-        if not kept:
+        if not blobs_ok:
             reasons.append("the upload folder is not writable: nothing can be uploaded")
-        if not well:
+        if not lake_ok:
             reasons.append("the lake is not writable: documents wait until outputs can be written")
         if free < self.upload_bytes:
             reasons.append(
@@ -76,7 +76,7 @@ class ServedDocuments:
                 "and there is less room than that"
             )
         facts: HealthFacts = {
-            "blobs": "ok" if kept else "unwritable", "lake": "ok" if well else "unwritable",
+            "blobs": "ok" if blobs_ok else "unwritable", "lake": "ok" if lake_ok else "unwritable",
             "disk": "ok" if free >= self.upload_bytes else "full",
         }  # fmt: skip
         return PipelineHealth(facts, reasons)
@@ -89,7 +89,7 @@ def served_documents(request: Request) -> ServedDocuments:
 
 
 class LakeLook:
-    """Looks whether a lake takes files, in a thread that the end of the process does not wait for."""
+    """Checks whether a lake accepts files, in a thread that does not delay the end of the process."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -97,7 +97,7 @@ class LakeLook:
         self._at = float("-inf")
 
     async def well(self) -> bool:
-        """Whether outputs can be written; a lake that does not answer is none that takes them."""
+        """Whether outputs can be written; False if the lake does not answer."""
         if self._look is None or (self._look.done() and time.monotonic() - self._at > KEPT):
             self._look = asyncio.get_running_loop().create_future()
             threading.Thread(target=self._ask, args=(self._look,), name="lake look", daemon=True).start()
@@ -116,17 +116,17 @@ class LakeLook:
 
 
 def _free(blobs: Path, lake: Lake) -> int:
-    """Bytes that are left where uploads and outputs go; a folder that is not there yet is made where its parent is."""
+    """Free bytes where uploads and outputs go; for a folder that does not exist yet, where it will be created."""
     free = []
     for folder in (blobs, *([Path(lake.url.removeprefix("file://")).absolute()] if lake.is_local else [])):
-        there = next((one for one in (folder, *folder.parents) if one.is_dir()), Path("/"))
-        about = os.statvfs(there)
-        free.append(about.f_bavail * about.f_frsize)
+        there = next((parent for parent in (folder, *folder.parents) if parent.is_dir()), Path("/"))
+        status = os.statvfs(there)
+        free.append(status.f_bavail * status.f_frsize)
     return min(free)
 
 
 def _takes_files(folder: Path) -> bool:
-    """Whether a file can be written in a folder; one that never gets a name."""
+    """Whether a file can be written in a folder; the test file never gets a name."""
     try:
         unnamed = files.Unnamed(folder, folder, files.PRIVATE_FILE)
     except (OSError, files.Unwritable):

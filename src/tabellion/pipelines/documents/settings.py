@@ -1,4 +1,4 @@
-"""What the document pipeline is told once: where files lie, which types and models there are, how long things take."""
+"""The settings of the document pipeline: where files are stored, types and models, time limits."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from tabellion.reading.types.yamlnode import Mistake, TypeFileError
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
 
-LOCAL = "local"  #: the model that is none: documents are read here
-AUTO = "auto"  #: stands in keys for "find out which type it is"
-SLA = 86_400.0  #: seconds from the upload in which a person should have looked at a doubtful document
+LOCAL = "local"  #: not a model: documents are read on this machine
+AUTO = "auto"  #: in keys: detect the type
+SLA = 86_400.0  #: seconds from the upload until a review is due
 
-SETTLED = 1_000_000_000  # nanoseconds after which a folder's time tells whether it has changed since
+SETTLED = 1_000_000_000  # nanoseconds after which a folder's modification time is reliable
 
 Outbox = Callable[[str, Mapping[str, Any], str | None], tuple[str, dict[str, Any]]]
 
 
 class Unknown(TabellionError):  # noqa: N818 - what it is
-    """A type or a model that nobody has heard of."""
+    """A type or model that does not exist."""
 
     def __init__(self, field: str, value: str, known: Sequence[str]) -> None:
         self.field, self.value, self.known = field, value, tuple(known)
@@ -41,7 +41,7 @@ class Unknown(TabellionError):  # noqa: N818 - what it is
 
 
 class Types:
-    """The document types of some folders, compiled once and again when their files change."""
+    """The document types of some folders, compiled again when their files change."""
 
     def __init__(self, folders: Sequence[str | Path] = (typefile.FOLDER,)) -> None:
         self.folders = tuple(folders)
@@ -49,28 +49,28 @@ class Types:
         self._listed: tuple[tuple[int, ...], dict[str, Path]] | None = None
 
     def names(self) -> list[str]:
-        """Every type there is."""
+        """The names of all types."""
         return list(self._available())
 
     def get(self, name: str) -> DocumentType:
-        """The type of this name; raises Unknown, or a TypeFileError that says what is wrong with its file."""
-        found = self._available()
-        if name not in found:
-            raise Unknown("type", name, list(found))
-        return self._read(found[name])
+        """The type of this name; raises Unknown, or TypeFileError with the mistakes in its file."""
+        paths = self._available()
+        if name not in paths:
+            raise Unknown("type", name, list(paths))
+        return self._read(paths[name])
 
     def all(self) -> list[DocumentType]:
-        """Every type there is whose file has no mistake: a broken one must not stop documents of the others."""
-        made = []
+        """All types without mistakes: a broken one must not stop documents of the others."""
+        types = []
         for path in self._available().values():
             try:
-                made.append(self._read(path))
+                types.append(self._read(path))
             except ConfigurationError:
                 continue
-        return made
+        return types
 
     def check(self) -> None:
-        """Raises what is wrong with every type whose file has a mistake; whoever starts a service asks."""
+        """Raises ConfigurationError with the mistakes of all types; called when a service starts."""
         wrong = []
         for path in self._available().values():
             try:
@@ -81,14 +81,14 @@ class Types:
             raise ConfigurationError("\n".join(wrong))
 
     def key(self, name: str | None) -> str:
-        """What results are remembered under: the type with its version and digest, or all types there are."""
+        """The cache key of results: the type with its version and digest, or all types."""
         if name is not None:
             return self.get(name).key
-        keys = "\n".join(sorted(one.key for one in self.all()))
+        keys = "\n".join(sorted(doctype.key for doctype in self.all()))
         return f"{AUTO}/{hashlib.sha256(keys.encode()).hexdigest()[:16]}"
 
     def _available(self) -> dict[str, Path]:
-        """The files of the types; folders are listed again when they have changed, or just did: clocks are coarse."""
+        """The files of the types; a folder is listed again if it has changed, or only just did: clocks are coarse."""
         stamps = tuple(_get_mtime(Path(folder)) for folder in self.folders)
         if self._listed is None or self._listed[0] != stamps or max(stamps, default=0) > time.time_ns() - SETTLED:
             self._listed = (stamps, typefile.available(self.folders))
@@ -96,8 +96,8 @@ class Types:
 
     def _read(self, path: Path) -> DocumentType:
         try:
-            about = path.stat()
-            stamp = (about.st_mtime_ns, about.st_size)
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_size)
             known = self._compiled.get(path)
             if known is None or known[0] != stamp:
                 known = self._compiled[path] = (stamp, typefile.compile_type(path.read_bytes(), str(path), path.stem))
@@ -115,19 +115,19 @@ def _get_mtime(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """How documents are worked on. `model` makes the model of a name, behind its gate: `config.model`."""
+    """How documents are processed. `model` creates the model of a name, behind its gate: `config.model`."""
 
     blobs: Blobs
     lake: Lake
     types: Types = field(default_factory=Types)
     model: Callable[[str], Model] | None = None
-    models: Mapping[str, str] = field(default_factory=dict)  #: the models that may be asked for, and their gates
-    default_model: str = LOCAL  #: where neither the upload nor its type says which
+    models: Mapping[str, str] = field(default_factory=dict)  #: the available models and their gates
+    default_model: str = LOCAL  #: if neither the upload nor its type names one
     outbox: Outbox | None = None  #: the statement that writes webhook deliveries
     sla: float = SLA
     ocr: OCR = "auto"
     model_deadline: float = Ask().deadline  #: seconds for one call of a model
-    pages_sent: int = MOST_PAGES  #: pages of one document that a model is shown
+    pages_sent: int = MOST_PAGES  #: pages of one document that are sent to a model
     limits: Limits | None = None
     sandbox: Sandbox | None = None
     lease: float = 60.0
@@ -137,16 +137,16 @@ class Settings:
 
     @property
     def words(self) -> Words:
-        """What stands on the pages of files."""
+        """The words of pages."""
         return Words(self.blobs.root)
 
     def gates(self) -> dict[str, str | None]:
-        """Every model there is, the local one first, with the gate before it."""
+        """Every model, the local one first, with its gate."""
         return {LOCAL: None, **{name: gate for name, gate in self.models.items() if name != LOCAL}}
 
-    def choose_model(self, asked: str | None, doctype: DocumentType | None) -> str:
-        """The model for an upload: the one asked for, else its type's, else the default."""
-        name = asked or (doctype.processing.model if doctype else None) or self.default_model
+    def choose_model(self, requested: str | None, doctype: DocumentType | None) -> str:
+        """The model for an upload: the requested one, else its type's, else the default."""
+        name = requested or (doctype.processing.model if doctype else None) or self.default_model
         if name not in self.gates():
             raise Unknown("model", name, list(self.gates()))
         return name

@@ -1,4 +1,4 @@
-"""Takes documents in: one transaction finds out whether a file is known, and queues it or lets it follow."""
+"""Submits documents: one transaction looks up the file, then queues it or makes it a duplicate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.reading.types.doctype import Idempotency
 from tabellion.reading.types.yamlnode import TypeFileError
 
-TRIES = 8  # of a transaction that met another one
+TRIES = 8  # of a transaction that conflicted with another
 LONGEST_NAME = 255
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: ids are read aloud and typed
 _counting = threading.Lock()
@@ -39,32 +39,32 @@ class SubmittedFile(Protocol):
 
     @property
     def bytes(self) -> int:
-        """How many they are."""
+        """Its size."""
 
     @property
     def path(self) -> Path:
-        """Where it lies."""
+        """Where it is stored."""
 
     @property
     def name(self) -> str:
-        """What its owner called it."""
+        """Its original name."""
 
     @property
     def media(self) -> str:
-        """What it is."""
+        """Its media type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What became of an upload."""
+    """The result of an upload."""
 
     id: str
-    status: Literal["queued", "duplicate"]  #: duplicate where the same file has been read already
+    status: Literal["queued", "duplicate"]  #: duplicate if the same file has been read already
     duplicate_of: str | None = None
 
 
 class AlreadyThere(TabellionError):  # noqa: N818 - what happened
-    """The same file is there already, and documents of its type are taken once."""
+    """The same file exists already, and its type does not accept duplicates."""
 
     def __init__(self, original: str) -> None:
         self.original = original
@@ -76,7 +76,7 @@ class FileGone(TabellionError):  # noqa: N818 - what happened
 
 
 def new_id() -> str:
-    """An id that sorts by time: 10 characters of milliseconds, 16 of chance; of one process, later ones sort later."""
+    """An id that sorts by time: 10 characters of milliseconds, 16 random ones; increasing within a process."""
     global _newest
     with _counting:
         number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
@@ -92,12 +92,12 @@ def is_id(text: str) -> bool:
 
 
 def key_of(sha256: str, type_name: str | None, type_key: str, model: str) -> str:
-    """The hash of everything that decides a result: the bytes, the type as it is now, and the model."""
+    """The hash of everything that determines a result: the bytes, the current type, and the model."""
     return hashlib.sha256("\n".join([sha256, type_name or "", type_key, model]).encode()).hexdigest()
 
 
 def clean_name(name: str) -> str:
-    """A file's name as it may be shown anywhere: signs that are not for print are written out, and it has an end."""
+    """A file name that can be shown anywhere: unprintable characters escaped, and limited in length."""
     shown = "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in name)
     return shown[:LONGEST_NAME] or "unnamed"
 
@@ -111,10 +111,10 @@ async def submit(
     model: str | None = None,
     webhook: str | None = None,
 ) -> Submitted:
-    """Queues a stored file, or lets it follow the document that has the same bytes, type and model.
+    """Queues a stored file, or makes it a duplicate of the document with the same bytes, type and model.
 
-    Fifty submits of one file at once, from wherever, make one original. Raises `Unknown` for a type or model that is
-    none, `AlreadyThere` where the type's policy is to refuse, `FileGone` where the bytes have gone meanwhile.
+    Fifty concurrent submits of one file, from any process, make one original. Raises `Unknown` for an unknown type or
+    model, `AlreadyThere` if the policy of the type is to reject, `FileGone` if the file was deleted meanwhile.
     """
     await tables.SCHEMA.prepare(store)
     doctype = settings.types.get(type) if type is not None else None
@@ -129,7 +129,7 @@ async def submit(
         "key": key, "webhook": webhook,
         "max_attempts": (doctype.processing.retries if doctype else 3) + 1,
     }  # fmt: skip
-    statements = _statements(store.dialect, row, rules, told=settings.outbox is not None)
+    statements = _statements(store.dialect, row, rules, notify=settings.outbox is not None)
     results = await _persistently(store, statements)
     if not results[-1]:
         rows = await store.database.fetch(
@@ -151,7 +151,7 @@ async def submit(
 
 
 async def _find_rules(store: Store, settings: Settings, key: str) -> Idempotency:
-    """What the type says of the same file coming again, where it was found out when the file came first."""
+    """The type's rules for duplicates, if the type was detected when the file was first submitted."""
     rows = await store.database.fetch(
         """SELECT d.found_type FROM tabellion_processed_documents AS p
 JOIN tabellion_documents AS d ON d.id = p.document_id WHERE p.key = $1 AND d.found_type IS NOT NULL""",
@@ -159,35 +159,35 @@ JOIN tabellion_documents AS d ON d.id = p.document_id WHERE p.key = $1 AND d.fou
     )
     try:
         return settings.types.get(rows[0]["found_type"]).idempotency if rows else Idempotency()
-    except (Unknown, TypeFileError):  # the type is not there any more, or its file has a mistake
+    except (Unknown, TypeFileError):  # the type no longer exists, or its file has a mistake
         return Idempotency()
 
 
-def _statements(dialect: Dialect, row: Row, rules: Idempotency, *, told: bool) -> list[tuple[str, tuple[Any, ...]]]:
-    """Takes the key, if nobody has it or whoever has it failed; then inserts the document as what that made of it."""
+def _statements(dialect: Dialect, row: Row, rules: Idempotency, *, notify: bool) -> list[tuple[str, tuple[Any, ...]]]:
+    """Takes the key if it is free or its document has failed; then inserts the document accordingly."""
     columns, values = list(row), tuple(row.values())
     if rules.policy == "keep":
-        given = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-        insert = f"INSERT INTO tabellion_documents ({', '.join(columns)}, created_at) VALUES ({given}, {NOW})"
+        inserted = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+        insert = f"INSERT INTO tabellion_documents ({', '.join(columns)}, created_at) VALUES ({inserted}, {NOW})"
         return [(_ringing(insert, dialect), values)]
     expired = ""
     if rules.cache_ttl is not None:
-        # Written out: it is a number of our own type file, and a parameter would have to be in every statement.
+        # A literal: the number comes from our own type file, and a parameter would have to be in every statement.
         expired = f" OR p.created_at < {sql.later(repr(-float(rules.cache_ttl)), dialect)}"
-    # Whoever waited here for another's commit sees its key, but not yet its document: "not known to have failed" must
-    # mean that it has not.
+    # A transaction that waited here for another's commit sees its key, but not yet its document: "not known to have
+    # failed" must mean that it has not.
     take = f"""INSERT INTO tabellion_processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
 ON CONFLICT (key) DO UPDATE SET document_id = excluded.document_id, created_at = excluded.created_at
 WHERE EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document_id AND d.status = 'failed'){expired}"""
-    given = ", ".join(_cast(f"${number}", name, dialect) for number, name in enumerate(columns, 1))
+    inserted = ", ".join(_cast(f"${number}", name, dialect) for number, name in enumerate(columns, 1))
     place = {name: f"${number}" for number, name in enumerate(columns, 1)}
     mine = f"p.document_id = {_cast(place['id'], 'id', dialect)}"
     read_already = "o.status = 'completed'"
     insert = f"""INSERT INTO tabellion_documents
   ({", ".join(columns)}, created_at, status, chore, duplicate_of, completed_at)
-SELECT {given}, {NOW},
+SELECT {inserted}, {NOW},
   CASE WHEN {mine} THEN 'queued' WHEN {read_already} THEN 'duplicate' ELSE 'queued' END,
-  CASE WHEN {mine} THEN NULL WHEN {read_already} THEN '{"follow" if told else "followed"}' ELSE 'follow' END,
+  CASE WHEN {mine} THEN NULL WHEN {read_already} THEN '{"follow" if notify else "followed"}' ELSE 'follow' END,
   CASE WHEN {mine} THEN NULL ELSE p.document_id END,
   CASE WHEN {mine} THEN NULL WHEN {read_already} THEN {NOW} END
 FROM tabellion_processed_documents AS p LEFT JOIN tabellion_documents AS o ON o.id = p.document_id
@@ -196,7 +196,7 @@ WHERE p.key = {place["key"]}{f" AND {mine}" if rules.policy == "reject" else ""}
 
 
 def _cast(mark: str, column: str, dialect: Dialect) -> str:
-    """PostgreSQL wants to know what a parameter is where it stands in a SELECT."""
+    """PostgreSQL needs the type of a parameter in a SELECT."""
     if dialect == "sqlite":
         return mark
     kind = {"bytes": "bigint", "max_attempts": "integer"}.get(column, "text")
@@ -204,17 +204,17 @@ def _cast(mark: str, column: str, dialect: Dialect) -> str:
 
 
 def _ringing(insert: str, dialect: Dialect) -> str:
-    """The insert, telling what it made; on PostgreSQL it wakes whoever listens, when it commits."""
-    telling = f"{insert} RETURNING status, duplicate_of"
+    """The insert with its result returned; on PostgreSQL it also notifies listeners when it commits."""
+    returning = f"{insert} RETURNING status, duplicate_of"
     if dialect == "sqlite":
-        return telling
-    return f"WITH added AS ({telling}) SELECT status, duplicate_of, pg_notify('tabellion', '') FROM added"
+        return returning
+    return f"WITH added AS ({returning}) SELECT status, duplicate_of, pg_notify('tabellion', '') FROM added"
 
 
 async def _persistently(
     store: Store, statements: list[tuple[str, tuple[Any, ...]]]
 ) -> list[list[dict[str, Any]]]:  # fmt: skip
-    """Runs a transaction again where another one was in its way."""
+    """Repeats a transaction that conflicted with another."""
     for left in range(TRIES - 1, -1, -1):
         try:
             return await store.database.transact(statements)

@@ -1,4 +1,4 @@
-"""Outputs that a newer reading has put elsewhere: noted when it commits, then removed by a queue of their own."""
+"""Outputs that a newer reading has replaced elsewhere: recorded when it commits, then removed by their own queue."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from tabellion.storage import files
 from tabellion.storage.lake import LakeError
 
 PATHS = {"json_path": "json_sha256", "parquet_path": "parquet_sha256"}
-PATIENCE = 7 * 86_400.0  #: seconds that a lake may be away
+PATIENCE = 7 * 86_400.0  #: seconds that a lake may be unavailable
 _NOTE = """INSERT INTO tabellion_superseded_outputs (id, document_id, path, sha256, created_at)
 SELECT CAST(:id AS text), d.id, CAST(:path AS text), CAST(:sha256 AS text), d.created_at
 FROM tabellion_documents AS d WHERE d.id = :document"""
-BUSY = 10.0  #: seconds before a document that is being read is looked at again
-AT_ONCE = 4  #: removals in one worker: they wait for whoever puts files of a day together
+BUSY = 10.0  #: seconds before a document that is being read is checked again
+AT_ONCE = 4  #: removals in one worker: they wait for the compaction of daily files
 
 
-def note(job: Job, made: Row) -> None:
-    """Has the outputs removed that a document has now and will not have any more, once its new ones have committed."""
-    kept = {made[name] for name in PATHS}
+def note(job: Job, new_row: Row) -> None:
+    """Has the current outputs of a document that it will no longer have removed once its new ones have committed."""
+    kept_paths = {new_row[name] for name in PATHS}
     for path, sha256 in ((job[name], job[hash_]) for name, hash_ in PATHS.items()):
-        if path is None or path in kept:
+        if path is None or path in kept_paths:
             continue
         job.also(_NOTE, id=new_id(), path=path, sha256=sha256, document=job.text_key)
 
 
 def note_left(job: Job, paths: Iterable[str]) -> None:
-    """Has everything removed that attempts on a document may have written before they died: it failed."""
+    """Has everything removed that attempts on a failed document may have written before they died."""
     for path in paths:
         job.also(_NOTE, id=new_id(), path=path, sha256=None, document=job.text_key)
 
 
 def superseded_queue(settings: Settings) -> Queue:
-    """Outputs that are nobody's any more."""
+    """Outputs that no longer belong to a document."""
     return Queue(
         "tabellion_superseded_outputs",
         name="superseded", order="id", ready="waiting", running="removing", done="removed",
@@ -59,8 +59,8 @@ class Removing:
         self._settings = settings
 
     async def remove(self, job: Job) -> Row:
-        """Removes the file, if it still is what the document had, and its row from files of days that the document is
-        not written to any more. The note goes with the end."""
+        """Removes the file, if it still is the document's old output, and its row from daily files that the document is
+        no longer written to. The record is deleted with the job's finish."""
         context = job.context
         assert context is not None  # noqa: S101 - every worker gives its jobs one
         try:
@@ -81,23 +81,25 @@ class Removing:
         current = {row[name] for row in rows for name in PATHS}
         lake, path = self._settings.lake, str(job["path"])
         if path in current:
-            return  # it was read again since, and is back
+            return  # it was read again since, and has this path again
         root = daily.root_of(path)
         if root is None:
             async with lake.lock():
                 if job["sha256"] is not None:
                     await lake.delete_exact(path, job["sha256"])
                 else:
-                    await lake.delete(path)  # what a dead attempt wrote there, if it did
-        templates = templates_of(one.output.parquet for one in await files.in_thread(self._settings.types.all))
-        left = [
-            one
-            for one in templates
-            if (one.root == root if root is not None else one.match(path) is not None)
-            and not any(there is not None and _below(there, one.root) for there in current)
+                    await lake.delete(path)  # what a dead attempt may have written there
+        templates = templates_of(doctype.output.parquet for doctype in await files.in_thread(self._settings.types.all))
+        stale_templates = [
+            template
+            for template in templates
+            if (template.root == root if root is not None else template.match(path) is not None)
+            and not any(current_path is not None and _below(current_path, template.root) for current_path in current)
         ]
-        if left:
-            await forget(lake, job["created_at"], [job["document_id"]], left, pointing(context.fetch, context.dialect))
+        if stale_templates:
+            await forget(
+                lake, job["created_at"], [job["document_id"]], stale_templates, pointing(context.fetch, context.dialect)
+            )
 
 
 def _below(path: str, root: str) -> bool:

@@ -9,11 +9,11 @@ from tabellion.pipelines.documents.review import tables as review_tables
 
 
 def errors_with_codes(dialect: Dialect) -> list[str]:
-    """Errors were kept as the engine's own sentences once: this is the last place that tells a code by its words."""
-    made = "json_build_object" if dialect == "postgresql" else "json_object"
+    """Converts errors that were stored as sentences of the engine: the last place that derives a code from words."""
+    build_object = "json_build_object" if dialect == "postgresql" else "json_object"
     text = "::text" if dialect == "postgresql" else ""
     return [
-        f"""UPDATE tabellion_documents SET error = {made}('code', CASE
+        f"""UPDATE tabellion_documents SET error = {build_object}('code', CASE
     WHEN error LIKE 'timed out%' THEN 'timed_out'
     WHEN error LIKE 'quarantined after%' OR error LIKE 'crashed on%' OR error LIKE 'worker %' THEN 'worker_crashed'
     ELSE 'try_failed' END, 'message', error, 'attempts', attempts){text}
@@ -22,11 +22,11 @@ WHERE error IS NOT NULL AND error NOT LIKE '{{%'"""
 
 
 #: One entry per version, oldest first; a version once released is never edited, and later ones only add.
-#: TIME, FLAG and NUMBER stand for what each database calls them; JSON is kept as text on both.
+#: TIME, FLAG and NUMBER are replaced by the types of each database; JSON is stored as text in both.
 _VERSIONS = (
     (
-        # `chore` is what is done with a row beside reading it: a duplicate follows its original (follow, following,
-        # followed, astray), a failure is told (telling). NULL is a document that is read itself.
+        # `chore` is work on a row beside reading it: a duplicate follows its original (follow, following, followed,
+        # astray), a failure is reported (telling). NULL is a document that is read itself.
         """CREATE TABLE tabellion_documents (
   id text PRIMARY KEY,
   status text NOT NULL DEFAULT 'queued',
@@ -73,7 +73,7 @@ _VERSIONS = (
         "WHERE duplicate_of IS NOT NULL",
         "CREATE INDEX tabellion_documents_status ON tabellion_documents (status, id)",
         "CREATE INDEX tabellion_documents_sha256 ON tabellion_documents (sha256)",
-        # Whoever watches all documents asks several times a second what came and what ended since.
+        # A watcher of all documents queries several times a second what has arrived and ended since.
         "CREATE INDEX tabellion_documents_created ON tabellion_documents (created_at, id)",
         "CREATE INDEX tabellion_documents_completed ON tabellion_documents (completed_at, id) "
         "WHERE completed_at IS NOT NULL",
@@ -117,9 +117,9 @@ _VERSIONS = (
     ),
     review_tables.STATEMENTS,
     (
-        # `former` is what a document goes back to when it is read once more and that fails.
+        # `former` is the state to which a document returns if it is read once more and that fails.
         "ALTER TABLE tabellion_documents ADD COLUMN former text",
-        # Files of the lake that were a document's outputs until it was read once more; `created_at` is the document's.
+        # Former outputs of documents that were read once more; `created_at` is the document's.
         """CREATE TABLE tabellion_superseded_outputs (
   id text PRIMARY KEY,
   document_id text NOT NULL,
@@ -135,7 +135,7 @@ _VERSIONS = (
     review_tables.LATER,
     (
         *review_tables.DECISIONS,
-        # The model that an upload named; NULL: whichever its type or the settings say.
+        # The model that an upload named; NULL: the one of its type or of the settings.
         "ALTER TABLE tabellion_documents ADD COLUMN asked_model text",
     ),
     errors_with_codes,
