@@ -1,4 +1,4 @@
-// One document: its pages, what was read, what is doubtful, who worked on it, and what may be done with it.
+// One document: its pages, fields and issues, the attempts at it, and what the user may do with it.
 import {
   ago, api, because, byId, bytes, cameFrom, capital, confirm, data, duration, el, empty, events, explain, field, fieldTitle, flash, formDialog, icon, keys, may, moment, money, notice, number,
   Problem, t, tell, toast,
@@ -8,7 +8,7 @@ import { confidence, outcome, progress, review, status, verdict } from "./states
 
 const where = `/api/documents/${data.id}`;
 const ENDED = new Set(["completed", "failed", "duplicate"]);
-let shown = null, watches = [], watched = null, lately = "", page = 1, chosen = null;
+let shown = null, watches = [], watched = null, lastDrawing = "", page = 1, chosen = null;
 
 // -- pages -------------------------------------------------------------------------------------------------------
 
@@ -37,13 +37,13 @@ function turn(to) {
   if (!leaf.querySelector("img")) leaf.replaceChildren(el("span", { class: "ghost leaf-ghost" }));
 }
 
-/** Shows where the chosen field stands on the page. */
+/** Marks the fields on the page, the chosen one highlighted. */
 function mark() {
   for (const box of leaf.querySelectorAll(".spot")) box.remove();
   if (!leaf.querySelector("img") || !shown) return;
-  for (const [name, one] of Object.entries(shown.fields)) {
-    if (!one.box || one.page !== page) continue;
-    const [x0, y0, x1, y1] = one.box;
+  for (const [name, entry] of Object.entries(shown.fields)) {
+    if (!entry.box || entry.page !== page) continue;
+    const [x0, y0, x1, y1] = entry.box;
     const spot = el("button", { type: "button", class: `spot ${name === chosen ? "here" : ""}`, title: title(name), "aria-label": title(name), tabindex: "-1", onclick: () => choose(name, true) });
     Object.assign(spot.style, { left: `${x0 * 100}%`, top: `${y0 * 100}%`, width: `${(x1 - x0) * 100}%`, height: `${(y1 - y0) * 100}%` });
     leaf.append(spot);
@@ -62,14 +62,14 @@ const spec = (name) => data.fields[shown?.type]?.[name];
 
 const title = (name) => fieldTitle(name, spec(name)?.title);
 
-function value(name, one) {
-  if (one.state === "absent") return el("span", { class: "muted" }, t("document.absent"));
-  const given = one.value;
-  if (given === null || given === "") return el("span", { class: "muted" }, "—");
-  if (Array.isArray(given)) return grid(name, given);
-  if (typeof given === "object") return el("span", { class: "mono small" }, JSON.stringify(given));
-  if (typeof given === "boolean") return t(given ? "document.yes" : "document.no");
-  return String(given);
+function value(name, entry) {
+  if (entry.state === "absent") return el("span", { class: "muted" }, t("document.absent"));
+  const content = entry.value;
+  if (content === null || content === "") return el("span", { class: "muted" }, "—");
+  if (Array.isArray(content)) return grid(name, content);
+  if (typeof content === "object") return el("span", { class: "mono small" }, JSON.stringify(content));
+  if (typeof content === "boolean") return t(content ? "document.yes" : "document.no");
+  return String(content);
 }
 
 function grid(name, list) {
@@ -84,15 +84,15 @@ function grid(name, list) {
     el("tbody", {}, list.map((row) => el("tr", {}, columns.map((key) => cell("td", key, row[key] ?? "")))))));
 }
 
-function fieldRow([name, one]) {
-  const wide = Array.isArray(one.value) && typeof one.value[0] === "object";
-  const human = one.locked || one.manually_corrected;
-  const source = el("span", { class: `small ${human ? "text-human" : "muted"}`, title: t("document.source") }, human && icon(one.locked ? "lock" : "pencil"), human ? t(one.locked ? "document.locked" : "document.by_person") : tell(`document.source_${one.source}`, one.source));
-  const why = one.reasons?.length || one.quote
-    ? el("div", { class: "why small muted" }, one.quote && !wide && el("q", {}, one.quote), one.reasons?.length && el("span", {}, localized(one, "reasons").join(" · "))) : null;
+function fieldRow([name, entry]) {
+  const wide = Array.isArray(entry.value) && typeof entry.value[0] === "object";
+  const human = entry.locked || entry.manually_corrected;
+  const source = el("span", { class: `small ${human ? "text-human" : "muted"}`, title: t("document.source") }, human && icon(entry.locked ? "lock" : "pencil"), human ? t(entry.locked ? "document.locked" : "document.by_person") : tell(`document.source_${entry.source}`, entry.source));
+  const why = entry.reasons?.length || entry.quote
+    ? el("div", { class: "why small muted" }, entry.quote && !wide && el("q", {}, entry.quote), entry.reasons?.length && el("span", {}, localized(entry, "reasons").join(" · "))) : null;
   const button = el("button", { type: "button", class: "field-name", "aria-expanded": String(name === chosen), onclick: () => choose(name === chosen ? null : name) }, title(name), spec(name)?.required && el("abbr", { title: t("document.required") }, "*"));
   return el("div", { class: `field-row ${wide ? "wide" : ""} ${name === chosen ? "here" : ""}`, dataset: { field: name } },
-    button, el("div", { class: "field-value" }, value(name, one), why), el("div", { class: "field-trust" }, source, human ? null : confidence(one.confidence, spec(name)?.threshold)));
+    button, el("div", { class: "field-value" }, value(name, entry), why), el("div", { class: "field-trust" }, source, human ? null : confidence(entry.confidence, spec(name)?.threshold)));
 }
 
 function choose(name, scroll = false) {
@@ -103,8 +103,8 @@ function choose(name, scroll = false) {
     row.querySelector(".field-name").setAttribute("aria-expanded", String(here));
     if (here && scroll) { row.scrollIntoView({ block: "nearest" }); row.querySelector(".field-name").focus({ preventScroll: true }); }
   }
-  const one = name && shown.fields[name];
-  if (one?.page && one.page !== page) turn(one.page);
+  const entry = name && shown.fields[name];
+  if (entry?.page && entry.page !== page) turn(entry.page);
   else mark();
 }
 
@@ -115,7 +115,7 @@ function step(by) {
   choose(names[Math.max(0, Math.min(names.length - 1, place < 0 ? (by > 0 ? 0 : names.length - 1) : place + by))], true);
 }
 
-// -- what is known -----------------------------------------------------------------------------------------------
+// -- drawing -----------------------------------------------------------------------------------------------------
 
 function drawHead() {
   byId("standing").replaceChildren(...[status(shown.status), verdict(shown.verdict), shown.work?.review && review(shown.work.review.status)].filter(Boolean));
@@ -132,23 +132,23 @@ function drawHead() {
 }
 
 function drawNotices() {
-  const said = [];
-  if (shown.error) said.push(notice("bad", "stop", el("strong", {}, t("document.failed")), " ", capital(localized(shown.error)), shown.error.code && el("code", { class: "code" }, shown.error.code)));
-  if (shown.duplicate_of) said.push(notice("idle", "copy", t("document.duplicate"), " ", el("a", { href: `/documents/${shown.duplicate_of}` }, t("documents.look_at_original"))));
-  if (shown.status === "queued") said.push(notice("idle", "clock", t("document.waits")));
-  byId("notices").replaceChildren(...said);
+  const notices = [];
+  if (shown.error) notices.push(notice("bad", "stop", el("strong", {}, t("document.failed")), " ", capital(localized(shown.error)), shown.error.code && el("code", { class: "code" }, shown.error.code)));
+  if (shown.duplicate_of) notices.push(notice("idle", "copy", t("document.duplicate"), " ", el("a", { href: `/documents/${shown.duplicate_of}` }, t("documents.look_at_original"))));
+  if (shown.status === "queued") notices.push(notice("idle", "clock", t("document.waits")));
+  byId("notices").replaceChildren(...notices);
 }
 
 function drawDoubts() {
-  const told = new Set();
+  const texts = new Set();
   const all = [
-    ...(shown.issues ?? []).map((one) => ({ kind: one.severity === "error" ? "bad" : "warn", text: localized(one), fields: one.fields, rule: one.rule })),
-    ...(shown.reasons ?? []).map((one) => ({ kind: one.severity === "error" ? "bad" : "warn", text: localized(one), fields: one.fields })),
+    ...(shown.issues ?? []).map((issue) => ({ kind: issue.severity === "error" ? "bad" : "warn", text: localized(issue), fields: issue.fields, rule: issue.rule })),
+    ...(shown.reasons ?? []).map((reason) => ({ kind: reason.severity === "error" ? "bad" : "warn", text: localized(reason), fields: reason.fields })),
     ...(localized(shown, "notes") || []).map((text) => ({ kind: "idle", text })),
-  ].filter((one) => one.text && !told.has(one.text) && told.add(one.text));
+  ].filter((doubt) => doubt.text && !texts.has(doubt.text) && texts.add(doubt.text));
   byId("doubts-card").hidden = !all.length;
-  byId("doubts").replaceChildren(...all.map((one) => el("li", { class: `mark-${one.kind}` }, icon(one.kind === "bad" ? "stop" : one.kind === "warn" ? "warn" : "eye"),
-    el("div", {}, capital(one.text), el("div", { class: "chips" }, (one.fields ?? []).filter((name) => shown.fields[name]).map((name) =>
+  byId("doubts").replaceChildren(...all.map((doubt) => el("li", { class: `mark-${doubt.kind}` }, icon(doubt.kind === "bad" ? "stop" : doubt.kind === "warn" ? "warn" : "eye"),
+    el("div", {}, capital(doubt.text), el("div", { class: "chips" }, (doubt.fields ?? []).filter((name) => shown.fields[name]).map((name) =>
       el("button", { type: "button", class: "chip", onclick: () => choose(name, true) }, title(name))))))));
 }
 
@@ -175,7 +175,7 @@ function drawAbout() {
     ["document.sha256", el("code", { class: "small wrap" }, shown.sha256)],
     ["document.id", el("code", { class: "small" }, shown.id)],
   ];
-  byId("about").replaceChildren(...facts.filter(([, told]) => told).flatMap(([key, told]) => [el("dt", {}, t(key)), el("dd", {}, told)]));
+  byId("about").replaceChildren(...facts.filter(([, content]) => content).flatMap(([key, content]) => [el("dt", {}, t(key)), el("dd", {}, content)]));
 }
 
 function drawAttempts() {
@@ -183,37 +183,37 @@ function drawAttempts() {
   if (!all.length) return byId("attempts").replaceChildren(el("p", { class: "pad muted" }, t("document.no_attempts")));
   byId("attempts").replaceChildren(el("div", { class: "table-wrap" }, el("table", { class: "list" },
     el("thead", {}, el("tr", {}, ["document.worker", "document.when", "document.took", "document.outcome"].map((key) => el("th", {}, t(key))))),
-    el("tbody", {}, all.map((one) => [
-      el("tr", {}, el("td", { class: "mono small wrap" }, one.worker, one.queue !== "documents" && el("div", { class: "muted" }, one.queue)),
-        el("td", { class: "nowrap", title: moment(one.claimed_at) }, ago(one.claimed_at)),
-        el("td", { class: "nowrap" }, one.settled_at ? duration((Date.parse(one.settled_at) - Date.parse(one.claimed_at)) / 1000) : "…"),
-        el("td", {}, outcome(one.outcome), one.error && el("div", { class: "small text-bad wrap" }, localized(one.error)), !one.outcome && one.note && el("div", { class: "small muted" }, one.note),
-          one.retry_at && !one.outcome && el("div", { class: "small muted" }, moment(one.retry_at)))),
+    el("tbody", {}, all.map((attempt) => [
+      el("tr", {}, el("td", { class: "mono small wrap" }, attempt.worker, attempt.queue !== "documents" && el("div", { class: "muted" }, attempt.queue)),
+        el("td", { class: "nowrap", title: moment(attempt.claimed_at) }, ago(attempt.claimed_at)),
+        el("td", { class: "nowrap" }, attempt.settled_at ? duration((Date.parse(attempt.settled_at) - Date.parse(attempt.claimed_at)) / 1000) : "…"),
+        el("td", {}, outcome(attempt.outcome), attempt.error && el("div", { class: "small text-bad wrap" }, localized(attempt.error)), !attempt.outcome && attempt.note && el("div", { class: "small muted" }, attempt.note),
+          attempt.retry_at && !attempt.outcome && el("div", { class: "small muted" }, moment(attempt.retry_at)))),
     ])))));
 }
 
-function short(given) {
-  if (given === null || given === undefined || given === "") return "∅";
-  const text = typeof given === "object" ? JSON.stringify(given) : String(given);
+function short(content) {
+  if (content === null || content === undefined || content === "") return "∅";
+  const text = typeof content === "object" ? JSON.stringify(content) : String(content);
   return text.length > 120 ? `${text.slice(0, 119)}…` : text;
 }
 
 const changed = ({ before, after }) => JSON.stringify(before ?? null) !== JSON.stringify(after ?? null);
 
-/** Who did what, to whom or from whom it went included. */
+/** Who did what, with the assignee or the former holder. */
 function done({ action, actor, before, after }) {
   if (action === "expired") return t("document.action_expired", { before: before ?? "" });
-  const given = (action === "assigned" || action === "reassigned") && (after ? t("document.gave_to", { after }) : t("document.gave_nobody"));
-  return [el("strong", {}, actor), " ", given || tell(`document.action_${action}`, action)];
+  const assignment = (action === "assigned" || action === "reassigned") && (after ? t("document.gave_to", { after }) : t("document.gave_nobody"));
+  return [el("strong", {}, actor), " ", assignment || tell(`document.action_${action}`, action)];
 }
 
 function drawHistory(entries) {
   byId("history-card").hidden = !entries.length;
-  byId("history").replaceChildren(...entries.map((one) => el("li", {},
-    el("time", { datetime: one.at, title: moment(one.at), class: "small muted nowrap" }, ago(one.at)),
-    el("div", {}, done(one), one.field && [" ", el("em", {}, title(one.field))],
-      one.field && changed(one) ? el("div", { class: "small wrap" }, el("del", {}, short(one.before)), " → ", el("ins", {}, short(one.after))) : null,
-      one.reason && el("div", { class: "small muted wrap" }, because(one.reason))))));
+  byId("history").replaceChildren(...entries.map((entry) => el("li", {},
+    el("time", { datetime: entry.at, title: moment(entry.at), class: "small muted nowrap" }, ago(entry.at)),
+    el("div", {}, done(entry), entry.field && [" ", el("em", {}, title(entry.field))],
+      entry.field && changed(entry) ? el("div", { class: "small wrap" }, el("del", {}, short(entry.before)), " → ", el("ins", {}, short(entry.after))) : null,
+      entry.reason && el("div", { class: "small muted wrap" }, because(entry.reason))))));
 }
 
 // -- loading -----------------------------------------------------------------------------------------------------
@@ -226,13 +226,13 @@ const load = () => (loading = fetchAndDraw());
 
 async function fetchAndDraw() {
   try {
-    const [one, work, past] = await Promise.all([api("GET", where).then((got) => got.data), optional(`${where}/work`), optional(`${where}/history`)]);
-    listen(ENDED.has(one.status));
-    const told = JSON.stringify([one, work, past]);
-    if (told === lately) return;
-    lately = told;
-    const held = document.activeElement?.closest?.("[data-field]")?.dataset.field;
-    shown = { ...one, work };
+    const [fresh, work, past] = await Promise.all([api("GET", where).then((got) => got.data), optional(`${where}/work`), optional(`${where}/history`)]);
+    listen(ENDED.has(fresh.status));
+    const drawing = JSON.stringify([fresh, work, past]);
+    if (drawing === lastDrawing) return;
+    lastDrawing = drawing;
+    const focused = document.activeElement?.closest?.("[data-field]")?.dataset.field;
+    shown = { ...fresh, work };
     drawHead();
     drawNotices();
     drawDoubts();
@@ -241,56 +241,56 @@ async function fetchAndDraw() {
     drawAttempts();
     drawHistory(past?.entries ?? []);
     turn(page);
-    if (held) byId("fields").querySelector(`[data-field="${CSS.escape(held)}"] .field-name`)?.focus({ preventScroll: true });
+    if (focused) byId("fields").querySelector(`[data-field="${CSS.escape(focused)}"] .field-name`)?.focus({ preventScroll: true });
   } catch (error) {
-    lately = "";
+    lastDrawing = "";
     byId("notices").replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: load }, t("documents.try_again"))));
   }
 }
 
-/** While it is read its own stream tells how far that is; afterwards people may review it, or have it read again. */
+/** While it is read, its own stream reports progress; afterwards it may be reviewed or read again. */
 function listen(ended) {
   if (watched === ended) return;
   watched = ended;
-  for (const one of watches) one.close();
+  for (const stream of watches) stream.close();
   watches = ended ? [
-    events("/api/documents/events", { document: (news) => news.id === data.id && soon() }),
+    events("/api/documents/events", { document: (update) => update.id === data.id && soon() }),
     events("/api/review/events", { review: soon }, { onopen: soon }),
   ] : [events(`${where}/events`, {
-    document(news) {
-      if (news.status !== shown.status || news.version !== shown.version) return void load();
-      shown.progress = news.progress;
+    document(update) {
+      if (update.status !== shown.status || update.version !== shown.version) return void load();
+      shown.progress = update.progress;
       drawHead();
     },
     deleted() { left(); location.assign("/documents"); },
   })];
 }
 
-/** The document is no more: nothing of it is asked for. */
+/** The document is deleted: stops all requests for it. */
 function left() {
   watched = null;
-  for (const one of watches) one.close();
+  for (const stream of watches) stream.close();
   clearTimeout(due);
   due = -1;
 }
 
 let due = 0;
 
-/** Looks again, once however much happens at a time. */
+/** Loads the document again soon, once for any number of events. */
 function soon() {
   due ||= setTimeout(() => { due = 0; load(); }, 400);
 }
 
-// -- what may be done --------------------------------------------------------------------------------------------
+// -- actions -----------------------------------------------------------------------------------------------------
 
 async function again() {
-  const options = (list, given) => list.map(([key, text]) => el("option", { value: key, selected: key === given }, text));
+  const options = (list, current) => list.map(([key, text]) => el("option", { value: key, selected: key === current }, text));
   const type = el("select", { name: "type" }, options([["", t("document.as_it_is")], ...Object.entries(data.types)], ""));
-  const model = el("select", { name: "model" }, options([["", t("document.as_it_is")], ...data.models.map((one) => [one, one === "local" ? t("document.model_local") : one])], ""));
+  const model = el("select", { name: "model" }, options([["", t("document.as_it_is")], ...data.models.map((name) => [name, name === "local" ? t("document.model_local") : name])], ""));
   const done = await formDialog(t("document.again"), [el("p", { class: "muted" }, t("document.again_text")), field(t("documents.type"), type), data.models.length > 1 && field(t("document.model"), model)], t("document.again"),
     async (values) => {
-      const wanted = Object.fromEntries(Object.entries(values).filter(([, given]) => given));
-      await api("POST", `${where}/reprocess`, wanted);
+      const changes = Object.fromEntries(Object.entries(values).filter(([, choice]) => choice));
+      await api("POST", `${where}/reprocess`, changes);
     });
   if (!done) return;
   toast(t("document.again_done"), "good");
@@ -300,7 +300,7 @@ async function again() {
 async function remove() {
   const sure = await confirm(t("document.delete_title"), t("document.delete_text", { name: data.name }), t("document.delete"), { danger: true });
   if (!sure) return;
-  left(); // news of its own end must not make the page ask for it
+  left(); // the event of its deletion must not make the page load it
   await loading;
   try {
     await api("DELETE", where);
@@ -327,7 +327,7 @@ keys([
   { key: "r", does: t("document.review"), run: () => byId("open-review")?.click() },
   { key: "Backspace", does: t("document.back"), run: () => byId("back").click() },
 ]);
-// Whoever came from the list comes back to where they were in it.
+// Users who came from the list return to their position in it.
 byId("back").addEventListener("click", (event) => {
   if (event.ctrlKey || event.metaKey || event.shiftKey || cameFrom !== "/documents") return;
   event.preventDefault();

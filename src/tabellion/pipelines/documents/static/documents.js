@@ -5,7 +5,7 @@ import { progress, review, status, verdict } from "./states.js";
 import { start } from "./uploads.js";
 
 const form = byId("filters"), body = byId("rows"), pager = byId("pager"), nothing = byId("nothing"), trouble = byId("trouble");
-const LIMIT = 50, MOST = 200; // documents asked for at first, and at most at once
+const LIMIT = 50, MOST = 200; // documents in the first request, and at most in one
 const rows = new Map();
 let next = null, question = "", turn = 0, failed = false;
 
@@ -22,41 +22,41 @@ function address(cursor, limit = LIMIT) {
 
 // -- rows --------------------------------------------------------------------------------------------------------
 
-function cells(one) {
-  const name = el("a", { href: `/documents/${one.id}`, class: "cut", title: one.name }, one.name);
-  const wrong = one.error && capital(localized(one.error));
+function cells(doc) {
+  const name = el("a", { href: `/documents/${doc.id}`, class: "cut", title: doc.name }, doc.name);
+  const wrong = doc.error && capital(localized(doc.error));
   const under = wrong ? el("span", { class: "small text-bad cut", title: wrong }, wrong)
-    : one.duplicate_of ? el("span", { class: "small muted" }, t("documents.follows")) : null;
+    : doc.duplicate_of ? el("span", { class: "small muted" }, t("documents.follows")) : null;
   return [
     el("td", { class: "name" }, el("div", {}, icon("file"), el("div", {}, name, under))),
-    el("td", {}, el("div", { class: "row tight" }, status(one.status), progress(one))),
-    el("td", { class: "not-narrow" }, verdict(one.verdict)),
-    el("td", {}, review(one.review)),
-    el("td", { class: "wide-only" }, one.type ? data.types[one.type] ?? one.type : ""),
-    el("td", { class: "number wide-only" }, number(one.pages)),
-    el("td", { class: "number wide-only nowrap" }, bytes(one.bytes)),
-    el("td", { class: "number wide-only" }, one.cost ? money(one.cost, "USD") : ""),
-    el("td", { class: "right nowrap muted", title: moment(one.created_at), dataset: { at: one.created_at } }, ago(one.created_at)),
+    el("td", {}, el("div", { class: "row tight" }, status(doc.status), progress(doc))),
+    el("td", { class: "not-narrow" }, verdict(doc.verdict)),
+    el("td", {}, review(doc.review)),
+    el("td", { class: "wide-only" }, doc.type ? data.types[doc.type] ?? doc.type : ""),
+    el("td", { class: "number wide-only" }, number(doc.pages)),
+    el("td", { class: "number wide-only nowrap" }, bytes(doc.bytes)),
+    el("td", { class: "number wide-only" }, doc.cost ? money(doc.cost, "USD") : ""),
+    el("td", { class: "right nowrap muted", title: moment(doc.created_at), dataset: { at: doc.created_at } }, ago(doc.created_at)),
   ];
 }
 
-function draw(one) {
-  const known = rows.get(one.id);
+function draw(doc) {
+  const known = rows.get(doc.id);
   if (!known) {
-    const row = el("tr", { dataset: { row: one.id } }, cells(one));
-    rows.set(one.id, { row, one });
+    const row = el("tr", { dataset: { row: doc.id } }, cells(doc));
+    rows.set(doc.id, { row, doc });
     return row;
   }
-  if (JSON.stringify(known.one) !== JSON.stringify(one)) {
-    const held = known.row.contains(document.activeElement);
-    known.row.replaceChildren(...cells(one));
-    if (held) known.row.querySelector("a").focus({ preventScroll: true });
-    known.one = one;
+  if (JSON.stringify(known.doc) !== JSON.stringify(doc)) {
+    const focused = known.row.contains(document.activeElement);
+    known.row.replaceChildren(...cells(doc));
+    if (focused) known.row.querySelector("a").focus({ preventScroll: true });
+    known.doc = doc;
   }
   return known.row;
 }
 
-function told() {
+function updateControls() {
   const filtered = Object.keys(filters()).length > 0;
   byId("clear").hidden = !filtered;
   pager.hidden = !next;
@@ -70,7 +70,7 @@ function told() {
     : empty("file", t("documents.none"), may("operator") ? t("documents.none_text") : "", send));
 }
 
-/** Asks for so many documents, the newest first. What is there stays until the answer is. */
+/** Loads so many documents, newest first. The current rows stay until the response arrives. */
 async function load({ count = LIMIT } = {}) {
   const mine = (turn += 1);
   question = JSON.stringify(filters());
@@ -91,12 +91,12 @@ async function load({ count = LIMIT } = {}) {
     next = cursor;
     failed = false;
     trouble.hidden = true;
-    told();
+    updateControls();
   } catch (error) {
     if (mine !== turn) return;
     failed = true;
     pager.hidden = true;
-    for (const row of body.querySelectorAll("[aria-hidden]")) row.remove(); // what stood for rows to come
+    for (const row of body.querySelectorAll("[aria-hidden]")) row.remove(); // placeholder rows
     trouble.hidden = false;
     trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("documents.try_again"))));
   } finally {
@@ -108,13 +108,13 @@ async function more() {
   const button = byId("more");
   button.setAttribute("aria-busy", "true");
   try {
-    const asked = question;
+    const requested = question;
     const { data: got } = await api("GET", address(next));
-    if (asked !== JSON.stringify(filters())) return;
+    if (requested !== JSON.stringify(filters())) return;
     const before = body.children.length;
     body.append(...got.documents.map(draw));
     next = got.next;
-    told();
+    updateControls();
     body.children[before]?.querySelector("a").focus();
   } catch (error) {
     toast(explain(error), "bad");
@@ -127,7 +127,7 @@ async function more() {
 
 let due = 0, busy = false;
 
-/** Asks for what is shown again, at most once a second however many documents move. */
+/** Loads the shown documents again, at most about once a second however many change. */
 function refresh() {
   if (due) return;
   due = setTimeout(async () => {
@@ -140,7 +140,7 @@ function refresh() {
       const { data: got } = await api("GET", address(null, Math.min(MOST, Math.max(LIMIT, rows.size))));
       if (mine === turn) merge(got.documents, got.next === null);
     } catch {
-      // The list stays as it is; the next news tries again.
+      // The list stays as it is; the next update tries again.
     } finally {
       busy = false;
     }
@@ -149,25 +149,25 @@ function refresh() {
 
 function merge(list, whole) {
   const wasEmpty = rows.size === 0;
-  const fresh = list.filter((one) => !rows.has(one.id));
+  const fresh = list.filter((doc) => !rows.has(doc.id));
   list.forEach(draw);
-  for (const one of fresh.reverse()) {
-    const { row } = rows.get(one.id);
-    const after = [...body.children].find((other) => other.dataset.row < one.id);
+  for (const doc of fresh.reverse()) {
+    const { row } = rows.get(doc.id);
+    const after = [...body.children].find((other) => other.dataset.row < doc.id);
     body.insertBefore(row, after ?? null);
     if (!wasEmpty) row.classList.add("new");
   }
-  const there = new Set(list.map((one) => one.id)), last = list.at(-1)?.id ?? "";
-  for (const [id, { row }] of rows) if (!there.has(id) && (whole || id > last)) { row.remove(); rows.delete(id); }
-  told();
+  const present = new Set(list.map((doc) => doc.id)), last = list.at(-1)?.id ?? "";
+  for (const [id, { row }] of rows) if (!present.has(id) && (whole || id > last)) { row.remove(); rows.delete(id); }
+  updateControls();
 }
 
-function news(one) {
-  const known = rows.get(one.id);
+function changed(update) {
+  const known = rows.get(update.id);
   if (known) {
-    const before = known.one.status;
-    draw({ ...known.one, status: one.status, progress: one.progress });
-    if (before === one.status) return;
+    const before = known.doc.status;
+    draw({ ...known.doc, status: update.status, progress: update.progress });
+    if (before === update.status) return;
   }
   refresh();
 }
@@ -187,7 +187,7 @@ byId("clear").addEventListener("click", (event) => {
 });
 byId("more").addEventListener("click", more);
 
-events("/api/documents/events", { document: news }, liveMark(refresh));
+events("/api/documents/events", { document: changed }, liveMark(refresh));
 events("/api/review/events", { review: refresh });
 addEventListener("online", refresh);
 setInterval(() => { for (const cell of body.querySelectorAll("[data-at]")) cell.textContent = ago(cell.dataset.at); }, 20000);

@@ -1,12 +1,12 @@
-// The review queue: what waits, in which order and why; kept up to date by the server's news.
+// The review queue: open items, their order and the reasons for it; kept up to date by the server's events.
 
-import { api, badge, byId, data as given, el, empty, events, explain, fieldTitle, icon, keys, liveMark, me, moment, number, placeBefore, relative, rememberPlace, rowKeys, t, tell, toast } from "./base.js";
+import { api, badge, byId, data as pageData, el, empty, events, explain, fieldTitle, icon, keys, liveMark, me, moment, number, placeBefore, relative, rememberPlace, rowKeys, t, tell, toast } from "./base.js";
 import { localized } from "./messages.js";
 import { countdown, span, urgency } from "./span.js";
 
 const PARTS = ["confidence", "proximity", "complexity", "value"];
-const CHIPS = 3, NAMED = 2; // reasons of a row, and fields of a reason, that are written out
-const PAGE = 50, MOST = 200; // items asked for at first, and at most at once
+const CHIPS = 3, NAMED = 2; // reasons shown in a row, and fields shown for a reason
+const PAGE = 50, MOST = 200; // items in the first request, and at most in one
 const FILTERS = ["type", "reason", "q"];
 const VIEWS = {
   open: { status: "open" },
@@ -24,45 +24,45 @@ const why = byId("why");
 let view = "open";
 let items = [];
 let next = null;
-let shown = PAGE; // as many as somebody wants to see
-let asked = 0;
+let shown = PAGE; // how many items the user has opened
+let requests = 0;
 let timer = 0;
 let skew = 0;
 
-// Asking.
+// Requests.
 
 const filters = () => Object.fromEntries(FILTERS.map((name) => [name, byId(name).value.trim()]).filter(([, value]) => value));
-const asking = (wanted) => new URLSearchParams(Object.entries(wanted).filter(([, value]) => value));
-const question = (cursor, limit) => asking({ ...VIEWS[view], ...filters(), limit, cursor });
+const queryOf = (parameters) => new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
+const question = (cursor, limit) => queryOf({ ...VIEWS[view], ...filters(), limit, cursor });
 
-/** The address says what is shown, so that it can be gone back to and sent to somebody. */
+/** Puts the view and filters into the URL, so that it can be bookmarked and shared. */
 function addressed() {
-  const said = asking({ view: view === "open" ? "" : view, ...filters() }).toString();
-  history.replaceState(history.state, "", said ? `?${said}` : location.pathname);
+  const query = queryOf({ view: view === "open" ? "" : view, ...filters() }).toString();
+  history.replaceState(history.state, "", query ? `?${query}` : location.pathname);
 }
 
-let height = null; // how far down one was before, until the rows are there again
-let onward = null; // the place of the first row that was asked for as more and is not there yet
+let height = null; // the former scroll position, until the rows are loaded
+let onward = null; // the index of the first row of the next page, until it is loaded
 
-/** Asks for so many items from the first one on, or for the next ones; what comes too late is not shown. */
+/** Loads so many items from the first one on, or the next ones; outdated responses are ignored. */
 async function load({ more = false, count = PAGE, refresh = false } = {}) {
-  const ours = ++asked;
+  const request = ++requests;
   if (more) onward = items.length;
   else if (!refresh) onward = null;
   let found = more ? [...items] : [], cursor = more ? next : null;
-  const wanted = (shown = more ? found.length + PAGE : Math.max(PAGE, count));
+  const target = (shown = more ? found.length + PAGE : Math.max(PAGE, count));
   addressed();
   try {
     do {
-      const { data } = await api("GET", `/api/review/items?${question(cursor, Math.min(MOST, wanted - found.length))}`);
-      if (ours !== asked) return;
-      const there = new Set(found.map((item) => item.id)); // priorities move between two pages
-      found = [...found, ...data.items.filter((item) => !there.has(item.id))];
+      const { data } = await api("GET", `/api/review/items?${question(cursor, Math.min(MOST, target - found.length))}`);
+      if (request !== requests) return;
+      const present = new Set(found.map((item) => item.id)); // priorities may change between two pages
+      found = [...found, ...data.items.filter((item) => !present.has(item.id))];
       cursor = data.next;
       const known = data.items.find((item) => typeof item.sla_left === "number" && item.due_at);
       if (known) skew = Date.parse(known.due_at) - 1000 * known.sla_left - Date.now();
       counted(data.counts);
-    } while (cursor && found.length < wanted);
+    } while (cursor && found.length < target);
     [items, next] = [found, cursor];
     show();
     if (height !== null) scrollTo(0, height);
@@ -70,7 +70,7 @@ async function load({ more = false, count = PAGE, refresh = false } = {}) {
     if (onward !== null) rows.children[onward]?.querySelector("a").focus();
     onward = null;
   } catch (error) {
-    if (ours === asked) toast(explain(error), "bad");
+    if (request === requests) toast(explain(error), "bad");
   }
 }
 
@@ -91,12 +91,12 @@ function counted(counts) {
   byId("done-today").replaceChildren(icon("check"), t("queue.done_today", { n: counts.done_today }));
 }
 
-// Showing. Rows that are there already stay, so that the one in hand keeps the focus.
+// Rendering. Unchanged rows are kept, so that the focus stays.
 
 function show() {
   const before = new Map([...rows.querySelectorAll("tr[data-row]")].map((row) => [row.dataset.row, row]));
   const focused = document.activeElement?.closest?.("tr[data-row]")?.dataset.row;
-  const made = items.map((item) => {
+  const lines = items.map((item) => {
     const sign = JSON.stringify(item, (key, value) => (key === "sla_left" ? undefined : value));
     const old = before.get(item.id);
     if (old && old.dataset.sign === sign) return old;
@@ -105,9 +105,9 @@ function show() {
     if (old?.classList.contains("here")) row.classList.add("here");
     return row;
   });
-  const same = made.length === rows.children.length && made.every((row, at) => row === rows.children[at]);
+  const same = lines.length === rows.children.length && lines.every((row, at) => row === rows.children[at]);
   if (!same) {
-    rows.replaceChildren(...made);
+    rows.replaceChildren(...lines);
     if (focused) rows.querySelector(`tr[data-row="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
   }
   byId("due-head").textContent = t(view === "done" ? "queue.ended" : "queue.due");
@@ -121,7 +121,7 @@ function show() {
 
 function line(item) {
   const link = el("a", { href: item.url, class: "title" }, item.name);
-  const under = [item.type && (given.types[item.type] ?? item.type), t("queue.pages", { n: item.pages ?? 1 }), relative((Date.parse(item.created_at) - Date.now() - skew) / 1000)];
+  const under = [item.type && (pageData.types[item.type] ?? item.type), t("queue.pages", { n: item.pages ?? 1 }), relative((Date.parse(item.created_at) - Date.now() - skew) / 1000)];
   return el("tr", { "data-row": item.id },
     el("td", { class: "what" }, link, el("div", { class: "muted small" }, under.filter(Boolean).join(" · "))),
     el("td", {}, score(item)),
@@ -133,7 +133,7 @@ function line(item) {
 const share = (part) => (part ? part.points ?? part.value * part.weight : 0);
 
 function score(item) {
-  const most = Math.max(...items.map((one) => one.priority), 0.2); // the longest bar is the most urgent one's
+  const most = Math.max(...items.map((other) => other.priority), 0.2); // the most urgent item has the longest bar
   const bars = PARTS.map((name) => el("i", { class: `part-${name}`, style: { width: `${(100 * share(item.parts?.[name])) / most}%` } }));
   return el("button", { type: "button", class: "score quiet", title: t("queue.why_here"), "aria-label": `${t("queue.priority")} ${points(item.priority)}. ${t("queue.why_here")}`, "aria-haspopup": "dialog", onclick: (event) => explained(item, event.currentTarget) },
     el("b", {}, points(item.priority)), el("span", { class: "parts" }, bars));
@@ -142,7 +142,7 @@ function score(item) {
 const points = (value) => Math.round(100 * value);
 
 function reasons(item) {
-  const title = (path) => fieldTitle(path.split("[")[0], given.fields[item.type]?.[path.split("[")[0]]); // of a cell, its table's
+  const title = (path) => fieldTitle(path.split("[")[0], pageData.fields[item.type]?.[path.split("[")[0]]); // for a cell, the title of its table
   const shown = item.reasons.slice(0, CHIPS).map((reason) => {
     const rest = (reason.fields?.length ?? 0) - NAMED;
     const of = reason.fields?.length ? ` ${reason.fields.slice(0, NAMED).map(title).join(", ")}${rest > 0 ? ` +${rest}` : ""}` : "";
@@ -177,16 +177,16 @@ function tick() {
   for (const node of rows.querySelectorAll("[data-due]")) {
     const left = (Date.parse(node.dataset.due) - now) / 1000;
     node.className = `badge ${{ bad: "bad", warn: "warn", calm: "idle" }[urgency(left)]}`;
-    said(node.lastChild, left < 0 ? t("queue.late", { time: span(left) }) : t("queue.in", { time: span(left) }));
+    setText(node.lastChild, left < 0 ? t("queue.late", { time: span(left) }) : t("queue.in", { time: span(left) }));
   }
-  for (const node of rows.querySelectorAll("[data-lease]")) said(node, t("queue.lease", { time: countdown((Date.parse(node.dataset.lease) - now) / 1000) }));
+  for (const node of rows.querySelectorAll("[data-lease]")) setText(node, t("queue.lease", { time: countdown((Date.parse(node.dataset.lease) - now) / 1000) }));
 }
 
-const said = (node, text) => {
+const setText = (node, text) => {
   if (node.textContent !== text) node.textContent = text;
 };
 
-// Why is this first?
+// The explanation of a priority.
 
 function explained(item, button) {
   const lines = PARTS.map((name) => {
@@ -208,7 +208,7 @@ function explained(item, button) {
   why.style.top = `${edge.bottom + 6 + height > innerHeight ? Math.max(8, edge.top - height - 6) : edge.bottom + 6}px`;
 }
 
-// Doing.
+// Actions.
 
 async function claim() {
   const button = byId("claim");
@@ -254,20 +254,20 @@ byId("q").addEventListener("keydown", (event) => event.key === "Escape" && event
 setInterval(tick, 1000);
 
 async function begin() {
-  const told = new URLSearchParams(location.search), before = placeBefore();
+  const query = new URLSearchParams(location.search), before = placeBefore();
   for (const id of FILTERS) {
-    byId(id).value = told.get(id) ?? "";
-    if (byId(id).selectedIndex === -1) byId(id).value = ""; // an address may name what there is no more
+    byId(id).value = query.get(id) ?? "";
+    if (byId(id).selectedIndex === -1) byId(id).value = ""; // the URL may name a type that no longer exists
   }
   rememberPlace(() => items.length);
-  height = before?.y ?? null; // news that come first bring the rows, too
-  await choose(Object.hasOwn(VIEWS, told.get("view")) ? told.get("view") : "open", before?.shown);
+  height = before?.y ?? null; // an event may load the rows first
+  await choose(Object.hasOwn(VIEWS, query.get("view")) ? query.get("view") : "open", before?.shown);
 }
 
 begin();
 events("/api/review/events", {
-  review: (told) => {
-    if (told?.counts) counted(told.counts);
+  review: (update) => {
+    if (update?.counts) counted(update.counts);
     soon();
   },
 }, liveMark(again));

@@ -1,4 +1,4 @@
-// The review screen: one document at a time, everything about it wired together.
+// The review screen: one document at a time; connects all its parts.
 
 import { byId, data, explain, keys, may, me, t, toast } from "./base.js";
 import { ACTS } from "./review_acts.js";
@@ -25,7 +25,7 @@ import { Words } from "./review_words.js";
 
 const FOR_HOLDERS = new Set(["save", "approve", "reject", "postpone", "release", "retype"]);
 const DECIDING = new Set(["confirm", "absent", "lock", "approve", "reject", "postpone", "release", "escalate"]);
-const GLANCE = 400; // milliseconds for which a document must have been seen before anything is decided about it
+const GLANCE = 400; // milliseconds that a document must be visible before a key or click can decide about it
 const FOR_OPERATORS = new Set(["assign", "reopen", "takeover"]);
 
 class Desk {
@@ -43,10 +43,10 @@ class Desk {
     this.ahead = new Ahead(byId("zone"), me.name);
     this.claim = new Claim(this);
     this.lease = new Lease({ renew: () => this.claim.renew(), tick: () => this.bar.tick(), lost: () => this.claim.lose(null) });
-    this.check = new Check({ came: (...told) => this.checked(...told), failed: (error, id) => this.trouble(error, id) });
+    this.check = new Check({ came: (...answer) => this.checked(...answer), failed: (error, id) => this.trouble(error, id) });
     this.knock = new Knock({ away: () => this.reach(false), back: () => this.reach(true) });
     this.marks = "";
-    this.seenAt = -Infinity; // since when the document can be seen that took the place of another
+    this.seenAt = -Infinity; // when the current document became visible after another
     this.connect();
   }
 
@@ -123,7 +123,7 @@ class Desk {
     if (this.mine) this.lookAhead();
   }
 
-  // A slow machine needs a while before it has drawn the document: nobody has seen it until then.
+  // A slow machine takes a while to draw the document: it is not visible until then.
   waitForPaint() {
     this.seenAt = Infinity;
     requestAnimationFrame(() => setTimeout(() => (this.seenAt = performance.now())));
@@ -133,12 +133,12 @@ class Desk {
     return Boolean(this.item?.whole.claim?.mine) && !this.lost;
   }
 
-  // Mine, or about to be.
+  // Held by this person, or about to be.
   get ours() {
     return this.mine || Boolean(this.lost?.coming);
   }
 
-  // What was typed before: from this browser, or from the server when it was another one.
+  // Restores earlier input: from this browser, or from the server if it was another one.
   recall(draft) {
     if (!draft || !Object.keys(draft.edits || {}).length) return;
     this.item.restore(draft);
@@ -158,13 +158,13 @@ class Desk {
     history.pushState({}, "", "/queue");
   }
 
-  // Somebody has deleted the document.
+  // The document was deleted.
   gone(id) {
     this.drafts.forget(id);
     this.vacate("gone_away");
   }
 
-  // No document, why there is none, and where to go from here.
+  // Shows that there is no document, why, and where to go from here.
   vacate(why) {
     this.check.stop();
     this.item = null;
@@ -187,7 +187,7 @@ class Desk {
     if (!this.mine && Object.keys(edits.edits).length) this.drafts.store(whole.id, { ...edits, at: new Date().toISOString() });
   }
 
-  // What a request in the background was answered, of the document that is shown.
+  // Handles the error of a background request for the shown document.
   trouble(error, id) {
     if (!this.item || this.item.id !== id) return;
     if (isAway(error)) this.knock.begin();
@@ -217,7 +217,7 @@ class Desk {
     this.later();
   }
 
-  // What is drawn anew once a frame at most, after the key press has been answered.
+  // Redraws at most once per frame, after the key press has been handled.
   later() {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
@@ -231,17 +231,17 @@ class Desk {
 
   mark() {
     const { item } = this;
-    const marks = item.names.map((name) => ({ name, place: item.place(name), state: item.state(name) })).filter((one) => one.place).map(({ name, place, state }) => ({ name, state: `state-${state}`, page: place.page, box: place.box, label: item.fields.get(name).label || name }));
+    const marks = item.names.map((name) => ({ name, place: item.place(name), state: item.state(name) })).filter((mark) => mark.place).map(({ name, place, state }) => ({ name, state: `state-${state}`, page: place.page, box: place.box, label: item.fields.get(name).label || name }));
     const sign = JSON.stringify([item.id, marks]);
     if (sign === this.marks) return;
     this.marks = sign;
     this.pages.draw(marks);
   }
 
-  checked(item, told, sent) {
+  checked(item, answer, sent) {
     if (item !== this.item) return;
-    item.issues = told.issues;
-    for (const [name, verdict] of Object.entries(told.fields || {})) if (same(sent[name], item.value(name))) item.checked[name] = verdict;
+    item.issues = answer.issues;
+    for (const [name, verdict] of Object.entries(answer.fields || {})) if (same(sent[name], item.value(name))) item.checked[name] = verdict;
     for (const name of item.edits.keys()) if (name !== this.form.current) this.settleText(name);
     this.form.update(item.names);
     this.later();
@@ -259,7 +259,7 @@ class Desk {
     this.reasons.about(name);
   }
 
-  // The row of a table that somebody is in, on whichever page it stands.
+  // Marks the current row of a table, on whichever page it is.
   async lined({ name, line }) {
     const { item, form, pages } = this;
     if (line === null) return pages.focus(name, item.place(name));
@@ -269,7 +269,7 @@ class Desk {
     if (place && item === this.item && form.current === name && form.line === line) pages.underline(name, place);
   }
 
-  // Once a field is left, what was typed is shown as it is understood: 14.1.26 becomes 2026-01-14.
+  // When a field loses the focus, its text is replaced by the parsed value: 14.1.26 becomes 2026-01-14.
   settleText(name = this.form.current) {
     const edit = this.item?.edits.get(name);
     if (edit?.action === "correct" && Array.isArray(edit.value) && filled(edit.value).length < edit.value.length) return this.item.type(name, filled(edit.value));
@@ -290,7 +290,7 @@ class Desk {
     return false;
   }
 
-  // Verbs by name: from keys, buttons and banners.
+  // Commands by name: from keys, buttons and banners.
 
   key(verb, event) {
     const on = event.target;
@@ -301,12 +301,12 @@ class Desk {
       if (!inside || on.closest(".cells")) return false;
       return this.form.step(verb === "nextField" ? 1 : -1);
     }
-    const idle = byId("nothing").hidden ? ["escape"] : ["claim", "escape"]; // while a document is coming, no other is claimed
+    const idle = byId("nothing").hidden ? ["escape"] : ["claim", "escape"]; // while a document is loading, no other is claimed
     if (!this.item && !idle.includes(verb)) return false;
     return this.hasty(verb, event) ? undefined : this.run(verb);
   }
 
-  // Meant for the document before this one, which came while the hand was on its way.
+  // Whether the key or click was meant for the previous document, because this one has only just appeared.
   hasty(verb, event) {
     return DECIDING.has(verb) && event.timeStamp - this.seenAt < GLANCE;
   }
@@ -341,7 +341,7 @@ class Desk {
 
   back(step) {
     if (!this.editable()) return;
-    const inside = this.form.inside(); // whoever is typing goes on typing
+    const inside = this.form.inside(); // if the person is typing, keep the focus in the input
     const name = step === "undo" ? this.item.undo() : this.item.redo();
     if (name && inside) this.form.edit(name, inside);
     else if (name) this.form.focusRow(name);

@@ -1,4 +1,4 @@
-// What keys and buttons do on the screen itself, without asking the server.
+// Commands of keys and buttons that only affect the screen, not the server.
 
 import { byId } from "./base.js";
 

@@ -1,4 +1,4 @@
-// The head and the foot of the screen: whose it is, how long yet, which verbs there are now, and what must be said at once.
+// The header and footer of the screen: holder, time left, available commands, and the banner.
 
 import { el, me, moment, t, tell } from "./base.js";
 import { isOpen } from "./review_claim.js";
@@ -7,7 +7,7 @@ import { countdown, span, urgency } from "./span.js";
 
 const $ = (id) => document.getElementById(id);
 
-// A rejection is a code, and maybe words after it.
+// A rejection is a code, optionally followed by an explanation.
 export const because = (reason) => {
   const [code, ...rest] = reason.split(": ");
   return [tell(`review.because.${code}`, code), ...rest].filter(Boolean).join(": ");
@@ -17,7 +17,7 @@ export class Bar {
   constructor() {
     this.offline = false;
     this.note = "";
-    // How high the foot is, for what must not lie under it.
+    // The height of the footer, for elements that must not be covered by it.
     new ResizeObserver(([{ target }]) => document.body.style.setProperty("--foot", `${/** @type {HTMLElement} */ (target).offsetHeight}px`)).observe(document.querySelector(".deskfoot"));
   }
 
@@ -81,8 +81,8 @@ export class Bar {
     due.hidden = !open || !whole.due_at;
     due.className = `fact ${urgency(left)}`;
     due.title = moment(whole.due_at);
-    const said = left < 0 ? t("review.overdue", { time: span(left) }) : t("review.due", { time: span(left) });
-    if ($("due-text").textContent !== said) $("due-text").textContent = said;
+    const dueText = left < 0 ? t("review.overdue", { time: span(left) }) : t("review.due", { time: span(left) });
+    if ($("due-text").textContent !== dueText) $("due-text").textContent = dueText;
     const claim = desk.mine ? { holder: me.name, left: desk.lease.left } : whole.claim ? { holder: whole.claim.holder, left: (Date.parse(whole.claim.until) - desk.lease.now()) / 1000 } : null;
     const holder = $("holder");
     holder.hidden = !open;
@@ -91,32 +91,32 @@ export class Bar {
     if ($("holder-text").textContent !== who) $("holder-text").textContent = who;
   }
 
-  // One thing at a time, the gravest first.
+  // Shows one message at a time, the most important first.
   banner() {
     const { desk } = this;
     const { whole } = desk.item;
     const closed = !isOpen(whole);
     const { kept, worth } = desk.claim;
     const button = (id, words, key, primary = true) => {
-      const made = el("button", { type: "button", class: primary ? "primary" : "" }, words, el("kbd", {}, key));
-      made.addEventListener("click", () => desk.run(id));
-      return made;
+      const node = el("button", { type: "button", class: primary ? "primary" : "" }, words, el("kbd", {}, key));
+      node.addEventListener("click", () => desk.run(id));
+      return node;
     };
-    let told = null;
-    if (this.offline) told = ["warn", t("review.offline"), []];
-    else if (desk.lost?.coming) told = null;
-    else if (desk.lost && !closed) told = ["bad", desk.lost.holder ? t("review.lost_to", { who: desk.lost.holder }) : t("review.lost"), worth ? [button("claim", t("review.claim_again"), "c")] : []];
-    else if (closed) told = ["calm", t(`review.closed.${whole.status}`, { who: whole.reviewer || "", when: whole.finished_at ? moment(whole.finished_at) : "", why: because(whole.reason || "") }), me.level >= 3 ? [button("reopen", t("review.reopen"), "o", false)] : []];
-    else if (whole.claim && !desk.mine) told = ["warn", t("review.held_by", { who: whole.claim.holder }), me.level >= 3 ? [button("takeover", t("review.take_over"), "c", false)] : []];
-    else if (!desk.mine) told = ["calm", whole.escalated ? t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }) : whole.assigned_to && whole.assigned_to !== me.name ? t(kept ? "review.assigned_until" : "review.assigned_banner", { who: whole.assigned_to, when: kept ? moment(kept / 1000) : "" }) : t("review.not_claimed"), worth ? [button("claim", t("review.claim"), "c")] : []];
-    else if (desk.lease.idle > 420) told = ["warn", t("review.still_there"), []];
-    else if (whole.escalated) told = ["calm", t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }), []];
-    const sign = told ? `${told[0]}|${told[1]}|${told[2].length}` : "";
+    let message = null;
+    if (this.offline) message = ["warn", t("review.offline"), []];
+    else if (desk.lost?.coming) message = null;
+    else if (desk.lost && !closed) message = ["bad", desk.lost.holder ? t("review.lost_to", { who: desk.lost.holder }) : t("review.lost"), worth ? [button("claim", t("review.claim_again"), "c")] : []];
+    else if (closed) message = ["calm", t(`review.closed.${whole.status}`, { who: whole.reviewer || "", when: whole.finished_at ? moment(whole.finished_at) : "", why: because(whole.reason || "") }), me.level >= 3 ? [button("reopen", t("review.reopen"), "o", false)] : []];
+    else if (whole.claim && !desk.mine) message = ["warn", t("review.held_by", { who: whole.claim.holder }), me.level >= 3 ? [button("takeover", t("review.take_over"), "c", false)] : []];
+    else if (!desk.mine) message = ["calm", whole.escalated ? t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }) : whole.assigned_to && whole.assigned_to !== me.name ? t(kept ? "review.assigned_until" : "review.assigned_banner", { who: whole.assigned_to, when: kept ? moment(kept / 1000) : "" }) : t("review.not_claimed"), worth ? [button("claim", t("review.claim"), "c")] : []];
+    else if (desk.lease.idle > 420) message = ["warn", t("review.still_there"), []];
+    else if (whole.escalated) message = ["calm", t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }), []];
+    const sign = message ? `${message[0]}|${message[1]}|${message[2].length}` : "";
     if (sign === this.note) return;
     this.note = sign;
     const banner = $("banner");
-    banner.hidden = !told;
-    banner.className = told ? `banner ${told[0]}` : "banner";
-    banner.replaceChildren(...(told ? [icon({ calm: "needs_look", warn: "clock", bad: "rule_failed" }[told[0]]), el("span", {}, told[1]), ...told[2]] : []));
+    banner.hidden = !message;
+    banner.className = message ? `banner ${message[0]}` : "banner";
+    banner.replaceChildren(...(message ? [icon({ calm: "needs_look", warn: "clock", bad: "rule_failed" }[message[0]]), el("span", {}, message[1]), ...message[2]] : []));
   }
 }

@@ -1,4 +1,4 @@
-// The rules while somebody types: asked of the server after a short pause, never waited for.
+// Checks the rules while the person types: requests the server after a short pause, and never blocks.
 
 import { api } from "./base.js";
 
@@ -12,7 +12,7 @@ export class Check {
     this.asking = null;
   }
 
-  // Whether the last word about what was typed is still to come.
+  // Whether the check of the last input is still pending.
   get pending() {
     return this.timer !== null || this.asking !== null;
   }
@@ -33,17 +33,17 @@ export class Check {
     clearTimeout(this.timer);
     this.timer = null;
     this.asking?.abort();
-    const asking = new AbortController();
-    this.asking = asking;
+    const request = new AbortController();
+    this.asking = request;
     const fields = {};
     for (const name of item.edits.keys()) fields[name] = item.value(name);
     try {
-      const { data } = await api("POST", `/api/review/items/${encodeURIComponent(item.id)}/check`, { fields }, { signal: asking.signal });
-      if (this.asking === asking) this.came(item, data, fields);
+      const { data } = await api("POST", `/api/review/items/${encodeURIComponent(item.id)}/check`, { fields }, { signal: request.signal });
+      if (this.asking === request) this.came(item, data, fields);
     } catch (error) {
       if (error.name !== "AbortError") this.failed(error, item.id);
     } finally {
-      if (this.asking === asking) this.asking = null;
+      if (this.asking === request) this.asking = null;
     }
   }
 }

@@ -1,37 +1,37 @@
-// The claim on the document that is shown: had, lost, seen coming; and while somebody else has it, whether that has ended.
+// The claim on the shown document: held, lost, or expected; and while somebody else has it, whether that has ended.
 
 import { api, data, may, me } from "./base.js";
 import { same } from "./review_item.js";
 import { get, isAway, post } from "./review_net.js";
 
-const LOOK = 15000; // milliseconds between looks at what somebody else has
+const LOOK = 15000; // milliseconds between requests while somebody else has the item
 const OPEN = new Set(["pending", "in_review"]);
 
 export const isOpen = (whole) => OPEN.has(whole.status);
 
-// Until when an item that is assigned to somebody is kept for them, in milliseconds since 1970; 0: anybody may help.
+// Until when an assigned item is reserved for its assignee, in milliseconds since 1970; 0: anybody may claim it.
 const keptUntil = async (whole) => {
   const [people, trail] = await Promise.all([api("GET", "/api/people"), api("GET", `/api/review/items/${encodeURIComponent(whole.id)}/history`)]);
   const owner = people.data.people.find(({ name }) => name === whole.assigned_to);
-  const given = trail.data.entries.findLast(({ action }) => action === "assigned" || action === "reassigned");
-  if (!owner?.available || !given) return 0;
-  return Math.min(Date.parse(given.at) + 1000 * data.kept, Date.parse(whole.due_at));
+  const assignment = trail.data.entries.findLast(({ action }) => action === "assigned" || action === "reassigned");
+  if (!owner?.available || !assignment) return 0;
+  return Math.min(Date.parse(assignment.at) + 1000 * data.kept, Date.parse(whole.due_at));
 };
 
 export class Claim {
   constructor(desk) {
     this.desk = desk;
-    this.kept = 0; // until when the item is kept for whom it is assigned to; null: not known yet
+    this.kept = 0; // until when the item is reserved for its assignee; null: not known yet
     this.timer = 0;
   }
 
-  // Whether there is any use in claiming what is shown.
+  // Whether this person could claim the shown item.
   get worth() {
     const { claim, escalated } = this.desk.item.whole;
     return may("operator") || (may("reviewer") && !claim && !escalated && this.kept === 0);
   }
 
-  // Another document is shown, or the same one stands otherwise.
+  // Starts over: another document is shown, or its state has changed.
   begin() {
     const { desk } = this;
     const { whole } = desk.item;
@@ -50,7 +50,7 @@ export class Claim {
     desk.bar.update();
   }
 
-  // Once a second: what was kept for somebody long enough is for anybody.
+  // Once a second: ends a reservation that has expired.
   tick() {
     if (!this.kept || this.kept > this.desk.lease.now()) return;
     this.kept = 0;
@@ -65,7 +65,7 @@ export class Claim {
     this.timer = setTimeout(() => this.look(id), LOOK);
   }
 
-  // How the item stands now that is not this person's.
+  // Fetches the current state of an item that this person does not hold.
   async look(id) {
     const { desk } = this;
     try {
@@ -87,7 +87,7 @@ export class Claim {
     }
   }
 
-  // The item that is shown is this person's now; nothing moves on the screen.
+  // This person now holds the shown item; nothing moves on the screen.
   took(whole) {
     const { desk } = this;
     const { item } = desk;
@@ -96,7 +96,7 @@ export class Claim {
     desk.lease.clock(whole);
     desk.lease.begin();
     desk.lease.hold(whole.claim?.mine ? whole.claim.until : null);
-    const draft = desk.drafts.find(whole); // before the item changes and, being without edits, takes its place
+    const draft = desk.drafts.find(whole); // before the item changes, which would replace the draft by an empty one
     item.accept(whole);
     this.begin();
     if (!item.dirty) desk.recall(draft);
@@ -107,7 +107,7 @@ export class Claim {
     return desk.lookAhead();
   }
 
-  // The next document is shown before the server has said yes to this one, so that nobody waits for it.
+  // Shows the next document before the server has confirmed this one, so that nobody waits for it.
   foresee() {
     const { desk } = this;
     const { whole } = desk.ahead;
@@ -130,7 +130,7 @@ export class Claim {
     }
   }
 
-  // What was typed stays in sight, and in this browser.
+  // Input stays visible, and stored in this browser.
   async lose(holder) {
     const { desk } = this;
     if (!desk.mine) return;

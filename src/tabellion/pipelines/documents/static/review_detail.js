@@ -1,4 +1,4 @@
-// What is told about the field in hand: why it is in doubt, what else it could be, what people and models said before.
+// The details of the current field: reasons for doubt, alternatives, and earlier values by people and models.
 
 import { el, moment, t, tell } from "./base.js";
 import { isEmpty, isTable, same, textOf } from "./review_item.js";
@@ -18,7 +18,7 @@ export const detailOf = (item, field, editable) => {
   const { name } = field;
   const error = item.error(name);
   if (error) parts.push(el("p", { class: "wrong", role: "alert" }, localized(error, "error")));
-  // Seen above, among the reasons; heard here.
+  // Visible above among the reasons; here for screen readers.
   for (const issue of item.failing(name)) parts.push(el("p", { class: "unseen" }, localized(issue)));
   if (item.missing(name) && !error) parts.push(el("p", { class: "wrong" }, t("review.missing")));
   const read = item.checked[name]?.value;
@@ -38,9 +38,9 @@ const candidates = (item, field, editable) =>
     ...candidatesOf(field).map((candidate, at) => {
       const chosen = same(textOf(candidate.value), textOf(item.value(field.name)));
       const where = [tell(`review.from.${candidate.from}`, candidate.from), candidate.page && t("review.on_page", { n: candidate.page })].filter(Boolean).join(" · ");
-      const made = el("button", { type: "button", tabindex: "-1", "data-take": `candidate:${at}`, class: chosen ? "candidate chosen" : "candidate" }, el("kbd", {}, String(at + 1)), el("span", { class: "what" }, shown(candidate.value)), el("span", { class: "where" }, where));
-      made.disabled = !editable;
-      return made;
+      const button = el("button", { type: "button", tabindex: "-1", "data-take": `candidate:${at}`, class: chosen ? "candidate chosen" : "candidate" }, el("kbd", {}, String(at + 1)), el("span", { class: "what" }, shown(candidate.value)), el("span", { class: "where" }, where));
+      button.disabled = !editable;
+      return button;
     }),
   );
 

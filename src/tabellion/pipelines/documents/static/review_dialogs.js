@@ -1,13 +1,13 @@
-// Questions: a choice by digit, a reason in words, and what to do when two people changed the same field.
+// Dialogs: a choice by digit, a reason as text, and conflicts when two people changed the same field.
 
 import { el, explain, moment, Problem, sure, t, whenClosed } from "./base.js";
 import { isEmpty, textOf } from "./review_item.js";
 
-const STALE = new Set(["not_held", "version_conflict", "item_closed", "not_found"]); // no other answer would help
+const STALE = new Set(["not_held", "version_conflict", "item_closed", "not_found"]); // another answer would not help
 const ANSWERS = /^(Enter| |[1-9])$/;
 
-// Shows a dialog until it is answered; null when it is closed without an answer.
-const asked = (dialog, answer) =>
+// Shows a dialog; resolves to the answer, or null if it is closed without one.
+const showDialog = (dialog, answer) =>
   new Promise((resolve, reject) => {
     const before = /** @type {HTMLElement} */ (document.activeElement);
     document.body.append(dialog);
@@ -22,7 +22,7 @@ const asked = (dialog, answer) =>
     });
   });
 
-// `tried`, where it is given, does what was asked for and says whether it was done.
+// `tried`, if given, runs the action and returns whether it succeeded.
 const framed = (title, note, parts, tried = null) => {
   const heading = el("h2", { id: "question" }, title);
   const close = el("button", { type: "button", class: "quiet" }, t("review.cancel"), el("kbd", {}, "Esc"));
@@ -30,7 +30,7 @@ const framed = (title, note, parts, tried = null) => {
   const form = el("form", { method: "dialog" }, heading, ...(note ? [el("p", { class: "note" }, note)] : []), ...parts, el("div", { class: "verbs" }, close, yes));
   const dialog = el("dialog", { class: "question", "aria-labelledby": "question" }, form);
   close.addEventListener("click", () => dialog.close("no"));
-  // A key that is still down from before the question is no answer to it.
+  // A key that was already down when the dialog opened is not an answer.
   dialog.addEventListener("keydown", (event) => event.repeat && ANSWERS.test(event.key) && (event.key === "Enter" || !event.target.matches("textarea")) && event.preventDefault(), { capture: true });
   let busy = false;
   form.addEventListener("submit", async (event) => {
@@ -49,18 +49,18 @@ const framed = (title, note, parts, tried = null) => {
   return { dialog, form, yes };
 };
 
-// `choices` are numbered; a digit takes one at once unless it wants words. `words` asks for a text, `list` for one of many.
-// What `work` refuses is told in the dialog, which stays open for another answer.
+// `choices` are numbered; a digit selects one at once unless it requires a text. `words` asks for a text, `list` for one of many.
+// An error of `work` is shown in the dialog, which stays open for another answer.
 export const ask = async ({ title, note, choices = [], words = null, list: many = null, verb = null, danger = false, work = null }) => {
-  let choice = danger ? null : choices[0] || null; // nothing that cannot be undone is chosen beforehand
-  const radios = choices.map((one, at) => {
+  let choice = danger ? null : choices[0] || null; // an irreversible choice is never preselected
+  const radios = choices.map((_, at) => {
     const radio = el("input", { type: "radio", name: "choice", value: String(at) });
     radio.checked = at === 0 && !danger;
     radio.required = true;
     radio.addEventListener("change", () => pick(at));
     return radio;
   });
-  const list = el("div", { class: "choices", role: "radiogroup" }, ...choices.map((one, at) => el("label", {}, radios[at], el("kbd", {}, String(at + 1)), el("span", {}, one.label))));
+  const list = el("div", { class: "choices", role: "radiogroup" }, ...choices.map((option, at) => el("label", {}, radios[at], el("kbd", {}, String(at + 1)), el("span", {}, option.label))));
   const text = el("textarea", { rows: "2", maxlength: "500", "aria-label": words?.label || "" });
   const select = el("select", many?.required ? { required: "" } : {}, ...(many?.options || []).map(({ value, label, disabled }) => el("option", { value, ...(disabled ? { disabled: "" } : {}), ...(value === many.chosen ? { selected: "" } : {}) }, label)));
   const fault = el("p", { class: "fault", role: "alert", hidden: "" });
@@ -71,11 +71,11 @@ export const ask = async ({ title, note, choices = [], words = null, list: many 
     text.required = needs();
   };
   const parts = [...(choices.length ? [list] : []), ...(words ? [el("label", { class: "words" }, words.label, text)] : []), ...(many ? [el("label", { class: "words" }, many.label, select)] : []), fault];
-  const said = () => ({ choice: choice?.value ?? null, label: choice?.label ?? "", text: text.value.trim(), listed: select.value });
+  const currentAnswer = () => ({ choice: choice?.value ?? null, label: choice?.label ?? "", text: text.value.trim(), listed: select.value });
   const tried = work && (async () => {
     yes.setAttribute("aria-busy", "true");
     try {
-      await work(said());
+      await work(currentAnswer());
       return true;
     } catch (error) {
       if (!(error instanceof Problem) || STALE.has(error.code)) throw error;
@@ -104,26 +104,26 @@ export const ask = async ({ title, note, choices = [], words = null, list: many 
     if (needs()) text.focus();
     else dialog.close("yes");
   });
-  const answer = asked(dialog, said);
+  const answer = showDialog(dialog, currentAnswer);
   if (!choices.length) (words ? text : many ? select : yes).focus();
   return answer;
 };
 
-const told = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
+const display = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
 
-// Whether to approve fields that nobody has looked at; each with its value and how sure it is.
+// Asks whether to approve fields that nobody has reviewed; shows the value and confidence of each.
 export const askUnseen = async (fields) => {
-  const rows = fields.map(({ name, label, value, confidence, threshold }) => el("tr", { "data-name": name }, el("th", { scope: "row" }, label || name), el("td", {}, told(value)), el("td", { class: "muted" }, t("review.unseen_sure", { sure: sure(confidence), wanted: sure(threshold) }))));
+  const rows = fields.map(({ name, label, value, confidence, threshold }) => el("tr", { "data-name": name }, el("th", { scope: "row" }, label || name), el("td", {}, display(value)), el("td", { class: "muted" }, t("review.unseen_sure", { sure: sure(confidence), wanted: sure(threshold) }))));
   const table = el("div", { class: "unlooked", tabindex: "0", role: "group", "aria-label": t("review.unseen") }, el("table", { class: "conflicts" }, el("tbody", {}, ...rows)));
   const { dialog, yes } = framed(t("review.unseen"), t("review.unseen_note"), [table]);
   yes.firstChild.textContent = t("review.unseen_verb");
   dialog.addEventListener("keydown", (event) => event.stopPropagation());
-  const answer = asked(dialog, () => true);
+  const answer = showDialog(dialog, () => true);
   yes.focus();
   return answer;
 };
 
-// One line a field that two people changed; true in the answer means mine.
+// One line per field that two people changed; true in the answer means mine.
 export const settle = async (conflicts, by) => {
   const mine = new Map(conflicts.map(({ name }) => [name, true]));
   const rows = conflicts.map((conflict) => {
@@ -131,7 +131,7 @@ export const settle = async (conflicts, by) => {
       const radio = el("input", { type: "radio", name: `conflict-${conflict.name}` });
       radio.checked = own;
       radio.addEventListener("change", () => mine.set(conflict.name, own));
-      return el("td", {}, el("label", {}, radio, el("span", {}, told(own ? conflict.mine : conflict.theirs))));
+      return el("td", {}, el("label", {}, radio, el("span", {}, display(own ? conflict.mine : conflict.theirs))));
     };
     const who = by[conflict.name] || {};
     const note = [who.by, who.at && moment(who.at)].filter(Boolean).join(", ");
@@ -141,7 +141,7 @@ export const settle = async (conflicts, by) => {
   const table = el("table", { class: "conflicts" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
   const { dialog, yes } = framed(t("review.conflict"), t("review.conflict_note"), [table]);
   dialog.addEventListener("keydown", (event) => event.stopPropagation());
-  const answer = asked(dialog, () => mine);
+  const answer = showDialog(dialog, () => mine);
   yes.focus();
   return answer;
 };

@@ -1,6 +1,6 @@
-// Drafts: what was typed is in this browser at once and on the server a moment later; neither is lost with the other.
+// Drafts: input is stored in this browser at once and on the server a moment later; either copy survives the other.
 
-const PAUSE = 900; // milliseconds without typing before the server is told
+const PAUSE = 900; // milliseconds without typing before the draft is sent
 const KEPT = 14 * 24 * 3600 * 1000; // how long an orphaned draft stays in the browser
 const START = "tabellion.draft.";
 
@@ -31,7 +31,7 @@ export class Drafts {
     }
   }
 
-  // `here`: in this browser only, since the server takes drafts from holders alone.
+  // `here`: in this browser only, because the server only accepts drafts from the holder.
   keep(item, { here = false } = {}) {
     const body = { ...item.draft(), at: new Date().toISOString() };
     this.store(item.id, item.dirty ? body : null);
@@ -42,29 +42,29 @@ export class Drafts {
     this.timer = setTimeout(() => this.flush(), PAUSE);
   }
 
-  // Tells the server now; when it does not listen, the draft waits for the next occasion.
+  // Sends the draft now; if that fails, it is sent again with the next one.
   async flush() {
     clearTimeout(this.timer);
-    const told = this.waiting;
-    if (!told) return true;
+    const draft = this.waiting;
+    if (!draft) return true;
     this.waiting = null;
     try {
-      await (this.sending = this.put(told.id, told.body));
+      await (this.sending = this.put(draft.id, draft.body));
       return true;
     } catch (error) {
-      this.waiting ||= told;
-      this.failed(error, told.id);
+      this.waiting ||= draft;
+      this.failed(error, draft.id);
       return false;
     }
   }
 
-  // Tells the server now, and returns when it has heard of everything, or could not.
+  // Sends the draft now, and returns when everything has been sent or has failed.
   async finish() {
     await this.flush();
     await this.sending?.catch(() => null);
   }
 
-  // What is decided now is no draft any more: the server is told of no other one, and the last one has reached it.
+  // The item is being decided: drops the unsent draft, and waits for the one being sent.
   async settle(id) {
     if (this.waiting?.id === id) {
       this.waiting = null;

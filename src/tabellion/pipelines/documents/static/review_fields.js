@@ -1,4 +1,4 @@
-// The form: one row a field, its state, its value, and for the field in hand why it is so and what else it could be.
+// The form: one row per field with its state and value, and for the current field the reasons and alternatives.
 
 import { el, sure, t } from "./base.js";
 import { detailOf } from "./review_detail.js";
@@ -18,9 +18,9 @@ export class Form extends EventTarget {
     this.current = null;
     root.addEventListener("focusin", (event) => this.focused(event));
     root.addEventListener("click", (event) => this.clicked(event));
-    // The buttons beside a field speak for what is in hand: they do not take the focus from it.
+    // The buttons beside a field act on the current input: they do not take the focus from it.
     root.addEventListener("mousedown", (event) => event.target.closest("[data-verb], [data-take]") && event.preventDefault());
-    this.pointed = false; // whether the focus goes where somebody points
+    this.pointed = false; // whether the focus was moved with the pointer
     document.addEventListener("pointerdown", ({ target }) => (this.pointed = root.contains(target) && !target.closest("[data-verb], [data-take]")), { capture: true });
     document.addEventListener("keydown", () => (this.pointed = false), { capture: true });
   }
@@ -57,7 +57,7 @@ export class Form extends EventTarget {
     if (options?.length && (field.kind === "bool" || field.kind === "choice" || field.kind === "enum")) {
       const value = textOf(field.value);
       const all = ["", ...options, ...(value && !options.includes(value) ? [value] : [])];
-      row.input = el("select", { id }, ...all.map((one) => el("option", { value: one }, one)));
+      row.input = el("select", { id }, ...all.map((option) => el("option", { value: option }, option)));
     } else {
       row.input = el(long ? "textarea" : "input", { id, autocomplete: "off", spellcheck: "false", class: NUMERIC.has(field.kind) ? "number" : "text" });
       if (long) row.input.rows = 2;
@@ -81,7 +81,7 @@ export class Form extends EventTarget {
     return el("div", { class: "entry" }, row.grid.node);
   }
 
-  // What has changed about these fields; nothing is built anew, so that a key press costs next to nothing.
+  // Updates these fields in place, so that a key press costs next to nothing.
   update(names) {
     const editable = this.editable();
     for (const name of names) {
@@ -130,20 +130,20 @@ export class Form extends EventTarget {
     const { field } = row;
     const edited = this.item.edits.get(field.name);
     const person = edited?.action === "correct" || (!edited && field.manually_corrected);
-    const told = person ? "person" : typeof field.confidence === "number" && field.value !== null ? field.confidence : null;
-    if (row.told === told) return;
-    row.told = told;
-    if (told === "person") row.sure.replaceChildren(icon("person", t("review.by_person")));
-    else if (told === null) row.sure.replaceChildren("–");
+    const certainty = person ? "person" : typeof field.confidence === "number" && field.value !== null ? field.confidence : null;
+    if (row.certainty === certainty) return;
+    row.certainty = certainty;
+    if (certainty === "person") row.sure.replaceChildren(icon("person", t("review.by_person")));
+    else if (certainty === null) row.sure.replaceChildren("–");
     else {
       const bar = el("i");
-      bar.style.width = `${100 * told}%`;
-      row.sure.replaceChildren(el("span", {}, sure(told).slice(0, -2)), el("span", { class: told < (field.threshold ?? 0) ? "meter low" : "meter" }, bar));
+      bar.style.width = `${100 * certainty}%`;
+      row.sure.replaceChildren(el("span", {}, sure(certainty).slice(0, -2)), el("span", { class: certainty < (field.threshold ?? 0) ? "meter low" : "meter" }, bar));
     }
-    row.sure.title = typeof told === "number" ? t("review.sure", { sure: sure(told), wanted: sure(field.threshold ?? 0) }) : "";
+    row.sure.title = typeof certainty === "number" ? t("review.sure", { sure: sure(certainty), wanted: sure(field.threshold ?? 0) }) : "";
   }
 
-  // What the sum of a grid may be compared with: amounts of the document that are not in lists.
+  // The amounts of the document outside lists, with which the sum of a grid is compared.
   sums() {
     const found = [];
     for (const [name, field] of this.item.fields) {
@@ -178,7 +178,7 @@ export class Form extends EventTarget {
     this.tell("focus", { name });
   }
 
-  // From the field in hand to another one.
+  // Makes another field the current one.
   turn(name) {
     const before = this.rows.get(this.current);
     if (before) {
@@ -191,8 +191,8 @@ export class Form extends EventTarget {
     this.explain(name);
   }
 
-  // What somebody points at stays under the pointer, whatever opens and closes around it: scrolled, and where there is
-  // nothing to scroll, with room above or below until the next move.
+  // Keeps the element under the pointer in place while details open and close around it: by scrolling, or, if there is
+  // nothing to scroll, by padding above or below until the next move.
   still(node, work) {
     const before = node.getBoundingClientRect().top;
     const off = () => node.getBoundingClientRect().top - before;
@@ -211,14 +211,14 @@ export class Form extends EventTarget {
     this.root.style.setProperty("--below", `${below}px`);
   }
 
-  // What scrolls the form; on small screens that is the whole page.
+  // The element that scrolls the form; on small screens the whole page.
   scroller() {
     let node = this.root;
     while (node && !/auto|scroll/.test(getComputedStyle(node).overflowY)) node = node.parentElement;
     return node || document.scrollingElement;
   }
 
-  // Read out when the row is focused: everything that the eye sees in it.
+  // The label for screen readers: everything that is visible in the row.
   describe(name) {
     const { node, field } = this.rows.get(name);
     const parts = [field.label || name, textOf(isTable(field) ? null : this.item.value(name)) || null, t(`review.state.${this.item.state(name)}`)];
@@ -229,10 +229,10 @@ export class Form extends EventTarget {
   explain(name) {
     const row = this.rows.get(name);
     row.detail.hidden = false;
-    const made = detailOf(this.item, row.field, this.editable());
-    const there = row.detail.childNodes;
-    // A button that is being pressed must stay the same one, or the press is no click.
-    if (made.length !== there.length || made.some((node, at) => !node.isEqualNode(there[at]))) row.detail.replaceChildren(...made);
+    const nodes = detailOf(this.item, row.field, this.editable());
+    const present = row.detail.childNodes;
+    // A button that is being pressed must not be replaced, or the press does not become a click.
+    if (nodes.length !== present.length || nodes.some((node, at) => !node.isEqualNode(present[at]))) row.detail.replaceChildren(...nodes);
   }
 
   clicked(event) {
@@ -242,7 +242,7 @@ export class Form extends EventTarget {
       return;
     }
     const row = event.target.closest(".slot");
-    if (row?.contains(document.activeElement)) return; // where the button went down counts, not where it came up
+    if (row?.contains(document.activeElement)) return; // where the mouse button was pressed counts, not where it was released
     if (row && !event.target.closest("input, select, textarea, button, label, a")) row.focus();
   }
 
@@ -250,14 +250,14 @@ export class Form extends EventTarget {
     this.rows.get(name)?.node.focus({ preventScroll: true });
   }
 
-  // Where somebody is typing: in an input, or in which cell of a table; null where keys are commands.
+  // The input or table cell that has the focus; null if keys are commands.
   inside() {
     const node = document.activeElement;
     const name = node?.matches("input, textarea, select") ? node.closest(".slot")?.dataset.name : null;
     return name ? { of: name, at: this.rows.get(name).grid?.placeOf(node) } : null;
   }
 
-  // Into the input. A table without rows gets one.
+  // Focuses the input. A table without rows gets one.
   edit(name, { of = null, at = null } = {}) {
     const row = this.rows.get(name);
     if (!row) return;
@@ -265,7 +265,7 @@ export class Form extends EventTarget {
     else if (!row.grid.focus(...(of === name && at ? at : []))) row.grid.insert(0);
   }
 
-  // Says no without words: the row shakes, and its sentence is there already.
+  // Rejects an action: the row shakes, and its details show why.
   flash(name) {
     const { node } = this.rows.get(name);
     node.classList.remove("no");
@@ -278,8 +278,8 @@ export class Form extends EventTarget {
     this.focusRow(this.item.names[Math.min(Math.max(at + by, 0), this.item.names.length - 1)]);
   }
 
-  // The next field's input from here, or the row of a table, whose cells nobody wants to pass one by one; past the last
-  // one the browser goes on as it would.
+  // Focuses the next field's input, or the row of a table, so that Tab does not pass through every cell; after the last
+  // one the browser's default applies.
   step(by) {
     const name = this.item.names[this.item.names.indexOf(this.current) + by];
     if (!name) return false;

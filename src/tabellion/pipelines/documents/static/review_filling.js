@@ -1,4 +1,4 @@
-// Filling the field in hand with what is there already: words of the page, other readings, one of three.
+// Fills the current field: with words of the page, a candidate, or one of three readings.
 
 import { t, toast } from "./base.js";
 import { candidatesOf } from "./review_detail.js";
@@ -10,7 +10,7 @@ export class Filling {
     this.desk = desk;
   }
 
-  // What was clicked beside the field.
+  // Takes the value that was clicked beside the field.
   taken(which) {
     const { desk } = this;
     const name = desk.form.current;
@@ -41,17 +41,17 @@ export class Filling {
     this.fill(await this.seen(this.desk.words.at(page, x, y)), add);
   }
 
-  // What was asked of the words, or nothing where they cannot be had.
-  async seen(asked) {
+  // The result of a request for words, or null if it fails.
+  async seen(request) {
     try {
-      return await asked;
+      return await request;
     } catch (error) {
       if (isAway(error)) this.desk.knock.begin();
       return null;
     }
   }
 
-  // Words from the page go into the field in hand; in a table, into the cell.
+  // Puts words from the page into the current field; in a table, into the cell.
   fill(found, add = false) {
     const { desk } = this;
     if (!found) return void toast(t("review.no_words"), "warn", 2.5);

@@ -1,4 +1,4 @@
-// Finding text on the pages: a small bar, the hits marked, and what was found taken into the field in hand.
+// Finds text on the pages: a small bar, marked hits, and a button to take a hit into the current field.
 
 import { el, t } from "./base.js";
 

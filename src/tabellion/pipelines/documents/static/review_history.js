@@ -1,18 +1,18 @@
-// The timeline of a document: who or what said which value when, the newest first.
+// The history of a document: who or what set which value when, newest first.
 
 import { api, because, el, fieldTitle, moment, t } from "./base.js";
 import { icon } from "./review_icons.js";
 import { isEmpty, same, textOf } from "./review_item.js";
 
-const told = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
+const display = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
 
-/** What was done, to whom it went or whose claim it was included. */
+/** The action, with the assignee or the former holder. */
 const done = ({ action, before, after }) => {
   if (action === "assigned" || action === "reassigned") return after ? t("review.given_to", { after }) : t("review.given_nobody");
   return action === "expired" && before ? t("review.ran_out", { before }) : t(`review.did.${action}`);
 };
 
-/** A field as the form beside it calls it. */
+/** The label of a field in the form. */
 const named = (field) => fieldTitle(field, document.querySelector(`#fields [data-name="${CSS.escape(field)}"] label`)?.firstChild?.textContent);
 
 const entry = ({ at, actor, action, field, before, after, reason }) => {
@@ -21,8 +21,8 @@ const entry = ({ at, actor, action, field, before, after, reason }) => {
     "li",
     { class: `entry-${action}` },
     el("div", { class: "what" }, el("b", {}, done({ action, before, after })), ...(field ? [" ", el("em", {}, named(field))] : [])),
-    ...(changed ? [el("div", { class: "values" }, el("del", {}, told(before)), " → ", el("ins", {}, told(after)))] : []),
-    ...(field && !changed && !isEmpty(after) ? [el("div", { class: "values" }, el("ins", {}, told(after)))] : []),
+    ...(changed ? [el("div", { class: "values" }, el("del", {}, display(before)), " → ", el("ins", {}, display(after)))] : []),
+    ...(field && !changed && !isEmpty(after) ? [el("div", { class: "values" }, el("ins", {}, display(after)))] : []),
     ...(reason ? [el("div", { class: "reason" }, because(reason))] : []),
     el("div", { class: "muted" }, `${actor || ""} · ${moment(at)}`),
   );
@@ -49,14 +49,14 @@ export class History {
   }
 
   async load() {
-    const asked = this.id;
+    const id = this.id;
     let data;
     try {
-      ({ data } = await api("GET", `/api/review/items/${encodeURIComponent(asked)}/history`));
+      ({ data } = await api("GET", `/api/review/items/${encodeURIComponent(id)}/history`));
     } catch (error) {
-      return void this.failed(error, asked);
+      return void this.failed(error, id);
     }
-    if (asked !== this.id) return;
+    if (id !== this.id) return;
     const entries = [...data.entries].sort((a, b) => b.n - a.n);
     this.list.replaceChildren(...(entries.length ? entries.map(entry) : [el("li", { class: "muted" }, t("review.history_empty"))]));
   }

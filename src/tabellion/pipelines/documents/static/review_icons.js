@@ -1,4 +1,4 @@
-// Small drawings: the states of a field and the verbs of the screen. Each has a shape of its own, not a colour alone.
+// Icons: the states of a field and the commands of the screen. Each has its own shape, not only a colour.
 
 const SVG = "http://www.w3.org/2000/svg";
 

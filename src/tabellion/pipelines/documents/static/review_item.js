@@ -1,4 +1,4 @@
-// One review item: what the server says, what the person has changed since, and the way back (undo, redo).
+// One review item: the server's state, the person's changes since, and undo and redo.
 
 import { fieldTitle } from "./base.js";
 
@@ -8,20 +8,20 @@ const BURST = 800; // milliseconds: letters typed without a longer pause are und
 
 export const isTable = (field) => field.kind === "list" || field.kind === "table";
 export const isEmpty = (value) => value === null || value === undefined || value === "" || (Array.isArray(value) && !value.length);
-export const same = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null);
+export const same = (first, second) => JSON.stringify(first ?? null) === JSON.stringify(second ?? null);
 
 // The field of a path such as line_items[2].amount.
 export const fieldOf = (path) => path.split("[")[0].split(".")[0];
 export const fieldsOf = (issue) => [...new Set((issue.fields || []).map(fieldOf))];
 
-// A field with its names, and those of its columns, in the reader's language.
+// A field with its title, and those of its columns, in the user's language.
 const titled = (field) => ({
   ...field,
   label: fieldTitle(field.name, field.label),
   columns: field.columns?.map((column) => ({ ...column, label: fieldTitle(column.name, column.label) })) ?? null,
 });
 
-// A change without the note of what it was made on.
+// A change without `was`, the value it is based on.
 const bare = (edit) => {
   if (!edit) return null;
   const rest = { ...edit };
@@ -40,11 +40,11 @@ export class Item extends EventTarget {
     this.edits = new Map();
     this.past = [];
     this.future = [];
-    this.onchange = null; // whoever shows it listens once, however often it is shown
+    this.onchange = null; // the screen listens once, however often it is shown
     this.accept(whole);
   }
 
-  // What the server says now; the person's changes stay on top of it.
+  // Takes the server's current state; the person's changes stay on top of it.
   accept(whole) {
     this.whole = whole;
     this.id = whole.id;
@@ -57,15 +57,15 @@ export class Item extends EventTarget {
     this.tell(this.names);
   }
 
-  // What the server has already is no change any more, such as a draft that outlived its saving.
+  // Drops changes that the server has already, such as a draft that was saved meanwhile.
   tidy() {
     for (const [name, edit] of [...this.edits]) {
       const field = this.fields.get(name);
-      if (!field || (STATE_OF[edit.action] === field.state && this.told(edit, field))) this.edits.delete(name);
+      if (!field || (STATE_OF[edit.action] === field.state && this.isSaved(edit, field))) this.edits.delete(name);
     }
   }
 
-  told({ action, value, box }, field) {
+  isSaved({ action, value, box }, field) {
     if (action !== "correct") return true;
     return same(value, isTable(field) ? field.value : textOf(field.value)) && (!box || same(box, field.box));
   }
@@ -84,7 +84,7 @@ export class Item extends EventTarget {
     return edit && "value" in edit ? edit.value : this.fields.get(name).value;
   }
 
-  // Where the value stands on the pages: as the person drew it, else as it was read.
+  // The position of the value: as the person drew it, else as it was read.
   place(name) {
     const edit = this.edits.get(name);
     if (edit?.action === "absent") return null;
@@ -114,8 +114,8 @@ export class Item extends EventTarget {
     const unsure = isEmpty(field.value)
       ? field.required
       : typeof field.confidence === "number" && field.confidence < (field.threshold ?? 0);
-    const told = field.state === "needs_look" || (field.reasons || []).includes("ungrounded");
-    return unsure || told || wrong.length ? "needs_look" : "auto";
+    const flagged = field.state === "needs_look" || (field.reasons || []).includes("ungrounded");
+    return unsure || flagged || wrong.length ? "needs_look" : "auto";
   }
 
   missing(name) {
@@ -127,7 +127,7 @@ export class Item extends EventTarget {
     return Boolean(this.error(name)) || this.missing(name) || state === "needs_look" || state === "rule_failed";
   }
 
-  // What the reading is not sure of and nobody has looked at.
+  // The uncertain fields that nobody has reviewed.
   get unseen() {
     return this.names.filter((name) => {
       const field = this.fields.get(name);
@@ -139,11 +139,11 @@ export class Item extends EventTarget {
     return this.issues.filter((issue) => issue.code !== "missing" && issue.severity === "error");
   }
 
-  // What still wants a decision: what is unsure first, then what breaks a rule; from the one after `name` on, round and round.
+  // The next field that needs a decision: uncertain ones first, then failed rules; starts after `name` and wraps around.
   next(name) {
     const at = this.names.indexOf(name);
-    const around = [...this.names.slice(at + 1), ...this.names.slice(0, at + 1)].filter((one) => one !== name && this.unresolved(one));
-    return around.find((one) => this.state(one) !== "rule_failed") || around[0] || null;
+    const around = [...this.names.slice(at + 1), ...this.names.slice(0, at + 1)].filter((other) => other !== name && this.unresolved(other));
+    return around.find((other) => this.state(other) !== "rule_failed") || around[0] || null;
   }
 
   locked(name) {
@@ -152,7 +152,7 @@ export class Item extends EventTarget {
     return action === "correct" || action === "absent" || Boolean(this.fields.get(name).locked);
   }
 
-  // `edit` is null for "as the server has it". `cell` tells one typed place from another, so that bursts do not mix.
+  // `edit` is null for "as the server has it". `cell` identifies the input, so that bursts of typing are not mixed.
   change(name, edit, { cell = null } = {}) {
     const before = bare(this.edits.get(name));
     if (same(before, edit)) return;
@@ -186,14 +186,14 @@ export class Item extends EventTarget {
     else this.change(name, { action: "correct", value, ...spot }, { cell });
   }
 
-  // Takes a value with its place: a candidate, words from the page, one of three readings.
+  // Takes a value with its position: a candidate, words from the page, one of three readings.
   take(name, { value, page, box, quote }) {
     const edit = { action: "correct", value };
     if (page && box) Object.assign(edit, { page, box, quote: quote ?? null });
     this.change(name, edit);
   }
 
-  // True when the field is settled: what is typed is a decision already, and nothing confirms an empty required field.
+  // True if the field is decided: input is a decision already, and an empty required field cannot be confirmed.
   confirm(name) {
     if (this.error(name)) return false;
     const action = this.edits.get(name)?.action;
@@ -218,7 +218,7 @@ export class Item extends EventTarget {
     const field = this.fields.get(name);
     if (this.locked(name)) this.change(name, field.locked ? { action: "unlock", value: field.three_way?.new_model ?? field.value } : null);
     else if (!isEmpty(this.value(name))) {
-      // Said again with its place, the same value is a person's word and no longer a reading.
+      // A correction to the same value, with its position, makes it a person's decision.
       const { page = null, box = null, quote = null } = this.place(name) || {};
       this.change(name, { action: "correct", value: isTable(field) ? this.value(name) : textOf(this.value(name)), ...(page ? { page, box, quote } : {}) });
     }
@@ -240,7 +240,7 @@ export class Item extends EventTarget {
     return entry.name;
   }
 
-  // The body of PATCH; what cannot be read as its kind stays behind, in the draft.
+  // The body of PATCH; invalid values stay in the draft.
   changes() {
     const fields = {};
     for (const [name, edit] of this.edits) {
@@ -252,8 +252,8 @@ export class Item extends EventTarget {
     return fields;
   }
 
-  // The server has taken what was `sent`. The way back now starts from there: undoing a saved change is a change again,
-  // and what was typed while it was on its way stays.
+  // The server has stored what was `sent`. Undo now starts from there: undoing a saved change is a new change,
+  // and input that was typed meanwhile stays.
   saved(whole, sent) {
     const inverse = new Map();
     for (const name of Object.keys(sent)) {
@@ -279,7 +279,7 @@ export class Item extends EventTarget {
     for (const name of inverse.keys()) if (this.edits.has(name)) this.keepMine(name);
   }
 
-  // Fields that somebody else has changed since this person did.
+  // Fields that somebody else has changed after this person.
   conflicts() {
     const found = [];
     for (const [name, edit] of this.edits) {

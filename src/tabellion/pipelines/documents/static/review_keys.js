@@ -48,16 +48,16 @@ export const MAP = [
   ["ArrowUp", "upField"],
 ];
 
-// What may be held down: moving and looking. Whatever changes something wants a press of its own.
+// Commands that repeat while a key is held: navigation. A command that changes something needs a press of its own.
 const HELD = new Set(["nextField", "previousField", "nextRule", "previousRule", "zoomIn", "zoomOut", "pageBack", "pageOn", "downField", "upField"]);
 
 const SHOWN = { ArrowDown: "↓", ArrowUp: "↑", Escape: "Esc", "-": "−" };
 const spoken = (keys) => (keys === "+" ? keys : keys.split("+").map((part) => SHOWN[part] || (keys.includes("+") && part.length === 1 ? part.toUpperCase() : part)).join("+"));
 
-// For the sheet that `?` opens: each verb once, by the first of its keys.
+// For the help that `?` opens: each command once, with the first of its keys.
 export const sheet = () => {
-  const seen = new Set();
-  const lines = MAP.filter(([, verb]) => !seen.has(verb) && seen.add(verb)).map(([keys, verb]) => ({ key: spoken(keys), does: t(`review.key.${verb}`) }));
+  const listed = new Set();
+  const lines = MAP.filter(([, verb]) => !listed.has(verb) && listed.add(verb)).map(([keys, verb]) => ({ key: spoken(keys), does: t(`review.key.${verb}`) }));
   lines.splice(3, 0, { key: "1…9", does: t("review.key.candidate") });
   return [
     ...lines,
@@ -71,7 +71,7 @@ export const sheet = () => {
 const isTyping = (node) => node.matches?.("input:not([type=radio]):not([type=checkbox]):not([type=button]), textarea, select, [contenteditable]");
 
 const named = (event) => {
-  const graph = event.getModifierState?.("AltGraph"); // how many keyboards write [ and ]
+  const graph = event.getModifierState?.("AltGraph"); // with which many keyboards type [ and ]
   const ctrl = (event.ctrlKey || event.metaKey) && !graph;
   const alt = event.altKey && !graph;
   let key = event.key;
@@ -99,7 +99,7 @@ export const listen = (desk) => {
     let found = pair && !typing ? BOUND.get(pair) : null;
     if (!found) found = BOUND.get(name);
     if (!found && !typing && FIRSTS.has(name)) {
-      first = { key: name, at: event.timeStamp }; // when it was pressed: the page may be busy
+      first = { key: name, at: event.timeStamp }; // the time of the press: the page may be busy
       event.preventDefault();
       return;
     }
@@ -107,7 +107,7 @@ export const listen = (desk) => {
       if (desk.key(found.verb, event) !== false) event.preventDefault();
       return;
     }
-    // Where digits are written with Shift, the key itself still counts.
+    // On keyboards that type digits with Shift, the key itself counts.
     const digit = /^[1-9]$/.test(event.key) ? event.key : /^Digit[1-9]$/.test(event.code) && event.key.length === 1 ? event.code.at(-1) : null;
     if (digit && !typing && !event.ctrlKey && !event.altKey && !event.metaKey && desk.filling.candidate(Number(digit) - 1)) event.preventDefault();
   });

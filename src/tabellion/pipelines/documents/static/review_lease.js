@@ -1,8 +1,8 @@
-// The claim of this tab: renewed while somebody works here, given up to the clock when nobody does; and the time spent.
+// The lease of this tab: renewed while the person works here, left to expire otherwise; and the time spent.
 
 const OFTEN = 60; // seconds between renewals, or a third of the lease if that is less
-const AWAY = 600; // seconds without a key or a pointer after which the lease is left to run out
-const PAUSED = 60; // seconds without either that no longer count as work
+const AWAY = 600; // seconds without input after which the lease is left to expire
+const PAUSED = 60; // seconds without input that no longer count as work
 
 export class Lease {
   constructor({ renew, tick, lost }) {
@@ -20,7 +20,7 @@ export class Lease {
     addEventListener("visibilitychange", () => this.beat());
   }
 
-  // The server's clock, known from two of its answers about the same moment.
+  // The offset of the server's clock, from the deadline and the time left until it.
   clock(whole) {
     if (typeof whole.sla_left === "number" && whole.due_at) this.skew = Date.parse(whole.due_at) - 1000 * whole.sla_left - Date.now();
   }

@@ -1,8 +1,8 @@
-// The way to the server: every call to a review item, and what to think of the ones that fail.
+// Requests to the server: every call for a review item, and how failures are classified.
 
 import { api, me, Problem } from "./base.js";
 
-const AGAIN = [1000, 2000, 3000, 5000]; // milliseconds between knocks while the server is away
+const AGAIN = [1000, 2000, 3000, 5000]; // milliseconds between attempts while the server is unreachable
 const AWAY = new Set([502, 503, 504]);
 
 export const isAway = (error) => !(error instanceof Problem) || AWAY.has(error.status);
@@ -14,7 +14,7 @@ export const post = async (id, verb, body = {}, options = {}) => (await api("POS
 export const patch = async (id, version, fields) => (await api("PATCH", path(id, "/fields"), { fields }, { ifMatch: `"${version}"` })).data;
 export const putDraft = (id, body) => api("PUT", path(id, "/draft"), body);
 
-// What this person has begun comes before anything new. `after` is what they have just put away.
+// An item that this person already holds comes before a new one. `after` is the item they have just left.
 export const claimNext = async (after = null) => {
   for (let cursor = ""; cursor !== null; ) {
     const { data } = await api("GET", `/api/review/items?status=in_review&limit=200${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
@@ -25,7 +25,7 @@ export const claimNext = async (after = null) => {
   return (await api("POST", "/api/review/claim", after ? { after } : {})).data;
 };
 
-// Knocks until somebody opens.
+// Retries until the server responds.
 export class Knock {
   constructor({ away, back }) {
     this.away = away;

@@ -1,13 +1,13 @@
-// The page zone: pictures of the pages, boxes over them, zoom, and boxes that the person draws.
+// The page area: images of the pages, boxes over them, zoom, and boxes that the person draws.
 
 import { el, t } from "./base.js";
 
 const STEPS = [450, 600, 900, 1200, 1400, 1600, 2000, 2500, 3000]; // widths that the server draws
 const PAPER = [595, 842];
 const GAP = 14;
-const READABLE = [15, 46]; // pixels: a line of text this high on the screen needs no other zoom
+const READABLE = [15, 46]; // pixels: no zoom needed if a line of text is this high on the screen
 const WANTED = 21;
-const CLOSEST = 2.4; // what a field is zoomed to at most, in a zone as wide as ROOM; closer in narrow ones
+const CLOSEST = 2.4; // the maximum zoom of a field in a zone as wide as ROOM; higher in narrow ones
 const ROOM = 640;
 const LEAST = 0.3;
 const MOST = 6;
@@ -100,11 +100,11 @@ export class Pages extends EventTarget {
     if (this.current) this.bring(this.current, { smooth: false });
   }
 
-  // Pictures: a leaf that comes near gets one that is as wide as it is shown, and a sharper one when it is zoomed.
+  // Images: a page near the viewport gets one as wide as it is shown, and a sharper one when zoomed.
 
   came(entries) {
     for (const entry of entries) {
-      const leaf = this.leaves.find((one) => one.node === entry.target);
+      const leaf = this.leaves.find((candidate) => candidate.node === entry.target);
       if (!leaf) continue;
       leaf.near = entry.isIntersecting;
       if (leaf.near) this.sharpen(leaf);
@@ -112,13 +112,13 @@ export class Pages extends EventTarget {
   }
 
   sharpen(leaf) {
-    const wanted = widthFor(leaf.size[0] * this.fit * this.zoom);
-    if (wanted <= leaf.width || wanted <= leaf.asked) return;
-    leaf.asked = wanted;
+    const width = widthFor(leaf.size[0] * this.fit * this.zoom);
+    if (width <= leaf.width || width <= leaf.asked) return;
+    leaf.asked = width;
     const picture = new Image();
     picture.onload = () => {
-      if (wanted < leaf.width) return;
-      leaf.width = wanted;
+      if (width < leaf.width) return;
+      leaf.width = width;
       leaf.image.src = picture.src;
       leaf.paper.classList.remove("loading", "broken");
       this.settleSize(leaf, picture);
@@ -127,10 +127,10 @@ export class Pages extends EventTarget {
       leaf.asked = 0;
       if (!leaf.width) leaf.paper.classList.replace("loading", "broken");
     };
-    picture.src = pictureUrl(this.documentId, leaf.number, wanted);
+    picture.src = pictureUrl(this.documentId, leaf.number, width);
   }
 
-  // The picture is the truth about the page's shape; sizes are of the page before it was turned upright.
+  // The image has the true shape of the page; the sizes are from before it was rotated upright.
   settleSize(leaf, picture) {
     const [width, height] = leaf.size;
     const shape = picture.naturalHeight / picture.naturalWidth;
@@ -147,18 +147,18 @@ export class Pages extends EventTarget {
 
   draw(marks) {
     for (const leaf of this.leaves) {
-      const made = marks.filter((mark) => mark.page === leaf.number).map((mark) => {
+      const drawn = marks.filter((mark) => mark.page === leaf.number).map((mark) => {
         const box = el("div", { class: `box ${mark.state}`, "data-name": mark.name }, el("span", { class: "tag" }, mark.label));
         placed(box, mark.box);
         box.classList.toggle("current", mark.name === this.current?.name);
         return box;
       });
-      const kept = [...leaf.boxes.querySelectorAll(".hit, .line, .words, .rubber")];
-      leaf.boxes.replaceChildren(...made, ...kept);
+      const others = [...leaf.boxes.querySelectorAll(".hit, .line, .words, .rubber")];
+      leaf.boxes.replaceChildren(...drawn, ...others);
     }
   }
 
-  // Shows where a field stands: scrolled to, and zoomed to when its text is too small to read or too large to see.
+  // Shows a field: scrolls to it, and zooms if its text is too small to read or too large for the screen.
   focus(name, place) {
     this.strip.querySelector(".line")?.remove();
     for (const box of this.strip.querySelectorAll(".box.current")) box.classList.remove("current");
@@ -168,9 +168,9 @@ export class Pages extends EventTarget {
     this.bring(this.current);
   }
 
-  // Shows where a row of a table stands, which may be pages away from the table's box.
+  // Shows a row of a table, which may be pages away from the table's box.
   underline(name, place) {
-    const leaf = this.leaves.find((one) => one.number === place.page);
+    const leaf = this.leaves.find((candidate) => candidate.number === place.page);
     if (!leaf) return;
     this.strip.querySelector(".line")?.remove();
     const line = el("div", { class: "line" });
@@ -181,7 +181,7 @@ export class Pages extends EventTarget {
   }
 
   bring({ page, box, quote }, { smooth = true } = {}) {
-    const leaf = this.leaves.find((one) => one.number === page);
+    const leaf = this.leaves.find((candidate) => candidate.number === page);
     if (!leaf) return;
     if (!this.byHand) smooth = !this.zoomTo(leaf, box, quote) && smooth;
     const spot = this.spot(leaf, box);
@@ -204,7 +204,7 @@ export class Pages extends EventTarget {
     return true;
   }
 
-  // Where a box of a page stands in the strip, turned as the page is.
+  // The position of a box in the strip, rotated as the page is.
   spot(leaf, [x0, y0, x1, y1]) {
     const turn = (this.turn.get(leaf.number) || 0) % 360;
     const corners = [[x0, y0], [x1, y1]].map(([x, y]) => ({ 0: [x, y], 90: [1 - y, x], 180: [1 - x, 1 - y], 270: [y, 1 - x] })[turn]);
@@ -228,9 +228,9 @@ export class Pages extends EventTarget {
     if (hits[at]) this.bring(hits[at], { smooth: false });
   }
 
-  // All words of a page as one shape: thousands of nodes would slow every key press.
+  // All words of a page as one shape: thousands of nodes would slow down every key press.
   outline(page, words) {
-    const leaf = this.leaves.find((one) => one.number === page);
+    const leaf = this.leaves.find((candidate) => candidate.number === page);
     const path = document.createElementNS(SVG, "path");
     path.setAttribute("d", words.map(([, a, b, c, d]) => `M${a} ${b}H${c}V${d}H${a}Z`).join(""));
     const svg = document.createElementNS(SVG, "svg");
@@ -258,7 +258,7 @@ export class Pages extends EventTarget {
     this.zone.scrollTo({ left: x * this.zone.scrollWidth - at[0], top: y * this.zone.scrollHeight - at[1], behavior: "instant" });
   }
 
-  // The whole page across; from here on the zoom follows the fields again.
+  // Fits the width of the page; from here on the zoom follows the fields again.
   fitPage() {
     this.zoom = 1;
     this.byHand = false;
@@ -274,7 +274,7 @@ export class Pages extends EventTarget {
   }
 
   turnTo(number) {
-    const leaf = this.leaves.find((one) => one.number === number);
+    const leaf = this.leaves.find((candidate) => candidate.number === number);
     if (leaf) this.zone.scrollTo({ top: leaf.node.offsetTop - GAP, behavior: "instant" });
   }
 
@@ -291,7 +291,7 @@ export class Pages extends EventTarget {
 
   scrolled() {
     const middle = this.zone.scrollTop + this.zone.clientHeight * 0.4;
-    const leaf = this.leaves.findLast((one) => one.node.offsetTop <= middle) || this.leaves[0];
+    const leaf = this.leaves.findLast((candidate) => candidate.node.offsetTop <= middle) || this.leaves[0];
     if (!leaf || leaf.number === this.page) return;
     this.page = leaf.number;
     this.tell("page", { page: this.page });
@@ -302,11 +302,11 @@ export class Pages extends EventTarget {
   listenToDrags() {
     let drag = null;
     this.strip.addEventListener("pointerdown", (event) => {
-      const leaf = this.leaves.find((one) => one.node.contains(event.target));
+      const leaf = this.leaves.find((candidate) => candidate.node.contains(event.target));
       if (!leaf || event.button !== 0 || (event.pointerType === "touch" && !this.selecting)) return;
       drag = { leaf, from: this.point(leaf, event), x: event.clientX, y: event.clientY, target: event.target };
       this.strip.setPointerCapture(event.pointerId);
-      event.preventDefault(); // the field that is being filled keeps the focus
+      event.preventDefault(); // the current field keeps the focus
     });
     this.strip.addEventListener("pointermove", (event) => {
       if (!drag || Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < SLIP) return;
@@ -327,7 +327,7 @@ export class Pages extends EventTarget {
     this.strip.addEventListener("pointerup", ended);
     this.strip.addEventListener("pointercancel", ended);
     this.strip.addEventListener("click", (event) => {
-      // A finger that does not select does not draw either; it may still tap a box.
+      // Without selecting, a finger cannot draw, but it can tap a box.
       if (event.pointerType === "touch" && !this.selecting)
         this.tell("box", { name: event.target.closest(".box")?.dataset.name || null });
     });
@@ -338,7 +338,7 @@ export class Pages extends EventTarget {
     this.zone.classList.toggle("selecting", on);
   }
 
-  // A place on the screen as shares of the page, whichever way it is turned.
+  // A position on the screen as fractions of the page, whatever its rotation.
   point(leaf, event) {
     const edge = leaf.node.getBoundingClientRect();
     const x = clamp((event.clientX - edge.left) / edge.width, 0, 1);
@@ -359,8 +359,8 @@ const placed = (node, [x0, y0, x1, y1]) =>
   });
 
 export const widthFor = (pixels) => {
-  const wanted = pixels * Math.min(devicePixelRatio || 1, 2);
-  return STEPS.find((step) => step >= wanted * 0.95) || STEPS.at(-1);
+  const needed = pixels * Math.min(devicePixelRatio || 1, 2);
+  return STEPS.find((step) => step >= needed * 0.95) || STEPS.at(-1);
 };
 
 export const pictureUrl = (documentId, page, width) =>

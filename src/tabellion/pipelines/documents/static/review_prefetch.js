@@ -1,4 +1,4 @@
-// What will probably come next is fetched before it is asked for: its item and the picture of its first page.
+// Prefetches what will probably come next: its item and the image of its first page.
 
 import { api } from "./base.js";
 import { pictureUrl, widthFor } from "./review_page.js";
@@ -10,7 +10,7 @@ export class Ahead {
     this.whole = null;
   }
 
-  // The queue's order is the server's; its next claim is the first of these that is free for this person.
+  // The server's order of the queue: its next claim is the first item that this person may have.
   async look(current) {
     this.whole = null;
     const { data } = await api("GET", "/api/review/items?status=pending&limit=10");

@@ -1,9 +1,9 @@
-// The slim rail: the pages as small pictures, and what comes next.
+// The side rail: thumbnails of the pages, and the next document.
 
 import { el, t } from "./base.js";
 import { pictureUrl } from "./review_page.js";
 
-const SMALL = 100; // pixels across, for twice as dense screens too
+const SMALL = 100; // pixels wide, enough for high-density screens
 
 export class Rail extends EventTarget {
   constructor(root) {

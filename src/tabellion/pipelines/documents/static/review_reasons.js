@@ -1,12 +1,12 @@
-// Why the document is here and what is wrong with it now, as sentences; each leads to its fields.
+// The reasons for review and the current issues, as sentences; each leads to its fields.
 
 import { el, sure, t } from "./base.js";
 import { icon } from "./review_icons.js";
 import { fieldsOf } from "./review_item.js";
 import { localized } from "./messages.js";
 
-const NOTES = new Set(["sampled", "always"]); // why somebody looks although nothing is in doubt
-const LIVE = new Set(["issue", "missing"]); // reasons that the rules are asked about again with every change
+const NOTES = new Set(["sampled", "always"]); // reasons for review without any doubt
+const LIVE = new Set(["issue", "missing"]); // reasons that are checked again with every change
 const ICONS = { error: "rule_failed", warning: "needs_look" };
 
 export class Reasons extends EventTarget {
@@ -24,7 +24,7 @@ export class Reasons extends EventTarget {
     this.item = item;
     this.at = null;
     this.name = null;
-    this.told = "";
+    this.drawn = "";
     this.update();
   }
 
@@ -32,25 +32,25 @@ export class Reasons extends EventTarget {
     return this.item.fields.get(name)?.label || name;
   }
 
-  // In the order of urgency: broken rules, what is required and empty, doubts, and what is settled by now.
+  // In order of urgency: failed rules, missing required fields, doubts, and settled reasons.
   entries() {
     const { item } = this;
     const issues = item.issues.filter((issue) => issue.code !== "missing");
     const found = issues.map((issue) => ({ kind: ICONS[issue.severity] || "needs_look", text: localized(issue), fields: fieldsOf(issue) }));
-    for (const name of item.names.filter((one) => item.missing(one)))
+    for (const name of item.names.filter((field) => item.missing(field)))
       found.push({ kind: "rule_failed", text: t("review.reason.missing", { field: this.label(name) }), fields: [name] });
-    // What is missing within a field: a cell of a row.
+    // Missing cells within a table.
     const cells = item.issues.filter((issue) => issue.code === "missing" && !issue.fields.every((path) => item.fields.has(path)));
     for (const issue of cells) found.push({ kind: ICONS[issue.severity] || "needs_look", text: this.cell(issue), fields: fieldsOf(issue) });
     const open = new Set(issues.map((issue) => fieldsOf(issue).sort().join()));
     const empty = new Set([...cells.flatMap((issue) => issue.fields), ...item.names.filter((name) => item.missing(name))]);
     for (const reason of item.whole.reasons || []) {
       const fields = fieldsOf(reason).filter((name) => item.fields.has(name));
-      const told = reason.code === "issue" ? open.has(fieldsOf(reason).sort().join()) : reason.code === "missing" && reason.fields.some((path) => empty.has(path));
-      const settled = LIVE.has(reason.code) ? !told : fields.length > 0 && !fields.some((name) => item.unresolved(name));
+      const listed = reason.code === "issue" ? open.has(fieldsOf(reason).sort().join()) : reason.code === "missing" && reason.fields.some((path) => empty.has(path));
+      const settled = LIVE.has(reason.code) ? !listed : fields.length > 0 && !fields.some((name) => item.unresolved(name));
       if (settled) found.push({ kind: "confirmed", text: this.sentence(reason), fields, settled });
       else if (NOTES.has(reason.code)) found.push({ kind: "file", text: this.sentence(reason), fields: [], note: true });
-      else if (!told) found.push({ kind: "needs_look", text: this.sentence(reason), fields });
+      else if (!listed) found.push({ kind: "needs_look", text: this.sentence(reason), fields });
     }
     return found.map((entry, at) => ({ ...entry, key: String(at) }));
   }
@@ -59,7 +59,7 @@ export class Reasons extends EventTarget {
   cell(issue) {
     const [path] = issue.fields;
     const [, name, row, column] = /^([^[]+)\[(\d+)\]\.(.+)$/.exec(path) || [];
-    const titled = this.item.fields.get(name)?.columns?.find((one) => one.name === column);
+    const titled = this.item.fields.get(name)?.columns?.find((candidate) => candidate.name === column);
     return titled ? t("review.reason.missing_cell", { field: this.label(name), row: Number(row) + 1, column: titled.label || column }) : localized(issue);
   }
 
@@ -73,9 +73,9 @@ export class Reasons extends EventTarget {
 
   update() {
     const entries = this.entries();
-    const told = JSON.stringify([entries, this.name]);
-    if (told === this.told) return;
-    this.told = told;
+    const state = JSON.stringify([entries, this.name]);
+    if (state === this.drawn) return;
+    this.drawn = state;
     this.stops = entries.filter((entry) => entry.kind === "rule_failed" || (entry.kind === "needs_look" && entry.fields.length > 1)).flatMap((entry) => entry.fields.filter((name) => this.item.fields.has(name)).map((name) => ({ key: entry.key, name })));
     const open = entries.filter((entry) => !entry.settled && !entry.note).length;
     this.root.replaceChildren(
@@ -93,15 +93,15 @@ export class Reasons extends EventTarget {
     return el("li", { class: `${kind}${settled ? " settled" : ""}${!settled && fields.includes(this.name) ? " now" : ""}` }, line);
   }
 
-  // The field in hand: what is said about it stands out.
+  // Highlights the reasons of the current field.
   about(name) {
     this.name = name;
     this.update();
     const line = this.root.querySelector("li.now");
-    if (line) this.root.scrollTop = Math.max(Math.min(this.root.scrollTop, line.offsetTop), line.offsetTop + line.offsetHeight - this.root.clientHeight); // and nothing else
+    if (line) this.root.scrollTop = Math.max(Math.min(this.root.scrollTop, line.offsetTop), line.offsetTop + line.offsetHeight - this.root.clientHeight); // without scrolling anything else
   }
 
-  // From one field of a broken rule to the next, then on to the next rule, round and round.
+  // Goes to the next field of a failed rule, then to the next rule, and wraps around.
   cycle(by) {
     if (!this.stops?.length) return null;
     const at = this.stops.findIndex((stop) => stop.key === this.at?.key && stop.name === this.at?.name);

@@ -1,17 +1,17 @@
-// Where a row of a table stands on the pages: rows have no boxes of their own, but their words stand on a line.
+// Finds a row of a table on the pages: rows have no boxes, but their words are on one line.
 
 import { numberOf } from "./review_table.js";
 import { linesOf, plain, union } from "./review_words.js";
 
 const LEAST = 0.5; // share of a row that must be found on one line
-const MOST = 30; // pages that are looked through
-const TEXT = 2; // what a text counts for where a number counts one
+const MOST = 30; // pages that are searched
+const TEXT = 2; // the weight of a text; a number has 1
 const DIGITS = /^[^\p{L}]*\d[^\p{L}]*$/u;
-const APART = 3; // words that one number may be written in: 1 234 567,00
+const APART = 3; // the number of words that one number may consist of: 1 234 567,00
 
 const partsOf = (text) => plain(text).split(/[^\p{L}\p{N}]+/u).filter(Boolean);
 
-// The words of a line by the words and by the numbers that they are.
+// The words of a line, indexed by text and by number.
 const indexed = (words) => {
   const texts = new Map();
   const numbers = new Map();
@@ -19,15 +19,15 @@ const indexed = (words) => {
     for (const part of partsOf(word[0])) texts.set(part, word);
     for (let end = at + 1; end <= Math.min(at + APART, words.length); end += 1) {
       const run = words.slice(at, end);
-      if (!run.every((one) => DIGITS.test(one[0]))) break;
-      const number = numberOf(run.map((one) => one[0]).join(""));
+      if (!run.every((member) => DIGITS.test(member[0]))) break;
+      const number = numberOf(run.map((member) => member[0]).join(""));
       if (number !== null && !numbers.has(number)) numbers.set(number, run);
     }
   });
   return { texts, numbers };
 };
 
-// How much of a row stands on a line, and in which words.
+// The share of a row that is on a line, and the words that match.
 const matched = (cells, line) => {
   let [found, all] = [0, 0];
   const words = new Set();
@@ -50,7 +50,7 @@ const matched = (cells, line) => {
 
 const cellsOf = (row) => Object.values(row || {}).filter((value) => value !== null && value !== "").map(String);
 
-// The place of the row `at`; of rows that say the same, the first stands on the first such line, and so on.
+// The position of row `at`; of identical rows, the first is on the first matching line, and so on.
 export const lineOf = async (words, pages, rows, at) => {
   const cells = cellsOf(rows[at]);
   const again = rows.slice(0, at).filter((row) => cellsOf(row).join("\n") === cells.join("\n")).length;

@@ -1,11 +1,11 @@
-// The grid of a field that is a list: arrow keys, rows in and out, paste from a spreadsheet, the sum beside what it should be.
+// The grid of a list field: arrow keys, adding and removing rows, pasting from a spreadsheet, and the sum with what it should be.
 
 import { el, t } from "./base.js";
 import { icon } from "./review_icons.js";
 
 const NUMERIC = new Set(["money", "number", "percent"]);
-const EXPECTED = ["subtotal", "total"]; // what rows are thought to add up to where they add up to nothing
-const CLOSE = 0.05; // how far a sum may be from a field and still be called the same, as the shipped rules have it
+const EXPECTED = ["subtotal", "total"]; // fields that rows usually add up to, if the sum equals none
+const CLOSE = 0.05; // the tolerance of sums, as in the shipped rules
 
 // A number as people write it: 1,234.50, 1.234,50 and 1 234,50 are the same.
 export const numberOf = (text) => {
@@ -27,11 +27,11 @@ export const columnsOf = (field) =>
 
 const isBlank = (row) => Object.values(row).every((value) => value === null || value === undefined || value === "");
 
-// Rows that somebody began and left empty are none.
+// The rows without empty ones.
 export const filled = (rows) => rows.filter((row) => !isBlank(row));
 
-// The column whose sum means something: the one called amount, else the last of money.
-const summed = (columns) => columns.find((one) => one.name === "amount" && NUMERIC.has(one.kind)) || columns.findLast((one) => one.kind === "money");
+// The column that is summed: `amount`, else the last one with money.
+const summed = (columns) => columns.find((column) => column.name === "amount" && NUMERIC.has(column.kind)) || columns.findLast((column) => column.kind === "money");
 
 export class Grid {
   constructor(field, { id, value, change, editable }) {
@@ -67,13 +67,13 @@ export class Grid {
         const cell = line.cells[place].firstChild;
         const text = row[column.name] === null || row[column.name] === undefined ? "" : String(row[column.name]);
         if (cell.value !== text) cell.value = text;
-        if (cell.title !== text) cell.title = text; // which may be longer than its cell
+        if (cell.title !== text) cell.title = text; // the text may be longer than its cell
         cell.readOnly = !this.editable();
       });
       line.querySelector("button").hidden = !this.editable();
     });
     this.columns.forEach((column, place) => {
-      const bare = isBlank(rows.map((row) => row[column.name])); // and leaves its room to the others
+      const bare = isBlank(rows.map((row) => row[column.name])); // an empty column gives its width to the others
       for (const line of [this.heads[place].parentNode, ...this.body.rows]) line.cells[place].classList.toggle("bare", bare);
     });
     this.node.classList.toggle("vacant", !rows.length);
@@ -102,14 +102,14 @@ export class Grid {
     const cells = [el("td", { colspan: this.columns.length + 1 }, el("div", { class: "sumline" }, add))];
     if (column && this.rows.length) {
       const total = this.rows.reduce((sum, row) => sum + (numberOf(row[column.name]) || 0), 0);
-      const told = total.toFixed(2);
+      const text = total.toFixed(2);
       const equal = others.find((other) => Math.abs(other.number - total) <= CLOSE);
       const usual = others.filter(({ name }) => (this.field.name.startsWith("tax") ? name === "tax" : EXPECTED.includes(name)));
       const near = equal || [...(usual.length ? usual : others)].sort((a, b) => Math.abs(a.number - total) - Math.abs(b.number - total))[0];
       const verdict = equal
         ? el("span", { class: "fits" }, icon("auto"), t("review.sum_is", { field: equal.label }))
         : near && el("span", { class: "differs" }, icon("rule_failed"), t("review.sum_differs", { field: near.label, value: near.number.toFixed(2), by: (total - near.number).toFixed(2) }));
-      cells[0].firstChild.append(el("span", { class: "sum" }, t("review.sum", { sum: told })), ...(verdict ? [verdict] : []));
+      cells[0].firstChild.append(el("span", { class: "sum" }, t("review.sum", { sum: text })), ...(verdict ? [verdict] : []));
     }
     this.foot.replaceChildren(el("tr", {}, ...cells));
     this.foot.hidden = !this.editable() && !this.rows.length;
@@ -136,7 +136,7 @@ export class Grid {
   typed(event) {
     const row = this.indexOf(event.target);
     const column = event.target.dataset.column;
-    const rows = this.rows.map((one, at) => (at === row ? { ...one, [column]: event.target.value || null } : one));
+    const rows = this.rows.map((other, at) => (at === row ? { ...other, [column]: event.target.value || null } : other));
     this.change(rows, `${row}/${column}`);
   }
 
@@ -180,16 +180,16 @@ export class Grid {
     target.focus();
   }
 
-  // Cells copied in a spreadsheet come as lines and tabs; they go in from this cell on, with new rows below as needed.
+  // Pastes cells of a spreadsheet (lines and tabs) from this cell on, adding rows as needed.
   paste(event) {
     const cell = event.target;
     const text = event.clipboardData?.getData("text/plain").replace(/\r\n?/g, "\n").replace(/\n$/, "") || "";
     if (!cell.matches("input") || !this.editable() || !/[\t\n]/.test(text)) return;
     event.preventDefault();
     const [row, column] = this.placeOf(cell);
-    const rows = this.rows.map((one) => ({ ...one }));
+    const rows = this.rows.map((copied) => ({ ...copied }));
     text.split("\n").forEach((line, down) => {
-      rows[row + down] ||= Object.fromEntries(this.columns.map((one) => [one.name, null]));
+      rows[row + down] ||= Object.fromEntries(this.columns.map((added) => [added.name, null]));
       line.split("\t").forEach((value, across) => {
         const name = this.columns[column + across]?.name;
         if (name) rows[row + down][name] = value.trim() || null;

@@ -1,4 +1,4 @@
-// What a person can do with a document as a whole: claim, save, approve, reject, postpone, release, escalate, assign.
+// Commands on a whole document: claim, save, approve, reject, postpone, release, escalate, assign.
 
 import { api, explain, may, me, t, tell, toast } from "./base.js";
 import { ask, askUnseen, settle } from "./review_dialogs.js";
@@ -8,18 +8,18 @@ import { retyped } from "./review_type.js";
 import { localized } from "./messages.js";
 
 const HOURS = [1, 4, 24, 72, 168];
-const STANDS = new Set(["item_closed", "item_held", "item_assigned", "item_escalated", "document_running"]); // the item stands elsewhere
-const WORDED = new Set(["other"]); // reasons that say nothing without words
+const STANDS = new Set(["item_closed", "item_held", "item_assigned", "item_escalated", "document_running"]); // the state of the item has changed
+const WORDED = new Set(["other"]); // reasons that require an explanation
 
 export class Verbs {
   constructor(desk) {
     this.desk = desk;
     this.busy = false;
     this.saves = false;
-    this.again = null; // asked for while another was under way
+    this.again = null; // requested while another command was running
   }
 
-  // One verb at a time; what goes wrong is told once, in the same way for all.
+  // Runs one command at a time; errors are reported in the same way for all.
   async run(work) {
     if (this.busy) return false;
     this.busy = true;
@@ -50,12 +50,12 @@ export class Verbs {
     else if (code === "not_held") await desk.claim.lose(problem.holder ?? null);
     else if (code === "version_conflict") await this.merge(problem.current?.fields || {});
     else if (code === "review_gated") this.gated(problem);
-    else if (code === "fields_unseen") await this.merge(); // somebody has changed what the screen shows
+    else if (code === "fields_unseen") await this.merge(); // somebody else has changed the item
     else {
       toast(explain(error), STANDS.has(code) || code === "value_invalid" ? "warn" : "bad");
       const named = /^\/fields\/([^/]+)/.exec(problem.field || "")?.[1];
       if (named) desk.form.focusRow(named);
-      // What was typed stays in sight while there is hope of claiming it again.
+      // Input stays visible while the item may be claimed again.
       if (STANDS.has(code) && !(desk.lost && code !== "item_closed")) await desk.refresh();
     }
   }
@@ -64,14 +64,14 @@ export class Verbs {
     const { desk } = this;
     const names = [...missing.map(fieldOf), ...failing.flatMap(fieldsOf)].filter((name) => desk.item.fields.has(name));
     const lacking = missing.map((name) => desk.item.fields.get(name)?.label || name).join(", ");
-    const parts = failing.map((one) => localized(one));
+    const parts = failing.map((issue) => localized(issue));
     if (lacking) parts.unshift(t("review.gate_missing", { fields: lacking }));
     if (failing.length) parts.push(t("review.gate_failing"));
     toast(parts.join(" ") || t("review.gate"), "warn", 9);
     if (names.length) desk.form.focusRow(names[0]);
   }
 
-  // Somebody else saved meanwhile: what does not touch is kept, what does is asked.
+  // Somebody else saved meanwhile: keeps changes without a conflict, and asks about the others.
   async merge(by = {}) {
     const { desk } = this;
     const whole = await get(desk.item.id);
@@ -97,7 +97,7 @@ export class Verbs {
       if (desk.mine && !desk.lost) return true;
       const { claim, assigned_to: owner } = desk.item.whole;
       if (claim && !claim.mine && may("operator")) return this.takeOver();
-      // An operator may help somebody who has not begun; whoever has begun is asked about first.
+      // An operator may claim an item that is only assigned; to take over a claim, they are asked first.
       const helps = owner && owner !== me.name && may("operator");
       desk.claim.took(await post(desk.item.id, "claim", helps ? { takeover: true } : {}));
       return true;
@@ -113,7 +113,7 @@ export class Verbs {
     return true;
   }
 
-  // What is decided goes to the server; what cannot be read stays in the draft.
+  // Saves the changes on the server; invalid values stay in the draft.
   async store(item = this.desk.item) {
     const { desk } = this;
     const sent = item.changes();
@@ -134,7 +134,7 @@ export class Verbs {
     return true;
   }
 
-  // Before a verb that ends the claim: the server takes no draft afterwards.
+  // Before a command that ends the claim: the server accepts no draft afterwards.
   async storeAll() {
     await this.store();
     await this.desk.drafts.finish();
@@ -165,7 +165,7 @@ export class Verbs {
       return Boolean(whole);
     });
 
-  // True when nothing is unsure, or the person says that it is approved all the same.
+  // True if no field is uncertain, or the person approves them anyway.
   async agreed(item, fields) {
     if (!fields.length || (await askUnseen(fields))) return true;
     this.desk.form.focusRow(fields[0].name);
@@ -174,7 +174,7 @@ export class Verbs {
 
   approve = () => {
     if (!this.desk.item.names.length) return this.retype();
-    // The screen says "saved" before the draft is gone, too: who approves right then is not left waiting.
+    // "Saved" is shown before the draft is deleted: an approval in between is run afterwards.
     if (this.saves) return void (this.again = this.approve);
     return this.approveFields();
   };
@@ -214,11 +214,11 @@ export class Verbs {
       const { desk } = this;
       const { item } = desk;
       const choices = (item.whole.reject_reasons || []).map(({ code, text }) => ({ value: code, label: tell(`review.because.${code}`, text), words: WORDED.has(code) }));
-      const said = await ask({ title: t("review.reject"), note: t("review.reject_note"), choices, words: { label: t("review.words"), required: !choices.length }, verb: t("review.reject"), danger: true });
-      if (!said) return false;
+      const answer = await ask({ title: t("review.reject"), note: t("review.reject_note"), choices, words: { label: t("review.words"), required: !choices.length }, verb: t("review.reject"), danger: true });
+      if (!answer) return false;
       await desk.drafts.finish();
       const { seconds, keystrokes } = desk.lease;
-      const body = { code: said.choice || "other", ...(said.text ? { reason: said.text } : {}), seconds, keystrokes, next: true };
+      const body = { code: answer.choice || "other", ...(answer.text ? { reason: answer.text } : {}), seconds, keystrokes, next: true };
       const { next } = await post(item.id, "reject", body);
       return this.onward(next, t("review.rejected", { name: item.whole.name }));
     });
@@ -226,21 +226,21 @@ export class Verbs {
   postpone = () =>
     this.run(async () => {
       const choices = HOURS.map((hours) => ({ value: 3600 * hours, label: hours < 24 ? t("review.in_hours", { n: hours }) : t("review.in_days", { n: hours / 24 }) }));
-      const said = await ask({ title: t("review.postpone"), note: t("review.postpone_note"), choices, words: { label: t("review.words") }, verb: t("review.postpone") });
-      if (!said) return false;
+      const answer = await ask({ title: t("review.postpone"), note: t("review.postpone_note"), choices, words: { label: t("review.words") }, verb: t("review.postpone") });
+      if (!answer) return false;
       await this.storeAll();
       const { id } = this.desk.item;
-      await post(id, "postpone", { seconds: said.choice, ...(said.text ? { reason: said.text } : {}) });
+      await post(id, "postpone", { seconds: answer.choice, ...(answer.text ? { reason: answer.text } : {}) });
       return this.onward(await claimNext(id), t("review.postponed"));
     });
 
   escalate = () =>
     this.run(async () => {
-      const said = await ask({ title: t("review.escalate"), note: t("review.escalate_note"), words: { label: t("review.why_escalate"), required: true }, verb: t("review.escalate") });
-      if (!said) return false;
+      const answer = await ask({ title: t("review.escalate"), note: t("review.escalate_note"), words: { label: t("review.why_escalate"), required: true }, verb: t("review.escalate") });
+      if (!answer) return false;
       if (this.desk.mine) await this.storeAll();
       const { id } = this.desk.item;
-      await post(id, "escalate", { reason: said.text });
+      await post(id, "escalate", { reason: answer.text });
       return this.onward(await claimNext(id), t("review.escalated"));
     });
 
@@ -261,9 +261,9 @@ export class Verbs {
       const { people } = (await api("GET", "/api/people")).data;
       const options = people.map(({ name, role, available }) => ({ value: name, label: available ? `${name} · ${tell(`base.role_${role}`, role)}` : t("review.is_away", { who: name }), disabled: !available }));
       const list = { label: t("review.assign_to"), options: [{ value: "", label: t("review.anybody") }, ...options], chosen: desk.item.whole.assigned_to };
-      const said = await ask({ title: t("review.assign"), note: t("review.assign_note"), list, verb: t("review.assign"), work: ({ listed }) => this.give(listed || null) });
-      if (!said) return false;
-      toast(said.listed ? t("review.assigned", { who: said.listed }) : t("review.assigned_anybody"), "good");
+      const answer = await ask({ title: t("review.assign"), note: t("review.assign_note"), list, verb: t("review.assign"), work: ({ listed }) => this.give(listed || null) });
+      if (!answer) return false;
+      toast(answer.listed ? t("review.assigned", { who: answer.listed }) : t("review.assigned_anybody"), "good");
       await desk.refresh();
       return true;
     });
@@ -276,9 +276,9 @@ export class Verbs {
 
   reopen = () =>
     this.run(async () => {
-      const said = await ask({ title: t("review.reopen"), note: t("review.reopen_note"), words: { label: t("review.why_reopen"), required: true }, verb: t("review.reopen") });
-      if (!said) return false;
-      await post(this.desk.item.id, "reopen", { reason: said.text });
+      const answer = await ask({ title: t("review.reopen"), note: t("review.reopen_note"), words: { label: t("review.why_reopen"), required: true }, verb: t("review.reopen") });
+      if (!answer) return false;
+      await post(this.desk.item.id, "reopen", { reason: answer.text });
       await this.desk.refresh();
       return true;
     });

@@ -1,9 +1,9 @@
-// The words of a document's pages: fetched once, found by place, found by text.
+// The words of a document's pages: fetched once, found by position or by text.
 
 import { api } from "./base.js";
 
 const LONGEST = 2000; // characters of a quote that are kept
-const LINE = 0.5; // share of a word's height that must overlap for two words to stand on one line
+const LINE = 0.5; // the overlap, as a share of the height, for two words to be on one line
 
 export const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
@@ -14,7 +14,7 @@ export const union = (boxes) => [
   Math.max(...boxes.map((box) => box[3])),
 ];
 
-// Words in reading order, one array a line.
+// Words in reading order, one array per line.
 export const linesOf = (words) => {
   const lines = [];
   for (const word of [...words].sort((a, b) => a[2] + a[4] - (b[2] + b[4]))) {
@@ -36,40 +36,40 @@ export class Words {
 
   async of(page) {
     if (!this.pages.has(page)) {
-      const asked = api("GET", `/api/documents/${encodeURIComponent(this.documentId)}/pages/${page}/words`).then(
+      const request = api("GET", `/api/documents/${encodeURIComponent(this.documentId)}/pages/${page}/words`).then(
         ({ data }) => data.words || [],
       );
-      this.pages.set(page, asked);
-      asked.catch(() => this.pages.delete(page));
+      this.pages.set(page, request);
+      request.catch(() => this.pages.delete(page));
     }
     return this.pages.get(page);
   }
 
-  // What stands in a box that somebody drew: a word belongs to it when its middle does.
+  // The words in a box that the person drew: those whose centre is in it.
   async within(page, [x0, y0, x1, y1]) {
     const words = (await this.of(page)).filter(([, a, b, c, d]) => {
       const x = (a + c) / 2;
       const y = (b + d) / 2;
       return x >= x0 && x <= x1 && y >= y0 && y <= y1;
     });
-    return this.told(page, words);
+    return this.result(page, words);
   }
 
   async at(page, x, y) {
     const words = (await this.of(page)).filter(([, a, b, c, d]) => x >= a && x <= c && y >= b && y <= d);
-    return this.told(page, words.slice(0, 1));
+    return this.result(page, words.slice(0, 1));
   }
 
-  told(page, words) {
+  result(page, words) {
     if (!words.length) return null;
     const lines = linesOf(words).map((line) => line.map((word) => word[0]).join(" "));
     return { page, box: union(words.map((word) => word.slice(1))), quote: lines.join("\n").slice(0, LONGEST), value: lines.join(" ") };
   }
 
-  // Every place where the text stands, whatever its accents and capitals; it may run over several words of a page.
+  // Every position of the text, ignoring accents and case; it may span several words of a page.
   async find(text, pages) {
-    const wanted = plain(text).replace(/\s+/g, " ").trim();
-    if (!wanted) return [];
+    const needle = plain(text).replace(/\s+/g, " ").trim();
+    if (!needle) return [];
     const found = [];
     for (const page of pages) {
       const words = linesOf(await this.of(page).catch(() => [])).flat();
@@ -79,12 +79,12 @@ export class Words {
         starts.push(all.length);
         all += `${plain(word[0])} `;
       }
-      for (let at = all.indexOf(wanted); at >= 0; at = all.indexOf(wanted, at + wanted.length)) {
+      for (let at = all.indexOf(needle); at >= 0; at = all.indexOf(needle, at + needle.length)) {
         const hit = words.filter((word, place) => {
           const end = starts[place + 1] - 1 || all.length;
-          return starts[place] < at + wanted.length && end > at;
+          return starts[place] < at + needle.length && end > at;
         });
-        if (hit.length) found.push(this.told(page, hit));
+        if (hit.length) found.push(this.result(page, hit));
       }
     }
     return found;

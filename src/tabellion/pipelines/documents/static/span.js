@@ -1,8 +1,8 @@
-// Lengths of time as people count them down.
+// Durations and countdowns for people.
 
 import { t } from "./base.js";
 
-const SOON = 2 * 3600; // seconds before a deadline from which on it is yellow
+const SOON = 2 * 3600; // seconds before a deadline from which it is yellow
 const NOW = 1800; // and red
 
 const two = (n) => String(n).padStart(2, "0");
@@ -13,7 +13,7 @@ export const countdown = (seconds) => {
   return left >= 3600 ? `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(left % 60)}` : `${minutes}:${two(left % 60)}`;
 };
 
-// Days when it is far off, minutes when it is near.
+// In days if it is long, in minutes if it is short.
 export const span = (seconds) => {
   const minutes = Math.floor(Math.abs(seconds) / 60);
   if (minutes < 60) return t("span.minutes", { n: minutes });

@@ -1,4 +1,4 @@
-// How documents and their parts stand, drawn the same way on every page.
+// The states of documents and their parts, drawn the same way on every page.
 import { badge, el, number, sure, t, tell } from "./base.js";
 
 const STATUS = {
@@ -21,21 +21,21 @@ export const verdict = drawn(VERDICT, "documents.verdict_");
 export const review = drawn(REVIEW, "documents.review_");
 export const outcome = (value) => (value ? badge(...(OUTCOME[value] ?? ["idle", ""]), tell(`documents.outcome_${value}`, value)) : badge("info", "again", t("documents.outcome_live")));
 
-/** A bar with how much is done. */
+/** A progress bar. */
 export function bar(share, kind = "", label = "") {
   const fill = el("i", {});
   fill.style.width = `${Math.round(100 * Math.max(0, Math.min(1, share)))}%`;
   return el("span", { class: `bar ${kind}`, role: "progressbar", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(share * 100) }, fill);
 }
 
-/** How far reading is: so many of so many pages. */
-export function progress(one) {
-  if (one.status !== "processing" || !one.progress?.pages) return null;
-  const { done, pages } = one.progress;
+/** The progress of reading: pages done and their total. */
+export function progress(doc) {
+  if (doc.status !== "processing" || !doc.progress?.pages) return null;
+  const { done, pages } = doc.progress;
   return el("span", { class: "progress" }, bar((done ?? 0) / pages, "", t("documents.reading")), el("span", { class: "muted small" }, `${number(done ?? 0)}/${number(pages)}`));
 }
 
-/** How sure a value is, against what its type demands. */
+/** The confidence of a value, compared with the threshold of its type. */
 export function confidence(share, threshold) {
   if (share === null || share === undefined) return "";
   const kind = threshold !== undefined && share < threshold ? "warn" : "good";
