@@ -53,7 +53,7 @@ def arrow() -> Any:
 class Columns:
     """The columns of one document type, or of several together."""
 
-    type: str  #: of documents that have none of their own
+    type: str  #: of documents without one
     specs: tuple[FieldSpec, ...]
 
     @cached_property

@@ -22,7 +22,7 @@ from tabellion.storage.lake import LakeError
 FOLDER = "daily"
 GROUP = 5000  #: minimum rows of a row group
 CHUNK = 250  #: rows that are held as one-row tables before they are combined
-NEEDED = {"id", "type", "version", "created_at"}  #: columns that every file of ours has
+NEEDED = {"id", "type", "version", "created_at"}  #: columns that each of our files has
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def shape_of(schema: Any) -> str:
 
 
 def rows_of(data: bytes, path: str) -> Iterator[Row]:
-    """The rows of a Parquet file of ours, a batch at a time in memory; raises LakeError for any other file."""
+    """The rows of one of our Parquet files, a batch at a time in memory; raises LakeError for any other file."""
     pa = arrow()
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 

@@ -87,7 +87,7 @@ def _rename_trigger(table: str, name: str, text: str, dialect: Dialect) -> list[
 
 
 async def _find_tables(store: Store) -> dict[str, Table]:
-    """Tables with a former name and all columns of ours: a table of the user's with that name lacks some."""
+    """Tables with a former name and all our columns: a table of the user's with that name lacks some."""
     found: dict[str, Table] = {}
     for text in _statements(store.dialect, tables.SCHEMA.current):
         match = re.match(rf"CREATE TABLE (?:IF NOT EXISTS )?{PREFIX}(\w+) \(\n(.*)\n\)", text, re.DOTALL)

@@ -14,7 +14,7 @@ from tabellion.reading.page import PageSummary
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
 
-#: Issues that may be in the document itself: accepted once people have confirmed every field they are about.
+#: Issues that the document itself may have: warnings once people have decided every field they are about.
 PRINTED = ("rule", "range", "pattern")
 
 

@@ -23,7 +23,7 @@ TIMES = ("created_at", "started_at", "completed_at")
 
 
 class DocumentFacts(Answer):
-    """What is told of a document as its row has it."""
+    """The public facts of a document that its row contains."""
 
     id: str
     status: Status
@@ -44,7 +44,7 @@ class DocumentFacts(Answer):
 
 
 class DocumentRow(DocumentFacts):
-    """What is read of `tabellion_documents`; times are seconds since 1970."""
+    """The columns of `tabellion_documents` that are read; times are seconds since 1970."""
 
     found_type: str | None
     done_pages: int | None
@@ -109,7 +109,7 @@ class Issue(ToldIssue):
 
 
 class ReadDocument(Brief):
-    """A document with what it says."""
+    """A document with its fields and issues."""
 
     fields: dict[str, FoundField]
     issues: list[Issue]
@@ -129,7 +129,7 @@ class ReviewState(Answer):
 
 
 class WholeDocument(ReadDocument):
-    """A document with all that is known of it."""
+    """A document with everything known about it."""
 
     reviewed: Annotated[bool, Doc("Whether a person has confirmed or corrected it.")]
     review: ReviewState | None
@@ -142,7 +142,7 @@ class ListedDocument(Brief):
 
 
 class State(TypedDict):
-    """How far a document is."""
+    """The progress of a document."""
 
     status: Status
     progress: Progress | None

@@ -40,7 +40,7 @@ HELD = 20  #: items that one person may hold: nobody reviews more, and claiming 
 BACK = "came back"  #: the reason in the audit log when a person gets back an item whose claim had expired
 RACES = 5  #: how often a claim is retried that met a row locked by somebody else
 
-#: Items not reserved for somebody else: unassigned, theirs, overdue, held too long, or of an unavailable person.
+#: Items not reserved for somebody else: unassigned, theirs, overdue, assigned too long ago, or to an absent person.
 _MINE = f"""t.assigned_to IS NULL OR t.assigned_to = :me OR t.due_at < {NOW} OR t.assigned_at < {{kept}}
   OR NOT EXISTS (SELECT 1 FROM tabellion_users AS u WHERE u.name = t.assigned_to AND {AVAILABLE})"""
 _HANDS_FREE = f"""(SELECT count(*) FROM tabellion_review_items AS h

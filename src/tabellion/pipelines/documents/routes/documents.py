@@ -56,7 +56,7 @@ Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class Again(Strict):
-    """How a document is read again; what is not said stays as it was."""
+    """Options for reading a document again; omitted ones stay unchanged."""
 
     type: Word | None = Field(default=None, description="A different document type.")
     model: Word | None = Field(default=None, description="A different model.")
@@ -83,7 +83,7 @@ class Uploaded(Answer):
 
 
 class Document(WholeDocument):
-    """A document with all that is known of it."""
+    """A document with everything known about it."""
 
     status_url: str
 
