@@ -75,11 +75,11 @@ def _identity(path: str) -> FileIdentity:
     return path, status.st_dev, status.st_ino
 
 
-def _close_files(task: str, named: set[str]) -> None:
+def _close_files(task: str, files: set[str]) -> None:
     """Restricts this process to Python, its libraries and the files that the first task names."""
     with contextlib.suppress(ImportError):
         importlib.import_module(task.partition(":")[0])  # a third party's task may be in any folder
-    landlock.leave_only([*landlock.SYSTEM, *landlock.python_folders(), *named])
+    landlock.leave_only([*landlock.SYSTEM, *landlock.python_folders(), *files])
 
 
 def _serve(control: socket.socket, request: dict[str, Any], file: int | None) -> bool:

@@ -111,10 +111,10 @@ def _locate_field(field: Field, printed: Field | None, index: Index) -> Field:
         return replace(field, page=printed.page, box=printed.box, quote=printed.quote, reasons=reasons)
     if not isinstance(field.value, str):
         return field
-    where = ground(field.value, index)
-    if where is None:
+    grounding = ground(field.value, index)
+    if grounding is None:
         return replace(field, reasons=(*field.reasons, Message("reason.not_on_page")))
-    return replace(field, page=where.page, box=where.box, reasons=(*field.reasons, Message("reason.on_page")))
+    return replace(field, page=grounding.page, box=grounding.box, reasons=(*field.reasons, Message("reason.on_page")))
 
 
 def _check_digits(name: str, field: Field) -> Field:

@@ -71,7 +71,7 @@ def read_codes(sheet: Sheet, name: str) -> list[Candidate]:
         elif phrase in _ANY_NUMBER:
             candidate.score *= 0.55
     best: dict[str, Candidate] = {}
-    for candidate in sorted(found, key=lambda one: (-one.score, one.line.number)):
+    for candidate in sorted(found, key=lambda candidate: (-candidate.score, candidate.line.number)):
         best.setdefault(str(candidate.value), candidate)
     return list(best.values())
 

@@ -27,7 +27,7 @@ _EARLY = re.compile(r"skonto|escompte|discount")
 _TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?\s*(?:am|pm)?|\b[ap]m\b")
 
 
-def read_dates(sheet: Sheet, *, wanted: tuple[str, ...] = ("invoice_date", "due_date")) -> dict[str, list[Candidate]]:
+def read_dates(sheet: Sheet, *, fields: tuple[str, ...] = ("invoice_date", "due_date")) -> dict[str, list[Candidate]]:
     """The candidates of each field, the best first."""
 
     def parse(text: str) -> list[Day]:
@@ -36,8 +36,8 @@ def read_dates(sheet: Sheet, *, wanted: tuple[str, ...] = ("invoice_date", "due_
     def parse_days(text: str) -> list[Day]:
         return [day for day in days(text, sheet.order, compact=True) if day.value >= _OLDEST]
 
-    found: dict[str, list[Candidate]] = {name: [] for name in wanted}
-    for candidate in find_labelled(sheet, wanted, parse_days):
+    found: dict[str, list[Candidate]] = {name: [] for name in fields}
+    for candidate in find_labelled(sheet, fields, parse_days):
         if (
             candidate.how == "below"
             and candidate.label
@@ -52,7 +52,7 @@ def read_dates(sheet: Sheet, *, wanted: tuple[str, ...] = ("invoice_date", "due_
         found[candidate.field].append(candidate)
     not_dates = {candidate.key for candidate in find_labelled(sheet, ("",), parse) if candidate.how != "below"}
     for candidate in _loose(sheet, parse):
-        known = {present.key for name in wanted for present in found[name]}
+        known = {present.key for name in fields for present in found[name]}
         if candidate.key not in known and candidate.field in found:
             if candidate.key in not_dates:
                 candidate.score *= 0.4

@@ -110,7 +110,7 @@ FUNCTIONS: dict[str, Function] = {
                      literal=(0,)),
     "days": Function(("date", "date"), "number", lambda first, last: Decimal((last - first).days),
                      "from the first date to the second"),
-    "matches": Function(("text", "text"), "bool", lambda text, wanted: pattern.fits(wanted, text),
+    "matches": Function(("text", "text"), "bool", lambda text, expected: pattern.fits(expected, text),
                         "the whole text matches the pattern", literal=(1,)),
     "valid_vat": Function(("text",), "bool", identifiers.valid_vat,
                           "the check digits of a VAT number (AT, BE, DE, FR, IT, LU; null for others)"),
