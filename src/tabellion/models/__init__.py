@@ -1,1 +1,1 @@
-"""Outside APIs that turn parts into replies, one file each, behind one method."""
+"""Models: external APIs that turn parts into replies, one file each, with one interface."""

@@ -1,4 +1,4 @@
-"""What every model is: one method from parts to a reply, and the words for both."""
+"""The interface of models: one method from parts to a reply, and their types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-Schema = Mapping[str, Any]  #: plain JSON Schema of the object that is wanted
+Schema = Mapping[str, Any]  #: plain JSON Schema of the requested object
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +20,18 @@ class Blob:
 
 Part = str | Blob
 
-#: The media types that a model takes when it says nothing about it: the pictures that every server with eyes knows.
+#: The default media types of a model: the pictures that every server with vision supports.
 PICTURES = frozenset({"image/png", "image/jpeg"})
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that a call cost."""
+    """The tokens of a call."""
 
     input: int = 0  #: everything sent, cached tokens included
-    output: int = 0  #: what was answered, without the thoughts
+    output: int = 0  #: the answer, without the thoughts
     thoughts: int = 0
-    cached: int = 0  #: the part of the input that the provider had in its cache
+    cached: int = 0  #: the part of the input from the provider's cache
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -42,45 +42,45 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered."""
+    """A model's answer."""
 
     text: str = field(repr=False)
-    object: Any = field(default=None, repr=False)  #: the parsed answer when a schema was asked for
+    object: Any = field(default=None, repr=False)  #: the parsed answer, with a schema
     usage: Usage = Usage()
-    cost: float | None = None  #: in US dollars; None when nobody knows the price
+    cost: float | None = None  #: in US dollars; None where the price is unknown
     model: str = ""
     seconds: float = 0.0
     finish: str = "stop"
     request_id: str = ""
-    source: str = "call"  #: or a memo: "resume" of the same job's earlier try, "duplicate" of another's question
+    source: str = "call"  #: or a memo: "resume" from the same job's earlier attempt, "duplicate" from another job
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """How a call is to be made; everything has a default that suits reading documents."""
+    """The options of a call, with defaults for reading documents."""
 
     system: str | None = None
     temperature: float = 0.0
     max_tokens: int = 8192
     thinking: int | None = 0  #: thinking budget in tokens; None leaves it to the provider
-    deadline: float = 120.0  #: seconds for the whole call, whatever the server does meanwhile
-    attempt: int = 1  #: which try this is: later ones may ask differently
-    hint: Mapping[str, Any] = field(default_factory=dict)  #: what the last bad output taught: {"rotate": 90}
+    deadline: float = 120.0  #: seconds for the whole call
+    attempt: int = 1  #: the number of the attempt: later ones may ask differently
+    hint: Mapping[str, Any] = field(default_factory=dict)  #: from the last BadOutput: {"rotate": 90}
 
     def __post_init__(self) -> None:
-        for name in ("temperature", "max_tokens"):  # the lesson of the last try wins over the caller's habit
+        for name in ("temperature", "max_tokens"):  # the hint overrides the caller's option
             if name in self.hint:
                 object.__setattr__(self, name, self.hint[name])
 
     def again(self, hint: Mapping[str, Any]) -> Ask:
-        """The same, once more and wiser: pass the hint of the `BadOutput` that ended the last try."""
+        """The options of the next attempt: pass the hint of the `BadOutput` that ended the last one."""
         return replace(self, attempt=self.attempt + 1, hint={**self.hint, **hint})
 
 
 class Model(Protocol):
-    """One outside API."""
+    """One external API."""
 
-    name: str  #: what its gate and its memos are kept under, e.g. "gemini"
+    name: str  #: the key of its gate and its memos, e.g. "gemini"
     model: str  #: the provider's own name for it, e.g. "gemini-2.5-flash"
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
@@ -88,10 +88,10 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Closes connections."""
         ...
 
 
 def takes(model: object) -> frozenset[str]:
-    """The media types that a model reads: its attribute `takes`; an empty one is a model that reads text only."""
+    """The media types that a model reads: its attribute `takes`, which is empty for a model that reads only text."""
     return frozenset(getattr(model, "takes", PICTURES))

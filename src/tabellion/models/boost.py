@@ -1,4 +1,4 @@
-"""The second pass over a page's text with a model's help: mended, checked against the original, or refused."""
+"""Repairs a page's text with a model: the result is checked against the original, and may be rejected."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tabellion.reading.boosting.boost import Boosted, accept_boost, boost_prompt
 
 
 async def boost_text(model: Model, page_text: str, *, page: int | None = None, ask: Ask = Ask()) -> Boosted:
-    """The text as a model mends it, beside the original; where it has written another text, the original and why.
+    """The text repaired by a model, with the original; where the model changed too much, the original and the reasons.
 
-    Errors of the model are raised as they are: the engine knows what to do with them.
+    The model's errors are raised unchanged: the engine handles them.
     """
     if not page_text.strip():
         return Boosted(page_text, page_text)

@@ -1,4 +1,4 @@
-"""From a name and settings to a model."""
+"""Creates a model from its name and settings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tabellion.models.address import check as check_address
 from tabellion.models.base import Model
 from tabellion.net.guard import Rules
 
-GROUP = "tabellion.models"  #: the entry point group of models that other packages bring
+GROUP = "tabellion.models"  #: the entry point group for models of other packages
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A model that has a name, and the variables people already have for it."""
+    """A named model, and the common environment variables for it."""
 
     target: str  #: package.module:Class
     variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -55,18 +55,18 @@ MODELS: dict[str, CatalogEntry] = {
 
 
 def names() -> list[str]:
-    """Every name that `make` knows, other packages' included."""
-    return [*MODELS, *(found.name for found in entry_points(group=GROUP) if found.name not in MODELS)]
+    """Every name that `make` accepts, including other packages'."""
+    return [*MODELS, *(entry_point.name for entry_point in entry_points(group=GROUP) if entry_point.name not in MODELS)]
 
 
 def check(name: str) -> None:
-    """Raises a ConfigurationError for a name under which `make` knows nothing."""
+    """Raises a ConfigurationError for a name that `make` does not know."""
     if name not in MODELS:
         _entry(name)
 
 
 def models_with_key(variables: Mapping[str, str] | None = None) -> list[str]:
-    """The models whose key stands in a variable: whoever has set it may ask for them."""
+    """The models whose key is set in an environment variable."""
     variables = os.environ if variables is None else variables
     return [
         name
@@ -79,11 +79,11 @@ def make(
     name: str, settings: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None,
     rules: Rules | None = None,
 ) -> Model:  # fmt: skip
-    """The model called `name`: one of ours, one of an installed package, or `package.module:Class`.
+    """Creates the model `name`: one of ours, one of an installed package, or `package.module:Class`.
 
     `settings` are its arguments (`key`, `base_url`, `model`, `prices`, …). `TABELLION_<NAME>_API_KEY`, `_BASE_URL`
-    and `_MODEL` win over them; the names people already have (`GEMINI_API_KEY`, …) fill what is left open. `rules` say
-    which networks are one's own.
+    and `_MODEL` override them; the common names (`GEMINI_API_KEY`, …) fill what is missing. `rules` say which networks
+    are one's own.
     """
     variables = os.environ if variables is None else variables
     entry = MODELS.get(name) or _entry(name)
@@ -118,7 +118,7 @@ def variable(label: str, key: str) -> str:
 
 
 def _needs_key(name: str, parameter: inspect.Parameter, chosen: Mapping[str, Any]) -> bool:
-    """A server of one's own may have no keys; the providers' own addresses always do."""
+    """Whether a key is required: by the providers' own addresses, but not always by one's own server."""
     return parameter.default is inspect.Parameter.empty or (name in MODELS and "base_url" not in chosen)
 
 
@@ -129,9 +129,9 @@ def _first(variables: Mapping[str, str], candidates: Iterable[str]) -> str | Non
 def _entry(name: str) -> CatalogEntry:
     if ":" in name:
         return CatalogEntry(name)
-    for found in entry_points(group=GROUP):
-        if found.name == name:
-            return CatalogEntry(found.value)
+    for entry_point in entry_points(group=GROUP):
+        if entry_point.name == name:
+            return CatalogEntry(entry_point.value)
     known = names()
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}, or package.module:Class"

@@ -1,4 +1,4 @@
-"""The way out to one provider: many calls at once, capped answers, no redirects, one deadline for all of it."""
+"""The HTTP client for one provider: many parallel calls, limited answers, no redirects, one deadline per call."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from tabellion.models.errors import BadOutput, ModelError, Rejected, Unavailable
 from tabellion.models.refusal import clean
 
 ANSWER_LIMIT = 16 * 1024 * 1024
-LANES = 32  # a pool looks at all its connections for each call, so a thousand in one pool would cost milliseconds
+LANES = 32  # a pool checks all its connections for each call, so a thousand in one pool would cost milliseconds
 IDLE = 64  # connections that each lane keeps: 2,048 in all
 CONNECT = 15.0  # seconds
-AT_ONCE = 32  # calls that are being made ready and sent at the same time
-LONGEST_TURN = 1.0  # seconds: a large file on a slow line does not hold up the others
+AT_ONCE = 32  # calls that are prepared and sent at the same time
+LONGEST_TURN = 1.0  # seconds: a large file on a slow line must not delay the others
 
 
 def client(base_url: str, headers: Mapping[str, str] | None = None, limit: int = ANSWER_LIMIT) -> httpx2.AsyncClient:
-    """The one HTTP client of a model; proxies are taken from the usual variables, certificates are checked."""
+    """The HTTP client of a model; proxies come from the usual variables, certificates are verified."""
     transport = Lanes(limit, proxy_for(base_url))
     return httpx2.AsyncClient(
         transport=transport,
         headers={**(headers or {}), "accept-encoding": "identity"},  # a small packed answer may unpack to gigabytes
         follow_redirects=False,
         timeout=httpx2.Timeout(None, connect=CONNECT),
-        trust_env=False,  # one host, decided above; a .netrc is nobody's idea of a setting
+        trust_env=False,  # the proxy is set above; a .netrc must not change anything
     )
 
 
 def proxy_for(base_url: str) -> str | None:
-    """The proxy that the environment names for this host."""
+    """The proxy of the environment for this host."""
     url = httpx2.URL(base_url)
     proxies = urllib.request.getproxies()
     if url.host in ("localhost", "127.0.0.1", "::1") or urllib.request.proxy_bypass(url.host):
@@ -45,10 +45,10 @@ def proxy_for(base_url: str) -> str | None:
 
 
 class Turns:
-    """Lets calls begin a few at a time.
+    """Starts only a few calls at a time.
 
-    A thousand calls that begin at once would each wait for all the others at every step, and be sent together at the
-    very end; taken in turns, each is on its way within milliseconds, and so come the answers.
+    A thousand calls that start at once would each wait for all the others at every step, and all be sent at the very
+    end; in turns, each is sent within milliseconds, and the answers arrive earlier.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Turns:
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[None]:
-        """A turn, which ends when the request is sent."""
+        """Waits for a turn, which ends when the request is sent."""
         await self._free.acquire()
         turn = Turn(self._free)
         token = _turn.set(turn)
@@ -68,21 +68,21 @@ class Turns:
 
 
 class Turn:
-    """The right to use the processor until a request is sent, or has been on its way for long enough."""
+    """Permission to prepare and send a request, which expires after `LONGEST_TURN`."""
 
     def __init__(self, free: asyncio.Semaphore) -> None:
         self._free: asyncio.Semaphore | None = free
         self._timer = asyncio.get_running_loop().call_later(LONGEST_TURN, self.end)
 
     def end(self) -> None:
-        """Lets the next one begin; a second time is nothing."""
+        """Ends the turn; further calls have no effect."""
         if self._free is not None:
             self._timer.cancel()
             self._free.release()
             self._free = None
 
     async def watch(self, event: str, info: object) -> None:
-        """Follows what the connection does."""
+        """Ends the turn when the connection has sent the request."""
         if event == "http11.send_request_body.complete":
             self.end()
 
@@ -91,7 +91,7 @@ _turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 
 class Lanes(httpx2.AsyncBaseTransport):
-    """Several connection pools taking turns, each answer counted while it is read."""
+    """Several connection pools used in turn, with a limit on the size of each answer."""
 
     def __init__(self, limit: int, proxy: str | None = None) -> None:
         certificates = httpx2.create_ssl_context()
@@ -101,7 +101,7 @@ class Lanes(httpx2.AsyncBaseTransport):
         self._limit = limit
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends the request down the next lane."""
+        """Sends the request through the next pool."""
         if turn := _turn.get():
             request.extensions = {**request.extensions, "trace": turn.watch}
         response = await next(self._turns).handle_async_request(request)
@@ -118,28 +118,28 @@ class Lanes(httpx2.AsyncBaseTransport):
         return response
 
     async def aclose(self) -> None:
-        """Closes every lane."""
+        """Closes every pool."""
         for lane in self._lanes:
             await lane.aclose()
 
 
 class Counted(httpx2.AsyncByteStream):
-    """An answer that stops being read when it is too large."""
+    """An answer whose reading stops when it is too large."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
         self._stream = stream
         self._limit = limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self._limit
+        remaining = self._limit
         async for chunk in self._stream:
-            left -= len(chunk)
-            if left < 0:
+            remaining -= len(chunk)
+            if remaining < 0:
                 raise too_large(self._limit)
             yield chunk
 
     async def aclose(self) -> None:
-        """Lets the connection go."""
+        """Releases the connection."""
         await self._stream.aclose()
 
 
@@ -150,7 +150,7 @@ def too_large(limit: int) -> BadOutput:
 
 @asynccontextmanager
 async def deadline(name: str, seconds: float) -> AsyncIterator[None]:
-    """Ends whatever runs inside after so many seconds: connecting, sending, waiting and a server that drips."""
+    """Limits the whole call to this many seconds: connecting, sending, waiting and a slow answer."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -160,7 +160,7 @@ async def deadline(name: str, seconds: float) -> AsyncIterator[None]:
 
 @contextmanager
 def plainly(name: str, secret: str = "") -> Iterator[None]:
-    """Turns what an SDK or its HTTP library raises into ours, without their cause: it may quote keys or documents."""
+    """Turns errors of an SDK or its HTTP library into ours, without their cause, which may quote keys or documents."""
     try:
         yield
     except ModelError:

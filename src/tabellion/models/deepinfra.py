@@ -1,4 +1,4 @@
-"""olmOCR at DeepInfra: one page image in, its text in reading order out."""
+"""olmOCR at DeepInfra: reads one page image into text in reading order."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tabellion.models.remote import ANSWER_LIMIT
 
 BASE_URL = "https://api.deepinfra.com/v1/openai"
 MODEL = "allenai/olmOCR-2-7B-1025"
-LONGEST_SIDE = 1288  # pixels: what the model was trained on
+LONGEST_SIDE = 1288  # pixels: the model was trained with it
 MOST_PIXELS = 100_000_000
-MOST_TOKENS = 16384  # input and output together; what is longer was not trained for
+MOST_TOKENS = 16384  # input and output together, as in training
 TEMPERATURES = (0.1, 0.1, 0.2, 0.3, 0.5, 0.8, 0.9, 1.0)  # by try
 
-#: The question that the model was trained with: other words get worse answers (olmOCR, Apache-2.0).
+#: The prompt that the model was trained with: others get worse answers (olmOCR, Apache-2.0).
 PROMPT = (
     "Attached is one page of a document that you must process. Just return the plain text representation of this "
     "document as if you were reading it naturally. Convert equations to LateX and tables to HTML.\n"
@@ -34,7 +34,7 @@ PROMPT = (
 
 
 class DeepInfra(OpenAI):
-    """olmOCR as its makers run it; another model of DeepInfra's is asked like any OpenAI-compatible one."""
+    """olmOCR as its authors run it; other models of DeepInfra are called like any OpenAI-compatible one."""
 
     name = "deepinfra"
 
@@ -45,7 +45,7 @@ class DeepInfra(OpenAI):
         super().__init__(key, base_url or BASE_URL, model, prices=prices, headers=headers, answer_limit=answer_limit)
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
-        """The page's text; `object` holds what the front matter said about the page."""
+        """The page's text; `object` is the front matter about the page."""
         if "olmocr" not in self.model.lower():
             return await super().call(parts, schema, ask)
         if schema is not None:
@@ -53,15 +53,15 @@ class DeepInfra(OpenAI):
         images = [part for part in parts if isinstance(part, Blob)]
         if len(images) != 1 or not images[0].type.startswith("image/"):
             raise Rejected("olmOCR reads one page image at a time: give it exactly one image part")
-        turned = int(ask.hint.get("rotate", 0))
-        page = await asyncio.to_thread(page_image, images[0].data, turned)
+        rotation = int(ask.hint.get("rotate", 0))
+        page = await asyncio.to_thread(page_image, images[0].data, rotation)
         step = min(max(ask.attempt, 1), len(TEMPERATURES)) - 1
-        asked = replace(ask, temperature=TEMPERATURES[step], hint={})
-        words = "\n".join(part for part in parts if isinstance(part, str)) or PROMPT
-        reply = await super().call([words, Blob(page, "image/png", images[0].name)], None, asked)
-        return self._page(reply, asked, turned)
+        page_ask = replace(ask, temperature=TEMPERATURES[step], hint={})
+        question = "\n".join(part for part in parts if isinstance(part, str)) or PROMPT
+        reply = await super().call([question, Blob(page, "image/png", images[0].name)], None, page_ask)
+        return self._page(reply, page_ask, rotation)
 
-    def _page(self, reply: Reply, ask: Ask, turned: int) -> Reply:
+    def _page(self, reply: Reply, ask: Ask, rotation: int) -> Reply:
         def bad(message: str, fault: Any, hint: Mapping[str, Any]) -> BadOutput:
             return BadOutput(message, fault, raw=reply.text, usage=reply.usage, cost=reply.cost, hint=hint)
 
@@ -70,17 +70,17 @@ class DeepInfra(OpenAI):
         if reply.finish != "stop" or total > MOST_TOKENS:
             raise bad(f"the page was not finished ({reply.finish}, {total} tokens)", "truncated", warmer)
         try:
-            about, text = front_matter(reply.text)
+            front, text = front_matter(reply.text)
         except ValueError as error:
             raise bad(f"the page's front matter is not valid: {error}", "schema", warmer) from None
-        if not about["is_rotation_valid"]:
-            turn = (turned + about["rotation_correction"]) % 360
-            raise bad(f"the page must be rotated by {turn} degrees", "rotation", {"rotate": turn})
-        return replace(reply, text=text, object=about)
+        if not front["is_rotation_valid"]:
+            needed = (rotation + front["rotation_correction"]) % 360
+            raise bad(f"the page must be rotated by {needed} degrees", "rotation", {"rotate": needed})
+        return replace(reply, text=text, object=front)
 
 
 def page_image(data: bytes, turn: int = 0) -> bytes:
-    """A PNG with the longest side the model knows, turned clockwise."""
+    """A PNG with the model's longest side, rotated clockwise."""
     from PIL import Image, ImageOps
 
     try:
@@ -94,15 +94,15 @@ def page_image(data: bytes, turn: int = 0) -> bytes:
             image = image.convert("RGB")
     except Rejected:
         raise
-    except Exception as error:  # Pillow raises whatever the file drives it to
+    except Exception as error:  # Pillow may raise anything for a damaged file
         raise Rejected(f"the page image cannot be read ({type(error).__name__})") from None
     if turn % 360:
         image = image.rotate(-turn, expand=True)
     scale = LONGEST_SIDE / max(image.size)
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-    made = io.BytesIO()
-    image.resize(size, Image.Resampling.LANCZOS).save(made, "PNG")
-    return made.getvalue()
+    png = io.BytesIO()
+    image.resize(size, Image.Resampling.LANCZOS).save(png, "PNG")
+    return png.getvalue()
 
 
 def _words(value: str) -> str | None:
@@ -125,21 +125,21 @@ KEYS = {
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """What stands above the text, and the text: five known keys, each with a value of its kind, or a ValueError."""
+    """The front matter and the text: five known keys, each with a valid value, else a ValueError."""
     lines = text.lstrip("\ufeff\n ").splitlines()
     if not lines or lines[0].strip() != "---":
         raise ValueError("it does not begin with ---")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for number, line in enumerate(lines[1:20], 2):
         if line.strip() == "---":
-            if missing := KEYS.keys() - found.keys():
+            if missing := KEYS.keys() - values.keys():
                 raise ValueError(f"{min(missing)} is missing")
-            return found, "\n".join(lines[number:]).strip("\n")
+            return values, "\n".join(lines[number:]).strip("\n")
         key, colon, value = (piece.strip() for piece in line.partition(":"))
-        if not colon or key not in KEYS or key in found:
+        if not colon or key not in KEYS or key in values:
             raise ValueError(f"line {number} is not a known key")
         try:
-            found[key] = KEYS[key](value)
+            values[key] = KEYS[key](value)
         except KeyError:
             raise ValueError(f"{key} has an invalid value") from None
     raise ValueError("it does not end")

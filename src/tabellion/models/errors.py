@@ -1,10 +1,10 @@
-"""What can go wrong with a model call, as the engine must treat it.
+"""Errors of model calls, by how the engine handles them.
 
 ModelError
 ├── Rejected        this request will never work (a Permanent: the job fails)
 ├── KeyRefused      the key is wrong, expired or out of money (a RateLimited: the gate pauses, no attempt is spent)
 ├── Throttled       too many requests (a RateLimited: later, no attempt is spent)
-├── Unavailable     the server or the way to it is in trouble (retried)
+├── Unavailable     the server or the connection to it is failing (retried)
 └── BadOutput       an answer that cannot be used (retried, differently)
 """
 
@@ -17,18 +17,18 @@ from tabellion.errors import Permanent, RateLimited, TabellionError
 from tabellion.models.base import Usage
 
 LONGEST_RAW = 64 * 1024
-LONGEST_HINT = 3600.0  # seconds: no server may ask for a longer pause at once
+LONGEST_HINT = 3600.0  # seconds: the longest pause that a server may request
 
 Fault = Literal["truncated", "html", "json", "schema", "repetition", "empty", "rotation", "too_large"]
 
 
 class ModelError(TabellionError):
-    """A model call that gave no usable reply."""
+    """A model call without a usable reply."""
 
     status: int | None = None  #: the HTTP status, where there was one
     request_id: str = ""
     usage: Usage = Usage()  #: tokens that were billed although there is no reply
-    cost: float | None = None  #: what they cost; None when nothing is known to have been billed
+    cost: float | None = None  #: their cost; None where nothing is known to have been billed
 
 
 class Rejected(ModelError, Permanent):  # noqa: N818 - a verdict
@@ -46,7 +46,7 @@ class Throttled(ModelError, RateLimited):  # noqa: N818 - a verdict
     """The provider limits the request rate."""
 
     def __init__(self, message: str, hint: float | None = None) -> None:
-        self.hint = None if hint is None else min(max(hint, 0.0), LONGEST_HINT)  #: the server's own word on when
+        self.hint = None if hint is None else min(max(hint, 0.0), LONGEST_HINT)  #: the delay that the server requests
         RateLimited.__init__(self, after=self.hint if self.hint is not None else 1.0, message=message)
 
 
@@ -54,7 +54,7 @@ class Unavailable(ModelError):  # noqa: N818 - a state
     """The provider or the connection to it is failing."""
 
     def __init__(self, message: str = "", hint: float | None = None) -> None:
-        self.hint = None if hint is None else min(max(hint, 0.0), LONGEST_HINT)  #: the server's own word on when
+        self.hint = None if hint is None else min(max(hint, 0.0), LONGEST_HINT)  #: the delay that the server requests
         super().__init__(message)
 
 
@@ -68,6 +68,6 @@ class BadOutput(ModelError):  # noqa: N818 - a verdict
         self.fault = fault
         self.raw = raw[:LONGEST_RAW]
         self.usage = usage or Usage()
-        self.cost = cost  #: it was paid for all the same
-        self.hint = dict(hint or {})  #: what the next try should do differently
+        self.cost = cost  #: a bad answer is billed, too
+        self.hint = dict(hint or {})  #: what the next attempt should do differently
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What a model said of a document, as evidence: each value in the form of its kind, and looked for on the pages."""
+"""Turns a model's answer about a document into fields: each value normalised, and located on the pages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tabellion.reading.page import Page, around
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType, FieldSpec
 
-#: How far a model's word is believed before anything else is known. No model was measured for these: they are priors.
-GROUNDED = 0.9  #: the words of the page say the same; times how well they were found
-ELSEWHERE = 0.9  #: of that, where the value stands on a page but not where the model has quoted it from
-UNGROUNDED = 0.5  #: nothing on the pages says so
-MALFORMED = 0.2  #: not even of the form that was asked for
+#: The confidence in a model's values before other evidence. These are priors, not measurements of any model.
+GROUNDED = 0.9  #: found on the page; times the score of the match
+ELSEWHERE = 0.9  #: factor where the value is on a page but not in the model's quote
+UNGROUNDED = 0.5  #: not found on the pages
+MALFORMED = 0.2  #: not of the field's kind
 ROWS = 0.75  #: rows of a table, all of them grounded
 
 LONGEST_QUOTE = 400  #: characters
@@ -31,18 +31,18 @@ KINDS = {"money": "money", "number": "number", "percent": "number", "date": "dat
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the pages say what a model said."""
+    """The place of a model's value on the pages."""
 
-    where: Grounding
+    grounding: Grounding
     quote: str
     score: float
 
 
-def evidence(said: Mapping[str, Any], doctype: DocumentType, index: Index) -> dict[str, Field]:
-    """The fields that a model's answer has values for. Its page numbers are hints; boxes come from the words alone."""
+def evidence(answer: Mapping[str, Any], doctype: DocumentType, index: Index) -> dict[str, Field]:
+    """The fields with values in a model's answer. Its page numbers are hints; boxes come only from the words."""
     found: dict[str, Field] = {}
     for spec in doctype.fields:
-        entry = said.get(spec.name)
+        entry = answer.get(spec.name)
         field = _rows(spec, entry, index, doctype) if spec.kind == "list" else _one(spec, entry, index, doctype)
         if field is not None:
             found[spec.name] = field
@@ -50,19 +50,19 @@ def evidence(said: Mapping[str, Any], doctype: DocumentType, index: Index) -> di
 
 
 def _one(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Field | None:
-    told = entry if isinstance(entry, Mapping) else {"value": entry}
-    value = normalise_value(spec, told.get("value"), doctype.locale.dates)
+    data = entry if isinstance(entry, Mapping) else {"value": entry}
+    value = normalise_value(spec, data.get("value"), doctype.locale.dates)
     if value is None:
         return None
-    place = locate_value(spec, value, told.get("quote"), told.get("page"), index)
+    place = locate_value(spec, value, data.get("quote"), data.get("page"), index)
     if place is None:
         field = Field(
             value, UNGROUNDED, source="model", reasons=(Message("source.model"), Message("reason.ungrounded"))
         )
     else:
         field = Field(
-            value, GROUNDED * place.score, place.where.page, place.where.box, place.quote, "model",
-            (Message("source.model"), Message("reason.grounded_as", detail=Message(f"match.{place.where.how}"))),
+            value, GROUNDED * place.score, place.grounding.page, place.grounding.box, place.quote, "model",
+            (Message("source.model"), Message("reason.grounded_as", detail=Message(f"match.{place.grounding.how}"))),
         )  # fmt: skip
     if not well_formed(spec, value):
         field = replace(
@@ -72,7 +72,7 @@ def _one(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Fi
 
 
 def locate_value(spec: FieldSpec, value: Any, quote: Any, page: Any, index: Index) -> Place | None:
-    """The place of a value: within its quote, else near it, else anywhere. A quote that says something else is none."""
+    """The place of a value: within its quote, else near it, else anywhere. A quote without the value does not count."""
     quoted = _find_quote(quote, page, index)
     if quoted is not None and _is_implied(spec, value, quoted):
         return Place(quoted, quoted.quote, quoted.score)
@@ -99,7 +99,7 @@ def _hint(page: Any) -> int | None:
 
 
 def _is_implied(spec: FieldSpec, value: Any, quoted: Grounding) -> bool:
-    """Values that are not printed as such: the words that say so are all there is to find."""
+    """Whether the value is not printed as such, so that its quote is the only place to find."""
     if spec.kind == "currency":
         marks = re.findall(r"[^\W\d_]+|[^\w\s.,]+", quoted.quote)
         return any(currency(mark) == value or mark in AMBIGUOUS for mark in marks)
@@ -107,17 +107,17 @@ def _is_implied(spec: FieldSpec, value: Any, quoted: Grounding) -> bool:
 
 
 def _rows(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Field | None:
-    """A table: as sure as its rows are grounded."""
-    told = [row for row in entry if isinstance(row, Mapping)][:MOST_ROWS] if isinstance(entry, list) else []
-    pairs = [(row, normalise_value(spec, [row], doctype.locale.dates)) for row in told]
-    rows = [(row, made[0]) for row, made in pairs if made]
+    """A table, with a confidence by the share of its rows that are grounded."""
+    answered = [row for row in entry if isinstance(row, Mapping)][:MOST_ROWS] if isinstance(entry, list) else []
+    pairs = [(row, normalise_value(spec, [row], doctype.locale.dates)) for row in answered]
+    rows = [(row, normalised[0]) for row, normalised in pairs if normalised]
     if not rows:
         return None
-    places = [place for row, made in rows if (place := _row(spec, row, made, index))]
+    places = [place for row, row_values in rows if (place := _row(spec, row, row_values, index))]
     share = len(places) / len(rows)
     grounded = Message("reason.rows_grounded", n=len(places), total=len(rows))
     field = Field(
-        [made for _, made in rows], UNGROUNDED + (ROWS - UNGROUNDED) * share, source="model",
+        [row_values for _, row_values in rows], UNGROUNDED + (ROWS - UNGROUNDED) * share, source="model",
         reasons=(Message("source.model"), grounded if places else Message("reason.ungrounded")),
     )  # fmt: skip
     if not well_formed(spec, field.value):
@@ -129,12 +129,14 @@ def _rows(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> F
     return replace(field, page=page, box=box, quote=places[0].quote)
 
 
-def _row(spec: FieldSpec, told: Mapping[str, Any], row: Mapping[str, Any], index: Index) -> Grounding | None:
-    """Where a row stands: its quote, or its longest text, on a page that has each of its amounts too."""
+def _row(spec: FieldSpec, answered: Mapping[str, Any], row: Mapping[str, Any], index: Index) -> Grounding | None:
+    """The place of a row: its quote, or its longest text, on a page that has each of its amounts too."""
     texts = [value for value in row.values() if isinstance(value, str)]
-    where = _find_quote(told.get("quote"), told.get("page"), index) or ground(max(texts, key=len, default=""), index)
-    if where is None:
+    place = _find_quote(answered.get("quote"), answered.get("page"), index) or ground(
+        max(texts, key=len, default=""), index
+    )
+    if place is None:
         return None
     amounts = [row[column.name] for column in spec.items if column.kind == "money" and row[column.name] is not None]
-    there = (ground(amount, index, kind="money", near=where.box, page=where.page) for amount in amounts)
-    return where if all(place is not None for place in there) else None
+    found = (ground(amount, index, kind="money", near=place.box, page=place.page) for amount in amounts)
+    return place if all(location is not None for location in found) else None

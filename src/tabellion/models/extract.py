@@ -1,4 +1,4 @@
-"""Asks a model for the fields of a document, and merges its answer with what was read here."""
+"""Asks a model for the fields of a document, and merges its answer with the local reading."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ async def extract(
     sandbox: Sandbox | None = None, limits: Limits | None = None, password: str | None = None,
     most_pages: int = MOST_PAGES, text: bool | None = None,
 ) -> Reading:  # fmt: skip
-    """The reading with a model's help: what it says is evidence, and every value of it is looked for on the pages.
+    """The reading improved by a model: its answer is evidence, and each value is searched on the pages.
 
-    `reading` is what was read here, with its words. A document that could not be read here is not sent. Errors of the
-    model are raised as they are: the engine knows what to do with them.
+    `reading` is the local reading, with its words. A document that could not be read locally is not sent. The model's
+    errors are raised unchanged: the engine handles them.
     """
     if reading.error is not None:
         return reading
@@ -45,53 +45,60 @@ async def extract(
         parts_of, reading, source, takes(model), render=render, most=most_pages, text=text, password=password,
         limits=limits,
     )  # fmt: skip
-    # What to do is said where documents cannot speak: apart from them.
-    asked = replace(ask, system=f"{ask.system}\n\n{doctype.prompt()}" if ask.system else doctype.prompt())
-    reply = await in_parts(model.call, [*parts, QUESTION], doctype.json_schema(quotes=True), asked)
-    # A long document has many words to look through, and other jobs wait for this loop.
-    found = await asyncio.to_thread(merge_reply, reading, reply, doctype)
-    return replace(found, model=reply.model or model.model, cost=reply.cost, notes=(*reading.notes, *notes))
+    # Instructions go into the system prompt, apart from the document's text.
+    model_ask = replace(ask, system=f"{ask.system}\n\n{doctype.prompt()}" if ask.system else doctype.prompt())
+    reply = await in_parts(model.call, [*parts, QUESTION], doctype.json_schema(quotes=True), model_ask)
+    # In a thread: a long document has many words to search, and other jobs use this loop.
+    merged = await asyncio.to_thread(merge_reply, reading, reply, doctype)
+    return replace(merged, model=reply.model or model.model, cost=reply.cost, notes=(*reading.notes, *notes))
 
 
 def merge_reply(reading: Reading, reply: Reply, doctype: DocumentType) -> Reading:
-    """The reading with a reply merged into it, judged anew."""
-    said = reply.object if isinstance(reply.object, Mapping) else {}
-    heard = evidence(said, doctype, Index([page for page in reading.pages if page.words]))
-    fields = merge_fields(reading.fields, heard, doctype)
+    """The reading merged with a reply, with new issues."""
+    answer = reply.object if isinstance(reply.object, Mapping) else {}
+    by_model = evidence(answer, doctype, Index([page for page in reading.pages if page.words]))
+    fields = merge_fields(reading.fields, by_model, doctype)
     issues = _issues(reading.issues, fields, doctype)
-    issues += [*_differing(reading, heard, issues), *_find_ungrounded(fields, doctype)]
-    offers = beside(reading.offers, fields, reading.fields, heard)
+    issues += [*_differing(reading, by_model, issues), *_find_ungrounded(fields, doctype)]
+    offers = beside(reading.offers, fields, reading.fields, by_model)
     return replace(reading, type=doctype.name, fields=fields, issues=tuple(issues), offers=offers)
 
 
 def _issues(before: Sequence[Issue], fields: Mapping[str, Field], doctype: DocumentType) -> list[Issue]:
-    """What the embedded XML has wrong stays; what the rules say is said again, of the merged values."""
-    named = {"", *(rule.name for rule in doctype.rules)}
-    kept = [issue for issue in before if issue.code not in rules.CODES or issue.rule not in named]
-    known = {frozenset(issue.fields) for issue in kept}
+    """The issues of the embedded XML, and those of the type's rules for the merged values."""
+    rule_names = {"", *(rule.name for rule in doctype.rules)}
+    issues = [earlier for earlier in before if earlier.code not in rules.CODES or earlier.rule not in rule_names]
+    reported = {frozenset(issue.fields) for issue in issues}
     values: dict[str, Any] = {name: field.value for name, field in fields.items()}
-    for one in rules.check(doctype, values):
-        if not one.fields or frozenset(one.fields) not in known:
-            kept.append(Issue(one.code, one.severity, one.message, one.fields, one.rule or ""))
-    return kept
+    for found in rules.check(doctype, values):
+        if not found.fields or frozenset(found.fields) not in reported:
+            issues.append(Issue(found.code, found.severity, found.message, found.fields, found.rule or ""))
+    return issues
 
 
-def _differing(reading: Reading, heard: Mapping[str, Field], issues: Sequence[Issue]) -> list[Issue]:
-    """A total that the model has seen on the paper and that the XML does not have."""
-    exact, seen = reading.fields.get("total"), heard.get("total")
-    known = any(issue.code == "xml_differs" for issue in issues)
-    if known or exact is None or seen is None or exact.source != "xml" or exact.page is not None or seen.box is None:
+def _differing(reading: Reading, by_model: Mapping[str, Field], issues: Sequence[Issue]) -> list[Issue]:
+    """An issue where the model found another printed total than the XML has."""
+    exact, printed = reading.fields.get("total"), by_model.get("total")
+    reported = any(issue.code == "xml_differs" for issue in issues)
+    if (
+        reported
+        or exact is None
+        or printed is None
+        or exact.source != "xml"
+        or exact.page is not None
+        or printed.box is None
+    ):
         return []
-    message = Message("issue.xml_differs", value=rules.format_value(seen.value), xml=rules.format_value(exact.value))
+    message = Message("issue.xml_differs", value=rules.format_value(printed.value), xml=rules.format_value(exact.value))
     return [Issue("xml_differs", "warning", message, ("total",), "the same invoice twice")]
 
 
 def _find_ungrounded(fields: Mapping[str, Field], doctype: DocumentType) -> list[Issue]:
-    """Required fields for which there is the model's word alone."""
-    found = []
+    """Issues for required fields whose values were not found on the pages."""
+    issues = []
     for spec in doctype.fields:
         field = fields.get(spec.name)
         if field is not None and spec.required and has_code(field.reasons, "reason.ungrounded"):
             message = Message("issue.ungrounded", field=spec.name, value=rules.format_value(field.value))
-            found.append(Issue("ungrounded", "warning", message, (spec.name,), "grounding"))
-    return found
+            issues.append(Issue("ungrounded", "warning", message, (spec.name,), "grounding"))
+    return issues

@@ -1,4 +1,4 @@
-"""A model behind its gate: admitted, remembered, paid for once, and its troubles told to the whole fleet."""
+"""A model behind its gate: calls are admitted, memoised and paid once, and failures are shared with all workers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tabellion.models.base import Ask, Blob, Model, Part, Reply, Schema, Usage, 
 from tabellion.models.errors import BadOutput, KeyRefused, ModelError, Throttled, Unavailable
 from tabellion.models.split import in_parts
 
-MARGIN = 30.0  # seconds beyond a call's own deadline for which its memo is nobody else's to make
-POLL = 0.25  # seconds between two looks at an answer that someone else is fetching
-VERSION = 1  # of what a memo holds: raised when older ones must not be used any more
+MARGIN = 30.0  # seconds beyond a call's own deadline during which no other job makes the same call
+POLL = 0.25  # seconds between checks for an answer that another job is fetching
+VERSION = 1  # of the memo's format: increased when older memos must not be used any more
 
 
 class GatedModel:
-    """Calls a model the way jobs should: through its gate, and never twice for the same question.
+    """Calls a model through its gate, and never twice for the same question.
 
-    Inside a handler it finds its context by itself; elsewhere it is given one (`OpenContext`).
+    Inside a handler it uses the job's context; elsewhere pass one (`OpenContext`).
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class GatedModel:
         self._memo = memo
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask | None = None) -> Reply:
-        """The model's reply, paid for now or earlier."""
+        """The model's reply, from a call or from a memo."""
         job = current_job.get()
         context = (job.context if job is not None else None) or self._context
         if context is None:
@@ -58,13 +58,13 @@ class GatedModel:
         return await self._once(context, job, parts, schema, ask)
 
     async def close(self) -> None:
-        """Lets go of the model's connections."""
+        """Closes the model's connections."""
         await self._model.close()
 
     async def _once(
         self, context: JobContext, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
     ) -> Reply:
-        """Looks for a memo; makes one if there is none; waits if someone else is making it."""
+        """Returns the memo; makes the call if there is none; waits while another job makes it."""
         key = memo_key(self._model, parts, schema, ask)
         asker = asker_of(job)
         while True:
@@ -89,20 +89,20 @@ class GatedModel:
         giving_up = context.give_up(
             key, asker, hint=error.hint if error is not None else None, raw=error.raw if error is not None else None
         )
-        # A handler that is being stopped must still let the next one ask.
+        # Also when the handler is being stopped, so that the next job can make the call.
         await asyncio.shield(asyncio.ensure_future(giving_up))
 
     async def _differently(
         self, context: JobContext, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
     ) -> Reply:
-        """One call, or several smaller ones when the last answer was cut off."""
+        """Makes one call, or several smaller ones when the last answer was cut off."""
 
-        async def one(parts: Sequence[Part], schema: Schema | None, ask: Ask) -> Reply:
+        async def call_once(parts: Sequence[Part], schema: Schema | None, ask: Ask) -> Reply:
             return await self._call_through_gate(context, job, parts, schema, ask)
 
         if schema is not None and ask.hint.get("split"):
-            return await in_parts(one, parts, schema, ask)
-        return await one(parts, schema, ask)
+            return await in_parts(call_once, parts, schema, ask)
+        return await call_once(parts, schema, ask)
 
     async def _call_through_gate(
         self, context: JobContext, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
@@ -121,7 +121,7 @@ class GatedModel:
             admitted.record_failure(str(error))
             closed = await admitted.flush()
             if closed:
-                # The whole fleet is waiting for this model: that must not cost the job an attempt.
+                # All workers wait for this model: that must not cost the job an attempt.
                 raise GateClosed(self.gate, closed) from error
             raise
         except BadOutput as error:
@@ -140,24 +140,24 @@ class GatedModel:
 
 
 def charge(job: Job | None, cost: float | None) -> None:
-    """Adds a call's price to what the attempt has cost."""
+    """Adds a call's price to the cost of the attempt."""
     if job is not None and cost is not None:
         job.cost = (job.cost or 0.0) + cost
 
 
 def memo_key(model: Model, parts: Sequence[Part], schema: Schema | None, ask: Ask) -> str:
-    """The hash of everything that decides the answer: what was sent, what was asked for, of which model."""
+    """The hash of everything that determines the answer: the model, the parts, the schema and the options."""
     digest = hashlib.sha256()
 
     def add(kind: str, data: bytes) -> None:
         digest.update(f"{kind}:{len(data)}:".encode())
         digest.update(data)
 
-    asked: dict[str, Any] = {
+    request: dict[str, Any] = {
         "version": VERSION, "name": model.name, "model": model.model, "schema": schema, "system": ask.system,
         "temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.thinking,
     }  # fmt: skip
-    add("ask", json.dumps(asked, sort_keys=True).encode())
+    add("ask", json.dumps(request, sort_keys=True).encode())
     for part in parts:
         if isinstance(part, Blob):
             add(f"blob {part.type}", part.data)
@@ -167,12 +167,12 @@ def memo_key(model: Model, parts: Sequence[Part], schema: Schema | None, ask: As
 
 
 def dump_reply(reply: Reply) -> str:
-    """A reply as a memo keeps it."""
+    """A reply for storage in a memo."""
     return json.dumps(asdict(reply), ensure_ascii=False)
 
 
 def load_reply(text: str, source: str) -> Reply:
-    """A remembered reply: it costs nothing now."""
+    """A reply from a memo, which costs nothing."""
     saved = json.loads(text)
     saved |= {"usage": Usage(**saved["usage"]), "cost": 0.0, "seconds": 0.0, "source": source}
     return Reply(**saved)

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 MODEL = "gemini-2.5-flash"
-VERSION = "v1"  # what google-genai 3 speaks; v1beta has the newest features
+VERSION = "v1"  # used by google-genai 3; v1beta has the newest features
 VERSIONS = ("v1", "v1beta", "v1alpha")
 INLINE_LIMIT = 18_000_000  # bytes as sent; Google's limit is 20 MB for the whole request
-LEAST_THOUGHT = 128  # the pro models cannot be told not to think at all
-FAREWELL = 5.0  # seconds for deleting what was uploaded
+LEAST_THOUGHT = 128  # thinking cannot be disabled for the pro models
+FAREWELL = 5.0  # seconds for deleting uploads
 
-#: The model stopped because of what it read or was about to say: asking again would not help.
+#: The model stopped because of the content of the input or output: a retry would not help.
 BLOCKED = {"SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"}
 
 
 class Gemini(Remote["genai.Client"]):
-    """Google's models, at their own address or at any server that speaks their protocol."""
+    """Google's models, at their own address or at any server with their protocol."""
 
     name = "gemini"
     sdk = "google.genai"
@@ -46,7 +46,7 @@ class Gemini(Remote["genai.Client"]):
         answer_limit: int = ANSWER_LIMIT,
     ) -> None:  # fmt: skip
         super().__init__(key, base_url or BASE_URL, model, prices=prices, headers=headers, answer_limit=answer_limit)
-        for version in VERSIONS:  # people write the version into the address, too
+        for version in VERSIONS:  # people put the version into the base URL, too
             if self.base_url.endswith(f"/{version}"):
                 self.base_url = self.base_url.removesuffix(f"/{version}")
                 api_version = api_version or version
@@ -75,8 +75,8 @@ class Gemini(Remote["genai.Client"]):
             if uploaded:
                 await self._delete(http, [name for name, _ in uploaded.values()])
         data = envelope(self.name, body)
-        if trouble := error_from_body(self.name, data, headers, self._key):
-            raise trouble
+        if error := error_from_body(self.name, data, headers, self._key):
+            raise error
         return self._reply(data, headers, schema, ask, started)
 
     async def _generate(
@@ -97,12 +97,12 @@ class Gemini(Remote["genai.Client"]):
         config = types.GenerateContentConfig(
             system_instruction=ask.system,
             temperature=ask.temperature,
-            max_output_tokens=ask.max_tokens + (thinking or 0),  # thoughts would crowd out the answer
+            max_output_tokens=ask.max_tokens + (thinking or 0),  # thoughts count towards the limit
             thinking_config=None if thinking is None else types.ThinkingConfig(thinking_budget=thinking),
             response_mime_type=None if schema is None else "application/json",
             response_json_schema=None if schema is None else dict(schema),
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-            should_return_http_response=True,  # the body as it came: we judge it ourselves, and models of it cost time
+            should_return_http_response=True,  # the raw body: we validate it ourselves, and parsing it twice costs time
         )
         try:
             response = await client.aio.models.generate_content(
@@ -144,15 +144,15 @@ class Gemini(Remote["genai.Client"]):
                 Message("model.stopped", model="gemini", text=finish[:60]), "empty", raw=str(data), usage=usage,
                 cost=cost, hint={"temperature": next_temperature(ask.temperature)},
             )  # fmt: skip
-        found = judge(text, schema, ask, finish=finish, usage=usage, cost=cost)
+        parsed = judge(text, schema, ask, finish=finish, usage=usage, cost=cost)
         return Reply(
-            text=text, object=found, usage=usage, cost=cost, model=str(data.get("modelVersion") or self.model),
+            text=text, object=parsed, usage=usage, cost=cost, model=str(data.get("modelVersion") or self.model),
             seconds=time.monotonic() - started, finish="stop" if finish in ("STOP", "") else finish.lower(),
             request_id=str(data.get("responseId") or request_id(headers))[:100],
         )  # fmt: skip
 
     def _too_large(self, parts: Sequence[Part]) -> list[int]:
-        """Which files to upload first, the largest until the rest fits into the request."""
+        """The indexes of files to upload, the largest first, until the rest fits into the request."""
         sizes = {index: 4 * len(part.data) // 3 for index, part in enumerate(parts) if isinstance(part, Blob)}
         total = sum(sizes.values()) + sum(len(part.encode()) for part in parts if isinstance(part, str))
         chosen = []
@@ -164,8 +164,8 @@ class Gemini(Remote["genai.Client"]):
         return chosen
 
     async def _upload(self, http: httpx2.AsyncClient, blob: Blob) -> tuple[str, str]:
-        """Puts a file where the request can name it; the SDK's own way sleeps in the loop when a server is busy."""
-        begun = await http.post(
+        """Uploads a file; returns its name and URI. The SDK's own upload blocks the event loop on a busy server."""
+        start_response = await http.post(
             f"{self.base_url}/upload/{self.api_version}/files",
             json={"file": {"mime_type": blob.type, "size_bytes": len(blob.data)}},
             headers=self._auth | {
@@ -174,15 +174,15 @@ class Gemini(Remote["genai.Client"]):
                 "x-goog-upload-header-content-type": blob.type,
             },
         )  # fmt: skip
-        self._accept(begun)
-        place = begun.headers.get("x-goog-upload-url", "")
-        if not place:
+        self._accept(start_response)
+        upload_url = start_response.headers.get("x-goog-upload-url", "")
+        if not upload_url:
             raise Unavailable("gemini did not accept the upload: its answer has no upload URL")
-        done = await http.post(
-            self._here(place), content=blob.data,
+        upload_response = await http.post(
+            self._here(upload_url), content=blob.data,
             headers=self._auth | {"x-goog-upload-command": "upload, finalize", "x-goog-upload-offset": "0"},
         )  # fmt: skip
-        file = pick(self._accept(done), "file")
+        file = pick(self._accept(upload_response), "file")
         while pick(file, "state") == "PROCESSING":  # the deadline around the call ends this
             await asyncio.sleep(0.5)
             file = self._accept(await http.get(self._file(str(pick(file, "name"))), headers=self._auth))
@@ -198,9 +198,9 @@ class Gemini(Remote["genai.Client"]):
     def _file(self, name: str) -> str:
         return f"{self.base_url}/{self.api_version}/files/{name.rpartition('/')[2]}"
 
-    def _here(self, place: str) -> str:
-        """The place to upload to, at our own base URL: an answer does not decide whom we send documents to."""
-        ours, theirs = urlsplit(self.base_url), urlsplit(place)
+    def _here(self, url: str) -> str:
+        """The upload URL with the host of our base URL: a response must not decide where documents are sent."""
+        ours, theirs = urlsplit(self.base_url), urlsplit(url)
         return theirs._replace(scheme=ours.scheme, netloc=ours.netloc).geturl()
 
     def _accept(self, response: httpx2.Response) -> dict[str, Any]:
@@ -213,7 +213,7 @@ class Gemini(Remote["genai.Client"]):
         return envelope(self.name, response.text) if response.content else {}
 
     async def _delete(self, http: httpx2.AsyncClient, names: Sequence[str]) -> None:
-        """Takes the uploads away again, also after a failure; what is left, Google deletes after two days."""
+        """Deletes the uploads, also after a failure; Google deletes any that remain after two days."""
         try:
             async with asyncio.timeout(FAREWELL):
                 for name in names:
@@ -228,5 +228,5 @@ class Gemini(Remote["genai.Client"]):
 def _text(data: Mapping[str, Any]) -> str:
     """The answer without the thoughts."""
     parts = pick(data, "candidates", 0, "content", "parts")
-    spoken = [part for part in parts if not pick(part, "thought")] if isinstance(parts, list) else []
-    return "".join(text for part in spoken if isinstance(text := pick(part, "text"), str))
+    visible = [part for part in parts if not pick(part, "thought")] if isinstance(parts, list) else []
+    return "".join(text for part in visible if isinstance(text := pick(part, "text"), str))

@@ -1,4 +1,4 @@
-"""The model that needs no network and no key: the local reader, behind the same method as the others."""
+"""The model without network or key: the local reader, with the same interface as the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS, COLUMNS = 60, 100  #: of a page that plain text is laid out on
 
 
 class Local:
-    """Reads what can be read here, and says so plainly when it cannot."""
+    """Reads documents locally; raises Rejected where it cannot."""
 
     name = "local"
     model = "local"
@@ -43,20 +43,20 @@ class Local:
         return "<Local>"
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
-        """The text of the files that are sent, or the fields that a schema asks for.
+        """The text of the files, or the fields of a schema.
 
-        Where there are files, the texts beside them are taken for instructions to somebody else and left alone.
+        Where there are files, texts beside them count as instructions for other models and are ignored.
         """
         started = time.monotonic()
         if schema is None and all(isinstance(part, str) for part in parts):
-            text, found = "\n".join(str(part) for part in parts), None
+            text, filled = "\n".join(str(part) for part in parts), None
         else:
-            # A thread, because reading waits for a child: the loop must not.
-            text, found = await asyncio.to_thread(self._read, parts, schema, ask)
-        return Reply(text, found, cost=0.0, model=self.model, seconds=time.monotonic() - started)
+            # In a thread, because reading waits for a child.
+            text, filled = await asyncio.to_thread(self._read, parts, schema, ask)
+        return Reply(text, filled, cost=0.0, model=self.model, seconds=time.monotonic() - started)
 
     async def close(self) -> None:
-        """Nothing is held: children belong to the process."""
+        """Does nothing: children belong to the process."""
 
     def _read(self, parts: Sequence[Part], schema: Schema | None, ask: Ask) -> tuple[str, object]:
         from tabellion.models.local_form import form_of
@@ -67,10 +67,10 @@ class Local:
             pages, headers = self._pages(parts, ask)
             if form is None:
                 return "\n\n".join(page.text for page in pages), None
-            found = form.fill(self._fields(form, pages, headers))
+            filled = form.fill(self._fields(form, pages, headers))
         except Unreadable as error:
             raise Rejected(Message("model.local_unreadable", code=error.code, detail=error)) from None
-        return json.dumps(found, ensure_ascii=False), found
+        return json.dumps(filled, ensure_ascii=False), filled
 
     def _pages(self, parts: Sequence[Part], ask: Ask) -> tuple[list[Page], list[Header]]:
         from tabellion.reading.default_sandbox import default_sandbox
@@ -106,7 +106,7 @@ class Local:
 
 @contextmanager
 def _file(form: SchemaForm) -> Iterator[Path]:
-    """The file of the form's type, for a child to read; written for the moment where there is none."""
+    """The file of the form's type, for a child to read; a temporary one where there is none."""
     if form.type is not None:
         yield form.type
         return
@@ -117,17 +117,22 @@ def _file(form: SchemaForm) -> Iterator[Path]:
 
 
 def paginate_text(text: str) -> Iterator[Page]:
-    """Plain text as pages of words, each where a typewriter would have put it."""
+    """Plain text as pages of words, laid out like on a typewriter."""
     from tabellion.reading.page import Page, Word
 
     lines = text.splitlines()
     for number, first in enumerate(range(0, max(1, len(lines)), ROWS), 1):
         words = []
         for row, line in enumerate(lines[first : first + ROWS]):
-            top, at = row / ROWS, 0
+            top, column = row / ROWS, 0
             for piece in line.split():
-                at = line.index(piece, at)
-                box = (min(at, COLUMNS - 1) / COLUMNS, top, min(at + len(piece), COLUMNS) / COLUMNS, top + 0.8 / ROWS)
+                column = line.index(piece, column)
+                box = (
+                    min(column, COLUMNS - 1) / COLUMNS,
+                    top,
+                    min(column + len(piece), COLUMNS) / COLUMNS,
+                    top + 0.8 / ROWS,
+                )
                 words.append(Word(piece, box, line=row))
-                at += len(piece)
+                column += len(piece)
         yield Page(number, 595.0, 842.0, "text", words=tuple(words))

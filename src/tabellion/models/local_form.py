@@ -1,4 +1,4 @@
-"""A JSON Schema as the local reader understands it: which fields to look for, and the object that it asks for."""
+"""Turns a JSON Schema into a document type for the local reader, and the fields into an object of the schema."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tabellion.reading.types.doctype import ANY, FieldSpec
 from tabellion.reading.types.expression import RESERVED
 from tabellion.reading.types.kinds import NUMERIC
 
-SHIPPED = ("invoice", "receipt", "deed")  #: whose fields lend their labels to properties of the same name
-LONGEST_LABEL = 4  #: words; a longer description describes, and is not printed
-#: The kinds of field that a JSON type can hold.
+SHIPPED = ("invoice", "receipt", "deed")  #: types whose labels are used for properties with the same names
+LONGEST_LABEL = 4  #: words; a longer description is not a printed label
+#: The kinds of field that fit a JSON type.
 HOLDS: dict[str, tuple[str, ...]] = {
     "number": NUMERIC, "integer": ("number",), "boolean": ("bool",), "array": ("list",),
     "string": ("text", "name", "address", "id", "date", "money", "number", "percent", "currency", "choice"),
@@ -31,78 +31,78 @@ _EDGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class SchemaForm:
-    """What a schema asks for, as a document type."""
+    """A schema as a document type."""
 
     schema: Schema
     names: Mapping[str, str]  #: the field of each property
     type: Path | None = None  #: the file of a type that has these fields
-    text: str = ""  #: else a type of its own, as its file would say it
+    text: str = ""  #: else the contents of a type file for it
     name: str = ""
 
     def fill(self, fields: Mapping[str, Field]) -> dict[str, Any]:
-        """The object that the schema asks for; raises Rejected where it demands what was not found."""
+        """The object of the schema; raises Rejected where a required value was not found."""
         root = resolve_ref(self.schema, self.schema)
-        found = {own: fields.get(name) for own, name in self.names.items()}
-        made = {}
-        for own, inner in root["properties"].items():
-            value = _fill_field(inner, found.get(own), self.schema)
+        by_property = {property_name: fields.get(name) for property_name, name in self.names.items()}
+        filled = {}
+        for property_name, inner in root["properties"].items():
+            value = _fill_field(inner, by_property.get(property_name), self.schema)
             if value is None and not nullable(inner, self.schema):
-                if own in (root.get("required") or ()):
-                    raise Rejected(f"the local model did not find {own[:60]!r}, but the schema requires it")
+                if property_name in (root.get("required") or ()):
+                    raise Rejected(f"the local model did not find {property_name[:60]!r}, but the schema requires it")
                 continue
-            made[own] = value
-        return made
+            filled[property_name] = value
+        return filled
 
 
 def form_of(schema: Schema, folders: Sequence[str | Path]) -> SchemaForm:
-    """The document type that made a schema, by its title; else one made up from the names of its properties."""
+    """The document type of a schema, by its title; else one built from the names of its properties."""
     properties = resolve_ref(schema, schema).get("properties")
     if not isinstance(properties, Mapping) or not properties:
         raise Rejected("the local model fills in objects with properties: this schema has none")
     title = schema.get("title")
     if isinstance(title, str) and title in typefile.available(folders):
-        known = typefile.load(title, folders)
-        if all(name in known for name in properties):
-            return SchemaForm(schema, {name: name for name in properties}, Path(known.file))
+        doctype = typefile.load(title, folders)
+        if all(name in doctype for name in properties):
+            return SchemaForm(schema, {name: name for name in properties}, Path(doctype.file))
     return _build_form(schema, properties)
 
 
 def _build_form(schema: Schema, properties: Mapping[str, Any]) -> SchemaForm:
     names: dict[str, str] = {}
     fields: dict[str, Any] = {}
-    lent = {one.name: one for name in reversed(SHIPPED) for one in typefile.load(name, ()).fields}
-    for own, inner in properties.items():
-        name = _snake(own)
+    shipped = {spec.name: spec for name in reversed(SHIPPED) for spec in typefile.load(name, ()).fields}
+    for property_name, inner in properties.items():
+        name = _snake(property_name)
         while name in fields or name in RESERVED:
             name += "_"
-        spec = _spec(own, inner, lent.get(name), schema)
+        spec = _spec(property_name, inner, shipped.get(name), schema)
         if spec is not None:
-            names[own], fields[name] = name, spec
+            names[property_name], fields[name] = name, spec
     if not fields:
         raise Rejected("the local model can fill in none of the fields of this schema")
     digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
-    name = f"asked_{digest}"  # children remember types by their file: the same name must be the same type
+    name = f"asked_{digest}"  # children cache types by their file: the same name must be the same type
     return SchemaForm(schema, names, None, json.dumps({"name": name, "version": "1", "fields": fields}), name)
 
 
-def _spec(own: str, inner: Any, lent: FieldSpec | None, root: Schema) -> dict[str, Any] | None:
-    """A field as a type file says it; None for what the local reader cannot look for."""
+def _spec(property_name: str, inner: Any, shipped: FieldSpec | None, root: Schema) -> dict[str, Any] | None:
+    """A field for a type file; None where the local reader cannot read it."""
     schema = content(inner, root)
     kind = _kind(schema)
-    if lent is not None and lent.kind in HOLDS.get(_type(schema), ()) and not (kind == "choice" != lent.kind):
-        labels = {language: list(phrases) for language, phrases in lent.labels.items()}
-        made: dict[str, Any] = {"type": lent.kind, "labels": labels}
-        if lent.options or kind == "choice":
-            made["enum"] = _options(schema) or list(lent.options)
-        if lent.kind == "list":
-            made["items"] = {column.name: {"type": column.kind} for column in lent.items}
-        if lent.not_labels:
-            made["not_labels"] = {language: list(phrases) for language, phrases in lent.not_labels.items()}
-        return made
+    if shipped is not None and shipped.kind in HOLDS.get(_type(schema), ()) and not (kind == "choice" != shipped.kind):
+        labels = {language: list(phrases) for language, phrases in shipped.labels.items()}
+        spec: dict[str, Any] = {"type": shipped.kind, "labels": labels}
+        if shipped.options or kind == "choice":
+            spec["enum"] = _options(schema) or list(shipped.options)
+        if shipped.kind == "list":
+            spec["items"] = {column.name: {"type": column.kind} for column in shipped.items}
+        if shipped.not_labels:
+            spec["not_labels"] = {language: list(phrases) for language, phrases in shipped.not_labels.items()}
+        return spec
     if kind is None or kind == "list":
         return None
-    made = {"type": kind, "labels": {ANY: _labels(own, schema)}}
-    return {**made, "enum": _options(schema)} if kind == "choice" else made
+    spec = {"type": kind, "labels": {ANY: _labels(property_name, schema)}}
+    return {**spec, "enum": _options(schema)} if kind == "choice" else spec
 
 
 def _kind(schema: Mapping[str, Any]) -> str | None:
@@ -115,8 +115,8 @@ def _kind(schema: Mapping[str, Any]) -> str | None:
     )
 
 
-def _labels(own: str, schema: Mapping[str, Any]) -> list[str]:
-    words = [" ".join(part.lower() for part in _EDGE.split(own) if part)]
+def _labels(property_name: str, schema: Mapping[str, Any]) -> list[str]:
+    words = [" ".join(part.lower() for part in _EDGE.split(property_name) if part)]
     for key in ("title", "description"):
         text = schema.get(key)
         if isinstance(text, str) and 0 < len(text.split()) <= LONGEST_LABEL:
@@ -128,29 +128,31 @@ def _options(schema: Mapping[str, Any]) -> list[str]:
     return [option for option in schema.get("enum") or () if isinstance(option, str) and option]
 
 
-def _snake(own: str) -> str:
-    plain = "_".join(part.lower() for part in _EDGE.split(own) if part.isascii() and part)[:55]
+def _snake(property_name: str) -> str:
+    plain = "_".join(part.lower() for part in _EDGE.split(property_name) if part.isascii() and part)[:55]
     return plain if plain[:1].isalpha() else f"f_{plain}"
 
 
 def choices(schema: Any, root: Schema) -> list[Mapping[str, Any]]:
-    """The schemas one of which must fit, references followed."""
+    """The alternative schemas, with references resolved."""
     schema = resolve_ref(schema, root)
-    some = schema.get("anyOf") or schema.get("oneOf")
-    return [resolve_ref(one, root) for one in some] if isinstance(some, list) else [schema]
+    alternatives = schema.get("anyOf") or schema.get("oneOf")
+    return (
+        [resolve_ref(alternative, root) for alternative in alternatives] if isinstance(alternatives, list) else [schema]
+    )
 
 
 def nullable(schema: Any, root: Schema) -> bool:
-    """Whether null fits."""
-    kinds = [one.get("type") for one in choices(schema, root)]
+    """Whether the schema allows null."""
+    kinds = [choice.get("type") for choice in choices(schema, root)]
     return any(kind == "null" or (isinstance(kind, list) and "null" in kind) for kind in kinds)
 
 
 def content(schema: Any, root: Schema) -> Mapping[str, Any]:
-    """What is asked for, without the null beside it and the evidence around it."""
+    """The schema of the value itself, without a null alternative and the evidence around it."""
     options = choices(schema, root)
-    one = next((one for one in options if one.get("type") != "null"), options[0])
-    return content(one["properties"]["value"], root) if _is_quoted(one) else one
+    option = next((choice for choice in options if choice.get("type") != "null"), options[0])
+    return content(option["properties"]["value"], root) if _is_quoted(option) else option
 
 
 def _is_quoted(schema: Mapping[str, Any]) -> bool:
@@ -161,15 +163,15 @@ def _is_quoted(schema: Mapping[str, Any]) -> bool:
 def _type(schema: Mapping[str, Any]) -> str:
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
-    return str(next((one for one in kinds if one != "null"), ""))
+    return str(next((name for name in kinds if name != "null"), ""))
 
 
 def _fill_field(schema: Any, field: Field | None, root: Schema) -> Any:
-    wanted = content(schema, root)
-    value = None if field is None else _cast(field.value, wanted, root)
-    if _type(wanted) == "array" and value is None and not nullable(schema, root):
+    value_schema = content(schema, root)
+    value = None if field is None else _cast(field.value, value_schema, root)
+    if _type(value_schema) == "array" and value is None and not nullable(schema, root):
         return []
-    outer = next((one for one in choices(schema, root) if _is_quoted(one)), None)
+    outer = next((choice for choice in choices(schema, root) if _is_quoted(choice)), None)
     if outer is None:
         return value
     evidence = {"value": value, "quote": field.quote if field else None, "page": field.page if field else None}
@@ -177,7 +179,7 @@ def _fill_field(schema: Any, field: Field | None, root: Schema) -> Any:
 
 
 def _cast(value: Any, schema: Mapping[str, Any], root: Schema) -> Any:
-    """A field's value in the type that is asked for; None where it has none of it."""
+    """A field's value in the type of the schema; None where it does not fit."""
     kind = _type(schema)
     if value is None or ((options := _options(schema)) and value not in options):
         return None

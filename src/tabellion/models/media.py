@@ -1,4 +1,4 @@
-"""What is sent of a document: the file itself where the model takes it, else pictures of its pages, else its words."""
+"""Builds the parts of a document for a model: the file where it takes it, else pictures of pages, else words."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ TYPES = {
     Kind.TIFF: "image/tiff", Kind.BMP: "image/bmp",
 }  # fmt: skip
 MOST_PAGES = 10
-LAST = 2  #: of the pages that are sent, so many are the document's last: sums stand there
-WIDTH = 1536  #: pixels of a picture: small print stays legible, and no provider looks at more
+LAST = 2  #: how many of the sent pages are the document's last, which have the sums
+WIDTH = 1536  #: pixels of a picture: small print stays legible, and no provider uses more
 LONGEST_TEXT = 20_000  #: characters of one page
 
 
@@ -36,10 +36,10 @@ def parts_of(
     reading: Reading, source: Source, taken: frozenset[str], *, render: Render, most: int = MOST_PAGES,
     text: bool | None = None, password: str | None = None, limits: Limits | None = None,
 ) -> tuple[list[Part], list[str]]:  # fmt: skip
-    """The parts of a question about this document, and notes on what was left out.
+    """The parts of a question about this document, and notes on what was omitted.
 
-    Words are added with `text`; with None only where the model cannot see the pages: what a model was told to read is
-    no second witness for the words.
+    Words are added with `text`; with None only where the model cannot see the pages: an answer based on our words is
+    not independent of them.
     """
     parts: list[Part] = []
     notes: list[str] = []
@@ -58,7 +58,7 @@ def parts_of(
 
 
 def _whole(reading: Reading, taken: frozenset[str], most: int, password: str | None) -> bool:
-    """Whether the file itself goes: of a kind that the model takes, no longer than may be sent, and open to all."""
+    """Whether the file itself is sent: the model takes its kind, it is not too long, and it has no password."""
     if reading.kind is None or TYPES[Kind(reading.kind)] not in taken:
         return False
     if reading.kind == Kind.PDF:
@@ -67,7 +67,7 @@ def _whole(reading: Reading, taken: frozenset[str], most: int, password: str | N
 
 
 def choose_pages(count: int, most: int) -> list[int]:
-    """Which pages are sent: all, or of a long document the first ones and the last."""
+    """The numbers of the pages to send: all, or the first and last of a long document."""
     if count <= most:
         return list(range(1, count + 1))
     last = LAST if most > LAST else 0
@@ -78,16 +78,16 @@ def _pictures(pages: Sequence[Page], render: Render, notes: list[str]) -> list[P
     parts: list[Part] = []
     for page in pages:
         try:
-            drawn = render(page)
+            picture = render(page)
         except Unreadable as error:
             notes.append(Message("note.page_not_drawn", n=page.number, detail=error))
             continue
-        parts += [f"Page {page.number}:", drawn]
+        parts += [f"Page {page.number}:", picture]
     return parts
 
 
 def _words(page: Page, notes: list[str]) -> str:
-    # A document that writes our marker would end its own page and speak as somebody else.
+    # A document with our marker could end its own page and add text of its own outside of it.
     text = page.text.replace("<<<", "‹‹‹").replace(">>>", "›››")
     if len(text) > LONGEST_TEXT:
         notes.append(Message("note.page_cut", n=page.number, characters=LONGEST_TEXT))
@@ -100,7 +100,7 @@ def _contents(source: Source, limits: Limits | None) -> bytes:
 
 
 def renderer(source: Source, *, password: str | None, sandbox: Sandbox | None, limits: Limits | None) -> Render:
-    """Draws pages of this document in a child, upright: print as PNG, scans as JPEG, which is smaller."""
+    """A function that draws pages upright in a child: print as PNG, scans as JPEG, which is smaller."""
 
     def render(page: Page) -> Blob:
         from tabellion.reading.draw import draw

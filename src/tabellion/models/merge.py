@@ -1,4 +1,4 @@
-"""One answer out of two witnesses: what the words were read to say, and what a model says of the same pages."""
+"""Merges two sources of fields: the local reading of the words, and a model's answer about the same pages."""
 
 from __future__ import annotations
 
@@ -17,31 +17,33 @@ from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType, FieldSpec
 from tabellion.reading.work import NOT_BESIDE_XML
 
-#: Priors, as those of `evidence`: what proof by arithmetic is worth beside what both witnesses say.
-CLOSES = 0.6  #: subtotal and tax make the total
-ADD_UP = 0.6  #: the rows make the sum they should
+#: Priors, like those of `evidence`: the value of arithmetic proof beside both sources.
+CLOSES = 0.6  #: subtotal plus tax is the total
+ADD_UP = 0.6  #: the rows add up to their sum
 MOST = 0.99
 ALIKE = 0.85  #: of the letters: the same name or address, written a little differently
 CENT = Decimal("0.02")
-ROUNDING = Decimal("0.05")  #: that rows may miss their sum by
+ROUNDING = Decimal("0.05")  #: accepted difference between rows and their sum
 SUMS = ("subtotal", "tax", "total")
-#: What the amounts of a table add up to.
+#: The fields that the amounts of a table add up to.
 TARGETS = {"line_items": ("subtotal", "total"), "taxes": ("tax",)}
 
 Fields = Mapping[str, Field]
 
 
 def merge_fields(words: Fields, model: Fields, doctype: DocumentType) -> dict[str, Field]:
-    """The fields of both: embedded XML wins, agreement makes surer, of a contradiction the likelier side is taken."""
+    """The fields of both: XML wins, agreement raises the confidence, a contradiction is decided by confidence."""
     exact = any(field.source == "xml" for field in words.values())
-    said = {name: one for name, one in model.items() if not (exact and name in NOT_BESIDE_XML and name not in words)}
+    by_model = {
+        name: field for name, field in model.items() if not (exact and name in NOT_BESIDE_XML and name not in words)
+    }
     found: dict[str, Field] = {}
     for spec in doctype.fields:
-        if spec.kind != "list" and (one := _merge_field(spec, words.get(spec.name), said.get(spec.name))):
-            found[spec.name] = one
-    found |= _sums(words, said, found, doctype)
+        if spec.kind != "list" and (field := _merge_field(spec, words.get(spec.name), by_model.get(spec.name))):
+            found[spec.name] = field
+    found |= _sums(words, by_model, found, doctype)
     for spec in doctype.fields:
-        if spec.kind == "list" and (rows := _table(spec, words.get(spec.name), said.get(spec.name), found)):
+        if spec.kind == "list" and (rows := _table(spec, words.get(spec.name), by_model.get(spec.name), found)):
             found[spec.name] = rows
     return {spec.name: found[spec.name] for spec in doctype.fields if spec.name in found}
 
@@ -62,19 +64,19 @@ def _merge_field(spec: FieldSpec, words: Field | None, model: Field | None) -> F
     return _contest_field(*_likelier(words, model))
 
 
-def both(one: float, other: float) -> float:
-    """The chance that a value is right which two witnesses give: that not both are wrong."""
-    return min(1 - (1 - one) * (1 - other), MOST)
+def both(first: float, second: float) -> float:
+    """The probability that a value from two sources is right: that not both are wrong."""
+    return min(1 - (1 - first) * (1 - second), MOST)
 
 
-def against(one: float, other: float) -> float:
-    """The chance that the first is right where the second says something else: only one of them can be."""
-    alone, second, neither = one * (1 - other), other * (1 - one), (1 - one) * (1 - other)
-    return alone / (alone + second + neither) if alone else 0.0
+def against(first: float, second: float) -> float:
+    """The probability that the first is right where the second contradicts it: at most one of them is."""
+    first_only, second_only, neither = first * (1 - second), second * (1 - first), (1 - first) * (1 - second)
+    return first_only / (first_only + second_only + neither) if first_only else 0.0
 
 
 def _confirm_field(words: Field, model: Field, confidence: float, reason: str) -> Field:
-    """The field of the words, which have the better box; the model's where they have none."""
+    """The field of the words, with the model's box where they have none."""
     place = words if words.box is not None else model
     return replace(
         words, confidence=confidence, page=place.page, box=place.box, quote=place.quote or words.quote,
@@ -96,17 +98,17 @@ def _likelier(words: Field, model: Field) -> tuple[Field, Field]:
     return (words, model) if words.confidence >= model.confidence else (model, words)
 
 
-def _alike(spec: FieldSpec, one: Any, other: Any) -> bool:
-    if spec.kind not in ("name", "address", "text") or not isinstance(one, str) or not isinstance(other, str):
+def _alike(spec: FieldSpec, first: Any, second: Any) -> bool:
+    if spec.kind not in ("name", "address", "text") or not isinstance(first, str) or not isinstance(second, str):
         return False
-    return SequenceMatcher(None, fold(one), fold(other), autojunk=False).ratio() >= ALIKE
+    return SequenceMatcher(None, fold(first), fold(second), autojunk=False).ratio() >= ALIKE
 
 
 # --- sums -------------------------------------------------------------------------------------------------------
 
 
 def _sums(words: Fields, model: Fields, found: Fields, doctype: DocumentType) -> dict[str, Field]:
-    """Subtotal, tax and total: of what the two sides say, the three that make a sum."""
+    """Subtotal, tax and total: the combination of both sources that makes a sum."""
     if not all(name in found and name in doctype for name in SUMS):
         return {}
     chosen = [found[name] for name in SUMS]
@@ -124,13 +126,13 @@ def _sums(words: Fields, model: Fields, found: Fields, doctype: DocumentType) ->
 
 
 def _options(spec: FieldSpec, words: Field | None, model: Field | None) -> Iterator[tuple[Field, float]]:
-    """Each side's value as it would stand if it were taken, and how likely it was before."""
+    """Each source's field as it would be if chosen, and its confidence before."""
     if words is None or model is None or words.source == "xml" or same(spec, words.value, model.value):
         if settled := _merge_field(spec, words, model):
             yield settled, settled.confidence
         return
-    for one, other in ((words, model), (model, words)):
-        yield _contest_field(one, other), one.confidence
+    for field, other in ((words, model), (model, words)):
+        yield _contest_field(field, other), field.confidence
 
 
 def _closes(sums: list[Field]) -> bool:
@@ -141,37 +143,37 @@ def _closes(sums: list[Field]) -> bool:
         return False
 
 
-def _raise_confidence(field: Field, worth: float, reason: str) -> Field:
+def _raise_confidence(field: Field, proof: float, reason: str) -> Field:
     if field.source == "xml" or reason in field.reasons:
         return field
-    return replace(field, confidence=both(field.confidence, worth), reasons=(*field.reasons, reason))
+    return replace(field, confidence=both(field.confidence, proof), reasons=(*field.reasons, reason))
 
 
 # --- tables -----------------------------------------------------------------------------------------------------
 
 
 def _table(spec: FieldSpec, words: Field | None, model: Field | None, found: Fields) -> Field | None:
-    """The model's rows if they add up, else the side whose rows do, else the model's; other tables as any field.
+    """The model's rows if they add up, else the words' if those do, else the model's; other tables like any field.
 
-    Rows whose cells are not even of their kind are no rival for rows that were read here.
+    The model's rows are not considered where cells have the wrong kind.
     """
     if words is not None and words.source == "xml":
         return words
     sums = [found[name].value for name in TARGETS.get(spec.name, ()) if name in found]
-    settled = _merge_field(spec, words, model)
+    merged = _merge_field(spec, words, model)
     usable = model is not None and well_formed(spec, model.value)
     if words is not None and model is not None and sums and usable and not same(spec, words.value, model.value):
-        taken, other = (words, model) if _adds_up(words, sums) and not _adds_up(model, sums) else (model, words)
-        settled = _note_other_value(taken, other) if _adds_up(taken, sums) else _contest_field(taken, other)
-    if settled is not None and sums and _adds_up(settled, sums):
-        return _raise_confidence(settled, ADD_UP, Message("reason.items_add_up"))
-    return settled
+        chosen, other = (words, model) if _adds_up(words, sums) and not _adds_up(model, sums) else (model, words)
+        merged = _note_other_value(chosen, other) if _adds_up(chosen, sums) else _contest_field(chosen, other)
+    if merged is not None and sums and _adds_up(merged, sums):
+        return _raise_confidence(merged, ADD_UP, Message("reason.items_add_up"))
+    return merged
 
 
 def _adds_up(table: Field, sums: list[Any]) -> bool:
     try:
         amounts = [Decimal(str(row["amount"])) for row in table.value]
         total = sum(amounts, Decimal())
-        return bool(amounts) and any(abs(total - Decimal(str(wanted))) <= ROUNDING for wanted in sums)
+        return bool(amounts) and any(abs(total - Decimal(str(expected))) <= ROUNDING for expected in sums)
     except (ArithmeticError, KeyError, TypeError):
         return False

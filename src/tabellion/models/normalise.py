@@ -1,4 +1,4 @@
-"""Values as a model writes them, brought into the form that fields have; what cannot be stays as it was written."""
+"""Normalises values from a model to the form of their fields; a value that cannot be normalised stays as it is."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tabellion.reading.types.doctype import FieldSpec
 from tabellion.reading.types.kinds import NUMERIC
 
 LONGEST = 2000  #: characters of a value; more is not a field but a page
-#: How models write that there is nothing.
+#: What models write for a missing value.
 NOTHING = {"", "null", "none", "n/a", "not found", "not specified"}
-AMBIGUOUS = {"$", "¥"}  #: somebody's dollar: a sign alone does not say whose
+AMBIGUOUS = {"$", "¥"}  #: signs of several currencies
 
 
 def normalise_value(spec: FieldSpec, value: Any, order: DateOrder | None = None) -> Any:
-    """The value in the form of its kind; as text where it has none; None where the model says there is nothing."""
+    """The value in the form of its kind; as text where that fails; None where the model returned no value."""
     if spec.kind == "list":
         rows = value if isinstance(value, list) else []
-        made = (_row(spec, row, order) for row in rows if isinstance(row, Mapping))
-        return [row for row in made if any(cell is not None for cell in row.values())] or None
+        normalised = (_row(spec, row, order) for row in rows if isinstance(row, Mapping))
+        return [row for row in normalised if any(cell is not None for cell in row.values())] or None
     if isinstance(value, bool) and spec.kind == "bool":
         return value
     if value is None or isinstance(value, Mapping | list):
@@ -42,11 +42,11 @@ def _row(spec: FieldSpec, row: Mapping[str, Any], order: DateOrder | None) -> di
 
 def _normalise_text(spec: FieldSpec, text: str, order: DateOrder | None) -> Any:
     if spec.kind in NUMERIC:
-        # No percentage has thousands: in 9,975 % the comma stands before decimals.
+        # No percentage has thousands: in 9,975 % the comma is a decimal mark.
         number = decimal_of(text.rstrip("% ").replace(",", ".") if spec.kind == "percent" else text)
         if number is None or abs(number.adjusted()) > 20:
             return text
-        number = number if number else abs(number)  # nobody owes minus nothing
+        number = number if number else abs(number)  # no negative zero
         return money(number) if spec.kind == "money" else format(number.normalize(), "f")
     if spec.kind == "date":
         return _date(text, order)
@@ -67,12 +67,12 @@ def _date(text: str, order: DateOrder | None) -> str:
     if len(text) > LONGEST:
         return text
     found = days(text, order or "dmy")
-    # Day and month that could change places are left as they are: a guess would look like a fact.
+    # A date whose day and month could be swapped stays as it is: a guess would look like a fact.
     return found[0].value.isoformat() if len(found) == 1 and (found[0].sure or order) else text
 
 
 def well_formed(spec: FieldSpec, value: Any) -> bool:
-    """Whether a value is of the form of its kind."""
+    """Whether a value has the form of its kind."""
     if spec.kind == "list":
         rows = value if isinstance(value, list) else []
         return all(well_formed(column, row.get(column.name)) for row in rows for column in spec.items)
@@ -83,22 +83,24 @@ def well_formed(spec: FieldSpec, value: Any) -> bool:
     return not spec.options or value is None or value in spec.options
 
 
-def same(spec: FieldSpec, one: Any, other: Any) -> bool:
-    """Whether two values say the same: numbers by their worth, texts by their letters and digits."""
+def same(spec: FieldSpec, first: Any, second: Any) -> bool:
+    """Whether two values are equal: numbers by value, texts by letters and digits."""
     if spec.kind == "list":
         return (
-            isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
-            and all(_same_row(spec, *pair) for pair in zip(one, other, strict=True))
+            isinstance(first, list) and isinstance(second, list) and len(first) == len(second)
+            and all(_same_row(spec, *pair) for pair in zip(first, second, strict=True))
         )  # fmt: skip
-    if spec.kind in NUMERIC and well_formed(spec, one) and well_formed(spec, other):
-        return bool(rules.convert_value(spec, one) == rules.convert_value(spec, other))
-    return _letters(one) == _letters(other)
+    if spec.kind in NUMERIC and well_formed(spec, first) and well_formed(spec, second):
+        return bool(rules.convert_value(spec, first) == rules.convert_value(spec, second))
+    return _letters(first) == _letters(second)
 
 
-def _same_row(spec: FieldSpec, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """What only one of them says is no contradiction."""
-    both = [column for column in spec.items if one.get(column.name) is not None and other.get(column.name) is not None]
-    return bool(both) and all(same(column, one[column.name], other[column.name]) for column in both)
+def _same_row(spec: FieldSpec, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether the cells that both rows have are equal."""
+    both = [
+        column for column in spec.items if first.get(column.name) is not None and second.get(column.name) is not None
+    ]
+    return bool(both) and all(same(column, first[column.name], second[column.name]) for column in both)
 
 
 def _letters(value: Any) -> str:

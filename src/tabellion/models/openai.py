@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's protocol, through the openai package."""
+"""Any server with OpenAI's protocol, through the openai package."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 BASE_URL = "https://api.openai.com/v1"
 MODEL = "gpt-4.1-mini"
-NO_KEY = "none"  # the SDK wants one; servers of one's own often do not
+NO_KEY = "none"  # the SDK requires a key; one's own servers often do not
 
 Form = Literal["json_schema", "json_object", "text"]
-#: From the best way of asking for JSON to the one that every server takes.
+#: From the best way to request JSON to the one that every server supports.
 WEAKER: dict[Form, Form] = {"json_schema": "json_object", "json_object": "text"}
 _ABOUT_FORM = re.compile(r"response_format|json_schema|json_object|structured output|guided", re.IGNORECASE)
 _UNSUPPORTED = re.compile(r"unsupported|not supported|does not support|unrecognized|unknown|extra", re.IGNORECASE)
@@ -45,7 +45,7 @@ class OpenAI(Remote["AsyncOpenAI"]):
         headers: Mapping[str, str] | None = None, answer_limit: int = ANSWER_LIMIT,
     ) -> None:  # fmt: skip
         super().__init__(key, base_url or BASE_URL, model, prices=prices, headers=headers, answer_limit=answer_limit)
-        # What this server turned out to take. It is asked the best way first and remembers a refusal.
+        # What this server supports: the best way is tried first, and an error is remembered.
         self._form: Form = "json_schema"
         self._dropped: set[str] = set()
 
@@ -61,9 +61,9 @@ class OpenAI(Remote["AsyncOpenAI"]):
         data, headers = await self._complete(client, self._content(parts, ask), schema, ask)
         usage, cost = self._usage(data)
         text, finish = self._text(data, usage, cost)
-        found = judge(text, schema, ask, finish=finish, usage=usage, cost=cost)
+        parsed = judge(text, schema, ask, finish=finish, usage=usage, cost=cost)
         return Reply(
-            text=text, object=found, usage=usage, cost=cost, model=str(data.get("model") or self.model)[:200],
+            text=text, object=parsed, usage=usage, cost=cost, model=str(data.get("model") or self.model)[:200],
             seconds=time.monotonic() - started, finish=finish,
             request_id=request_id(headers) or str(data.get("id", ""))[:100],
         )  # fmt: skip
@@ -71,34 +71,38 @@ class OpenAI(Remote["AsyncOpenAI"]):
     async def _complete(
         self, client: AsyncOpenAI, content: list[dict[str, Any]], schema: Schema | None, ask: Ask
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
-        """The server's answer, asked in the best way that it takes: settling on one is no retry, no model has run."""
+        """The server's answer to the best request it supports; finding that is not a retry, as no model has run."""
         import httpx2
         import openai
 
         while True:
-            asked = self._form, frozenset(self._dropped)
+            attempted = self._form, frozenset(self._dropped)
             request = self._request(content, schema, ask)
-            try:  # by path: the typed method walks through every message and costs more than the rest of the call
+            try:  # by path: the typed method processes every message and costs more than the rest of the call
                 answer = await client.post("/chat/completions", cast_to=httpx2.Response, body=request)
             except openai.APIStatusError as error:
                 verdict = self._translate_error(error)
-                if schema is not None and self._weaken(verdict, error.body, asked):
+                if schema is not None and self._weaken(verdict, error.body, attempted):
                     continue
-                if self._drop(verdict, error.body, asked):
+                if self._drop(verdict, error.body, attempted):
                     continue
                 raise verdict from None
             data = envelope(self.name, answer.text)
-            if trouble := error_from_body(self.name, data, answer.headers, self._key):
-                raise trouble
+            if failure := error_from_body(self.name, data, answer.headers, self._key):
+                raise failure
             return data, answer.headers
 
     def _request(self, content: list[dict[str, Any]], schema: Schema | None, ask: Ask) -> dict[str, Any]:
         system = ask.system or ""
         request: dict[str, Any] = {"model": self.model, "max_tokens": ask.max_tokens, "temperature": ask.temperature}
         if schema is not None and self._form == "json_schema":
-            made = strict(schema)
-            wanted = {"name": "answer", "strict": made is not None, "schema": made or dict(schema)}
-            request["response_format"] = {"type": "json_schema", "json_schema": wanted}
+            strict_schema = strict(schema)
+            json_schema = {
+                "name": "answer",
+                "strict": strict_schema is not None,
+                "schema": strict_schema or dict(schema),
+            }
+            request["response_format"] = {"type": "json_schema", "json_schema": json_schema}
         elif schema is not None:
             system += f"\nAnswer with one JSON object only. It must fit this JSON Schema:\n{json.dumps(schema)}"
             if self._form == "json_object":
@@ -107,8 +111,8 @@ class OpenAI(Remote["AsyncOpenAI"]):
             request["max_completion_tokens"] = request.pop("max_tokens")
         if "temperature" in self._dropped:
             del request["temperature"]
-        said = [{"role": "system", "content": system.strip()}] if system else []
-        return request | {"messages": [*said, {"role": "user", "content": content}]}
+        messages = [{"role": "system", "content": system.strip()}] if system else []
+        return request | {"messages": [*messages, {"role": "user", "content": content}]}
 
     def _content(self, parts: Sequence[Part], ask: Ask) -> list[dict[str, Any]]:
         return [{"type": "text", "text": part} if isinstance(part, str) else self._blob(part) for part in parts]
@@ -126,20 +130,20 @@ class OpenAI(Remote["AsyncOpenAI"]):
             body = error.response.text
         return error_from_response(self.name, error.status_code, body, error.response.headers, self._key)
 
-    def _weaken(self, verdict: ModelError, body: object, asked: tuple[Form, frozenset[str]]) -> bool:
-        """Whether it is worth asking again in a weaker form."""
-        form = asked[0]
-        about = pick(body, "param") == "response_format" or _ABOUT_FORM.search(str(verdict))
-        if not isinstance(verdict, Rejected) or form not in WEAKER or not about:
+    def _weaken(self, verdict: ModelError, body: object, attempted: tuple[Form, frozenset[str]]) -> bool:
+        """Whether to repeat the request in a weaker form."""
+        form = attempted[0]
+        about_form = pick(body, "param") == "response_format" or _ABOUT_FORM.search(str(verdict))
+        if not isinstance(verdict, Rejected) or form not in WEAKER or not about_form:
             return False
-        if self._form == form:  # many calls may learn this at once
+        if self._form == form:  # many calls may find this out at once
             self._form = WEAKER[form]
         return True
 
-    def _drop(self, verdict: ModelError, body: object, asked: tuple[Form, frozenset[str]]) -> bool:
-        """Whether the server merely does not know a parameter that it can do without."""
+    def _drop(self, verdict: ModelError, body: object, attempted: tuple[Form, frozenset[str]]) -> bool:
+        """Whether the server only rejected an optional parameter, which is then omitted."""
         param = pick(body, "param")
-        if not isinstance(verdict, Rejected) or param not in ("max_tokens", "temperature") or param in asked[1]:
+        if not isinstance(verdict, Rejected) or param not in ("max_tokens", "temperature") or param in attempted[1]:
             return False
         if not str(pick(body, "code")).startswith("unsupported") and not _UNSUPPORTED.search(str(verdict)):
             return False
@@ -161,11 +165,11 @@ class OpenAI(Remote["AsyncOpenAI"]):
     def _text(self, data: Mapping[str, Any], usage: Usage, cost: float | None) -> tuple[str, str]:
         choice = pick(data, "choices", 0)
         finish = str(pick(choice, "finish_reason") or "stop")[:60]
-        said = pick(choice, "message", "content")
-        if isinstance(said, list):  # some servers answer in parts
-            said = "".join(text for part in said if isinstance(text := pick(part, "text"), str))
+        text = pick(choice, "message", "content")
+        if isinstance(text, list):  # some servers answer in parts
+            text = "".join(part_text for part in text if isinstance(part_text := pick(part, "text"), str))
         if finish == "content_filter" or pick(choice, "message", "refusal"):
             error = Rejected(Message("model.content_filter", model=self.name))
             error.usage, error.cost = usage, cost
             raise error
-        return said if isinstance(said, str) else "", finish
+        return text if isinstance(text, str) else "", finish

@@ -1,4 +1,4 @@
-"""Judging an answer: what is not what was asked for is never a result."""
+"""Validates a model's answer: only an answer that fits the request becomes a result."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tabellion.messages import Message
 from tabellion.models.base import Ask, Schema, Usage
 from tabellion.models.errors import BadOutput, Fault, Rejected
 
-#: What to try when the same question would get the same answer.
+#: Temperatures of retries, where the same request would get the same answer.
 TEMPERATURES = (0.0, 0.2, 0.5, 0.8, 1.0)
 CUT_SHORT = {"MAX_TOKENS", "length", "max_tokens", "max_output_tokens"}
-LONGEST_TAIL = 6000  # characters of the end in which a loop is looked for
-SHORTEST_LOOP = 400  # of an answer that was cut short: loops run until somebody stops them
-LONGEST_TABLE = 2000  # of an answer that ended by itself: some tables do repeat themselves
+LONGEST_TAIL = 6000  # characters at the end that are searched for a loop
+SHORTEST_LOOP = 400  # in an answer that was cut off: loops run until the limit
+LONGEST_TABLE = 2000  # in an answer that ended by itself: some tables repeat themselves
 
 _HTML = re.compile(r"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)(?:\n\s*```|\Z)", re.DOTALL)
@@ -29,7 +29,7 @@ def judge(
     text: str, schema: Schema | None, ask: Ask, *, finish: str = "stop", usage: Usage | None = None,
     cost: float | None = None,
 ) -> Any:  # fmt: skip
-    """The object that was asked for (None without a schema), or a BadOutput that says what to do differently."""
+    """The parsed object (None without a schema); raises a BadOutput with a hint for the next attempt."""
 
     def bad(fault: Fault, message: str, hint: Mapping[str, Any] | None = None) -> BadOutput:
         return BadOutput(message, fault, raw=text, usage=usage, cost=cost, hint=hint)
@@ -49,40 +49,40 @@ def judge(
     if _HTML.match(text):
         raise bad("html", Message("model.web_page"), warmer)
     try:
-        found = parse(text)
+        parsed = parse(text)
     except _Unfinished:
         raise bad("truncated", Message("model.json_cut_off"), more_room(schema, ask)) from None
     except ValueError as error:
         raise bad("json", Message("model.not_json", text=error), warmer) from None
-    found = without_nulls(found, schema)
-    if complaint := complaint_of(found, schema):
+    parsed = without_nulls(parsed, schema)
+    if complaint := complaint_of(parsed, schema):
         raise bad("schema", Message("model.wrong_schema", text=complaint), warmer)
-    return found
+    return parsed
 
 
 def envelope(name: str, body: str) -> dict[str, Any]:
-    """What a server sent with 200, as an object."""
+    """The body of a response with status 200, as an object."""
     if _HTML.match(body):
         message = Message("model.web_page_instead", model=name)
         raise BadOutput(message, "html", raw=body)
     try:
-        found = json.loads(body)
+        data = json.loads(body)
     except (ValueError, RecursionError):
         raise BadOutput(Message("model.not_json_instead", model=name), "json", raw=body) from None
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise BadOutput(Message("model.not_an_object", model=name), "json", raw=body)
-    return found
+    return data
 
 
 def more_room(schema: Schema | None, ask: Ask) -> dict[str, Any]:
-    """What helps against a cut answer: fewer fields at once, else more tokens."""
+    """The hint for an answer that was cut off: fewer fields at once, else more tokens."""
     if schema is not None and len(schema.get("properties") or ()) > 1:
         return {"split": 2}
     return {"max_tokens": min(2 * ask.max_tokens, 65_536)}
 
 
 def next_temperature(current: float, ladder: tuple[float, ...] = TEMPERATURES) -> float:
-    """The next warmer step of a ladder."""
+    """The next higher temperature."""
     return next((step for step in ladder if step > current), ladder[-1])
 
 
@@ -91,13 +91,13 @@ class _Unfinished(ValueError):  # noqa: N818 - a state
 
 
 def parse(text: str) -> Any:
-    """JSON, also in a fence or after a word of politeness; strict in everything else."""
+    """Parses JSON, also in a code fence with text around it; strict in everything else."""
     body = text.strip().removeprefix("\ufeff")
     if not body.startswith(("{", "[")) and (fence := _FENCE.search(body)):
         body = fence[1].strip()
     try:
-        found = json.loads(body, parse_constant=_refuse)
-        json.dumps(found, ensure_ascii=False).encode()  # lone surrogates parse, and then fit nowhere
+        data = json.loads(body, parse_constant=_refuse)
+        json.dumps(data, ensure_ascii=False).encode()  # lone surrogates can be parsed but not encoded
     except json.JSONDecodeError as error:
         if body.startswith(("{", "[")) and _open(body):
             raise _Unfinished(str(error)) from None
@@ -106,7 +106,7 @@ def parse(text: str) -> Any:
         raise ValueError("it contains a lone surrogate") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    return found
+    return data
 
 
 def _refuse(constant: str) -> Any:
@@ -129,15 +129,15 @@ def _open(body: str) -> bool:
 
 
 def loops(text: str, cut: bool) -> bool:
-    """Whether the answer ends in one piece of text over and over again.
+    """Whether the answer ends in a repetition loop.
 
-    Only the very end counts, and only when it is long: dotted leaders, rulers and tables repeat themselves too, but
-    then something else follows, or the answer ended by itself before long.
+    Only the end counts, and only when it is long: dotted leaders, rulers and tables repeat themselves too, but then
+    something else follows, or the answer ends by itself.
     """
     tail = text[-LONGEST_TAIL:].rstrip().rstrip('"]}').rstrip()
     shortest, times = (SHORTEST_LOOP, 6) if cut else (LONGEST_TABLE, 20)
     if len(tail) < shortest or len(zlib.compress(tail[-shortest:].encode("utf-8", "replace"), 1)) > shortest // 4:
-        return False  # what repeats itself packs well; this test costs microseconds, the next one milliseconds
+        return False  # repetition compresses well; this test takes microseconds, the next one milliseconds
     unit, span = _period(tail[::-1])
     if span < shortest or span < times * unit:
         return False
@@ -145,7 +145,7 @@ def loops(text: str, cut: bool) -> bool:
 
 
 def _period(text: str) -> tuple[int, int]:
-    """The unit that covers the longest beginning of a text by repetition, and how far it reaches (the Z function)."""
+    """The length of the unit whose repetition covers the longest prefix of a text, and of the prefix (Z function)."""
     best = (len(text), 0)
     left = right = 0
     reach = [0] * len(text)
@@ -162,7 +162,7 @@ def _period(text: str) -> tuple[int, int]:
 
 
 def without_nulls(found: Any, schema: Any, root: Schema | None = None) -> Any:
-    """The same without the nulls that stand for an absent optional field: models write them, schemas forbid them."""
+    """The object without nulls for absent optional fields: models write them where schemas forbid them."""
     root = schema if root is None else root
     schema = resolve_ref(schema, root)
     if isinstance(found, list):
@@ -172,17 +172,17 @@ def without_nulls(found: Any, schema: Any, root: Schema | None = None) -> Any:
     if not isinstance(found, dict) or not isinstance(properties, Mapping):
         return found
     required = schema.get("required") or ()
-    kept = {}
+    result = {}
     for key, value in found.items():
         inner = properties.get(key)
         if value is None and key not in required and inner is not None and complaint_of(None, inner, root):
             continue
-        kept[key] = without_nulls(value, inner, root) if isinstance(inner, Mapping) else value
-    return kept
+        result[key] = without_nulls(value, inner, root) if isinstance(inner, Mapping) else value
+    return result
 
 
 def resolve_ref(schema: Any, root: Schema) -> Mapping[str, Any]:
-    """A schema with a local `$ref` at its top followed."""
+    """The schema, or the target of its local `$ref`."""
     for _ in range(20):
         if not isinstance(schema, Mapping):
             return {}
@@ -196,16 +196,16 @@ def resolve_ref(schema: Any, root: Schema) -> Mapping[str, Any]:
 
 
 def complaint_of(found: Any, schema: Any, root: Schema | None = None) -> str:
-    """What does not fit, without quoting the document; empty when all does."""
+    """The first violation of the schema, without quoting the document; empty when there is none."""
     if root is not None and isinstance(schema, Mapping) and "$defs" in root:
         schema = {**schema, "$defs": root["$defs"]}
     validator = _validator(json.dumps(schema, sort_keys=True))
     error = next(iter(validator.iter_errors(found)), None)
     if error is None:
         return ""
-    where = "/".join(str(step) for step in error.instance_path) or "the whole"
+    path = "/".join(str(step) for step in error.instance_path) or "the whole"
     rule = "/".join(str(step) for step in error.schema_path)
-    return f"{where} breaks {rule}"
+    return f"{path} breaks {rule}"
 
 
 @lru_cache(maxsize=256)

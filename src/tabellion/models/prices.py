@@ -1,4 +1,4 @@
-"""What calls cost: a small dated table that settings override, and an estimate before the call."""
+"""Prices of calls: a small dated table that settings override, and an estimate before the call."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Price:
 
     input: float
     output: float  #: thoughts cost the same
-    cached: float | None = None  #: input that the provider had in its cache; None: as dear as any input
-    date: str = ""  #: when the provider's page said so
+    cached: float | None = None  #: input from the provider's cache; None: the price of other input
+    date: str = ""  #: when it was on the provider's page
     long: tuple[float, float, float] | None = None  #: input, output, cached of a request beyond `LONG` input tokens
 
 
@@ -38,35 +38,35 @@ PRICES: dict[str, Price] = {
     "allenai/olmOCR-2-7B-1025": Price(0.09, 0.19, None, "2026-11-10"),
 }
 
-#: What may follow a known name without changing the price: a release, a date, a test server's knob.
+#: Suffixes of a known name that do not change the price: a release, a date, a test server's knob.
 _RELEASE = re.compile(r"(?:-\d{3}|-\d{4}-\d{2}-\d{2}|-latest|-preview(?:-[\d-]+)?|@.*)$")
 
-PAGE_TOKENS = 258  # what Gemini bills for a page or an image
-TILED_TOKENS = 1600  # what the others make of a page at 1288 px
+PAGE_TOKENS = 258  # Gemini's tokens for a page or an image
+TILED_TOKENS = 1600  # other providers' tokens for a page at 1288 px
 OUTPUT_TOKENS = 1000  # a page of dense text, or the fields of an invoice
-PAGE_BYTES = 75_000  # of a scanned page; a page of plain text is smaller, and betrays itself otherwise
+PAGE_BYTES = 75_000  # of a scanned page; a page of plain text is smaller, and is counted in other ways
 MOST_PAGES = 10_000
 
 Prices = Mapping[str, Price | Mapping[str, float]]
 
 
 def table(overrides: Prices | None = None) -> dict[str, Price]:
-    """The prices with yours on top: `{"my-model": {"input": 0.1, "output": 0.4}}`."""
-    return PRICES | {model: _price(model, given) for model, given in (overrides or {}).items()}
+    """The price table with overrides such as `{"my-model": {"input": 0.1, "output": 0.4}}`."""
+    return PRICES | {model: _price(model, price) for model, price in (overrides or {}).items()}
 
 
-def _price(model: str, given: Price | Mapping[str, float]) -> Price:
-    if isinstance(given, Price):
-        return given
+def _price(model: str, override: Price | Mapping[str, float]) -> Price:
+    if isinstance(override, Price):
+        return override
     known = [field.name for field in fields(Price) if field.name != "long"]
-    if not isinstance(given, Mapping) or not {"input", "output"} <= set(given) <= set(known):
-        wanted = "{ input = …, output = …, cached = … } in dollars per million tokens"
-        raise ConfigurationError(f"prices.{model}: write {wanted}")
-    return Price(**given)  # type: ignore[arg-type]
+    if not isinstance(override, Mapping) or not {"input", "output"} <= set(override) <= set(known):
+        example = "{ input = …, output = …, cached = … } in dollars per million tokens"
+        raise ConfigurationError(f"prices.{model}: write {example}")
+    return Price(**override)  # type: ignore[arg-type]
 
 
 def price_of(model: str, prices: Mapping[str, Price] | None = None) -> Price | None:
-    """The price of a model, by its name or the name it is a release of."""
+    """The price of a model, by its name without suffixes for releases."""
     prices = PRICES if prices is None else prices
     name = model.removeprefix("models/")
     while name not in prices:
@@ -78,7 +78,7 @@ def price_of(model: str, prices: Mapping[str, Price] | None = None) -> Price | N
 
 
 def cost(model: str, usage: Usage, prices: Mapping[str, Price] | None = None) -> float | None:
-    """What a call cost, in dollars; None when nobody knows the price."""
+    """The cost of a call in dollars; None where the price is unknown."""
     price = price_of(model, prices)
     if price is None:
         return None
@@ -94,7 +94,7 @@ def estimate(
     model: str, parts: Sequence[Part], ask: Ask = Ask(), schema: Schema | None = None,
     prices: Mapping[str, Price] | None = None,
 ) -> float | None:  # fmt: skip
-    """What a call will cost, roughly, in dollars: for budgets, before any money is spent."""
+    """The approximate cost of a call in dollars before it is made, for budgets."""
     texts = len(ask.system or "") + len(str(schema or "")) + sum(len(part) for part in parts if isinstance(part, str))
     count = sum(pages(part.data) for part in parts if not isinstance(part, str))
     per_page = PAGE_TOKENS if "gemini" in model else TILED_TOKENS
@@ -103,9 +103,9 @@ def estimate(
 
 
 def pages(data: bytes) -> int:
-    """About how many pages a file has, from its bytes alone: a hostile PDF is parsed elsewhere, or nowhere."""
+    """The approximate number of pages of a file, from its bytes alone: a PDF is not parsed outside the sandbox."""
     if not data.startswith(b"%PDF"):
         return 1
-    named = len(re.findall(rb"/Type\s*/Page\b", data))
-    counted = max((int(number) for number in re.findall(rb"/Count\s+(\d{1,5})\b", data)), default=0)
-    return min(MOST_PAGES, max(1, named, counted, len(data) // PAGE_BYTES))
+    page_objects = len(re.findall(rb"/Type\s*/Page\b", data))
+    declared = max((int(number) for number in re.findall(rb"/Count\s+(\d{1,5})\b", data)), default=0)
+    return min(MOST_PAGES, max(1, page_objects, declared, len(data) // PAGE_BYTES))

@@ -1,4 +1,4 @@
-"""What a provider's refusal means: from an HTTP status and its body to one of our errors."""
+"""Maps a provider's error response, its HTTP status and body, to one of our errors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tabellion.messages import Message
 from tabellion.models.errors import KeyRefused, ModelError, Rejected, Throttled, Unavailable
 
 LONGEST_MESSAGE = 500
-LONGEST_READ = 4000  # characters of a message in which a hint is looked for
+LONGEST_READ = 4000  # characters of a message that are searched for a hint
 
 MEANINGS = {
     400: "bad_request", 401: "key_refused", 402: "payment_required", 403: "key_forbidden", 404: "not_found",
     408: "timed_out", 409: "conflict", 410: "gone", 413: "too_large", 422: "unfit", 429: "too_many_requests",
     500: "internal_error", 502: "bad_gateway", 503: "unavailable", 504: "timed_out",
 }  # fmt: skip
-TOO_MANY = {429, 498}  # 498 is Groq's word for "no capacity left"
+TOO_MANY = {429, 498}  # 498 is Groq's status for "no capacity left"
 PASSING = {408, 409, 425}
-#: A wrong key is a 400 to Google, an empty purse a 429 to OpenAI: the words tell, not the number.
+#: Google sends 400 for a wrong key and OpenAI 429 for an exhausted balance: the code decides, not the status.
 KEY_CODES = {
     "API_KEY_INVALID", "API_KEY_EXPIRED", "UNAUTHENTICATED", "invalid_api_key", "insufficient_quota",
     "billing_not_active", "account_deactivated",
@@ -43,21 +43,21 @@ _AGAIN = re.compile(rf"(?:retry|again)\s+(?:in|after)\s+((?:{_SPAN}\s*)+)", re.I
 def error_from_response(
     name: str, status: int, body: object, headers: Mapping[str, str] | None = None, secret: str = ""
 ) -> ModelError:
-    """The error for an answer that was not 200: `body` is its parsed JSON, or its text."""
+    """The error for a response with another status than 200: `body` is its parsed JSON, or its text."""
     headers = headers or {}
     message = _message(body)
-    said = "a web page" if _PAGE.match(message) else clean(message, secret)
+    excerpt = "a web page" if _PAGE.match(message) else clean(message, secret)
     hints = (_retry_info(body), _in_words(message[:LONGEST_READ]), _in_headers(headers))
     hint = next((seconds for seconds in hints if seconds is not None), None)
     quota = _quota(body)
     meaning = Message("model.quota", detail=_meaning(status), text=clean(quota, secret)) if quota else _meaning(status)
     params: dict[str, Any] = {"model": name, "n": status, "detail": meaning}
-    if said and (hint is None or status not in TOO_MANY):
-        params["text"] = said
+    if excerpt and (hint is None or status not in TOO_MANY):
+        params["text"] = excerpt
     if hint is not None:
         params["after"] = f"{hint:.3g}"
     text = Message("model.status" + "".join(f"_{part}" for part in ("text", "after") if part in params), **params)
-    error = _verdict(status, set(_codes(body)), said, text, hint)
+    error = _verdict(status, set(_codes(body)), excerpt, text, hint)
     error.status = status
     error.request_id = request_id(headers)
     return error
@@ -66,7 +66,7 @@ def error_from_response(
 def error_from_body(
     name: str, data: Mapping[str, Any], headers: Mapping[str, str] | None = None, secret: str = ""
 ) -> ModelError | None:
-    """The error inside an answer that came with 200: gateways do that when the trouble is behind them."""
+    """The error inside a response with status 200, which gateways send for failures behind them."""
     if not isinstance(data.get("error"), Mapping | str) or not data["error"]:
         return None
     code = pick(data, "error", "code")
@@ -76,7 +76,7 @@ def error_from_body(
 
 
 def request_id(headers: Mapping[str, str]) -> str:
-    """The provider's own name for the call, to quote in a complaint."""
+    """The provider's id of the call, for support requests."""
     for header in ("x-request-id", "x-goog-request-id", "x-deepinfra-request-id", "cf-ray"):
         if value := headers.get(header):
             return str(value)[:100]
@@ -84,14 +84,14 @@ def request_id(headers: Mapping[str, str]) -> str:
 
 
 def clean(text: str, secret: str = "") -> str:
-    """What a provider said, fit for a log: one line, no keys, no longer than people read."""
+    """A provider's message for logs: one line, without keys, shortened."""
     if secret:
         text = text.replace(secret, "***")
     return " ".join(_SECRETS.sub("***", text[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
 
 
 def pick(data: object, *path: str | int) -> Any:
-    """The value at a path of keys and indexes, or None: what servers send is not to be trusted."""
+    """The value at a path of keys and indexes, or None, because the structure of responses is not trusted."""
     for step in path:
         if isinstance(step, str):
             data = data.get(step) if isinstance(data, Mapping) else None
@@ -100,8 +100,8 @@ def pick(data: object, *path: str | int) -> Any:
     return data
 
 
-def _verdict(status: int, codes: set[str], said: str, text: str, hint: float | None) -> ModelError:
-    if status in (401, 402) or codes & KEY_CODES or KEY_WORDS.search(said):
+def _verdict(status: int, codes: set[str], excerpt: str, text: str, hint: float | None) -> ModelError:
+    if status in (401, 402) or codes & KEY_CODES or KEY_WORDS.search(excerpt):
         return KeyRefused(text)
     if codes & CONTENT_CODES:
         return Rejected(text)
@@ -123,7 +123,7 @@ def _meaning(status: int) -> str:
 
 
 def _inner(body: object) -> object:
-    """The error itself: Google may put it in a list, FastAPI under `detail`."""
+    """The inner error: Google may put it in a list, FastAPI under `detail`."""
     if isinstance(body, list) and body:
         body = body[0]
     for key in ("error", "detail"):
@@ -136,7 +136,7 @@ def _inner(body: object) -> object:
 
 
 def _message(body: object) -> str:
-    """Only what the server wrote as its message: the rest of the body may echo the document."""
+    """The server's message only: the rest of the body may echo the document."""
     inner = _inner(body)
     if isinstance(inner, str):
         return inner
@@ -180,12 +180,12 @@ def _retry_info(body: object) -> float | None:
     return None
 
 
-def _in_words(said: str) -> float | None:
-    found = _AGAIN.search(said)
-    if not found:
+def _in_words(text: str) -> float | None:
+    match = _AGAIN.search(text)
+    if not match:
         return None
     total = 0.0
-    for amount, unit in re.findall(_SPAN, found[1], re.IGNORECASE):
+    for amount, unit in re.findall(_SPAN, match[1], re.IGNORECASE):
         unit = unit.lower()
         total += float(amount) * _UNITS["ms" if unit.startswith(("ms", "milli")) else unit[0]]
     return total

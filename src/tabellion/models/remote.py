@@ -1,4 +1,4 @@
-"""What models behind HTTP have in common: an address, a key that nobody sees, prices, one client, one deadline."""
+"""The base of models behind HTTP: address, key, prices, one client per event loop, one deadline per call."""
 
 from __future__ import annotations
 
@@ -27,14 +27,12 @@ ANSWER_LIMIT = 16 * 1024 * 1024
 
 
 class Remote(ABC, Generic[Client]):
-    """A model that is called through a provider's SDK, over an HTTP client of ours."""
+    """A model that is called through a provider's SDK, over our HTTP client."""
 
     name: str
     sdk: str  #: the package to import
-    extra: str  #: the extra that brings it
-    takes: frozenset[str] = (
-        PICTURES  #: the media types it reads; a PDF goes as pictures of its pages to those that do not
-    )
+    extra: str  #: the extra that installs it
+    takes: frozenset[str] = PICTURES  #: the media types it reads; without PDF, a PDF is sent as pictures of its pages
 
     def __init__(
         self, key: str, base_url: str, model: str, *, prices: Prices | None = None,
@@ -46,7 +44,7 @@ class Remote(ABC, Generic[Client]):
         self._prices = table(prices)
         self._headers = dict(headers or {})
         self._answer_limit = answer_limit
-        # Connections belong to the event loop they were made in; handlers that are plain functions bring their own.
+        # Connections belong to the event loop they were opened in; handlers that are plain functions have their own.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, Client, Turns]] = (
             WeakKeyDictionary()
         )
@@ -57,7 +55,7 @@ class Remote(ABC, Generic[Client]):
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
         """Sends the parts and returns the reply, or raises one of `tabellion.models.errors`."""
         if not self._clients:
-            await asyncio.to_thread(self._load)  # a second of importing, which must not hold up the loop
+            await asyncio.to_thread(self._load)  # a second of importing, which must not block the loop
         from tabellion.models.channel import deadline, plainly
 
         http, client, turns = self._get_clients()
@@ -67,7 +65,7 @@ class Remote(ABC, Generic[Client]):
                 return await self._call(http, client, parts, schema, ask, started)
 
     async def close(self) -> None:
-        """Lets go of this loop's connections; a later call makes new ones."""
+        """Closes this loop's connections; a later call opens new ones."""
         if opened := self._clients.pop(asyncio.get_running_loop(), None):
             await opened[0].aclose()
 
@@ -76,14 +74,14 @@ class Remote(ABC, Generic[Client]):
         self, http: httpx2.AsyncClient, client: Client, parts: Sequence[Part], schema: Schema | None, ask: Ask,
         started: float,
     ) -> Reply:  # fmt: skip
-        """One call, with no thought for time, connections and what else may go wrong around it."""
+        """Makes one call; the caller handles the deadline, connections and errors around it."""
 
     @abstractmethod
     def _connect(self, http: httpx2.AsyncClient) -> Client:
-        """The SDK's client, retries off, over the HTTP client that is given."""
+        """The SDK's client, without retries, over the given HTTP client."""
 
     def _cost(self, usage: Usage, billed: object = None) -> float | None:
-        """What the provider says it cost, else what the table says."""
+        """The cost reported by the provider, else computed from the price table."""
         if isinstance(billed, int | float) and not isinstance(billed, bool) and 0 <= billed < 1e6:
             return float(billed)
         return cost(self.model, usage, self._prices)
@@ -104,20 +102,20 @@ class Remote(ABC, Generic[Client]):
 
 
 def check_url(name: str, base_url: str) -> str:
-    """The base URL without its last slash, or an error that says what is wrong with it."""
+    """The base URL without its last slash; raises a ConfigurationError where it is not valid."""
     url = base_url.strip()
     try:
         split = urlsplit(url)
-        good = split.scheme in ("http", "https") and bool(split.hostname) and (split.port or 1) > 0
+        is_valid = split.scheme in ("http", "https") and bool(split.hostname) and (split.port or 1) > 0
     except ValueError:
-        good = False
-    if not good:
+        is_valid = False
+    if not is_valid:
         raise ConfigurationError(f"{name}: the base URL must be like https://host/path, not {url.rpartition('@')[2]!r}")
     return url.rstrip("/")
 
 
 def check_key(name: str, key: str) -> str:
-    """The key, fit for a header: an HTTP library's complaint about it would quote it."""
+    """The key, checked for use in a header: an HTTP library's error about it would quote it."""
     key = key.strip()
     if not key.isascii() or any(mark <= " " or mark == "\x7f" for mark in key):
         raise ConfigurationError(f"{name}: the key contains a space or an invalid character")
@@ -125,5 +123,5 @@ def check_key(name: str, key: str) -> str:
 
 
 def count(value: object) -> int:
-    """A number of tokens as a server told it."""
+    """A number of tokens from a server; 0 where it is not valid."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else 0

@@ -1,4 +1,4 @@
-"""A question too large for one answer, asked in parts: the fields divided, the objects merged."""
+"""Splits a question that is too large for one answer: the fields are divided, the objects merged."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tabellion.models.errors import BadOutput, ModelError
 Call = Callable[[Sequence[Part], Schema | None, Ask], Awaitable[Reply]]
 
 HEAVY = 4  # a table or a nested object writes about as much as four plain fields
-#: Rules about several fields at once, which no part of the fields can keep.
+#: Rules about several fields at once, which do not apply to a part of the fields.
 ACROSS = {"minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "if", "then", "else"}
 
 
 async def in_parts(call: Call, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
-    """One reply, made of as many calls as `ask.hint["split"]` says.
+    """One reply, merged from as many calls as `ask.hint["split"]` says.
 
-    `call` is what makes one call: a model's own method, or the gate before it, so that every part is counted, paid and
-    slowed down like any other call.
+    `call` makes one call: a model's own method, or the gate before it, so that every part is counted, paid and
+    throttled like any other call.
     """
     groups = divide(schema, int(ask.hint.get("split", 1))) if schema is not None else []
     if len(groups) < 2:
         return await call(parts, schema, ask)
     ask = replace(ask, hint={key: value for key, value in ask.hint.items() if key != "split"})
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     usage, cost, seconds, replies = Usage(), 0.0, 0.0, list[Reply]()
     for group in groups:
         try:
@@ -38,18 +38,18 @@ async def in_parts(call: Call, parts: Sequence[Part], schema: Schema | None = No
                 error.hint = {"split": 2 * len(groups)}
             raise
         if isinstance(reply.object, Mapping):
-            found |= reply.object
+            merged |= reply.object
         replies.append(reply)
         usage, cost, seconds = usage + reply.usage, cost + (reply.cost or 0.0), seconds + reply.seconds
     return Reply(
-        text=json.dumps(found, ensure_ascii=False), object=found, usage=usage, seconds=seconds,
+        text=json.dumps(merged, ensure_ascii=False), object=merged, usage=usage, seconds=seconds,
         cost=None if any(reply.cost is None for reply in replies) else cost,
         model=replies[-1].model, request_id=",".join(reply.request_id for reply in replies if reply.request_id),
     )  # fmt: skip
 
 
 def divide(schema: Schema, count: int) -> list[dict[str, Any]]:
-    """Up to `count` schemas whose fields, neighbours staying together, make up the whole."""
+    """Up to `count` schemas that together have all fields, in their order."""
     properties = schema.get("properties") or {}
     count = min(count, len(properties))
     if count < 2:
@@ -64,11 +64,11 @@ def divide(schema: Schema, count: int) -> list[dict[str, Any]]:
 
 
 def _only(schema: Schema, names: list[str]) -> dict[str, Any]:
-    made = {key: value for key, value in schema.items() if key not in ACROSS}
-    made["properties"] = {name: schema["properties"][name] for name in names}
+    part = {key: value for key, value in schema.items() if key not in ACROSS}
+    part["properties"] = {name: schema["properties"][name] for name in names}
     if "required" in schema:
-        made["required"] = [name for name in schema["required"] if name in names]
-    return made
+        part["required"] = [name for name in schema["required"] if name in names]
+    return part
 
 
 def _is_heavy(schema: Any) -> bool:
@@ -76,7 +76,7 @@ def _is_heavy(schema: Any) -> bool:
 
 
 def _charge(error: ModelError, usage: Usage, cost: float, replies: list[Reply]) -> None:
-    """The parts before the one that failed were paid for."""
+    """Adds the usage and cost of the parts before the one that failed."""
     if replies:
         error.usage = error.usage + usage
         error.cost = (error.cost or 0.0) + cost

@@ -1,1 +1,1 @@
-"""From bytes of unknown quality to pages, words with boxes, and fields with an honest confidence. No database."""
+"""Reads files of any quality into pages, words with boxes, and fields with a calibrated confidence. No database."""

@@ -1,4 +1,4 @@
-"""Offers: the other values that a document has for a field, for a person to choose from."""
+"""Offers: other values for a field that the document contains, for a person to choose from."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from tabellion.reading.field import Field
 from tabellion.reading.page import Box
 
-MOST = 9  #: for each field: a person takes one by its number
-PAGE = "page"  #: it stands on the pages, as something else
-#: What the source of a field is called where its value lost: read from the words, whichever way these were read.
+MOST = 9  #: per field: a person picks one by a digit key
+PAGE = "page"  #: found on the pages in another role
+#: The source of an alternative by the source of its field: all readings of words have one name.
 _WORDS = {"text": "words", "ocr": "words", "computed": "words"}
 
 
@@ -25,56 +25,58 @@ Candidate.__doc__ = "Another value that the document may have for a field."
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A value that a field does not have, and might."""
+    """A value that a field might have instead."""
 
-    value: Any  #: in the form that the field's values have
+    value: Any  #: in the form of the field's kind
     page: int | None = None
     box: Box | None = None
     quote: str | None = None
-    source: str = PAGE  #: or which reading says so: words, xml, model
+    source: str = PAGE  #: or the reading it is from: words, xml, model
 
     def as_dict(self) -> Candidate:
-        """As JSON tells it."""
+        """The alternative as JSON."""
         box = [round(side, 4) for side in self.box] if self.box else None
         return {"value": self.value, "page": self.page, "box": box, "quote": self.quote, "from": self.source}
 
     @classmethod
-    def from_dict(cls, told: Candidate) -> Alternative:
-        """Made from what `as_dict` gave."""
-        box, page, quote = told["box"], told["page"], told["quote"]
+    def from_dict(cls, data: Candidate) -> Alternative:
+        """Restores the result of `as_dict`."""
+        box, page, quote = data["box"], data["page"], data["quote"]
         return cls(
-            told["value"], None if page is None else int(page),
+            data["value"], None if page is None else int(page),
             None if box is None else (float(box[0]), float(box[1]), float(box[2]), float(box[3])),
-            None if quote is None else str(quote), str(told["from"]),
+            None if quote is None else str(quote), str(data["from"]),
         )  # fmt: skip
 
 
-Offers = Mapping[str, Sequence[Alternative]]  #: by field; also of fields that have no value
+Offers = Mapping[str, Sequence[Alternative]]  #: by field, also for fields without a value
 
 
 def distinct(value: Any, offers: Iterable[Alternative], most: int = MOST) -> list[Alternative]:
-    """The first few offers, each value once and none of them the one that the field has."""
-    seen, found = {_key(value), _key(None), _key("")}, []
-    for one in offers:
-        if (key := _key(one.value)) not in seen:
-            seen.add(key)
-            found.append(one)
+    """The first few offers, each value once and without the field's own value."""
+    keys, found = {_key(value), _key(None), _key("")}, []
+    for offer in offers:
+        if (key := _key(offer.value)) not in keys:
+            keys.add(key)
+            found.append(offer)
             if len(found) == most:
                 break
     return found
 
 
 def beside(offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, Field]) -> dict[str, list[Alternative]]:
-    """The offers of fields that were chosen of several readings: what the others say comes first."""
-    said: dict[str, list[Alternative]] = {}
+    """The offers for fields that were chosen from several readings: first the values of the other readings."""
+    from_readings: dict[str, list[Alternative]] = {}
     for reading in readings:
         for name, field in reading.items():
-            said.setdefault(name, []).append(_build_alternative(field))
+            from_readings.setdefault(name, []).append(_build_alternative(field))
     found = {
-        name: distinct(chosen[name].value if name in chosen else None, [*said.get(name, ()), *offers.get(name, ())])
-        for name in {**chosen, **said, **offers}
+        name: distinct(
+            chosen[name].value if name in chosen else None, [*from_readings.get(name, ()), *offers.get(name, ())]
+        )
+        for name in {**chosen, **from_readings, **offers}
     }
-    return {name: some for name, some in found.items() if some}
+    return {name: alternatives for name, alternatives in found.items() if alternatives}
 
 
 def _build_alternative(field: Field) -> Alternative:

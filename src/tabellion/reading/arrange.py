@@ -1,8 +1,8 @@
-"""Puts words in reading order and numbers the printed lines they stand on.
+"""Puts words in reading order and numbers their printed lines.
 
-Two words stand on one row when their heights overlap by more than half of the smaller one; they stand on one line
-when the gap between them is also less than GAP times their height, so that the columns of a table or a letter head
-are lines of their own. Lines are numbered from the top down, and from left to right along a row.
+Two words are on one row when their heights overlap by more than half of the smaller one; they are on one line
+when the gap between them is also less than GAP times their height, so that the columns of a table or a letterhead
+are separate lines. Lines are numbered from the top down, and from left to right along a row.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ GAP = 2.5
 def arrange(words: Iterable[Word], aspect: float, slope: float = 0.0) -> tuple[Word, ...]:
     """The words in reading order, each with the number of its line; `aspect` is the page's width over its height.
 
-    `slope` is how far the lines of a page that lies askew fall, in shares of its height per share of its width. Rows
-    are found as if they did not; boxes stay as they are seen.
+    `slope` is how far the lines of a page that is not straight fall, as fraction of its height per fraction of its
+    width. Rows are found on the levelled page; boxes stay as they are seen.
     """
-    seen = list(words)
+    originals = list(words)
     arranged: list[Word] = []
     number = 0
-    for row in _rows(replace(word, box=level(word.box, slope), line=at) for at, word in enumerate(seen)):
-        # Boxes are shares of the page: a height is turned into a share of the width to be compared with a gap.
+    for row in _rows(replace(word, box=level(word.box, slope), line=index) for index, word in enumerate(originals)):
+        # Boxes are fractions of the page: a height is converted to a fraction of the width to be compared with a gap.
         reach = GAP * median(word.box[3] - word.box[1] for word in row) / aspect
         right = row[0].box[2]
         for word in row:
             if word.box[0] - right > reach:
                 number += 1
             right = max(right, word.box[2])
-            arranged.append(replace(seen[word.line], line=number))
+            arranged.append(replace(originals[word.line], line=number))
         number += 1
     return tuple(arranged)
 
 
 def level(box: Box, slope: float) -> Box:
-    """The box of the same word on a page that lies straight: there it is no higher than its letters."""
+    """The box of the same word on a straight page, where it is only as high as its letters."""
     if not slope:
         return box
     x0, y0, x1, y1 = box
@@ -51,9 +51,9 @@ def level(box: Box, slope: float) -> Box:
 
 
 def _rows(words: Iterable[Word]) -> list[list[Word]]:
-    """Words that stand side by side, from left to right; rows from the top down."""
+    """Words grouped into rows, from left to right; rows from the top down."""
     rows: list[list[Word]] = []
-    reaching: list[tuple[float, list[Word]]] = []  # rows that words to come may join, and how far down they reach
+    reaching: list[tuple[float, list[Word]]] = []  # rows that later words may join, and their lower edges
     for word in sorted(words, key=_middle):
         top = word.box[1]
         reaching = [(bottom, row) for bottom, row in reaching if bottom > top]
@@ -81,14 +81,16 @@ def _middle(word: Word) -> float:
 
 
 def _nearest(row: Sequence[Word], word: Word) -> tuple[float, Word]:
-    # On a page that is not quite straight a row climbs or falls: its nearest word tells, not its farthest.
+    # On a page that is not quite straight a row climbs or falls: its nearest word decides.
     left = word.box[0]
-    at = bisect(row, left, key=_left_edge)
-    return min(((abs(other.box[0] - left), other) for other in row[max(0, at - 1) : at + 1]), key=lambda pair: pair[0])
+    index = bisect(row, left, key=_left_edge)
+    return min(
+        ((abs(other.box[0] - left), other) for other in row[max(0, index - 1) : index + 1]), key=lambda pair: pair[0]
+    )
 
 
 def _overlap(word: Word, other: Word) -> float:
-    """How much of the smaller height both share."""
+    """The overlap of both heights as a fraction of the smaller one."""
     _, top, _, bottom = word.box
     _, other_top, _, other_bottom = other.box
     shared = min(bottom, other_bottom) - max(top, other_top)

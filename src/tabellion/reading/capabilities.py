@@ -1,4 +1,4 @@
-"""Takes the rights of root away from this process for good, piece by piece as Linux knows them (capabilities)."""
+"""Drops the Linux capabilities of this process, the rights of root, permanently."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ LAST = 63
 
 
 def give_up(*, keep_reading: bool = False) -> bool:
-    """Leaves this process with none, or with the right to read what its user could not; whether it has no others."""
+    """Drops all capabilities, optionally except reading any file; returns whether that worked."""
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     for number in range(LAST + 1):
-        libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # those that there are, where one may
-    kept = 1 << READ_ANY_FILE if keep_reading else 0
+        libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # fails for numbers that do not exist, or without the right to
+    remaining = 1 << READ_ANY_FILE if keep_reading else 0
     header = ctypes.create_string_buffer(struct.pack("Ii", VERSION, 0))
-    rights = ctypes.create_string_buffer(struct.pack("6I", kept, kept, 0, 0, 0, 0))
+    rights = ctypes.create_string_buffer(struct.pack("6I", remaining, remaining, 0, 0, 0, 0))
     return bool(libc.capset(header, rights) == 0)
 
 
 def get_capabilities() -> int:
-    """The rights that this process can use, a bit for each."""
+    """The capabilities of this process, one bit each."""
     header = ctypes.create_string_buffer(struct.pack("Ii", VERSION, 0))
     rights = ctypes.create_string_buffer(24)
     if ctypes.CDLL(None, use_errno=True).capget(header, rights) != 0:

@@ -1,7 +1,7 @@
-"""The inside of the sandbox: takes away its own rights, then works through one task after the other.
+"""The child process of the sandbox: drops its own rights, then runs one task after the other.
 
-Started by sandbox.py. It talks over one socket: each frame is four bytes of length and JSON, a request may carry
-one open file. It ends when the socket does.
+Started by sandbox.py. It uses one socket: each frame is four bytes of length and JSON, a request may include one
+open file. It ends when the socket is closed.
 """
 
 from __future__ import annotations
@@ -24,50 +24,50 @@ from tabellion.messages import Message, translatable
 from tabellion.reading import capabilities, landlock, seccomp
 from tabellion.reading.errors import Unreadable
 
-#: The most one frame may hold, in both directions.
+#: The most bytes of one frame, in both directions.
 FRAME = 16 << 20
-#: What the child may write to any one file; its messages for us are kept in a file, so not zero.
+#: The most bytes that the child may write to a file; its standard error is a file, so not zero.
 FILE_BYTES = 64 << 10
 OPEN_FILES = 64
 FileIdentity = tuple[str, int, int]  #: path, device, inode
-SPENT = 3  #: exit code of a child that is asked for files, or memory, that it gave up
+SPENT = 3  #: exit code of a child that gets a task with files or memory that it already gave up
 PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 
 def main() -> None:
-    """Serve tasks until the other end goes away."""
+    """Runs tasks until the parent closes the socket."""
     control = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     isolated = confine()
     send(control, {"ready": os.getpid(), "isolated": isolated, "files": landlock.version() > 0})
-    left: set[FileIdentity] | None = None
-    memory = 0  #: what it may still have: neither files nor memory come back once they are given up
+    allowed: set[FileIdentity] | None = None
+    memory = 0  #: its present limit: neither files nor memory can be regained once given up
     while True:
         request, file = receive(control)
         if request is None:
             return
-        named = {_identity(str(path)) for path in request["arguments"].get("types", ())}
-        if left is None:
-            left, memory = named, request["address_space"]
-            _close_files(request["task"], {path for path, _, _ in named})
-            # Not before: what is taken away is taken from this thread and those that it starts.
+        type_files = {_identity(str(path)) for path in request["arguments"].get("types", ())}
+        if allowed is None:
+            allowed, memory = type_files, request["address_space"]
+            _close_files(request["task"], {path for path, _, _ in type_files})
+            # Not earlier: the restrictions apply to this thread and those that it starts.
             threading.stack_size(256 << 10)
             threading.Thread(target=_die_with, args=(control,), daemon=True).start()
-        elif not named <= left or request["address_space"] > memory:
+        elif not type_files <= allowed or request["address_space"] > memory:
             os._exit(SPENT)  # silently: another child takes the task
         memory = request["address_space"]
         try:
-            fresh = _serve(control, request, file)
+            reusable = _serve(control, request, file)
         finally:
             if file is not None:
                 os.close(file)
-        if not fresh:
+        if not reusable:
             return
 
 
 def _identity(path: str) -> FileIdentity:
-    """A file by its path and its inode: one that was replaced since is another one, which this process may not open."""
+    """A file by its path and inode: a replaced file is another one, which this process may not open."""
     try:
         status = os.stat(path)
     except OSError:
@@ -75,15 +75,15 @@ def _identity(path: str) -> FileIdentity:
     return path, status.st_dev, status.st_ino
 
 
-def _close_files(task: str, named: set[str]) -> None:
-    """Leave this process with Python, its libraries and the files that the first task names."""
+def _close_files(task: str, files: set[str]) -> None:
+    """Restricts this process to Python, its libraries and the files that the first task names."""
     with contextlib.suppress(ImportError):
-        importlib.import_module(task.partition(":")[0])  # a task of somebody else's may be anywhere
-    landlock.leave_only([*landlock.SYSTEM, *landlock.python_folders(), *named])
+        importlib.import_module(task.partition(":")[0])  # a third party's task may be in any folder
+    landlock.leave_only([*landlock.SYSTEM, *landlock.python_folders(), *files])
 
 
 def _serve(control: socket.socket, request: dict[str, Any], file: int | None) -> bool:
-    """Run one task and send what it yields; False when this process should not be used again."""
+    """Runs one task and sends what it yields; False when this process should not be used again."""
     restrict(request["cpu_seconds"], request["address_space"])
     try:
         module, _, name = request["task"].partition(":")
@@ -99,17 +99,17 @@ def _serve(control: socket.socket, request: dict[str, Any], file: int | None) ->
         return False
     except BaseException as error:
         code = "resource_limit" if _is_resource_error(error) else "reader_crashed"
-        said = Message(f"unreadable.{code}_because", text=f"{type(error).__name__}: {_last_line(error)}"[:400])
-        send(control, {"error": code, "message": said, **translatable(message=said), "spent": True})
+        message = Message(f"unreadable.{code}_because", text=f"{type(error).__name__}: {_last_line(error)}"[:400])
+        send(control, {"error": code, "message": message, **translatable(message=message), "spent": True})
         return False
 
 
 def _is_resource_error(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in (12, 24, 27)):
         return True
-    # Libraries in C++ say it in words.
-    said = str(error).lower()
-    return any(mark in said for mark in ("bad_alloc", "allocate", "insufficient memory", "out of memory"))
+    # C++ libraries report it only in the message.
+    text = str(error).lower()
+    return any(mark in text for mark in ("bad_alloc", "allocate", "insufficient memory", "out of memory"))
 
 
 def _last_line(error: BaseException) -> str:
@@ -117,15 +117,15 @@ def _last_line(error: BaseException) -> str:
 
 
 def _die_with(control: socket.socket) -> None:
-    """End this process when the other end is gone, whatever the main thread is doing."""
+    """Ends this process when the parent is gone, whatever the main thread is doing."""
     poll = select.poll()
-    poll.register(control, 0)  # hang-up is told unasked
+    poll.register(control, 0)  # hang-up is always reported
     poll.poll()
     os._exit(0)
 
 
 def confine() -> bool:
-    """Take away rights for good: new privileges, core dumps, files and, where the system allows it, the network."""
+    """Drops rights permanently: new privileges, core dumps, files and, where the system allows it, the network."""
     with contextlib.suppress(ImportError):
         import resource
 
@@ -161,7 +161,7 @@ def _readable_without_rights() -> bool:
 
 
 def restrict(cpu_seconds: float, address_space: int) -> None:
-    """Set what the next task may use: processor time counts from the start of the process, so it moves along."""
+    """Sets the limits of the next task; processor time counts from the start of the process, so the limit moves."""
     with contextlib.suppress(ImportError):
         import resource
 
@@ -170,18 +170,18 @@ def restrict(cpu_seconds: float, address_space: int) -> None:
         _limit(resource.RLIMIT_AS, address_space)
 
 
-def _limit(what: int, most: int, soft_only: bool = False) -> None:
+def _limit(limit: int, value: int, soft_only: bool = False) -> None:
     import resource
 
-    _, hard = resource.getrlimit(what)
+    _, hard = resource.getrlimit(limit)
     if hard != resource.RLIM_INFINITY:
-        most = min(most, hard)
+        value = min(value, hard)
     with contextlib.suppress(ValueError, OSError):  # macOS has no limit on address space
-        resource.setrlimit(what, (most, hard if soft_only else most))
+        resource.setrlimit(limit, (value, hard if soft_only else value))
 
 
 def send(control: socket.socket, message: dict[str, Any], file: int | None = None) -> None:
-    """Send one frame, with an open file if one is given."""
+    """Sends one frame, with an open file if one is given."""
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     if len(body) > FRAME:
         raise Unreadable("resource_limit", Message("unreadable.message_over_limit", n=len(body), limit=FRAME))
@@ -212,7 +212,7 @@ def _exactly(control: socket.socket, count: int) -> Iterator[bytes]:
 
 
 def contents(file: int) -> bytes:
-    """Everything in a file that was handed in, whatever was read of it before."""
+    """The whole content of an open file, whatever its position."""
     size = os.fstat(file).st_size
     with os.fdopen(os.dup(file), "rb") as stream:
         stream.seek(0)

@@ -1,4 +1,4 @@
-"""The pool of reading processes that is used where none is given: one for each process of ours."""
+"""The default pool of reading processes: one per process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _making = threading.Lock()
 
 
 def default_sandbox() -> Sandbox:
-    """The pool that is used where none is given; one for the process, closed at its end."""
+    """The default pool of this process, closed at its exit."""
     with _making:
         if not _default:
             _default.append(Sandbox())
@@ -22,14 +22,14 @@ def default_sandbox() -> Sandbox:
 
 
 def close_default_sandbox() -> None:
-    """Ends the reading that is under way in it: at the end of a process its threads would wait for that."""
+    """Ends readings in progress: at exit the process would wait for the threads that run them."""
     with _making:
-        for one in _default:
-            one.close()
+        for sandbox in _default:
+            sandbox.close()
 
 
 def _after_fork() -> None:
-    # Another thread of the parent may have held it.
+    # Another thread of the parent may have held the lock.
     global _making
     _making = threading.Lock()
 

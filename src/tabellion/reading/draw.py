@@ -1,4 +1,4 @@
-"""Draws a page as a picture, with or without boxes and their names, so that a person can check them."""
+"""Draws a page as a picture, optionally with named boxes, so that a person can check them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDEST = 6000
 #: Bytes of the picture in one message.
 CHUNK = 4 << 20
 LONGEST_LABEL = 40
-#: Dark enough for white letters on them, and well apart for most eyes.
+#: Dark enough for white letters, and easy to tell apart for most people.
 COLORS = ("#c0392b", "#1f618d", "#1e8449", "#7d3c98", "#b9560f", "#0e6655", "#a93279", "#5d4037")
 
 
@@ -46,7 +46,7 @@ def draw(
 ) -> bytes:
     """Page `number` of a file as PNG or JPEG, `width` pixels wide, with the boxes drawn and named.
 
-    Give a page's `rotation` too, and the picture is turned upright as the page was for its boxes.
+    With a page's `rotation` the picture is rotated upright like the page's boxes.
     """
     if width < 1:
         raise ValueError(f"width is a number of pixels, not {width!r}")
@@ -56,9 +56,9 @@ def draw(
         raise ValueError(f"rotation is 0, 90, 180 or 270, not {rotation!r}")
     pool = sandbox or default_sandbox()
     bounds = limits or pool.limits
-    held = {name: _clamp_box(name, box) for name, box in (boxes or {}).items()}
+    clamped = {name: _clamp_box(name, box) for name, box in (boxes or {}).items()}
     arguments = {
-        "number": number, "boxes": held, "rotation": rotation,
+        "number": number, "boxes": clamped, "rotation": rotation,
         "width": min(width, WIDEST), "format": format, "password": password, "limits": bounds.as_dict(),
     }  # fmt: skip
     with open_source(plain(source), bounds) as (file, _, _):
@@ -67,7 +67,7 @@ def draw(
 
 
 def _clamp_box(name: str, box: Box) -> list[float]:
-    """A box on the page, its corners in order, whoever made it."""
+    """A box limited to the page, with its corners in order."""
     if len(box) != 4 or not all(math.isfinite(side) for side in box):
         raise ValueError(f"the box of {name!r} is not four numbers: {box!r}")
     x0, y0, x1, y1 = (min(1.0, max(0.0, float(side))) for side in box)
@@ -99,7 +99,7 @@ def render(
 def page_image(
     content: bytes, number: int, width: int, rotation: int, limits: Limits, password: str | None = None
 ) -> Image:
-    """A page as it is seen, turned clockwise by `rotation`, as wide as asked for."""
+    """A page as it is seen, rotated clockwise by `rotation`, in the given width."""
     kind = sniff(content)
     if kind is Kind.PDF:
         from tabellion.reading.pdf import Pdf
@@ -137,7 +137,7 @@ def _there(number: int, count: int) -> None:
 
 
 def mark(image: Image, boxes: Mapping[str, Any]) -> None:
-    """Draw each box with its name on a colour picture."""
+    """Draws each box with its name on a colour picture."""
     from PIL import ImageDraw, ImageFont
 
     pen = ImageDraw.Draw(image)

@@ -1,4 +1,4 @@
-"""Why a document could not be read: one exception with a stable code, and the sentence people get.
+"""Why a document could not be read: one exception with a stable code and a message.
 
 Unreadable (Permanent)     its `code` is one of CODES
 """
@@ -20,7 +20,7 @@ CODES = {
         "pdf_empty", "image_damaged", "page_missing",
     )
 }  # fmt: skip
-LONGEST = 1000  # characters of what a child says
+LONGEST = 1000  # characters of a message from a child
 INVALID = Message("unreadable.invalid_result")
 
 
@@ -33,6 +33,6 @@ class Unreadable(Permanent):
 
 
 def restore_message(sent: Mapping[str, Any]) -> str:
-    """The message of an error that a reading child sent; a child that was taken over may send anything."""
+    """The message of an error that a reading child sent; a compromised child may send anything."""
     text = str(sent.get("message", ""))[:LONGEST]
     return str(restore_text({"message": text, "translatable": sent.get("translatable")}, "message"))

@@ -1,4 +1,4 @@
-"""A field that was read: its value, where it stands, how sure we are, and why."""
+"""A field that was read: its value, position, confidence and the reasons for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tabellion.reading.page import Box
 
 
 class ToldField(Answer):
-    """A field as JSON tells it."""
+    """A field as JSON."""
 
     value: Any
     confidence: float
@@ -26,18 +26,18 @@ class ToldField(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One value of a document."""
+    """One value of a document, with its evidence."""
 
     value: Any  #: normalised: ISO dates, decimal strings, ISO currency; a list of dicts for line items
-    confidence: float = 0.0  #: the chance that the value is right
+    confidence: float = 0.0  #: the probability that the value is right
     page: int | None = None
     box: Box | None = None
-    quote: str | None = None  #: the words of the page that say so
+    quote: str | None = None  #: the words of the page it was read from
     source: str = "text"  #: xml, text, ocr, model, or computed from other fields
     reasons: tuple[str, ...] = ()  #: messages: compare their codes
 
     def as_dict(self) -> ToldField:
-        """As JSON tells it."""
+        """The field as JSON."""
         box = [round(side, 4) for side in self.box] if self.box else None
         return {
             "value": self.value, "confidence": round(self.confidence, 3), "page": self.page, "box": box,
@@ -47,15 +47,18 @@ class Field:
 
 
 def serialize_reasons(reasons: Iterable[str]) -> list[Any]:
-    """Reasons as a column keeps them: each a text, with its code and parameters where it has them."""
-    return [{"text": one, **one.form} if isinstance(one, Message) else one for one in reasons]
+    """Reasons for storage in a column: each a text, with its code and parameters where it has them."""
+    return [{"text": reason, **reason.form} if isinstance(reason, Message) else reason for reason in reasons]
 
 
 def restore_reasons(stored: Iterable[Any] | None) -> list[str]:
-    """Reasons from what a column keeps."""
-    return [Message.from_stored(one["text"], one) if isinstance(one, Mapping) else _former(one) for one in stored or ()]
+    """Reasons from storage."""
+    return [
+        Message.from_stored(reason["text"], reason) if isinstance(reason, Mapping) else _former(reason)
+        for reason in stored or ()
+    ]
 
 
 def _former(text: str) -> str:
-    """A reason that was kept without its code; one of them decides whether somebody has to look."""
+    """A reason that was stored without its code; "ungrounded" gets it back, because it decides whether to review."""
     return Message("reason.ungrounded") if text == "ungrounded" else text

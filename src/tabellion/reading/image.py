@@ -1,4 +1,4 @@
-"""Opens images with Pillow: sizes checked before decoding, frames as pages, everything turned to plain pixels.
+"""Opens images with Pillow: sizes checked before decoding, frames as pages, everything converted to plain pixels.
 
 Only inside a child.
 """
@@ -22,11 +22,11 @@ from tabellion.reading.sniff import Kind
 #: Formats whose further frames are pages. A second frame of PNG or WebP is animation.
 PAGED = (Kind.TIFF, Kind.GIF)
 CUT_OFF = Message("note.image_cut_off")
-#: What a JPEG shows where its data has run out, without a word of its decoder: middle grey, the other one where it is
-#: in inks; and the size of what it decodes at a time.
+#: What a truncated JPEG shows without an error where its data has ended: middle grey, 127 in CMYK; and the size of a
+#: decoded block.
 NOTHING, BLOCK = (128, 127), 8
 END, SECTIONS, MORE = b"\xff\xd9", b"\xff\xdd", b"\x55\xaa\x5a\xa5" * 1024
-#: What Pillow raises on files that are not what they say.
+#: What Pillow raises for damaged files.
 BROKEN = (
     OSError,
     SyntaxError,
@@ -46,7 +46,7 @@ class Picture:
     def __init__(self, content: bytes, kind: Kind, limits: Limits) -> None:
         self._content, self._kind, self._limits = content, kind, limits
         self.notes: list[str] = []
-        self.damaged: dict[int, str] = {}  #: frames of which something is missing, and why
+        self.damaged: dict[int, str] = {}  #: incomplete frames, and why
         with self._guard():
             self._image = self._open()
             self.count = self._count_frames()
@@ -57,7 +57,7 @@ class Picture:
         return image
 
     def _count_frames(self) -> int:
-        """The number of frames, no further than the limit: a file may hold more than anyone would wait for."""
+        """The number of frames, counted only up to the limit: a file may have very many."""
         if self._kind not in PAGED:
             return 1
         count = 1
@@ -75,7 +75,7 @@ class Picture:
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
-        """Pillow's own warnings and errors about size and damage, under our names."""
+        """Turns Pillow's warnings and errors about size and damage into `Unreadable`."""
         Image.MAX_IMAGE_PIXELS = self._limits.pixels
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -84,19 +84,19 @@ class Picture:
                 yield
             except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
                 found = re.search(r"(\d+) pixels", str(error))
-                known, limit = {"n": int(found[1])} if found else {}, self._limits.pixels
+                params, limit = {"n": int(found[1])} if found else {}, self._limits.pixels
                 code = "unreadable.pixels_over_limit" if found else "unreadable.too_many_pixels"
-                raise Unreadable("image_too_large", Message(code, **known, limit=limit)) from None
+                raise Unreadable("image_too_large", Message(code, **params, limit=limit)) from None
             except UnidentifiedImageError:
                 raise Unreadable(
                     "image_damaged", Message("unreadable.image_only_begins", kind=self._kind.name)
                 ) from None
             except BROKEN as error:
-                said = (str(error).splitlines() or [""])[0][:200]
-                raise Unreadable("image_damaged", Message("unreadable.image_cannot_decode", text=said)) from None
+                reason = (str(error).splitlines() or [""])[0][:200]
+                raise Unreadable("image_damaged", Message("unreadable.image_cannot_decode", text=reason)) from None
 
     def frame(self, index: int) -> Image.Image:
-        """One frame upright and as plain grey or colour on white; what can be decoded, if it is cut off."""
+        """One upright frame in plain grey or colour on white; as much as can be decoded, if it is truncated."""
         with self._guard():
             try:
                 image = self._load_frame(index)
@@ -121,14 +121,14 @@ class Picture:
             self.notes.append(CUT_OFF)
 
     def _ran_out(self, image: Image.Image) -> bool:
-        """Whether a JPEG has fewer rows than its header says: with more data behind its own it would show others."""
+        """Whether a JPEG has fewer rows than its header says: more data after its own would change the picture."""
         corner = ((image.width - 1) // BLOCK * BLOCK, (image.height - 1) // BLOCK * BLOCK)
         last = np.asarray(image.crop((*corner, *image.size)))
         if last.min() != last.max() or last.max() not in NOTHING:
             return False
         end = self._content.rfind(END)
         if end < 0 or SECTIONS in self._content:
-            return True  # data in marked sections: more of it behind the last one would not be looked at
+            return True  # data in marked sections: additional data after the last one would be ignored
         with Image.open(io.BytesIO(self._content[:end] + MORE + self._content[end:]), formats=["JPEG"]) as other:
             other.load()
             return other.tobytes() != image.tobytes()
@@ -141,12 +141,12 @@ class Picture:
         return self._image
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Closes the image."""
         self._image.close()
 
 
 def plain(image: Image.Image) -> Image.Image:
-    """Upright as its camera says, 8 bits, grey or colour, on white."""
+    """The image upright by its EXIF data, in 8 bits, grey or colour, on white."""
     image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         return _stretch_contrast(image)
@@ -158,7 +158,7 @@ def plain(image: Image.Image) -> Image.Image:
 
 
 def _stretch_contrast(image: Image.Image) -> Image.Image:
-    """More than 8 bits: its darkest to black and its lightest to white, or a scan of 12 bits would be all dark."""
+    """An image of more than 8 bits, with full contrast: without it a scan of 12 bits would be all dark."""
     values = np.asarray(image).astype(np.float32)
     values = np.nan_to_num(values, posinf=0.0, neginf=0.0)
     low, high = float(values.min()), float(values.max())

@@ -1,4 +1,4 @@
-"""Something that is wrong with a document, said so that a person can act on it."""
+"""A problem with a document, with a message that a person can act on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Severity = Literal["error", "warning"]
 
 
 class ToldIssue(Answer):
-    """An issue as JSON tells it."""
+    """An issue as JSON."""
 
     code: str
     severity: Severity
@@ -24,16 +24,16 @@ class ToldIssue(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing that is wrong: an error sends the document back, a warning asks a person to look."""
+    """One problem: an error rejects the document, a warning asks for a review."""
 
     code: str  #: stable, people script against it
     severity: Severity
     message: str
     fields: tuple[str, ...] = ()  #: the fields it is about
-    rule: str = ""  #: who says so: a rule of EN 16931, a standard, or the name of a rule of the document type
+    rule: str = ""  #: its source: a rule of EN 16931, a standard, or the name of a rule of the document type
 
     def as_dict(self) -> ToldIssue:
-        """As JSON tells it."""
+        """The issue as JSON."""
         return {
             "code": self.code, "severity": self.severity, "message": self.message,
             "fields": list(self.fields), "rule": self.rule, **translatable(message=self.message),

@@ -1,6 +1,6 @@
-"""Takes files away from this process for good: it opens only what is below the folders it is left with, to read.
+"""Restricts the files of this process permanently: it can only open and read those below the given folders.
 
-Landlock, which Linux has since 5.13. Files that are open already stay open.
+Uses Landlock, available since Linux 5.13. Files that are already open stay open.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Iterable
 CREATE, ADD, RESTRICT = 444, 445, 446  #: the same numbers on every machine
 VERSION, PATH_BENEATH = 1, 1
 EXECUTE, READ_FILE, READ_FOLDER = 1 << 0, 1 << 2, 1 << 3
-#: Rights on files that each version knows: all of them are taken away.
+#: File rights by Landlock version: all of them are dropped.
 KNOWN = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
 SIGNALS_AND_SOCKETS = 0b11  #: from version 6: abstract unix sockets, and signals to processes outside
-#: Libraries and what they look at, beside Python itself.
+#: Libraries and the files they read, beside Python itself.
 SYSTEM = (
     "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime",
     "/etc/fonts", "/dev/null", "/dev/urandom", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm",
@@ -27,18 +27,20 @@ SYSTEM = (
 
 
 def version() -> int:
-    """Of Landlock in this kernel; 0: it has none, or it is switched off."""
+    """The version of Landlock in this kernel; 0 where it is missing or disabled."""
     if sys.platform != "linux":
         return 0
     return max(0, int(_call(CREATE, None, 0, VERSION)))
 
 
 def python_folders() -> list[str]:
-    """Where this Python and its packages are; not the current folder, nor one in which an environment was made beside
-    other things: both may hold anything."""
+    """The folders of this Python and its packages.
+
+    Not the current folder, nor the whole folder of an environment: both may contain other files.
+    """
     prefixes = [
-        os.path.join(os.path.realpath(one), library)
-        for one in (sys.prefix, sys.base_prefix, sys.exec_prefix)
+        os.path.join(os.path.realpath(prefix), library)
+        for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)
         for library in ("lib", "lib64")
     ]
     inside = [path for path in map(os.path.realpath, sys.path) if path.endswith(("site-packages", "dist-packages"))]
@@ -46,12 +48,12 @@ def python_folders() -> list[str]:
 
 
 def leave_only(paths: Iterable[str]) -> bool:
-    """From now on nothing is opened but these files and what is below these folders, to read; whether that holds."""
+    """Allows only these files and those below these folders, for reading; returns whether that worked."""
     number = version()
     if not number:
         return False
-    known = KNOWN.get(number, KNOWN[max(KNOWN)])
-    attributes = struct.pack("QQQ", known, 0, SIGNALS_AND_SOCKETS if number >= 6 else 0)
+    rights = KNOWN.get(number, KNOWN[max(KNOWN)])
+    attributes = struct.pack("QQQ", rights, 0, SIGNALS_AND_SOCKETS if number >= 6 else 0)
     attributes = attributes[: 24 if number >= 6 else 16 if number >= 4 else 8]
     rules = _call(CREATE, ctypes.create_string_buffer(attributes, len(attributes)), len(attributes), 0)
     if rules < 0:

@@ -1,7 +1,7 @@
-"""Reads a picture of a page: finds lines, recognises them, parts them into words with boxes. Only inside a child.
+"""Reads a picture of a page: finds lines, recognises them, splits them into words with boxes. Only inside a child.
 
-The engine is rapidocr (PaddleOCR's models on onnxruntime), whose wheel carries the models: no network. Its detector and
-its recogniser are used one after the other, so that a page on its side or on its head is noticed after a few lines.
+The engine is rapidocr (PaddleOCR's models on onnxruntime), whose wheel contains the models: no network. Its detector
+and its recogniser are called separately, so that a rotated page is noticed after a few lines.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 Array = np.ndarray[Any, np.dtype[Any]]
-#: The longest side the lines are cut from, and the longest the detector looks at.
+#: The longest side of the picture that lines are cut from, and of the one that the detector uses.
 SIDE, DETECTED = 2600, 960
-#: So much of a line's height is cut off its upper and lower edge: what remains is recognised a little better.
+#: Share of a line's height that is cut off its upper and lower edge, which improves recognition a little.
 TIGHT = 0.04
-#: A picture longer than this many widths (a till roll) is read in bands of so many, with some overlap.
+#: A picture longer than LONG widths (a till roll) is read in bands of BAND widths, with some overlap.
 LONG, BAND, OVERLAP = 2.6, 1.5, 0.12
-#: A line read with less certainty is not there.
+#: Lines with a lower score are dropped.
 LEAST = 0.5
-#: So many of the longest lines tell which way is up, unless they are read with this certainty at once.
+#: Number of the longest lines that decide which way is up, unless they reach this score at once.
 SAMPLE, CERTAIN = 6, 0.88
-#: A line at least this much higher than wide stands on its side.
+#: A line at least this many times higher than wide is on its side.
 TALL = 1.5
-#: A line so many heights long tells how the page lies; beyond this slope it is another kind of line.
+#: Lines at least this many heights long are used to measure the page's slope; steeper ones are ignored.
 LENGTHY, STEEP = 4, 0.3
-#: A page that lies less askew, half a degree, is straight.
+#: A page with a smaller slope (half a degree) counts as straight.
 ASKEW = 0.0087
-#: Less difference than this between light and dark, of 255, is an empty page.
+#: A page with less contrast than this, of 255, is empty.
 FAINT = 24
-#: The recogniser knows Chinese; in the scripts read here its wide punctuation is ours.
+#: The recogniser knows Chinese; its full-width characters become the usual ones.
 NARROW = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20, 0x3001: 0x2C, 0x3002: 0x2E}
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What OCR makes of a picture."""
+    """The result of OCR on a picture."""
 
     words: tuple[Word, ...]  #: not yet in reading order
-    score: float  #: mean certainty over all letters, 0 for an empty page
-    rotation: int  #: degrees clockwise it was turned by to stand upright
-    slope: float = 0.0  #: how far its lines then fall for each pixel to the right; 0 for a page that lies straight
+    score: float  #: mean score of all letters, 0 for an empty page
+    rotation: int  #: degrees clockwise by which it was rotated to be upright
+    slope: float = 0.0  #: how far its lines then fall for each pixel to the right; 0 for a straight page
 
 
 @dataclass(frozen=True, slots=True)
 class OcrLine:
-    """One line as the recogniser read it: its four corners, the picture of it, and each letter's place along it."""
+    """One recognised line: its four corners, its picture, and each letter's position along it."""
 
     corners: Array
     crop: Array
@@ -68,12 +68,12 @@ class OcrLine:
 
 @functools.cache
 def engine() -> tuple[Any, Any]:
-    """Detector and recogniser, made once per process: it takes a second or two."""
+    """Detector and recogniser, loaded once per process: it takes a second or two."""
     from rapidocr import RapidOCR
 
     logging.getLogger("RapidOCR").setLevel(logging.CRITICAL)
     cv2.setNumThreads(1)
-    whole: Any = RapidOCR(
+    rapidocr: Any = RapidOCR(
         params={
             "Global.log_level": "critical",
             "Det.limit_type": "max",
@@ -82,12 +82,12 @@ def engine() -> tuple[Any, Any]:
             "EngineConfig.onnxruntime.inter_op_num_threads": 1,
         }
     )
-    # Its classifier of upside-down lines, left out here, turns some long lines round and makes garbage of them.
-    return whole._load_det_model(), whole._load_rec_model()
+    # Its classifier of upside-down lines is not used: it rotates some long lines and turns them into garbage.
+    return rapidocr._load_det_model(), rapidocr._load_rec_model()
 
 
 def see(image: Image) -> Seen:
-    """The words of a picture, with boxes in the picture turned upright."""
+    """The words of a picture, with boxes in the upright picture."""
     pixels = _pixels(image)
     if _blank(pixels):
         return Seen((), 0.0, 0)
@@ -100,21 +100,21 @@ def see(image: Image) -> Seen:
 
 
 def _slope(lines: Sequence[OcrLine]) -> float:
-    """Of most lines, the long ones counting for more; short ones and those on their side tell nothing."""
+    """The median slope of the lines, weighted by length, without short lines and lines on their side."""
     slopes = []
     for line in lines:
         across, down = _sides(line.corners)
         x, y = (line.corners[1] + line.corners[2] - line.corners[0] - line.corners[3]) / 2
         if across >= LENGTHY * down and x > 0 and abs(y / x) < STEEP:
             slopes += [float(y / x)] * int(across / down)
-    found = float(np.median(slopes)) if slopes else 0.0
-    return found if abs(found) >= ASKEW else 0.0
+    slope = float(np.median(slopes)) if slopes else 0.0
+    return slope if abs(slope) >= ASKEW else 0.0
 
 
 def _pixels(image: Image) -> Array:
-    """The picture as the engine wants it, no larger than it looks at."""
+    """The picture in the engine's format, not larger than it uses."""
     width, height = image.size
-    # The side that counts is the longer one, but of a till roll it is the band that is read at a time.
+    # The longer side counts, but for a till roll that of the band that is read at a time.
     side = max(width, min(height, BAND * width)) if height > LONG * width else max(height, width)
     if side >= 2 * SIDE:
         image = image.reduce(int(side / SIDE))  # first, so that no second copy of a large picture is made
@@ -129,12 +129,12 @@ def _pixels(image: Image) -> Array:
 
 def _blank(pixels: Array) -> bool:
     small = cv2.resize(pixels, (200, 200), interpolation=cv2.INTER_AREA)
-    whole = small.astype(np.int16)
-    return bool(whole.max() - whole.min() < FAINT)
+    levels = small.astype(np.int16)
+    return bool(levels.max() - levels.min() < FAINT)
 
 
 def _upright(pixels: Array) -> tuple[int, list[OcrLine]]:
-    """Quarter turns clockwise that make the page stand upright, and its lines then."""
+    """Quarter turns clockwise that make the page upright, and its lines then."""
     boxes = sorted(_detect(pixels), key=lambda box: -max(_sides(box)))
     sample = _recognise(pixels, boxes[:SAMPLE])
     turns = _turns(pixels, boxes, _mean(sample))
@@ -170,12 +170,12 @@ def _detect_boxes(pixels: Array) -> list[Array]:
 
 
 def _turns(pixels: Array, boxes: Sequence[Array], before: float) -> int:
-    """Quarter turns clockwise, told by the longest lines and the certainty with which they were read."""
+    """Quarter turns clockwise, decided by the longest lines and their scores in both directions."""
     longest = boxes[:SAMPLE]
     sideways = 2 * sum(down >= TALL * across for across, down in map(_sides, longest)) > len(longest)
     if not longest or (before >= CERTAIN and not sideways):
         return 0
-    # A line on its side was turned anticlockwise to be read: right if its page was turned clockwise.
+    # A line on its side was rotated anticlockwise to be read: right if its page was rotated clockwise.
     after = _mean(_recognise(pixels, longest, headlong=True))
     if max(before, after) < CERTAIN:  # a bad print: more lines decide
         longest = boxes[: 4 * SAMPLE]
@@ -201,21 +201,21 @@ def _recognise(pixels: Array, boxes: Sequence[Array], headlong: bool = False) ->
 
     corners, crops = [], []
     for box in boxes:
-        crop, placed = _crop(pixels, box)
+        crop, ordered = _crop(pixels, box)
         if crop is not None:
             crops.append(np.ascontiguousarray(np.rot90(crop, 2)) if headlong else crop)
-            corners.append(placed)
+            corners.append(ordered)
     if not crops:
         return []
-    read = engine()[1](TextRecInput(img=crops, return_word_box=True))
+    result = engine()[1](TextRecInput(img=crops, return_word_box=True))
     lines = []
-    for place, crop, text, score, letters in zip(
-        corners, crops, read.txts, read.scores, read.word_results, strict=True
+    for line_corners, crop, text, score, letters in zip(
+        corners, crops, result.txts, result.scores, result.word_results, strict=True
     ):
         columns = [column for word in letters.word_cols for column in word]
         length = letters.line_txt_len or 1
         places = tuple(min(1.0, (column + 0.5) / length) for column in columns)
-        lines.append(OcrLine(place, crop, text.translate(NARROW), float(score), places, tuple(letters.confs)))
+        lines.append(OcrLine(line_corners, crop, text.translate(NARROW), float(score), places, tuple(letters.confs)))
     return lines
 
 
@@ -237,7 +237,7 @@ def _crop(pixels: Array, corners: Array) -> tuple[Array | None, Array]:
 
 
 def _words(line: OcrLine, width: int, height: int) -> Iterator[Word]:
-    """A line parted into words; each has the part of the line's box that its ink takes."""
+    """The words of a line, each with the part of the line's box that its ink covers."""
     ink = _ink(line.crop)
     letters = [letter for letter in line.text if not letter.isspace()]
     if len(letters) != len(line.places) or not letters:
@@ -247,15 +247,17 @@ def _words(line: OcrLine, width: int, height: int) -> Iterator[Word]:
     gaps = [_gap(ink, before, after) for before, after in itertools.pairwise(middles)]
     spaced, scores = _find_spaces(line)
     usual = float(np.median([size for size, _ in gaps])) if gaps else 0.0
-    high = line.crop.shape[0]
+    line_height = line.crop.shape[0]
     start, left = 0, 0.0
     for index in range(len(letters)):
         last = index == len(letters) - 1
         if not last:
             size, middle = gaps[index]
             before = letters[index - 1] if index > start else ""
-            parted = spaced[index] or size > high * _min_gap(before, letters[index], letters[index + 1], usual / high)
-            if not parted:
+            separated = spaced[index] or size > line_height * _min_gap(
+                before, letters[index], letters[index + 1], usual / line_height
+            )
+            if not separated:
                 continue
         right = float(len(ink)) if last else middle
         x0, x1 = _trim_to_ink(ink, left, right)
@@ -279,9 +281,9 @@ def _find_spaces(line: OcrLine) -> tuple[list[bool], list[float]]:
 
 
 def _min_gap(before: str, letter: str, after: str, usual: float) -> float:
-    """How wide a gap, in heights of the line, is a space that the recogniser did not see.
+    """The gap, in heights of the line, that counts as a space the recogniser missed.
 
-    It loses spaces above all behind punctuation and between columns of figures. What never has a space is left alone.
+    It loses spaces mostly after punctuation and between columns of figures. Where a space never occurs the gap is huge.
     """
     if after in ",.;:!?)]}%/-'’\"”»" or letter in "([{#@/-'’\"“«":
         return 9.0
@@ -300,10 +302,10 @@ def _ink(crop: Array) -> Array:
     _, dark = cv2.threshold(grey, 0, 1, cv2.THRESH_BINARY_INV + cv2.THRESH_OTSU)
     if dark.mean() > 0.5:  # light letters on dark paper
         dark = 1 - dark
-    high = crop.shape[0]
+    line_height = crop.shape[0]
     # The edges may show parts of the lines above and below.
-    body = dark[int(0.12 * high) : max(1, int(np.ceil(0.88 * high)))]
-    inked: Array = body.sum(axis=0) > int(0.04 * high)
+    body = dark[int(0.12 * line_height) : max(1, int(np.ceil(0.88 * line_height)))]
+    inked: Array = body.sum(axis=0) > int(0.04 * line_height)
     return inked
 
 
@@ -327,7 +329,7 @@ def _trim_to_ink(ink: Array, left: float, right: float) -> tuple[float, float]:
 
 
 def _part_box(corners: Array, start: float, end: float, width: int, height: int) -> Box:
-    """A part of a line, 0..1 along it, as a box in shares of the page."""
+    """A part of a line, 0..1 along it, as a box in fractions of the page."""
     top, bottom = corners[1] - corners[0], corners[2] - corners[3]
     points = [corners[0] + start * top, corners[0] + end * top, corners[3] + start * bottom, corners[3] + end * bottom]
     xs = [float(point[0]) / width for point in points]

@@ -1,6 +1,6 @@
-"""Words and the pages they stand on, with one coordinate space for everything.
+"""Words and their pages, with one coordinate space for everything.
 
-A box is `(x0, y0, x1, y1)` in 0..1 of the page as a person sees it (turned upright), origin top left.
+A box is `(x0, y0, x1, y1)` in 0..1 of the page as a person sees it (rotated upright), origin top left.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Source = Literal["text", "ocr", "model", "failed"]  #: where a page's words came
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word as it stands on the page."""
+    """One word on a page."""
 
     text: str
     box: Box
-    score: float = 1.0  #: how sure its reader was; 1.0 for a text layer
-    line: int = 0  #: words with the same number stand on one printed line
+    score: float = 1.0  #: the score of OCR; 1.0 for a text layer
+    line: int = 0  #: words with the same number are on one printed line
 
 
 class PageSummary(Answer):
-    """A page without its words, as JSON tells it."""
+    """A page without its words, as JSON."""
 
     number: int
     size: list[float]
@@ -38,7 +38,7 @@ class PageSummary(Answer):
     error: NotRequired[str]
     error_code: NotRequired[str | None]
     translatable: NotRequired[Translatable]
-    words: NotRequired[list[Any]]  #: where they are asked for: text, box and score of each
+    words: NotRequired[list[Any]]  #: where requested: text, box and score of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +51,34 @@ class Page:
     source: Source
     quality: float = 1.0  #: 0..1: mean score of the OCR, or how much of a text layer looks like language
     words: tuple[Word, ...] = field(default=(), repr=False)
-    rotation: int = 0  #: degrees clockwise it was turned by to stand upright, beyond what the file itself says
+    rotation: int = 0  #: degrees clockwise by which it was rotated to be upright, beyond the file's own rotation
     error: str | None = None  #: why this page could not be read, when its source is "failed"
-    error_code: str | None = None  #: the same as one of the codes of `Unreadable`
-    slope: float = 0.0  #: how far lines fall, in shares of the height, per share of the width: the page lies askew
-    damage: str | None = None  #: why something of it may be missing although it was read
+    error_code: str | None = None  #: its code, as of `Unreadable`
+    slope: float = (
+        0.0  #: how far lines fall, as fraction of the height per fraction of the width, on a page that is not straight
+    )
+    damage: str | None = None  #: why parts may be missing although it was read
 
     @property
     def text(self) -> str:
-        """The words, a printed line each."""
+        """The words, one printed line per line."""
         lines: dict[int, list[str]] = {}
         for word in self.words:
             lines.setdefault(word.line, []).append(word.text)
         return "\n".join(" ".join(line) for line in lines.values())
 
     def summary(self) -> PageSummary:
-        """What is told about a page without its words."""
-        told: PageSummary = {
+        """The page without its words, as JSON."""
+        data: PageSummary = {
             "number": self.number, "source": self.source, "quality": round(self.quality, 3),
             "size": [round(self.width, 2), round(self.height, 2)], "rotation": self.rotation,
         }  # fmt: skip
         if not self.error:
-            return told
-        told["error"], told["error_code"] = self.error, self.error_code
+            return data
+        data["error"], data["error_code"] = self.error, self.error_code
         if isinstance(self.error, Message):
-            told["translatable"] = {"error": self.error.form}
-        return told
+            data["translatable"] = {"error": self.error.form}
+        return data
 
 
 def around(boxes: Iterable[Box]) -> Box:
@@ -96,19 +98,19 @@ def serialize_page(page: Page) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def parse_page(told: Mapping[str, Any]) -> Page:
-    """A page from what `serialize_page` gave."""
+def parse_page(data: Mapping[str, Any]) -> Page:
+    """Restores the result of `serialize_page`."""
     words = tuple(
         Word(str(text), (float(x0), float(y0), float(x1), float(y1)), float(score), int(line))
-        for text, x0, y0, x1, y1, score, line in told["words"]
+        for text, x0, y0, x1, y1, score, line in data["words"]
     )
-    source = told["source"]
+    source = data["source"]
     if source not in ("text", "ocr", "failed"):
         raise ValueError(f"no such source: {source!r}")
-    error, code = told["error"], told.get("error_code")
+    error, code = data["error"], data.get("error_code")
     return Page(
-        int(told["number"]), float(told["width"]), float(told["height"]), source, float(told["quality"]), words,
-        int(told["rotation"]), None if error is None else str(restore_text(told, "error")),
+        int(data["number"]), float(data["width"]), float(data["height"]), source, float(data["quality"]), words,
+        int(data["rotation"]), None if error is None else str(restore_text(data, "error")),
         code if code in CODES else None,
-        float(told.get("slope", 0.0)), None if told.get("damage") is None else str(restore_text(told, "damage")),
+        float(data.get("slope", 0.0)), None if data.get("damage") is None else str(restore_text(data, "damage")),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""From a file to its pages of words: the task inside the child, and the document as seen from outside.
+"""Reads the words of a file's pages: the task inside the child, and the document as seen by the parent.
 
 with open_document("scan.pdf") as document:      # or bytes
     for page in document:
@@ -41,24 +41,24 @@ if TYPE_CHECKING:
 OCR = Literal["auto", "never", "always"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview  #: a document: its path, or its content
 TASK = "tabellion.reading.pages:read"
-#: A text layer below this is rubbish, and the page is read by OCR.
+#: A text layer with a lower quality is garbage, and the page is read by OCR.
 RUBBISH = 0.5
 #: A page with fewer characters than this and a picture over half of it is a scan with a stamp on it.
 STAMP = 100
 DAMAGED_PAGE = Message("unreadable.page_damaged")
-#: Sharp enough for small print, and no larger than OCR looks at.
+#: Sharp enough for small print, and not larger than OCR uses.
 DPI = 200.0
-#: After so many pages that killed their child the rest of the document is given up.
+#: After this many pages that killed their child, the rest of the document is not read.
 DEATHS = 3
-#: Embedded files that are handed on together: written as text they fill most of a frame.
+#: The most embedded files that are returned, and their bytes: as base64 they fill most of a frame.
 EMBEDDED, EMBEDDED_BYTES = 5, FRAME * 5 // 8
-#: What a child may do to its document that is that page's fault.
+#: Error codes that one page of the document causes.
 FATAL = ("timed_out", "resource_limit", "reader_crashed")
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of a document before its pages are read."""
+    """The properties of a document that are known before its pages are read."""
 
     kind: Kind
     count: int  #: of pages
@@ -66,10 +66,10 @@ class Header:
     notes: tuple[str, ...] = ()
     claims: dict[str, dict[str, str]] | None = None  #: {"facturx": {"profile", "filename", "version"}}
     attachments: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)  #: embedded XML
-    damage: str | None = None  #: why something of it may be missing although it was read
+    damage: str | None = None  #: why parts may be missing although it was read
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON tells it to the parent."""
+        """The header as JSON for the parent."""
         embedded = [[name, base64.b64encode(content).decode()] for name, content in self.attachments]
         return {
             "kind": self.kind.value, "count": self.count, "bytes": self.size, "notes": list(self.notes),
@@ -78,14 +78,14 @@ class Header:
         }  # fmt: skip
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Header:
-        """Made from what `as_dict` gave."""
-        claims = told["claims"]
+    def from_dict(cls, data: Mapping[str, Any]) -> Header:
+        """Restores the result of `as_dict`."""
+        claims = data["claims"]
         return cls(
-            Kind(told["kind"]), int(told["count"]), int(told["bytes"]), tuple(map(str, restore_text(told, "notes"))),
+            Kind(data["kind"]), int(data["count"]), int(data["bytes"]), tuple(map(str, restore_text(data, "notes"))),
             {str(key): {str(k): str(v) for k, v in value.items()} for key, value in claims.items()} if claims else None,
-            tuple((str(name), base64.b64decode(content)) for name, content in told["attachments"]),
-            None if told.get("damage") is None else str(restore_text(told, "damage")),
+            tuple((str(name), base64.b64decode(content)) for name, content in data["attachments"]),
+            None if data.get("damage") is None else str(restore_text(data, "damage")),
         )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def document(
 ) -> tuple[Header, Iterator[Page]]:
     """Header and pages of a file, in this process: for tasks inside a child only.
 
-    `first` is the number of the first page that is read; pages in `skip` are not looked at and come as failed.
+    `first` is the number of the first page that is read; pages in `skip` are not read and are returned as failed.
     """
     bounds = limits or Limits()
     bounds.check_bytes(len(content))
@@ -132,11 +132,13 @@ def document(
         from tabellion.reading.pdf import REBUILT, Pdf
 
         pdf = Pdf(content, bounds, password)
-        embedded, left_out = _fitting([one for one in pdf.attachments() if one[0].lower().endswith(".xml")], bounds)
+        embedded, left_out = _fitting(
+            [attachment for attachment in pdf.attachments() if attachment[0].lower().endswith(".xml")], bounds
+        )
         damage = None if pdf.whole else REBUILT
         notes += (damage,) if damage else ()
-        if acts := pdf.actions():
-            notes += (Message("note.actions_ignored", text=", ".join(acts)),)
+        if actions := pdf.actions():
+            notes += (Message("note.actions_ignored", text=", ".join(actions)),)
         if left_out := left_out + pdf.left_out:
             notes += (Message("note.attachments_left_out", n=left_out),)
         header = replace(header, count=len(pdf), claims=pdf.claims(), attachments=embedded, notes=notes, damage=damage)
@@ -151,14 +153,14 @@ def document(
 
 
 def _fitting(files: Sequence[tuple[str, bytes]], limits: Limits) -> tuple[tuple[tuple[str, bytes], ...], int]:
-    """The embedded files that can be handed on together, small ones first: invoices are; and how many cannot."""
+    """The embedded files that fit in a message, small ones first, as invoices are; and how many do not fit."""
     most = min(EMBEDDED_BYTES, limits.attachment_bytes)
-    taken, total = set(), 0
-    for place in sorted(range(len(files)), key=lambda place: len(files[place][1]))[:EMBEDDED]:
-        total += len(files[place][1])
+    fitting, total = set(), 0
+    for index in sorted(range(len(files)), key=lambda index: len(files[index][1]))[:EMBEDDED]:
+        total += len(files[index][1])
         if total <= most:
-            taken.add(place)
-    return tuple(one for place, one in enumerate(files) if place in taken), len(files) - len(taken)
+            fitting.add(index)
+    return tuple(file for index, file in enumerate(files) if index in fitting), len(files) - len(fitting)
 
 
 def _pdf_pages(pdf: Pdf, ocr: OCR, first: int, skip: Mapping[int, str]) -> Iterator[Page]:
@@ -182,23 +184,25 @@ def _pdf_pages(pdf: Pdf, ocr: OCR, first: int, skip: Mapping[int, str]) -> Itera
 
 
 def _pdf_page(page: PdfPage, number: int, ocr: OCR) -> Page:
-    found, rotation = page.upright()
+    unordered, rotation = page.upright()
     width, height = (page.width, page.height) if rotation % 180 == 0 else (page.height, page.width)
-    words = arrange(found, width / height)
-    read = Page(number, width, height, "text", language(words), words, rotation)
-    if ocr == "never" or (ocr == "auto" and not _poor(page, read)):
-        return read
-    seen = _read_by_ocr(page.image(DPI), number, page.width, page.height)
-    # A text layer that says more than can be seen is better than nothing: print may be too faint or too odd.
-    return read if ocr == "auto" and len(seen.words) < len(read.words) * (read.quality >= RUBBISH) else seen
+    words = arrange(unordered, width / height)
+    by_text = Page(number, width, height, "text", language(words), words, rotation)
+    if ocr == "never" or (ocr == "auto" and not _poor(page, by_text)):
+        return by_text
+    by_ocr = _read_by_ocr(page.image(DPI), number, page.width, page.height)
+    # A text layer with more words than OCR finds is better: the print may be too faint or unusual.
+    return (
+        by_text if ocr == "auto" and len(by_ocr.words) < len(by_text.words) * (by_text.quality >= RUBBISH) else by_ocr
+    )
 
 
-def _poor(page: PdfPage, read: Page) -> bool:
-    """Whether a text layer is missing, rubbish, or only a stamp on a scan."""
-    if not read.words:
+def _poor(page: PdfPage, by_text: Page) -> bool:
+    """Whether a text layer is missing, garbage, or only a stamp on a scan."""
+    if not by_text.words:
         return not page.empty()
-    letters = sum(len(word.text) for word in read.words)
-    return read.quality < RUBBISH or (letters < STAMP and page.image_coverage() > 0.5)
+    letters = sum(len(word.text) for word in by_text.words)
+    return by_text.quality < RUBBISH or (letters < STAMP and page.image_coverage() > 0.5)
 
 
 def _frames(picture: Picture, start: Image | None, ocr: OCR, first: int, skip: Mapping[int, str]) -> Iterator[Page]:
@@ -221,26 +225,26 @@ def _frames(picture: Picture, start: Image | None, ocr: OCR, first: int, skip: M
 
 
 def _read_by_ocr(image: Image, number: int, width: float, height: float) -> Page:
-    """A picture read by OCR, as a page of the size given; turned upright if it was not."""
+    """A picture read by OCR, as a page of the given size, rotated upright where needed."""
     from tabellion.reading.ocr import see
 
-    seen = see(image)
-    if seen.rotation in (90, 270):
+    result = see(image)
+    if result.rotation in (90, 270):
         width, height = height, width
-    slope = seen.slope * width / height
-    words = arrange(seen.words, width / height, slope)
-    return Page(number, width, height, "ocr", seen.score, words, seen.rotation, slope=slope)
+    slope = result.slope * width / height
+    words = arrange(result.words, width / height, slope)
+    return Page(number, width, height, "ocr", result.score, words, result.rotation, slope=slope)
 
 
 def build_failed_page(
     number: int, error: str, width: float = 0.0, height: float = 0.0, *, code: str = "pdf_damaged"
 ) -> Page:  # fmt: skip
-    """A page that could not be read, and why."""
+    """A page that could not be read, with the reason."""
     return Page(number, width, height, "failed", 0.0, error=error, error_code=code)
 
 
 def language(words: Sequence[Word]) -> float:
-    """How much of a text layer looks like what people write, 0..1: fonts without a proper table give rubbish."""
+    """The share of a text layer that looks like language, 0..1: fonts without a proper table produce garbage."""
     total = good = letters = vowels = 0
     for word in words:
         text = word.text
@@ -248,8 +252,14 @@ def language(words: Sequence[Word]) -> float:
         if text.startswith("(cid:") or any(unicodedata.category(c) in ("Co", "Cn", "Cc", "Cs", "So") for c in text):
             continue
         inner = text.strip(".,;:!?()[]{}\"'«»“”„‘’-–—/*#|_=<>•·+%&@€$£°§")
-        known = sum(c.isalnum() for c in inner)
-        if not inner or known >= 0.7 * len(inner) or any(c.isdigit() for c in inner) or "@" in inner or "/" in inner:
+        alphanumeric = sum(c.isalnum() for c in inner)
+        if (
+            not inner
+            or alphanumeric >= 0.7 * len(inner)
+            or any(c.isdigit() for c in inner)
+            or "@" in inner
+            or "/" in inner
+        ):
             good += len(text)
         plain = [c for c in unicodedata.normalize("NFD", text.lower()) if "a" <= c <= "z"]
         letters += len(plain)
@@ -257,7 +267,7 @@ def language(words: Sequence[Word]) -> float:
     if not total:
         return 0.0
     share = good / total
-    # Glyph numbers taken for letters make words without vowels, or of nothing else.
+    # Glyph numbers read as letters make words without vowels, or of vowels only.
     if letters >= 60 and not 0.2 <= vowels / letters <= 0.65:
         share *= 0.4
     return share
@@ -267,7 +277,7 @@ def language(words: Sequence[Word]) -> float:
 
 
 class Document:
-    """An open document: what is known of it, and its pages as they are read."""
+    """An open document: its header, and its pages as they are read."""
 
     def __init__(
         self, run: Callable[..., Iterator[dict[str, Any]]], arguments: Mapping[str, Any], first: int = 1
@@ -288,22 +298,22 @@ class Document:
         self.close()
 
     def close(self) -> None:
-        """Stop reading and let go of the file."""
+        """Stops reading and closes the file."""
         self._items.close()
         self.closing.close()
 
     @cached_property
     def sha256(self) -> str:
-        """Of its bytes, reckoned here and while the child reads; ask before the document is closed."""
-        digest, place = hashlib.sha256(), 0
-        # Not by reading on: the child shares the place in the file.
-        while chunk := os.pread(self.file, 1 << 20, place):
+        """The digest of its bytes, computed here while the child reads; only before the document is closed."""
+        digest, offset = hashlib.sha256(), 0
+        # pread, because the child shares the file's position.
+        while chunk := os.pread(self.file, 1 << 20, offset):
             digest.update(chunk)
-            place += len(chunk)
+            offset += len(chunk)
         return digest.hexdigest()
 
     def __iter__(self) -> Iterator[Page]:
-        """Each page, once, as soon as it is read. A page that kills its child is a failed page; reading goes on."""
+        """Yields each page once, as soon as it is read. A page that kills its child becomes a failed page."""
         number, deaths = self._first, 0
         while number <= self.header.count:
             try:
@@ -331,7 +341,7 @@ class Document:
 
 
 def _parse_item(parse: Any, item: Mapping[str, Any], key: str) -> Any:
-    """What a child said, checked: it may have been taken over."""
+    """Parses a message from a child, which may be compromised."""
     try:
         return parse(item[key])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -350,14 +360,14 @@ def open_document(
     stop: threading.Event | None = None,
     first: int = 1,
 ) -> Document:
-    """Open a path or bytes for reading in a child. Raises `Unreadable`. Close it, or use it in a `with`.
+    """Opens a path or bytes for reading in a child. Raises `Unreadable`. Close it, or use it in a `with`.
 
-    `task` is what runs in the child: another generator with the arguments and the messages of `read`. `name` is what
-    bytes are called. When another thread sets `stop`, reading ends with `Stopped`. Pages before `first` are not read.
+    `task` runs in the child: another generator with the arguments and the messages of `read`. `name` is the name of
+    bytes. When another thread sets `stop`, reading ends with `Stopped`. Pages before `first` are not read.
     """
     if ocr not in get_args(OCR):
         raise ValueError(f"ocr is one of {', '.join(get_args(OCR))}, not {ocr!r}")
-    extras.require("reading")  # a child that misses a package would only say that it died
+    extras.require("reading")  # a child without a package would only report that it crashed
     pool = sandbox or default_sandbox()
     bounds = limits or pool.limits
     source = plain(source)
@@ -371,5 +381,5 @@ def open_document(
 
 
 def plain(source: Source) -> str | os.PathLike[str] | bytes:
-    """A path as it is, and content as bytes that nobody changes meanwhile."""
+    """A path as it is, and content as immutable bytes."""
     return bytes(source) if isinstance(source, bytearray | memoryview) else source

@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 
 Placing = tuple[float, float, float, float, float, float]
 
-#: More characters than this on one page are not text for people.
+#: More characters than this on one page are not readable text.
 CHARACTERS = 200_000
-#: A page's objects looked at to see whether a picture covers it.
+#: Objects of a page that are checked to see whether a picture covers it.
 OBJECTS = 2000
-#: Forms within forms deeper than this PDFium leaves out; and how many are followed on each level to see whether it did.
+#: The nesting of forms beyond which PDFium omits them; and how many are followed on each level to detect that.
 FORMS, FORMS_WIDE = 40, 20
 TOO_DEEP = Message("note.forms_too_deep", n=FORMS)
-#: Objects are packed by the hundred; so many bytes of them are unpacked to look for actions.
+#: Bytes of object streams that are decompressed to look for actions.
 UNPACKED = 16 << 20
 #: The longest side of a drawing, in pixels, however thin the page is.
 LONGEST = 12_000
-#: A step sideways of more than this many heights parts two words even where the PDF has no space between them.
+#: A horizontal gap of more heights than this separates two words even where the PDF has no space between them.
 STEP = 0.45
-#: So many characters of a page tell which way its text runs; each within so many degrees of a quarter turn.
+#: Characters of a page sampled for the direction of its text; each within this many degrees of a quarter turn.
 SAMPLE, STRAIGHT = 1000, 20
 #: PDFium's mark for a hyphen at the end of a line.
 HYPHENS = {"\x02": "-", "\ufffe": "-"}
 LOCKED = Message("unreadable.password_needed")
 DAMAGED = Message("unreadable.pdf_cut_off")
-#: Metadata says it as an element or as an attribute, with a prefix of its own choice.
+#: A value in the metadata, as an element or an attribute, with any prefix.
 VALUE = rb"(?:\s*=\s*[\"']|>)\s*([^<\"']{1,100})"
 PROFILE = re.compile(rb"\b(\w{1,20}):ConformanceLevel" + VALUE)
 CLAIMS = {"profile": b"ConformanceLevel", "filename": b"DocumentFileName", "version": b"Version"}
 NO_PAGES = re.compile(rb"/Kids\s*\[\s*\]|/Count\s+0\b")
 A_PAGE = re.compile(rb"/Type\s*/Page\b")
-#: What streams have that are something else than the contents of a page.
+#: Keys of streams that are not the contents of a page.
 NO_CONTENTS = re.compile(rb"/(?:(?:Sub|Function)?[Tt]ype|N|Length1|Width)\b")
-#: As much of a stream as is unpacked to see whether it can be.
+#: Bytes of a stream that are decompressed to see whether it is intact.
 TRIED = 64 << 10
 OBJECT = re.compile(rb"\b\d+ \d+ obj\b")
 REBUILT = Message("note.pdf_pieced_together")
@@ -78,20 +78,20 @@ class Pdf:
         return len(self._document)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Closes the document."""
         self._document.close()
 
     @property
     def whole(self) -> bool:
-        """Whether its end and its table of contents are there: without them PDFium looks for pieces, and finds some."""
-        kept = raw.FPDF_DocumentHasValidCrossReferenceTable(self._document) or has_slipped_xref(self._content)
+        """Whether its end and its cross-reference table are intact; without them PDFium recovers only some objects."""
+        valid_table = raw.FPDF_DocumentHasValidCrossReferenceTable(self._document) or has_slipped_xref(self._content)
         end = self._content.rfind(b"%%EOF")
-        # What begins behind the end is a newer version of the document that does not come to its own.
-        return bool(kept) and end >= 0 and not OBJECT.search(self._content, end)
+        # Objects after the end belong to a newer version of the document that is incomplete.
+        return bool(valid_table) and end >= 0 and not OBJECT.search(self._content, end)
 
     @cached_property
     def broken(self) -> bool:
-        """Whether there are contents of pages that cannot be unpacked. PDFium takes them for empty."""
+        """Whether contents of a page cannot be decompressed; PDFium reads them as empty."""
         if b"/Encrypt" in self._content:
             return False
         for match in STREAM.finditer(self._content):
@@ -117,14 +117,14 @@ class Pdf:
             page.close()
 
     def _flat(self, page: Any, index: int) -> Any:
-        """What stands in form fields is part of the page only once it is drawn into it."""
+        """The page with its form fields and annotations drawn into it, because only then is their text read."""
         if raw.FPDFPage_GetAnnotCount(page) < 1 or raw.FPDFPage_Flatten(page, raw.FLAT_NORMALDISPLAY) != 1:
             return page
         page.close()
         return self._document[index]
 
     def attachments(self) -> list[tuple[str, bytes]]:
-        """Embedded files that are not too large: those in the table of names, or else any XML that is in the file."""
+        """Embedded files within the size limit: those in the table of names, or else any embedded XML in the file."""
         found: list[tuple[str, bytes]] = []
         for index in range(min(raw.FPDFDoc_GetAttachmentCount(self._document), 100)):
             attachment = self._document.get_attachment(index)
@@ -141,7 +141,7 @@ class Pdf:
         return found
 
     def _loose(self) -> list[tuple[str, bytes]]:
-        """XML that is embedded but only reachable by a road PDFium does not know (/AF of a page or the catalog)."""
+        """Embedded XML that PDFium does not list (/AF of a page or the catalog)."""
         name = (self.claims() or {}).get("facturx", {}).get("filename") or "embedded.xml"
         found = []
         for dictionary, content in self._streams(b"/EmbeddedFile"):
@@ -150,7 +150,7 @@ class Pdf:
         return found[:10]
 
     def _streams(self, mark: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Streams whose dictionary has the mark. None hides in another one, so looking at the bytes finds them."""
+        """Streams whose dictionary has the mark. Streams are never nested, so a search of the bytes finds them."""
         if mark not in self._content:
             return
         for match in STREAM.finditer(self._content):
@@ -169,33 +169,33 @@ class Pdf:
                     yield dictionary, self._content[start:end]
 
     def actions(self) -> list[str]:
-        """What it would have a viewer do: run a script, start a program, send something somewhere."""
-        found, left = actions(self._content), UNPACKED
+        """Actions that a viewer would perform: run a script, start a program, send data."""
+        found, budget = actions(self._content), UNPACKED
         for _, content in self._streams(b"/ObjStm"):
             found |= actions(content)
-            left -= len(content)
-            if left < 0:
+            budget -= len(content)
+            if budget < 0:
                 break
         return sorted(found)
 
     @cached_property
     def _has_many_forms(self) -> bool:
-        """Whether there are so many forms that they may lie too deep within each other."""
+        """Whether there are enough forms to be nested too deep."""
         return self._content.count(b"/Form") > FORMS
 
     def claims(self) -> dict[str, dict[str, str]] | None:
-        """What the file's own metadata says it is: `{"facturx": {"profile", "filename", "version"}}`, or None."""
+        """The e-invoice declared in the file's metadata: `{"facturx": {"profile", "filename", "version"}}`, or None."""
         texts = [self._content[max(0, match.start() - 5000) :][:10_000] for match in PROFILE.finditer(self._content)]
         texts = texts or [content for _, content in self._streams(b"/XML") if PROFILE.search(content)]
         for text in texts[:5]:
             match = PROFILE.search(text)
             prefix = match.group(1) if match else b""
-            told = {}
+            values = {}
             for key, name in CLAIMS.items():
                 found = re.search(rb"\b" + prefix + b":" + name + VALUE, text)
                 if found:
-                    told[key] = found.group(1).decode("utf-8", "replace").strip()
-            return {"facturx": told}
+                    values[key] = found.group(1).decode("utf-8", "replace").strip()
+            return {"facturx": values}
         return None
 
 
@@ -214,7 +214,7 @@ class PdfPage:
         return self._read(upright=False)[0]
 
     def upright(self) -> tuple[list[Word], int]:
-        """The words, their boxes on the page turned so that most stand upright; and by how many degrees clockwise."""
+        """The words with boxes on the page rotated so that most are upright, and the rotation in degrees clockwise."""
         return self._read(upright=True)
 
     def _read(self, *, upright: bool) -> tuple[list[Word], int]:
@@ -231,7 +231,7 @@ class PdfPage:
             textpage.close()
 
     def _placing(self) -> Placing:
-        """The matrix from the page's own space to shares of the page as seen, asked of PDFium itself.
+        """The matrix from the page's own space to fractions of the page as seen, computed by PDFium.
 
         It knows about rotation, crop boxes and boxes with swapped corners.
         """
@@ -245,63 +245,65 @@ class PdfPage:
         return (x1 - e) / 1000, (y1 - f) / 1000, (x2 - e) / 1000, (y2 - f) / 1000, e, f
 
     def image_coverage(self) -> float:
-        """How much of the page images cover, 0..1."""
+        """The share of the page that images cover, 0..1."""
         covered = 0.0
         left, bottom, right, top = (ctypes.c_float() for _ in range(4))
         for index in range(min(raw.FPDFPage_CountObjects(self._page), OBJECTS)):
-            thing = raw.FPDFPage_GetObject(self._page, index)
+            page_object = raw.FPDFPage_GetObject(self._page, index)
             # Scanners and some programs wrap the picture in a form.
-            if raw.FPDFPageObj_GetType(thing) not in (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM):
+            if raw.FPDFPageObj_GetType(page_object) not in (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM):
                 continue
-            if raw.FPDFPageObj_GetBounds(thing, left, bottom, right, top):
+            if raw.FPDFPageObj_GetBounds(page_object, left, bottom, right, top):
                 covered += max(0.0, right.value - left.value) * max(0.0, top.value - bottom.value)
         return min(1.0, covered / (self.width * self.height))
 
     def damage(self) -> str | None:
-        """Why something of it may be missing: forms lie within forms deeper than PDFium follows them."""
+        """Why parts may be missing: forms are nested deeper than PDFium follows them."""
         return TOO_DEEP if self._formed and self._deep() else None
 
     def _deep(self) -> bool:
-        things = [
+        objects = [
             raw.FPDFPage_GetObject(self._page, i) for i in range(min(raw.FPDFPage_CountObjects(self._page), OBJECTS))
         ]
         for _ in range(FORMS):
-            forms = [one for one in things if raw.FPDFPageObj_GetType(one) == raw.FPDF_PAGEOBJ_FORM][:FORMS_WIDE]
+            forms = [
+                page_object for page_object in objects if raw.FPDFPageObj_GetType(page_object) == raw.FPDF_PAGEOBJ_FORM
+            ][:FORMS_WIDE]
             if not forms:
                 return False
             counts = [min(raw.FPDFFormObj_CountObjects(form), OBJECTS) for form in forms]
-            things = [
+            objects = [
                 raw.FPDFFormObj_GetObject(form, i) for form, n in zip(forms, counts, strict=True) for i in range(n)
             ]
-        return any(raw.FPDFPageObj_GetType(one) == raw.FPDF_PAGEOBJ_FORM for one in things)
+        return any(raw.FPDFPageObj_GetType(page_object) == raw.FPDF_PAGEOBJ_FORM for page_object in objects)
 
     def empty(self) -> bool:
-        """Whether nothing is drawn on it."""
+        """Whether the page has no objects."""
         return bool(raw.FPDFPage_CountObjects(self._page) <= 0)
 
     def image(self, dpi: float = 200.0, width: int | None = None) -> Image:
-        """A drawing of the page, at the resolution or the width asked for, smaller where it would pass the limit."""
+        """A rendering of the page at the given resolution or width, smaller where it would exceed the limit."""
         scale = width / self.width if width else dpi / 72
         scale = min(scale, math.sqrt(self._limits.pixels / (self.width * self.height)))
         scale = min(scale, LONGEST / max(self.width, self.height))
         across, down = max(1, round(self.width * scale)), max(1, round(self.height * scale))
-        # PDFium's own size is rounded up from the scale; asked for whole pixels it cannot pass the limit.
+        # PDFium rounds up the size from a scale; with a size in whole pixels it cannot exceed the limit.
         bitmap = pypdfium2.PdfBitmap.new_native(across, down, raw.FPDFBitmap_BGR, rev_byteorder=True)
         try:
             bitmap.fill_rect((255, 255, 255, 255), 0, 0, across, down)
             raw.FPDF_RenderPageBitmap(
                 bitmap, self._page, 0, 0, across, down, 0, raw.FPDF_ANNOT | raw.FPDF_REVERSE_BYTE_ORDER
             )
-            drawn: Image = bitmap.to_pil().copy()
-            return drawn
+            rendered: Image = bitmap.to_pil().copy()
+            return rendered
         finally:
             bitmap.close()
 
 
-def _why(content: bytes, code: int | None, given: bool) -> Unreadable:
-    # PDFium keeps the code of an earlier document when it fails in a way that has none: the bytes must agree.
+def _why(content: bytes, code: int | None, has_password: bool) -> Unreadable:
+    # A failure without a code leaves PDFium's code of an earlier document: the bytes must agree.
     if code == raw.FPDF_ERR_PASSWORD and b"/Encrypt" in content:
-        return Unreadable("pdf_encrypted", Message("unreadable.password_wrong") if given else LOCKED)
+        return Unreadable("pdf_encrypted", Message("unreadable.password_wrong") if has_password else LOCKED)
     if code == raw.FPDF_ERR_SECURITY and b"/Encrypt" in content:
         return Unreadable("pdf_encrypted", Message("unreadable.encryption_unknown"))
     if NO_PAGES.search(content) and not A_PAGE.search(content):
@@ -321,7 +323,7 @@ def _text(textpage: Any, count: int) -> str:
 
 
 def _slant(textpage: Any, text: str) -> int:
-    """The quarter turn, in degrees clockwise, by which most of the text is turned on the paper; 0 where most is not."""
+    """The rotation of most of the text on the page in degrees clockwise, a multiple of 90; 0 where there is none."""
     counts = [0, 0, 0, 0]
     places = [index for index, letter in enumerate(text) if not letter.isspace()]
     sample = places[:: len(places) // SAMPLE + 1]
@@ -334,7 +336,7 @@ def _slant(textpage: Any, text: str) -> int:
 
 
 def _rotate_placing(placing: Placing, slant: int, rotation: int) -> Placing:
-    """The matrix from the space in which text of this slant runs to the right, to shares of the page after rotation."""
+    """The matrix from the space where text of this slant runs to the right, to fractions of the rotated page."""
     a, b, c, d, e, f = placing
     for _ in range(slant // 90):
         a, b, c, d = -c, -d, a, b
@@ -344,9 +346,9 @@ def _rotate_placing(placing: Placing, slant: int, rotation: int) -> Placing:
 
 
 def _words(textpage: Any, text: str, placing: Placing, slant: int = 0) -> Iterator[Word]:
-    """Characters joined to words: a space, a step sideways or a jump begins a new one.
+    """Characters joined to words: a space, a horizontal gap or a jump begins a new word.
 
-    The steps are those along the text: boxes are brought into the space in which it runs to the right.
+    Gaps are measured along the text: boxes are transformed into the space where it runs to the right.
     """
     rect, strict = raw.FS_RECTF(), [ctypes.c_double() for _ in range(4)]
     reference, box_of = ctypes.byref(rect), raw.FPDFText_GetLooseCharBox
@@ -372,8 +374,8 @@ def _words(textpage: Any, text: str, placing: Placing, slant: int = 0) -> Iterat
             reach = STEP * max(y1 - y0, top - bottom)
             upright = x1 - x0 >= y1 - y0 or len(letters) == 1
             apart = left - x1 > reach or x0 - right > reach or bottom - y1 > reach or y0 - top > reach
-            # A jump back to the left on the same height is another word printed there; the letters of a ligature share
-            # one place.
+            # A jump back to the left at the same height is another word printed there; the letters of a ligature share
+            # one position.
             if apart or (upright and left < last - reach and min(top, y1) - max(bottom, y0) > reach and right > x0):
                 yield Word("".join(letters), _transform_box(x0, y0, x1, y1, placing))
                 letters = []

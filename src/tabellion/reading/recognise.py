@@ -1,4 +1,4 @@
-"""Which type a document is of, by the words that its types are known by."""
+"""Recognises the type of a document by the words that its types list."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from tabellion.reading.fields.labels import tokens_of
 from tabellion.reading.page import Page
 from tabellion.reading.types.doctype import DocumentType
 
-ENOUGH = 3000  # words: what a document is, it says on its first pages
+ENOUGH = 3000  # words: the first pages are enough to recognise a document
 NARROW = 0.62  # width by height: a till's paper is narrower than any sheet
 
 
 def recognise(pages: Sequence[Page], types: Sequence[DocumentType]) -> tuple[DocumentType | None, float]:
-    """The likeliest type, and how much of the evidence speaks for it; none where nothing speaks for any."""
+    """The most likely type and its share of the evidence; None where there is no evidence for any."""
     text = " " + " ".join(_tokens(pages)) + " "
     scores = [_score(text, kind) + _shape(pages, kind) for kind in types]
-    best = max(range(len(types)), key=lambda place: (scores[place], -place))
+    best = max(range(len(types)), key=lambda index: (scores[index], -index))
     total = sum(scores)
     return (types[best], scores[best] / total) if total > 0 else (None, 0.0)
 
 
 def _tokens(pages: Sequence[Page]) -> list[str]:
-    found: list[str] = []
+    tokens: list[str] = []
     for page in pages:
-        found += [token for token, _, _ in tokens_of(page.text)]
-        if len(found) > ENOUGH:
+        tokens += [token for token, _, _ in tokens_of(page.text)]
+        if len(tokens) > ENOUGH:
             break
-    return found
+    return tokens
 
 
 def _score(text: str, kind: DocumentType) -> float:
-    """Each phrase counts once, longer ones more: "total" is everywhere, "net à payer" is not."""
+    """The evidence of the text: each phrase counts once, longer ones more: "net à payer" is rarer than "total"."""
     score = 0.0
     for phrases in kind.recognise.values():
         for phrase in phrases:
@@ -42,11 +42,11 @@ def _score(text: str, kind: DocumentType) -> float:
 
 
 def _shape(pages: Sequence[Page], kind: DocumentType) -> float:
-    """Receipts come on narrow paper, and a picture of one shows a narrow column of words."""
+    """The evidence of the page's shape: a receipt is a narrow column of words."""
     if kind.name != "receipt" or len(pages) != 1 or not pages[0].words:
         return 0.0
     page = pages[0]
     left = min(word.box[0] for word in page.words) * page.width
     right = max(word.box[2] for word in page.words) * page.width
-    high = (max(word.box[3] for word in page.words) - min(word.box[1] for word in page.words)) * page.height
-    return 3.0 if high > 0 and (right - left) / high < NARROW and len(page.words) < 400 else 0.0
+    height = (max(word.box[3] for word in page.words) - min(word.box[1] for word in page.words)) * page.height
+    return 3.0 if height > 0 and (right - left) / height < NARROW and len(page.words) < 400 else 0.0

@@ -1,11 +1,11 @@
-"""A pool of warm child processes that read documents and can be killed.
+"""A pool of started child processes that read documents and can be killed.
 
     with Sandbox() as sandbox:
         for item in sandbox.run("tabellion.reading.pages:read", {...}, file):
             ...
 
-A child that crashes, runs away or eats too much costs its own document an `Unreadable`, and nobody else anything.
-What a child sends is JSON and is parsed, never executed: a child that was taken over cannot reach into this process.
+A child that crashes, hangs or uses too much memory fails only its own document, with `Unreadable`.
+A child sends JSON, which is parsed and never executed: a compromised child cannot affect this process.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from tabellion.reading.limits import MEBI, Limits
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-#: A child that has this much in memory after a document is not given another one.
+#: A child with more memory than this after a document gets no other one.
 BLOATED = 1100 * MEBI
-#: How often a working child's memory is looked at.
+#: Seconds between checks of a working child's memory.
 LOOK = 0.25
 START_SECONDS = 30.0
-#: Kept of the parent's environment: what finding libraries and files takes. No keys, no passwords.
+#: Variables kept from the parent's environment, to find libraries and files. No keys, no passwords.
 KEPT = (
     "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT",
 )  # fmt: skip
@@ -51,7 +51,7 @@ STARVED = ("bad_alloc", "memory", "Cannot allocate")
 
 
 class ReaderLost(TabellionError):  # noqa: N818 - what happened
-    """The process that read a document was killed from outside: the document may be good, and is worth another try."""
+    """The process that read a document was killed from outside: the document may be fine and can be tried again."""
 
 
 class Stopped(TabellionError):  # noqa: N818 - what was asked for
@@ -59,7 +59,7 @@ class Stopped(TabellionError):  # noqa: N818 - what was asked for
 
 
 class Sandbox:
-    """Runs tasks in children, at most `size` at a time; callers beyond that wait their turn. Safe for threads."""
+    """Runs tasks in children, at most `size` at a time; further callers wait. Thread-safe."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Sandbox:
         _sandboxes.add(self)
 
     def _renew(self) -> None:
-        """No children, no locks held, no threads: at the beginning, and in a fork, which has none of its parent's."""
+        """Resets to no children, free locks and no threads: at the start, and in a fork."""
         self._lock = threading.Lock()
         self._room = threading.BoundedSemaphore(self.size)
         self._idle: list[_Child] = []
@@ -85,7 +85,7 @@ class Sandbox:
         self._threads: ThreadPoolExecutor | None = None
 
     def reset_after_fork(self) -> None:
-        """In a fork: the children are the parent's, not ours to use or to kill, and its threads did not come along."""
+        """Called in a fork: the children belong to the parent, and its threads do not exist here."""
         for child in [*self._idle, *self._busy]:
             child.abandon()
         self._renew()
@@ -101,21 +101,21 @@ class Sandbox:
 
     @property
     def isolated(self) -> bool:
-        """Whether children are cut off from the network."""
+        """Whether children have no network."""
         with self._room:
             child = self._take()
             self._give(child)
         return child.isolated
 
     def warm(self) -> None:
-        """Start a child now, without waiting for it, so that the first document does not wait either."""
+        """Starts a child now, without waiting for it, so that the first document does not wait either."""
         with self._lock:
             if not self._idle and not self._closed:
                 self._idle.append(_Child())
 
     @property
     def threads(self) -> ThreadPoolExecutor:
-        """Threads to read in from within an event loop: as many as there are children, more would only wait."""
+        """Threads for reading from an event loop: as many as there are children, more would only wait."""
         from concurrent.futures import ThreadPoolExecutor
 
         with self._lock:
@@ -131,10 +131,10 @@ class Sandbox:
         limits: Limits | None = None,
         stop: threading.Event | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Run the generator `module:function` in a child with the open file and the arguments; yield what it yields.
+        """Runs the generator `module:function` in a child with the open file and the arguments; yields what it yields.
 
-        Raises `Unreadable`, or `ReaderLost` when somebody else killed the child. To stop early, close the iterator, or
-        set `stop` from another thread, which ends it with `Stopped`: either way the child is killed.
+        Raises `Unreadable`, or `ReaderLost` when the child was killed from outside. To stop early, close the iterator,
+        or set `stop` from another thread, which ends it with `Stopped`: either way the child is killed.
         """
         module, _, name = task.partition(":")
         if not name or not (module + ".").startswith(self.allowed):
@@ -149,21 +149,21 @@ class Sandbox:
             "cpu_seconds": limits.cpu_seconds, "address_space": limits.address_space,
         }  # fmt: skip
         with self._turn(stop):
-            for again in (False, True):
-                child = self._take(fresh=again)
+            for is_retry in (False, True):
+                child = self._take(fresh=is_retry)
                 try:
                     yield from child.work(request, file, limits, stop)
                     return
                 except (Unreadable, ReaderLost):
-                    # Before its first word it may have died of something else, or of what an earlier document left.
-                    if again or not child.silent:
+                    # Before its first message it may have died for another reason, or because of an earlier document.
+                    if is_retry or not child.silent:
                         raise
                 finally:
                     self._give(child)
 
     @contextlib.contextmanager
     def _turn(self, stop: threading.Event) -> Iterator[None]:
-        room = self._room  # in a fork there is another one by the time this one is left
+        room = self._room  # a fork may replace the attribute before this one is released
         while not room.acquire(timeout=LOOK):
             if stop.is_set():
                 raise Stopped
@@ -179,7 +179,7 @@ class Sandbox:
             child = None
             while self._idle and not fresh and child is None:
                 child = self._idle.pop()
-                if not child.alive():  # somebody killed it while nobody needed it
+                if not child.alive():  # killed from outside while it was idle
                     child.kill()
                     child = None
             child = child or _Child()
@@ -200,7 +200,7 @@ class Sandbox:
         child.kill()
 
     def close(self) -> None:
-        """Kill every child. Who is in the middle of a document gets an error."""
+        """Kills every child. Readings in progress fail."""
         with self._lock:
             self._closed = True
             children, threads = [*self._idle, *self._busy], self._threads
@@ -223,13 +223,13 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Child:
-    """One process, from our side."""
+    """One child process, as seen by the parent."""
 
     def __init__(self) -> None:
         self.served = 0
         self.fit = False
         self.isolated = False
-        self.silent = False  #: it died before it said anything about its task, and not of hunger
+        self.silent = False  #: it died before its first message about the task, and not for lack of resources
         self._began = self._killed = self._spoke = False
         self._ending = threading.Lock()
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
@@ -244,12 +244,12 @@ class _Child:
             )  # fmt: skip
 
     def begin(self) -> None:
-        """Wait until it is up, the first time."""
+        """Waits until it is ready, the first time."""
         if self._began:
             return
         try:
             message = self._receive(time.monotonic() + START_SECONDS, Limits(), threading.Event())
-        except (Unreadable, ReaderLost) as error:  # no document is to blame
+        except (Unreadable, ReaderLost) as error:  # not because of a document
             raise RuntimeError(f"a process for reading documents could not be started: {error}") from None
         self._began = self.fit = True
         self.isolated = message.get("isolated") is True
@@ -257,7 +257,7 @@ class _Child:
     def work(
         self, request: dict[str, Any], file: int | None, limits: Limits, stop: threading.Event
     ) -> Iterator[dict[str, Any]]:
-        """One task: what it yields, until it is done."""
+        """Runs one task and yields what it yields."""
         self.served += 1
         self.fit = self._spoke = False  # until the end is reached
         self._errors.seek(0)
@@ -268,10 +268,10 @@ class _Child:
         except OSError:
             raise self._explain_death() from None
         while True:
-            began = time.monotonic()
-            message = self._receive(began + min(limits.page_seconds, limits.seconds - waited), limits, stop)
+            started = time.monotonic()
+            message = self._receive(started + min(limits.page_seconds, limits.seconds - waited), limits, stop)
             self._spoke = True
-            waited += time.monotonic() - began
+            waited += time.monotonic() - started
             if isinstance(item := message.get("item"), dict):
                 yield item
             elif "done" in message:
@@ -304,13 +304,13 @@ class _Child:
             if stop.is_set():
                 self.kill()
                 raise Stopped
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 self.kill()
                 raise Unreadable("timed_out", Message(
                     "unreadable.time_over_limit", n=limits.page_seconds, total=limits.seconds,
                 ))  # fmt: skip
-            if poll.poll(min(left, LOOK) * 1000):
+            if poll.poll(min(remaining, LOOK) * 1000):
                 try:
                     chunk = self._control.recv(min(count - len(received), 1 << 20))
                 except OSError:
@@ -320,8 +320,8 @@ class _Child:
                 received += chunk
             elif (resident := self.resident()) > limits.memory:
                 self.kill()
-                found = Message("unreadable.memory_over_limit", n=resident // MEBI, limit=limits.memory // MEBI)
-                raise Unreadable("resource_limit", found)
+                message = Message("unreadable.memory_over_limit", n=resident // MEBI, limit=limits.memory // MEBI)
+                raise Unreadable("resource_limit", message)
         return bytes(received)
 
     def alive(self) -> bool:
@@ -329,12 +329,12 @@ class _Child:
         return self._process.poll() is None
 
     def abandon(self) -> None:
-        """Let go of it, in a fork: it stays its parent's."""
-        self._process.returncode = 0  # so that nobody here kills it or waits for it
+        """Drops it in a fork: it belongs to the parent."""
+        self._process.returncode = 0  # so that this process neither kills it nor waits for it
         self._control.close()
 
     def resident(self) -> int:
-        """Bytes it has in memory; 0 where the system does not say."""
+        """Bytes of resident memory; 0 where the system does not report it."""
         try:
             with open(f"/proc/{self._process.pid}/statm", "rb") as statm:
                 return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -342,31 +342,33 @@ class _Child:
             return 0
 
     def _explain_death(self) -> Exception:
-        """It is gone: why, as far as its end tells."""
-        if self._killed:  # by close(), in another thread: the document is not to blame
+        """The exception that explains why it ended."""
+        if self._killed:  # by close(), in another thread, not because of the document
             return RuntimeError("the sandbox was closed")
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
-        status, said = self._process.returncode, self._read_last_error()
+        status, last_error = self._process.returncode, self._read_last_error()
         self.kill()
         if status is None:
             return Unreadable("reader_crashed", Message("unreadable.reader_silent"))
         name = signal.Signals(-status).name if status < 0 else f"exit code {status}"
-        # Libraries that get no memory abort.
-        starved = name in ("SIGXCPU", "SIGXFSZ") or any(mark in said for mark in STARVED)
+        # Libraries abort when they get no memory.
+        starved = name in ("SIGXCPU", "SIGXFSZ") or any(mark in last_error for mark in STARVED)
         starved = starved or (name == "SIGKILL" and _hard_limit())
         self.silent = not (self._spoke or starved)
         if name == "SIGKILL" and not starved:
             return ReaderLost(Message("unreadable.reader_killed"))  # fmt: skip
         code = "resource_limit" if starved else "reader_crashed"
-        return Unreadable(code, Message(f"unreadable.{code}_because", text=f"{name}: {said}" if said else name))
+        return Unreadable(
+            code, Message(f"unreadable.{code}_because", text=f"{name}: {last_error}" if last_error else name)
+        )
 
     def _abort(self, why: str) -> Unreadable:
         self.kill()
         return Unreadable("reader_crashed", Message("unreadable.invalid_result_because", text=why))
 
     def _read_last_error(self) -> str:
-        """The last thing it wrote to its standard error."""
+        """The last line of its standard error."""
         with contextlib.suppress(OSError, ValueError):
             self._errors.seek(0, os.SEEK_END)
             self._errors.seek(max(0, self._errors.tell() - 2000))
@@ -375,7 +377,7 @@ class _Child:
         return ""
 
     def kill(self) -> None:
-        """End it and all it may have started."""
+        """Kills it and every process it may have started."""
         with self._ending:
             self.fit, self._killed = False, True
             if self._process.returncode is None:
@@ -389,7 +391,7 @@ class _Child:
 
 
 def _hard_limit() -> bool:
-    """Whether processor time has a hard limit, at which the kernel kills without another word."""
+    """Whether processor time has a hard limit, at which the kernel sends SIGKILL."""
     with contextlib.suppress(ImportError):
         import resource
 

@@ -1,7 +1,7 @@
-"""Takes system calls away from this process for good: sockets, other programs and processes, marks on files, settings.
+"""Blocks system calls of this process permanently: sockets, other programs and processes, file attributes, settings.
 
-A filter for the kernel (seccomp), made of a few instructions of its old packet filter. Linux only, on x86-64 and
-arm64; elsewhere nothing is taken away.
+A seccomp filter, written in the kernel's classic BPF. Linux only, on x86-64 and arm64; elsewhere nothing is
+blocked.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import sys
 
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 ALLOW, KILL, FAIL = 0x7FFF0000, 0x80000000, 0x00050000  #: with the number of an error
-#: A word is loaded; jump if equal, if greater or equal, if any of these bits is set; end.
+#: Load a word; jump if equal, if greater or equal, if any of these bits is set; return.
 LOAD, EQUAL, ABOVE, ANY, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-NUMBER, ARCHITECTURE, FIRST = 0, 4, 16  #: where the call, the machine and the first argument stand
+NUMBER, ARCHITECTURE, FIRST = 0, 4, 16  #: offsets of the call, the machine and the first argument
 CLONE_THREAD = 0x00010000
-X32 = 0x40000000  #: x86-64 knows every call by a second number
+X32 = 0x40000000  #: x86-64 has a second number for every call
 
-#: By name: the number on x86-64 and on arm64; -1: it has none.
+#: By name: the number on x86-64 and on arm64; -1: the call does not exist there.
 CALLS = {
     "socket": (41, 198), "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "bind": (49, 200),
     "listen": (50, 201), "socketpair": (53, 199), "execve": (59, 221), "execveat": (322, 281), "ptrace": (101, 117),
@@ -42,18 +42,18 @@ CALLS = {
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "truncate": (76, 45),
     "shmget": (29, 194), "shmat": (30, 196), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
 }  # fmt: skip
-#: Those that may be about this process only: their first argument is a process.
+#: Calls that are allowed for this process only: their first argument is a process.
 OWN = {"kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261)}
 CLONE = (56, 220)  #: for threads only
-CLONE3 = (435, 435)  #: what it does stands in memory, where no filter looks: libraries go back to `clone` without it
+CLONE3 = (435, 435)  #: its flags are in memory, which a filter cannot read: libraries fall back to `clone`
 MACHINES = {
     "x86_64": (0, 0xC000003E),
     "aarch64": (1, 0xC00000B7),
-}  #: which number of CALLS, and its name for the kernel
+}  #: the column of CALLS, and the kernel's number of the architecture
 
 
 def refuse_calls() -> bool:
-    """Has the kernel refuse the calls of `CALLS` from now on; whether it does."""
+    """Makes the kernel reject the calls of `CALLS` from now on; returns whether that worked."""
     if sys.platform != "linux" or platform.machine() not in MACHINES or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     filter_ = _filter(*MACHINES[platform.machine()], os.getpid())
@@ -65,9 +65,9 @@ def refuse_calls() -> bool:
 
 
 def _filter(column: int, architecture: int, process: int) -> bytes:
-    """Each instruction is what to do, a number, and where to go on if so and if not: at a name, or right after."""
+    """The BPF program. An instruction is a code, a number, and the labels to jump to if true and if false."""
     refused = sorted(pair[column] for pair in CALLS.values() if pair[column] >= 0)
-    made: list[tuple[int, int, str, str]] = [
+    instructions: list[tuple[int, int, str, str]] = [
         (LOAD, ARCHITECTURE, "", ""), (EQUAL, architecture, "", "kill"),
         (LOAD, NUMBER, "", ""), (ABOVE, X32, "refuse", ""),
         *((EQUAL, number, "refuse", "") for number in refused),
@@ -75,7 +75,7 @@ def _filter(column: int, architecture: int, process: int) -> bytes:
         *((EQUAL, pair[column], "own", "") for pair in OWN.values()),
         (RETURN, ALLOW, "", ""),
     ]  # fmt: skip
-    places = {}
+    labels = {}
     for name, part in (
         ("own", [(LOAD, FIRST, "", ""), (EQUAL, process, "allow", ""), (EQUAL, 0, "allow", "refuse")]),
         ("clone", [(LOAD, FIRST, "", ""), (ANY, CLONE_THREAD, "allow", "refuse")]),
@@ -84,9 +84,17 @@ def _filter(column: int, architecture: int, process: int) -> bytes:
         ("missing", [(RETURN, FAIL | errno.ENOSYS, "", "")]),
         ("kill", [(RETURN, KILL, "", "")]),
     ):
-        places[name] = len(made)
-        made += part
+        labels[name] = len(instructions)
+        instructions += part
     return b"".join(
-        struct.pack("HBBI", code, places.get(then, at) - at, places.get(otherwise, at) - at, number)
-        for at, (code, number, then, otherwise) in enumerate(made, 1)  # jumps count from the instruction after
+        struct.pack(
+            "HBBI",
+            code,
+            labels.get(if_true, following) - following,
+            labels.get(if_false, following) - following,
+            number,
+        )
+        for following, (code, number, if_true, if_false) in enumerate(
+            instructions, 1
+        )  # jumps count from the instruction after
     )

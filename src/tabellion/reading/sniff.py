@@ -1,4 +1,4 @@
-"""What a file is by its content, not by its name; and opening it without trusting it."""
+"""Detects a file's format by its content instead of its name, and opens it without trusting it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tabellion.messages import Message, quote_value
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 
-#: So many bytes from the start decide; a PDF header may stand anywhere in the first 1,024.
+#: Bytes from the start that decide; a PDF header may be anywhere in the first 1,024.
 HEAD = 4096
 PDF_WITHIN = 1024
-#: So many bytes from the end are looked at for a second format: the last record of a ZIP lies within them.
+#: Bytes from the end that are searched for a second format: they contain the last record of a ZIP.
 TAIL = 22 + 65_535
-#: What a file may have behind its end without being anything else.
+#: Formats after the end of a file that do not make it a second format.
 NOISE = ("text", "unknown")
 
 
@@ -44,7 +44,7 @@ STARTS = (
     (b"\x89PNG\r\n\x1a\n", Kind.PNG), (b"\xff\xd8\xff", Kind.JPEG), (b"GIF87a", Kind.GIF), (b"GIF89a", Kind.GIF),
     (b"II*\0", Kind.TIFF), (b"MM\0*", Kind.TIFF), (b"II+\0", Kind.TIFF), (b"MM\0+", Kind.TIFF),
 )  # fmt: skip
-#: What is refused by its name. Zip and the ISO media family are looked into below.
+#: Rejected formats, which the error names. Zip and the ISO media family are detected below.
 OTHERS = (
     (b"\x7fELF", "executable"), (b"MZ", "executable"), (b"\xcf\xfa\xed\xfe", "executable"),
     (b"\xca\xfe\xba\xbe", "executable_or_class"), (b"#!", "script"), (b"\x1f\x8b", "gzip"),
@@ -87,17 +87,17 @@ def sniff(content: bytes) -> Kind:
 
 
 def _is_bmp(head: bytes) -> bool:
-    # "BM" alone begins many a text: the size of the header behind it must be one that exists.
+    # Many texts begin with "BM": the size of the header after it must be one that exists.
     return head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in (12, 16, 40, 52, 56, 64, 108, 124)
 
 
 def describe_kind(head: bytes) -> Message:
-    """What a file that is not read seems to be, with its article."""
+    """The format of an unsupported file, with its article."""
     return Message(f"file.{_other(head)}")
 
 
 def _other(head: bytes) -> str:
-    """The name of what a file that is not read seems to be."""
+    """The name of the format of an unsupported file."""
     for start, name in OTHERS:
         if head.startswith(start):
             return name
@@ -113,7 +113,7 @@ def _other(head: bytes) -> str:
 
 
 def second(kind: Kind, head: bytes, tail: bytes) -> Message | None:
-    """What else a file is by its first and last bytes, with its article: programs that look there take it for that."""
+    """The second format of a file by its first and last bytes, with its article: some programs read it as that."""
     name = _second(kind, head, tail)
     return None if name is None else Message(f"file.{name}")
 
@@ -132,8 +132,8 @@ def _second(kind: Kind, head: bytes, tail: bytes) -> str | None:
     rest = tail[end + 5 :].strip(b" \t\r\n\0") if end >= 0 else b""
     if b"<html" in rest.lower() or tail.rstrip(b" \t\r\n\0").lower().endswith(b"</html>"):
         return "html"
-    what = _other(rest[:HEAD]) if rest else NOISE[0]
-    return None if what in NOISE else what
+    trailing = _other(rest[:HEAD]) if rest else NOISE[0]
+    return None if trailing in NOISE else trailing
 
 
 def _text(head: bytes) -> str:
@@ -157,7 +157,7 @@ def _text(head: bytes) -> str:
 
 
 def contradiction(name: str, kind: Kind) -> str | None:
-    """A note when the ending of a file's name says something else than its content."""
+    """A note when the extension of a file's name does not match its content."""
     ending = Path(name).suffix.lower()
     if not ending or ending in ENDINGS[kind]:
         return None
@@ -166,9 +166,9 @@ def contradiction(name: str, kind: Kind) -> str | None:
 
 @contextmanager
 def open_source(source: str | os.PathLike[str] | bytes, limits: Limits) -> Iterator[tuple[int, int, Kind]]:
-    """A file as descriptor, number of bytes and kind: a regular one, not too large, of a kind that is read.
+    """A file as descriptor, number of bytes and kind: a regular file, not too large, of a supported kind.
 
-    A path is opened here and not by the child, so that the child needs no right to any file.
+    A path is opened here and not by the child, so that the child needs no access to files.
     """
     if isinstance(source, bytes):
         limits.check_bytes(len(source))
@@ -187,7 +187,7 @@ def open_source(source: str | os.PathLike[str] | bytes, limits: Limits) -> Itera
 
 def _open(path: str) -> int:
     try:
-        # Without O_NONBLOCK the opening of a FIFO waits for somebody to write to it.
+        # Without O_NONBLOCK opening a FIFO waits for a writer.
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
@@ -197,7 +197,7 @@ def _open(path: str) -> int:
 
 
 def _write_memory_file(content: bytes) -> int:
-    """Bytes as a file without a name."""
+    """Writes bytes to an anonymous file."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("document")
     else:

@@ -1,4 +1,4 @@
-"""The second task inside the child: from pages, and XML that came with them, to fields and what is wrong with them."""
+"""The second task inside the child: extracts fields and issues from pages and embedded XML."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.identifiers import valid_iban, valid_tax_id
 
 CHECKS = {"iban": valid_iban, "vendor_tax_id": valid_tax_id}
-MOST_CHANGES = 500  # nobody reads more
-DOUBTED = 0.3  # the chance that a number with wrong check digits is right all the same
+MOST_CHANGES = 500  # people do not read more
+DOUBTED = 0.3  # the confidence limit of a number with wrong check digits
 
 
 def read(
@@ -39,30 +39,30 @@ def read(
     boosted: bool = False,
     offers: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """The task: `types` are the files of the types there are; with more than one the document says which it is."""
-    heard = [parse_page(page) for page in pages]
+    """The task: `types` are the files of the possible types; with more than one the type is recognised."""
+    parsed = [parse_page(page) for page in pages]
     embedded = read_einvoice([(name, base64.b64decode(data)) for name, data in attachments], claims or {})
     kinds = [_type(path) for path in types]
     kind: DocumentType | None
-    kind, share = (kinds[0], 1.0) if len(kinds) == 1 else recognise(heard, kinds)
+    kind, share = (kinds[0], 1.0) if len(kinds) == 1 else recognise(parsed, kinds)
     if embedded is not None and embedded.syntax and len(kinds) > 1:
-        kind, share = next((one for one in kinds if one.name == "invoice"), kind), 1.0
-    printed, offered = read_fields_and_offers(heard, kind) if kind and offers else (None, {})
-    fields, issues = extract_fields(heard, embedded, kind, printed) if kind else ({}, [])
-    said: dict[str, Any] = {
+        kind, share = next((candidate for candidate in kinds if candidate.name == "invoice"), kind), 1.0
+    printed, offered = read_fields_and_offers(parsed, kind) if kind and offers else (None, {})
+    fields, issues = extract_fields(parsed, embedded, kind, printed) if kind else ({}, [])
+    result: dict[str, Any] = {
         "type": kind.name if kind else None,
         "share": share,
         "fields": {name: field.as_dict() for name, field in fields.items()},
         "issues": [issue.as_dict() for issue in issues],
     }
     if offers:
-        some = beside(offered, fields, printed or {})
-        said["offers"] = {name: [one.as_dict() for one in found] for name, found in some.items()}
+        alternatives = beside(offered, fields, printed or {})
+        result["offers"] = {name: [value.as_dict() for value in values] for name, values in alternatives.items()}
     if boosted:
-        mended = boost(heard)
-        changes = [[one.kind, one.before, one.after] for one in mended.changes[:MOST_CHANGES]]
-        said |= {"boosted": mended.text, "changes": changes}
-    yield said
+        repaired = boost(parsed)
+        changes = [[change.kind, change.before, change.after] for change in repaired.changes[:MOST_CHANGES]]
+        result |= {"boosted": repaired.text, "changes": changes}
+    yield result
 
 
 def extract_fields(
@@ -71,7 +71,7 @@ def extract_fields(
     kind: DocumentType,
     printed: Mapping[str, Field] | None = None,
 ) -> tuple[dict[str, Field], list[Issue]]:
-    """Fields and issues: what the XML says is exact, the words (`printed`, if read already) say what it does not."""
+    """Fields and issues: from the XML, which is exact, else from the words (`printed`, if already read)."""
     if printed is None:
         printed = read_fields(pages, kind)
     issues: list[Issue] = list(embedded.issues) if embedded else []
@@ -84,38 +84,41 @@ def extract_fields(
             if name in kind
         }
         issues += _contradictions(exact, printed)
-        whole = "total" in exact  # XML that breaks off before its sums is helped out by the words
-        fields = {**{name: one for name, one in printed.items() if not whole or name not in NOT_BESIDE_XML}, **exact}
+        has_total = "total" in exact  # XML without its sums is completed by the words
+        fields = {
+            **{name: field for name, field in printed.items() if not has_total or name not in NOT_BESIDE_XML},
+            **exact,
+        }
     fields = {name: _check_digits(name, field) for name, field in fields.items()}
-    known = {frozenset(issue.fields) for issue in issues}
+    reported = {frozenset(issue.fields) for issue in issues}
     values = {name: field.value for name, field in fields.items()}
-    judged = {name for name, field in fields.items() if field.source == "xml"}
+    from_xml = {name for name, field in fields.items() if field.source == "xml"}
     for issue in rules.check(kind, values):
-        # The standard has rules of its own for what its XML says, and knows of allowances that the type does not.
-        if frozenset(issue.fields) not in known and not (issue.code == "rule" and judged.issuperset(issue.fields)):
+        # The standard has its own rules for its XML, and includes allowances that the type does not know.
+        if frozenset(issue.fields) not in reported and not (issue.code == "rule" and from_xml.issuperset(issue.fields)):
             issues.append(issue)
     return {spec.name: fields[spec.name] for spec in kind.fields if spec.name in fields}, issues
 
 
-#: What the XML would say if it were so: where it is silent, the words are not asked.
+#: Fields that complete XML contains where they exist: they are not read from the words instead.
 NOT_BESIDE_XML = ("line_items", "taxes", "due_date", "subtotal", "tax", "total", "payment_terms")
 
 
 def _locate_field(field: Field, printed: Field | None, index: Index) -> Field:
-    """The field with the place where the paper says the same: where its label stands, else anywhere."""
+    """The field with the place of the same value on the page: at its label, else anywhere."""
     if printed is not None and printed.value == field.value:
         reasons = (*field.reasons, Message("reason.on_page"))
         return replace(field, page=printed.page, box=printed.box, quote=printed.quote, reasons=reasons)
     if not isinstance(field.value, str):
         return field
-    where = ground(field.value, index)
-    if where is None:
+    grounding = ground(field.value, index)
+    if grounding is None:
         return replace(field, reasons=(*field.reasons, Message("reason.not_on_page")))
-    return replace(field, page=where.page, box=where.box, reasons=(*field.reasons, Message("reason.on_page")))
+    return replace(field, page=grounding.page, box=grounding.box, reasons=(*field.reasons, Message("reason.on_page")))
 
 
 def _check_digits(name: str, field: Field) -> Field:
-    """Numbers with check digits are doubted when these are wrong: misread, mistyped, or made up."""
+    """Lowers the confidence of a number whose check digits are wrong: misread, mistyped, or invented."""
     check = CHECKS.get(name)
     if check is None or not isinstance(field.value, str) or check(field.value) is not False:
         return field
@@ -124,7 +127,7 @@ def _check_digits(name: str, field: Field) -> Field:
 
 
 def _contradictions(exact: Mapping[str, Field], printed: Mapping[str, Field]) -> list[Issue]:
-    """A total on paper that the XML does not have: somebody pays by one and books by the other."""
+    """An issue where the printed total differs from the XML: one may be paid and the other booked."""
     xml, paper = exact.get("total"), printed.get("total")
     if xml is None or paper is None or xml.value == paper.value or xml.page is not None:
         return []

@@ -1,1 +1,1 @@
-"""A server that speaks the Gemini and the OpenAI protocols, for tests, demos and load; it calls nobody."""
+"""A server with the Gemini and the OpenAI protocols, for tests, demos and load tests; it makes no calls."""

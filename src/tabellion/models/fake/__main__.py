@@ -1,4 +1,4 @@
-"""A fake model that ends when its standard input does: what `serving` starts."""
+"""The process that `serving` starts: a fake model that ends when its standard input is closed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _on_started(address: ServerAddress, server: uvicorn.Server) -> None:
 
 
 def _watch(server: uvicorn.Server) -> None:
-    """Read straight from the descriptor: a thread inside a buffered read would hold its lock at exit."""
+    """Waits for the end of standard input, unbuffered: a thread in a buffered read would hold its lock at exit."""
     while os.read(0, 1024):
         pass
     server.should_exit = True

@@ -1,4 +1,4 @@
-"""Where a fake model listens, and the environment variables that lead clients there."""
+"""The address of a fake model, and the environment variables that point clients to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ServerAddress:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What to set so that clients talk to this server; Google's own client reads the second name."""
+        """Variables that point clients to this server; Google's own client reads the second name."""
         return {
             "GEMINI_BASE_URL": self.url,
             "GOOGLE_GEMINI_BASE_URL": self.url,
@@ -26,7 +26,7 @@ class ServerAddress:
 
     @property
     def line(self) -> str:
-        """One line that a shell can take as it is."""
+        """One line for a shell."""
         values = " ".join(f"{name}={value}" for name, value in self.environment.items())
         return f"export {values}  # fake model on {self.url}"
 

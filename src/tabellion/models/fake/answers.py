@@ -1,4 +1,4 @@
-"""Answers: made from the content alone, so that the same content gets the same answer, byte for byte."""
+"""Builds answers from the content alone, so that the same content always gets the identical answer."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Finish = Literal["stop", "length", "block"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a request asks, whichever protocol it came by."""
+    """A request, independent of its protocol."""
 
     model: str
     contents: tuple[Content, ...]
-    instructions: tuple[Content, ...] = ()  #: counted, never answered with
+    instructions: tuple[Content, ...] = ()  #: counted as tokens, but not used for the answer
     schema: Mapping[str, Any] | None = None
     json: bool = False
     bare_enum: bool = False  #: an enum's value without quotes
@@ -38,7 +38,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class FakeAnswer:
-    """What is answered, before a protocol dresses it."""
+    """An answer, independent of its protocol."""
 
     text: str | None = field(repr=False)
     model: str
@@ -51,19 +51,19 @@ class FakeAnswer:
 
     @property
     def tokens(self) -> int:
-        """Everything that is paid for."""
+        """All billed tokens."""
         return sum(self.input.values()) + self.output + self.thoughts
 
 
 def build_answer(question: Question, met: frozenset[str]) -> FakeAnswer:
-    """The answer, with the knobs that were met at work on it."""
-    sent = sha256("/".join(content.digest for content in question.contents).encode()).hexdigest()
-    digest = sha256(f"{question.model}/{sent}".encode()).hexdigest()
+    """The answer, changed by the knobs in `met`."""
+    content_digest = sha256("/".join(content.digest for content in question.contents).encode()).hexdigest()
+    digest = sha256(f"{question.model}/{content_digest}".encode()).hexdigest()
     counted: Counter[str] = Counter()
     for content in (*question.instructions, *question.contents):
         counted[content.modality] += content.tokens
     thoughts = 16 + int(digest[:2], 16) % 64 if question.thinking else 0
-    text = _front_matter(question, met) + _text(question, sent)
+    text = _front_matter(question, met) + _text(question, content_digest)
     answer = FakeAnswer(text, question.model, digest, input=counted, thoughts=thoughts)
     if question.show_thoughts or "thought" in met:
         answer = replace(answer, thought="Reading what was sent, line by line.", thoughts=max(thoughts, 16))
@@ -71,34 +71,34 @@ def build_answer(question: Question, met: frozenset[str]) -> FakeAnswer:
 
 
 def pieces(text: str) -> list[str]:
-    """A text as a stream brings it."""
+    """A text in the pieces of a stream."""
     size = max(16, -(-len(text) // 12))
-    return [text[at : at + size] for at in range(0, len(text), size)] or [""]
+    return [text[start : start + size] for start in range(0, len(text), size)] or [""]
 
 
 def source(question: Question) -> str:
-    """The text that is answered from: the documents' own, or where there is none, everything that was said."""
+    """The text to answer from: that of the documents, or without documents all text."""
     documents = [content.text for content in question.contents if content.document and content.text.strip()]
     pictures = [content.text for content in question.contents if content.modality != "TEXT"]
     return "\n".join(documents or pictures or [content.text for content in question.contents])
 
 
-def _text(question: Question, sent: str) -> str:
+def _text(question: Question, content_digest: str) -> str:
     text = source(question)
     if question.schema is not None:
-        # A picture has no words: what its prompt says about it is all there is to search.
-        said = "\n".join(content.text for content in question.contents if content.modality == "TEXT")
+        # A picture has no words: only its prompt can be searched.
+        prompt = "\n".join(content.text for content in question.contents if content.modality == "TEXT")
         documents = any(content.document for content in question.contents)
-        value = FormFiller(question.schema, text if documents else said, sent).fill()
+        value = FormFiller(question.schema, text if documents else prompt, content_digest).fill()
         return str(value) if question.bare_enum else _dump_json(value)
     if question.json:
-        labels = {label.replace(" ", "_"): found[0] for label, found in lines_of(text).labels.items()}
+        labels = {label.replace(" ", "_"): values[0] for label, values in lines_of(text).labels.items()}
         return _dump_json(labels or {"text": text})
     return text
 
 
 def _front_matter(question: Question, met: frozenset[str]) -> str:
-    """What olmOCR puts before its markdown."""
+    """The front matter that olmOCR puts before its markdown."""
     if "olmocr" not in question.model.lower() or question.schema is not None or question.json:
         return ""
     size = next((content.size for content in question.contents if content.size), None)
@@ -110,7 +110,7 @@ def _front_matter(question: Question, met: frozenset[str]) -> str:
 
 
 def _within(answer: FakeAnswer, most: int | None) -> FakeAnswer:
-    """The answer cut at the token limit, as every provider does."""
+    """The answer cut off at the token limit, as every provider does."""
     if most is None or answer.text is None or tokens_of(answer.text) <= most:
         return answer
     return replace(answer, text=answer.text[: most * 4], finish="length")
@@ -126,9 +126,9 @@ def _bent(answer: FakeAnswer, question: Question, met: frozenset[str]) -> FakeAn
         return replace(answer, text=text[: max(1, len(text) // 2)], finish="length")
     if "repeat" in met:
         limit = min(question.max_tokens or REPEATED_TOKENS, MOST_REPEATED) * 4
-        begin = f"{text[: len(text) // 2]}" if question.schema is not None else f"{text}\n"
+        start = f"{text[: len(text) // 2]}" if question.schema is not None else f"{text}\n"
         loop = "0" if question.schema is not None else "and the same again "
-        return replace(answer, text=(begin + loop * (limit // len(loop) + 1))[:limit], finish="length")
+        return replace(answer, text=(start + loop * (limit // len(loop) + 1))[:limit], finish="length")
     if "schema" in met:
         return replace(answer, text=_dump_json(_build_invalid(text)))
     return answer

@@ -1,4 +1,4 @@
-"""What was sent, as text: PDF text layers, text files, and a line about each picture."""
+"""The sent content as text: PDF text layers, text files, and a line about each picture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
-PAGE_TOKENS = 258  # what Gemini counts for a PDF page and for a picture
+PAGE_TOKENS = 258  # Gemini's tokens for a PDF page and for a picture
 MOST_KEPT = 512
 LONGEST_KEPT = 1_000_000
 
@@ -21,23 +21,23 @@ Modality = Literal["TEXT", "IMAGE", "DOCUMENT"]
 
 
 class UnreadableContent(ValueError):  # noqa: N818 - what the bytes are
-    """What was sent cannot be read."""
+    """The sent content cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One thing that was sent."""
+    """One part of a request."""
 
     text: str
     modality: Modality
     tokens: int
     digest: str
     size: tuple[int, int] | None = None  #: a picture's width and height
-    document: bool = False  #: a file with a text of its own, which the prompt beside it only talks about
+    document: bool = False  #: a file with its own text, as opposed to the prompt about it
 
 
 def tokens_of(text: str) -> int:
-    """How many tokens a text counts."""
+    """The number of tokens of a text."""
     return -(-len(text) // 4)
 
 
@@ -59,7 +59,7 @@ _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 
 class Reader:
-    """Reads files; what it has read before it knows by heart."""
+    """Reads files and caches the results."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str], Content] = OrderedDict()
@@ -74,7 +74,7 @@ class Reader:
             self._known.move_to_end(key)
             return known
         if type == "application/pdf":
-            # One thread and no more: pdfium may be called by one at a time, and a long document must not stop the rest.
+            # A single thread: pdfium is not thread-safe, and a long document must not block the rest.
             self._thread = self._thread or ThreadPoolExecutor(1, "pdf")
             pages = await asyncio.get_running_loop().run_in_executor(self._thread, pdf_text, data)
             text = "\n".join(pages)
@@ -125,7 +125,7 @@ def pdf_text(data: bytes) -> list[str]:
 
 
 def picture_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height as the file's header has them."""
+    """Width and height from the file's header."""
     try:
         if data.startswith(b"\x89PNG\r\n\x1a\n"):
             return struct.unpack_from(">II", data, 16)
@@ -147,18 +147,18 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int] | None:
-    at = 2
-    while at + 4 <= len(data):
-        if data[at] != 0xFF:
+    offset = 2
+    while offset + 4 <= len(data):
+        if data[offset] != 0xFF:
             return None
-        kind = data[at + 1]
+        kind = data[offset + 1]
         if kind == 0xFF:  # padding
-            at += 1
+            offset += 1
         elif kind in _FRAMES:
-            height, width = struct.unpack_from(">HH", data, at + 5)
+            height, width = struct.unpack_from(">HH", data, offset + 5)
             return width, height
         else:
-            at += 2 + int(struct.unpack_from(">H", data, at + 2)[0])
+            offset += 2 + int(struct.unpack_from(">H", data, offset + 2)[0])
     return None
 
 
@@ -179,6 +179,6 @@ _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
 
 
 def data_url(url: str) -> tuple[bytes, str] | None:
-    """The bytes and the type in a data URL; None when it is another kind of address."""
+    """The bytes and the type in a data URL; None for other URLs."""
     head = _DATA_URL.match(url[:200])
     return (decode_base64(url[head.end() :]), head[1] or "application/octet-stream") if head else None

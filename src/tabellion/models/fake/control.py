@@ -1,4 +1,4 @@
-"""What holds for the whole server: settings that may change while it runs, quotas, chance, and counts."""
+"""The state of the whole server: settings that may change while it runs, quotas, random numbers, and counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_QUOTAS = 1000
 
 
 class Control:
-    """The server's settings and counts; only its event loop touches them."""
+    """The server's settings and counts; only its event loop uses them."""
 
     def __init__(
         self, *, rate: float | None = None, latency: float | str | None = None, knobs: str = "", seed: int = 0
@@ -25,13 +25,13 @@ class Control:
         self.requests = 0
         self.statuses: Counter[str] = Counter()
         self.open = self.most_open = 0
-        self._faults, self._delays = Random(seed), Random(seed + 1)  # noqa: S311 - the same dice in every run
+        self._faults, self._delays = Random(seed), Random(seed + 1)  # noqa: S311 - the same numbers in every run
         self._quotas: dict[tuple[float, Window], Quota] = {}
         self._base = ""
         self.change({})
 
     def change(self, settings: Mapping[str, Any]) -> None:
-        """Takes over new settings, all or none of them."""
+        """Applies new settings, all or none of them."""
         unknown = set(settings) - {"rate", "latency", "knobs"}
         if unknown:
             raise ConfigurationError(f"unknown setting {sorted(unknown)[0]!r}; known: rate, latency, knobs")
@@ -59,11 +59,11 @@ class Control:
         }
 
     def knobs(self, suffix: str, header: str) -> Knobs:
-        """What is set for a request: the server's knobs, then the model's, then the header's."""
+        """The knobs of a request: the server's, then the model's, then the header's."""
         return knobs(self._base, suffix, header)
 
     def take_quota(self, rate: float, window: Window) -> float:
-        """Takes one request's place in the quota of this rate: zero, or the seconds until there is one."""
+        """Counts a request against the quota of this rate; returns zero, or the seconds until it may pass."""
         now = time.monotonic()
         quota = self._quotas.get((rate, window))
         if quota is None:
@@ -73,7 +73,7 @@ class Control:
         return quota.take(now)
 
     def _change_quota(self, before: Knobs, after: Knobs) -> None:
-        """The server's quota is raised or lowered: what has passed in the window that runs still counts."""
+        """Changes the rate of the server's quota; earlier requests in the current window still count."""
         if before.rate and after.rate and before.window == after.window and before.rate != after.rate:
             quota = self._quotas.pop((before.rate, before.window), None)
             if quota is not None:
@@ -81,23 +81,23 @@ class Control:
                 self._quotas[after.rate, after.window] = quota
 
     def draw_knobs(self, chosen: Knobs) -> frozenset[str]:
-        """The knobs that this request meets."""
+        """The knobs that apply to this request."""
         return chosen.draw(self._faults)
 
     def delay(self, chosen: Knobs) -> float:
-        """The seconds this request's answer takes."""
+        """The seconds before this request's answer."""
         return chosen.latency.draw(self._delays) if chosen.latency else 0.0
 
     def begin(self) -> None:
-        """One more request is here."""
+        """Counts a request that has started."""
         self.requests += 1
         self.open += 1
         self.most_open = max(self.most_open, self.open)
 
     def end(self) -> None:
-        """A request is over."""
+        """Counts a request that has ended."""
         self.open -= 1
 
     def count(self, status: int) -> None:
-        """A request was answered so."""
+        """Counts the status of an answer."""
         self.statuses[str(status)] += 1

@@ -1,4 +1,4 @@
-"""One call from its arrival to its reply: key, knobs, quota, delay, answer."""
+"""Handles one call: key, knobs, quota, delay, answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tabellion.models.fake.wire import Call, RetryHint, Wire, dump_json
 HEADER = "x-fake"
 JSON, SSE, HTML = "application/json", "text/event-stream", "text/html; charset=utf-8"
 STATUS_KNOBS = tuple(name for name in KNOBS if name.isdigit())
-SAID_LATER = 0.4  # seconds by which Google's sentence goes beyond its RetryInfo
+SAID_LATER = 0.4  # seconds by which the delay in Google's message exceeds its RetryInfo
 _numbers = itertools.count(1)
 
 
@@ -33,13 +33,13 @@ class Exchange:
         self._wire, self._control = wire, control
 
     async def reply(self, request: Request, entry: RequestRecord) -> Response:
-        """The reply to a request; what it met is noted in the entry."""
+        """The reply to a request; the knobs that applied are recorded in the entry."""
         call = await self._wire.call(request)
         entry.model = call.model
         try:
             knobs = self._control.knobs(call.suffix, request.headers.get(HEADER, ""))
-        except ConfigurationError as wrong:
-            raise self._build_refusal(400, str(wrong), call) from wrong
+        except ConfigurationError as error:
+            raise self._build_refusal(400, str(error), call) from error
         met = self._control.draw_knobs(knobs)
         self._check_quota(knobs, met, call, entry)
         status = next((int(name) for name in STATUS_KNOBS if name in met), 0)
@@ -78,8 +78,8 @@ class Exchange:
             return Response(dump_json(self._wire.tokens(question)), 200, headers, JSON)
         try:
             answer = build_answer(question, met)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as wrong:
-            raise self._build_refusal(400, f"Invalid schema: {wrong}", call) from wrong
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise self._build_refusal(400, f"Invalid schema: {error}", call) from error
         entry.tokens = answer.tokens
         return self._build_response(answer, call, question, knobs, met, headers)
 
@@ -118,13 +118,13 @@ class Exchange:
     def _shape_error(
         self, status: int, met: frozenset[str], call: Call, *, message: str = "", hint: RetryHint | None = None
     ) -> ErrorResponse:
-        """The error in the protocol's words, or in the shape that a knob gives it."""
-        said, headers = self._wire.error(status, message, hint, call.model)
-        body: Any = said
+        """The error in the protocol's format, or in the format that a knob sets."""
+        error, headers = self._wire.error(status, message, hint, call.model)
+        body: Any = error
         if "html" in met:
             body = PAGE.format(status=status)
         elif "detail" in met and self._wire.name == "openai":
-            body = {"detail": {"error": said["error"]["message"]}}
+            body = {"detail": {"error": error["error"]["message"]}}
         elif "errorlist" in met:
-            body = [said]
+            body = [error]
         return ErrorResponse(status, body, headers | self._headers())

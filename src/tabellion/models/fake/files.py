@@ -1,4 +1,4 @@
-"""Gemini's Files API: resumable upload, get, list, delete; files are kept in memory for as long as there is room."""
+"""Gemini's Files API: resumable upload, get, list, delete; files are stored in memory up to a limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tabellion.models.fake.log import RequestRecord
 from tabellion.models.fake.replies import ErrorResponse
 from tabellion.models.fake.wire import dump_json, read_body
 
-ROOM = 512 * 1024 * 1024  # bytes in all; the oldest files make way
+ROOM = 512 * 1024 * 1024  # bytes in all; the oldest files are dropped
 LIFE = timedelta(hours=48)
 
 
@@ -34,27 +34,27 @@ class File:
 
 
 class Files:
-    """The files that were uploaded."""
+    """The uploaded files."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, File] = {}
-        self._coming: dict[str, File] = {}
+        self._files: dict[str, File] = {}
+        self._uploads: dict[str, File] = {}
         self._numbers = itertools.count(1)
 
     def at(self, uri: str) -> File:
-        """The file a request names by its URI."""
+        """The file with this URI."""
         name = uri.rpartition("/files/")[2] if "/files/" in uri else uri.removeprefix("files/")
-        file = self._kept.get(f"files/{name}")
+        file = self._files.get(f"files/{name}")
         if file is None:
             raise self._missing(name)
         return file
 
     async def upload(self, request: Request, entry: RequestRecord) -> Response:
-        """POST upload: `start` gives an address, `upload` takes bytes there, `finalize` makes the file."""
+        """POST upload: `start` returns a URL, `upload` sends bytes to it, `finalize` creates the file."""
         commands = {word.strip() for word in request.headers.get("x-goog-upload-command", "").lower().split(",")}
         if "start" in commands:
             return await self._start(request)
-        file = self._coming.get(request.query_params.get("upload_id", ""))
+        file = self._uploads.get(request.query_params.get("upload_id", ""))
         if file is None:
             raise build_refusal(404, "There is no such upload.")
         if "query" in commands:
@@ -66,29 +66,29 @@ class Files:
         if "finalize" not in commands:
             return Response(headers={"x-goog-upload-status": "active"})
         file.data, file.received = bytes(file.received), bytearray()
-        self._coming.pop(request.query_params["upload_id"])
+        self._uploads.pop(request.query_params["upload_id"])
         self._keep(file)
         return _json({"file": _serialize_file(file, request)}, {"x-goog-upload-status": "final"})
 
     async def _start(self, request: Request) -> Response:
         check_key(request)
-        given = (await json_body(request)).get("file")
-        given = given if isinstance(given, dict) else {}
+        metadata = (await json_body(request)).get("file")
+        metadata = metadata if isinstance(metadata, dict) else {}
         number = next(self._numbers)
-        name = str(given.get("name") or f"files/fake{number:08x}")
-        type_ = get(given, "mimeType") or request.headers.get("x-goog-upload-header-content-type")
+        name = str(metadata.get("name") or f"files/fake{number:08x}")
+        type_ = get(metadata, "mimeType") or request.headers.get("x-goog-upload-header-content-type")
         identity = f"upload{number}"
-        self._coming[identity] = File(
-            name, str(type_ or "application/octet-stream"), str(get(given, "displayName") or "")
+        self._uploads[identity] = File(
+            name, str(type_ or "application/octet-stream"), str(get(metadata, "displayName") or "")
         )
         address = request.url.replace(query=f"upload_id={identity}&upload_protocol=resumable")
         headers = {"x-goog-upload-status": "active", "x-goog-upload-url": str(address)}
         return Response(headers=headers | {"x-goog-upload-chunk-granularity": "262144"})
 
     def _keep(self, file: File) -> None:
-        self._kept[file.name] = file
-        while len(self._kept) > 1 and sum(len(kept.data) for kept in self._kept.values()) > ROOM:
-            del self._kept[next(iter(self._kept))]
+        self._files[file.name] = file
+        while len(self._files) > 1 and sum(len(stored.data) for stored in self._files.values()) > ROOM:
+            del self._files[next(iter(self._files))]
 
     async def show(self, request: Request, entry: RequestRecord) -> Response:
         """GET files/NAME."""
@@ -97,11 +97,11 @@ class Files:
     async def list(self, request: Request, entry: RequestRecord) -> Response:
         """GET files."""
         check_key(request)
-        return _json({"files": [_serialize_file(file, request) for file in self._kept.values()]})
+        return _json({"files": [_serialize_file(file, request) for file in self._files.values()]})
 
     async def delete(self, request: Request, entry: RequestRecord) -> Response:
         """DELETE files/NAME."""
-        del self._kept[self._get_file(request).name]
+        del self._files[self._get_file(request).name]
         return _json({})
 
     def _get_file(self, request: Request) -> File:
@@ -119,7 +119,7 @@ def _json(value: Any, headers: dict[str, str] | None = None) -> Response:
 def _serialize_file(file: File, request: Request) -> dict[str, Any]:
     version = request.path_params.get("version", "v1beta")
     stamp = file.created_at.isoformat().replace("+00:00", "Z")
-    shown = {
+    data = {
         "name": file.name,
         "mimeType": file.type,
         "sizeBytes": str(len(file.data)),
@@ -131,4 +131,4 @@ def _serialize_file(file: File, request: Request) -> dict[str, Any]:
         "state": "ACTIVE",
         "source": "UPLOADED",
     }
-    return shown | {"displayName": file.display_name} if file.display_name else shown
+    return data | {"displayName": file.display_name} if file.display_name else data

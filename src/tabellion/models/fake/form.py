@@ -1,4 +1,4 @@
-"""Fills a JSON Schema, or Gemini's dialect of it, from a text; what is not there is made up from its hash."""
+"""Fills a JSON Schema, or Gemini's dialect of it, from a text; missing values are generated from its hash."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class FormFiller:
         self._lines: LabelledLines = lines_of(text)
 
     def fill(self) -> Any:
-        """The object: the same for the same text, always."""
+        """The object, always the same for the same text."""
         value = self._find_value(self._root, ("",), 0, 0)
         return self._make_value(self._root, "", 0) if value is NOTHING else value
 
-    # What the text says
+    # Values from the text
 
     def _find_value(self, schema: Schema, names: tuple[str, ...], which: int, depth: int) -> Any:
-        """What the text says about a field of these names; its `which`-th mention, for items of a list."""
+        """The value of a field with these names in the text; its `which`-th mention, for items of a list."""
         schema = self._resolve_refs(schema)
         options = [option for option in _options(schema) if _type(self._resolve_refs(option)) != "null"]
         if depth > DEEPEST:
@@ -53,18 +53,18 @@ class FormFiller:
         return next((value for number, value in enumerate(found) if number == which), NOTHING)
 
     def _values(self, schema: Schema, kind: str, names: tuple[str, ...]) -> Iterator[Any]:
-        seen = set()
+        tried = set()
         for phrase in (*names, words(str(schema.get("description") or ""))):
-            if phrase in seen:
+            if phrase in tried:
                 continue
-            seen.add(phrase)
-            any_here = False
+            tried.add(phrase)
+            found = False
             for text in self._lines.behind(phrase):
                 value = _convert_text(text, kind, str(schema.get("format") or ""))
                 if value is not None:
-                    any_here = True
+                    found = True
                     yield _clamp_value(value, schema)
-            if any_here:
+            if found:
                 return
 
     def _choice(self, values: list[Any], names: tuple[str, ...], description: str, which: int) -> Any:
@@ -82,15 +82,15 @@ class FormFiller:
     def _object(self, schema: Schema, names: tuple[str, ...], which: int, depth: int) -> Any:
         found: dict[str, Any] = {}
         if names[0] and _is_evidence(schema):
-            # `total: {value, quote, page}` is about "Total", and nothing on paper is called "Value".
+            # `total: {value, quote, page}` is about "Total", and no label in a document is "Value".
             value = self._find_value(schema["properties"]["value"], names, which, depth + 1)
             found = {"value": value, "quote": NOTHING if value is NOTHING else str(value)}
             return NOTHING if value is NOTHING else self._complete_object(schema, found, names[0], depth)
         for name, property_ in _properties(schema):
-            own = words(name)
-            # `vendor.name` is "Vendor name" before it is any "Name".
-            longer = tuple(f"{outer} {own}" for outer in names[:1] if outer)
-            found[name] = self._find_value(property_, (*longer, own), which, depth + 1)
+            label = words(name)
+            # For `vendor.name`, "Vendor name" comes before any "Name".
+            outer_labels = tuple(f"{outer} {label}" for outer in names[:1] if outer)
+            found[name] = self._find_value(property_, (*outer_labels, label), which, depth + 1)
         if all(value is NOTHING for value in found.values()):
             return NOTHING
         return self._complete_object(schema, found, names[0], depth)
@@ -116,7 +116,7 @@ class FormFiller:
         return values[:most] if values else NOTHING
 
     def _item(self, items: Schema, which: int, depth: int) -> Any:
-        """The object made of the n-th mention of each property; lists inside lists are left alone."""
+        """The object of the n-th mention of each property; lists inside lists are not filled."""
         found = {}
         for name, property_ in _properties(items):
             resolved = self._resolve_refs(property_)
@@ -141,10 +141,10 @@ class FormFiller:
             values[name] = value
         return values
 
-    # What it does not say
+    # Values that are not in the text
 
     def _make_value(self, schema: Schema, path: str, depth: int) -> Any:
-        """A value of the right type, made from the content's hash."""
+        """A value of the right type, generated from the content's hash."""
         schema = self._resolve_refs(schema)
         if depth > DEEPEST:
             return None
@@ -160,8 +160,8 @@ class FormFiller:
         if kind == "object":
             return self._complete_object(schema, {}, path, depth)
         if kind == "array":
-            few = min(int(_get(schema, "minItems") or 0), MOST_ITEMS)
-            return [self._make_value(schema.get("items") or {}, f"{path}[{n}]", depth + 1) for n in range(few)]
+            least = min(int(_get(schema, "minItems") or 0), MOST_ITEMS)
+            return [self._make_value(schema.get("items") or {}, f"{path}[{n}]", depth + 1) for n in range(least)]
         if kind == "boolean":
             return bool(seed & 1)
         if kind in ("number", "integer"):
@@ -173,7 +173,7 @@ class FormFiller:
     # The schema itself
 
     def _resolve_refs(self, schema: Any) -> Schema:
-        """The schema with references followed; what cannot be followed means anything goes."""
+        """The schema with references resolved; where that fails, anything is valid."""
         for _ in range(DEEPEST):
             if not isinstance(schema, Mapping):
                 return {}
@@ -190,10 +190,10 @@ class FormFiller:
 
     def _nullable(self, schema: Any) -> bool:
         schema = self._resolve_refs(schema)
-        given = schema.get("type")
+        kinds = schema.get("type")
         return (
             bool(schema.get("nullable"))
-            or (isinstance(given, list) and any(str(one).lower() == "null" for one in given))
+            or (isinstance(kinds, list) and any(str(kind).lower() == "null" for kind in kinds))
             or any(_type(self._resolve_refs(option)) == "null" for option in _options(schema))
             or (None in (schema.get("enum") or ()))
         )
@@ -212,11 +212,11 @@ def _options(schema: Schema) -> list[Any]:
 
 
 def _type(schema: Schema) -> str:
-    given = schema.get("type")
-    if isinstance(given, list):
-        given = next((one for one in given if str(one).lower() != "null"), "null")
-    if given and str(given) != "TYPE_UNSPECIFIED":
-        return str(given).lower()
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next((name for name in kind if str(name).lower() != "null"), "null")
+    if kind and str(kind) != "TYPE_UNSPECIFIED":
+        return str(kind).lower()
     if schema.get("properties"):
         return "object"
     return "array" if "items" in schema else "string"
@@ -251,7 +251,7 @@ def _convert_text(text: str, kind: str, form: str) -> Any:
 
 
 def _clamp_value(value: Any, schema: Schema) -> Any:
-    """The value moved into the bounds that the schema sets."""
+    """The value limited to the bounds of the schema."""
     if isinstance(value, str):
         longest, shortest = _get(schema, "maxLength"), _get(schema, "minLength")
         value = value.ljust(min(int(shortest), LONGEST_MADE), "x") if shortest is not None else value

@@ -23,7 +23,7 @@ FINISHES = {"stop": "STOP", "length": "MAX_TOKENS"}
 
 
 class FakeGemini:
-    """Reads and writes as the Gemini API does; keys may be camelCase or snake_case throughout."""
+    """The protocol of the Gemini API; keys may be camelCase or snake_case throughout."""
 
     name = "gemini"
 
@@ -33,7 +33,7 @@ class FakeGemini:
     def error(
         self, status: int, message: str = "", hint: RetryHint | None = None, model: str = ""
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """An error in Google's words."""
+        """An error in Google's format."""
         return error(status, message, hint, model)
 
     async def call(self, request: Request) -> Call:
@@ -47,7 +47,7 @@ class FakeGemini:
         return Call(model, suffix, await json_body(request), action, sse)
 
     async def question(self, call: Call) -> Question:
-        """What the call asks."""
+        """The question in the call."""
         body = call.body
         if call.action == "countTokens" and isinstance(get(body, "generateContentRequest"), Mapping):
             body = get(body, "generateContentRequest")
@@ -89,8 +89,8 @@ class FakeGemini:
                 data = decode_base64(str(inline.get("data") or ""))
                 return await self._reader.read(data, str(get(inline, "mimeType") or "application/octet-stream"))
             if isinstance(file, Mapping):
-                kept = self._files.at(str(get(file, "fileUri") or ""))
-                return await self._reader.read(kept.data, str(get(file, "mimeType") or kept.type))
+                stored = self._files.at(str(get(file, "fileUri") or ""))
+                return await self._reader.read(stored.data, str(get(file, "mimeType") or stored.type))
         except UnreadableContent as unreadable:
             raise build_refusal(400, str(unreadable)) from unreadable
         return None
@@ -103,7 +103,7 @@ class FakeGemini:
         return self._response(answer, parts, last=True)
 
     def stream(self, answer: FakeAnswer, question: Question, call: Call) -> list[bytes]:
-        """The answer as a stream of them; usage and the finish come with the last."""
+        """The answer as a stream of responses; usage and the finish reason are in the last."""
         steps = [[{"text": answer.thought, "thought": True}]] if answer.thought else []
         steps += [[{"text": piece}] for piece in pieces(answer.text)] if answer.text is not None else [[]]
         chunks = [dump_json(self._response(answer, step, last=step is steps[-1])) for step in steps]
@@ -112,7 +112,7 @@ class FakeGemini:
         return [b"[" + chunks[0], *(b"\n,\r\n" + chunk for chunk in chunks[1:]), b"\n]\n"]
 
     def tokens(self, question: Question) -> dict[str, Any]:
-        """What countTokens says."""
+        """The response of countTokens."""
         counted: dict[str, int] = {}
         for content in (*question.instructions, *question.contents):
             counted[content.modality] = counted.get(content.modality, 0) + content.tokens
@@ -139,7 +139,7 @@ async def list_models(request: Request, entry: RequestRecord) -> Response:
 
 
 async def show_model(request: Request, entry: RequestRecord) -> Response:
-    """GET models/NAME: any name is a model here."""
+    """GET models/NAME: any name is accepted."""
     check_key(request)
     entry.model, _ = split_model(request.path_params["call"])
     return Response(dump_json(_model(entry.model)), media_type="application/json")
@@ -154,7 +154,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _list(value: Any) -> list[Any]:
-    """Google takes one object for a list of one."""
+    """A value as a list: Google accepts one object for a list of one."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""Gemini's errors, in Google's words and with the details that clients look for."""
+"""Gemini's errors, with Google's texts and the details that clients use."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def error(
     if hint is not None and hint.form == "header":
         headers = hint.header
     elif hint is not None and hint.form != "bare":
-        message = QUOTA.format(seconds=hint.said)
+        message = QUOTA.format(seconds=hint.message_seconds)
         if hint.form == "full":
             details = _quota(hint, model)
     elif status == 403 and not message:
@@ -58,7 +58,7 @@ def error(
 
 
 def no_key() -> dict[str, Any]:
-    """What a request without a key gets."""
+    """The error for a request without a key."""
     return _body(
         403,
         "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other "
@@ -68,15 +68,15 @@ def no_key() -> dict[str, Any]:
 
 
 def invalid_key() -> dict[str, Any]:
-    """What a request with a wrong key gets: a 400, not a 401."""
+    """The error for a request with a wrong key: a 400, not a 401."""
     message = "API key not valid. Please pass a valid API key."
     localized = {"@type": f"{_RPC}LocalizedMessage", "locale": "en-US", "message": message}
     return _body(400, message, [_reason("API_KEY_INVALID"), localized])
 
 
 def _body(status: int, message: str, details: list[dict[str, Any]]) -> dict[str, Any]:
-    said: dict[str, Any] = {"code": status, "message": message, "status": STATUSES.get(status, "UNKNOWN")}
-    return {"error": said | {"details": details} if details else said}
+    error: dict[str, Any] = {"code": status, "message": message, "status": STATUSES.get(status, "UNKNOWN")}
+    return {"error": error | {"details": details} if details else error}
 
 
 def _reason(reason: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What every Gemini request has: a key, a JSON body, and names in two spellings."""
+"""The common parts of Gemini requests: a key, a JSON body, and names in two spellings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tabellion.models.fake.wire import BAD_KEY, BodyTooLarge, read_body
 
 
 def check_key(request: Request) -> None:
-    """Refuses a request without a key, and one with the key that is always bad."""
+    """Rejects a request without a key, and one with the key that is always invalid."""
     key = request.headers.get("x-goog-api-key") or request.query_params.get("key") or ""
     bearer = request.headers.get("authorization", "").removeprefix("Bearer").strip()
     if not key and not bearer:
@@ -38,7 +38,7 @@ async def json_body(request: Request) -> Mapping[str, Any]:
 
 
 def build_refusal(status: int, message: str) -> ErrorResponse:
-    """A refusal with this message."""
+    """An error response with this message."""
     body, headers = error(status, message)
     return ErrorResponse(status, body, headers)
 

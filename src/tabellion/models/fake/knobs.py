@@ -1,4 +1,4 @@
-"""Knobs: what a request asks this server to do wrong, and how that is written."""
+"""Knobs: the failures that a request can ask this server for, and their notation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ KNOBS: dict[str, str] = {
     "rotate90": "olmOCR models call an upright picture rotated until it is wider than high",
 }
 
-HINT_AFTER = 30.0  # seconds that a plain 429 asks for
+HINT_AFTER = 30.0  # the retry delay of a plain 429, in seconds
 HUGE = 64  # MB
 _NUMBERS = ("rate", "huge", "429", "429bare", "429text", "429header")
 _STATUS = re.compile(r"([45]\d\d)(bare|text|header)?")
@@ -57,14 +57,14 @@ _STATUS = re.compile(r"([45]\d\d)(bare|text|header)?")
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long an answer takes: always the same, between two bounds, or exponential around a mean."""
+    """The seconds before an answer: constant, between two bounds, or exponential with a mean."""
 
     low: float
     high: float
     exponential: bool = False
 
     def draw(self, chance: Random) -> float:
-        """One answer's seconds."""
+        """The seconds for one answer."""
         if self.exponential:
             return chance.expovariate(1 / self.low)
         return self.low if self.low == self.high else chance.uniform(self.low, self.high)
@@ -72,7 +72,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """What is set for one request."""
+    """The knobs of one request."""
 
     rate: float | None = None
     window: Window = BUCKET
@@ -80,16 +80,18 @@ class Knobs:
     after: float = HINT_AFTER
     hint: Form = "full"
     huge: int = HUGE
-    chances: Mapping[str, float] = field(default_factory=dict)  #: every other knob and how likely it is
+    chances: Mapping[str, float] = field(default_factory=dict)  #: every other knob and its probability
 
     def draw(self, chance: Random) -> frozenset[str]:
-        """The knobs that apply to this request; certain ones use up no chance."""
-        return frozenset(name for name, likely in self.chances.items() if likely >= 1 or chance.random() < likely)
+        """The knobs that apply to this request; certain ones draw no random number."""
+        return frozenset(
+            name for name, probability in self.chances.items() if probability >= 1 or chance.random() < probability
+        )
 
 
 @lru_cache(4096)
 def knobs(*texts: str) -> Knobs:
-    """The knobs in these texts; a later text wins over an earlier one, knob by knob."""
+    """The knobs in these texts; a later text overrides an earlier one, knob by knob."""
     values: dict[str, str] = {}
     for text in texts:
         values |= _split(text)
@@ -135,22 +137,22 @@ def _knobs(values: Mapping[str, str]) -> Knobs:
 
 
 def _chance(name: str, value: str) -> tuple[float | None, float]:
-    """A knob's number, where it takes one, and how likely the knob is: `429=36:10%`, `503=0.1`."""
-    number, likely = None, 1.0
+    """A knob's number, where it takes one, and its probability: `429=36:10%`, `503=0.1`."""
+    number, probability = None, 1.0
     for word in filter(None, value.split(":")):
         if word.endswith("%"):
-            likely = _number(name, word[:-1]) / 100
+            probability = _number(name, word[:-1]) / 100
         elif name in _NUMBERS:
             number = _number(name, word)
         else:
-            likely = _number(name, word)
-    if likely > 1:
+            probability = _number(name, word)
+    if probability > 1:
         raise ConfigurationError(f"{name}={value}: must be a probability, 0 to 1 or in %")
-    return number, likely
+    return number, probability
 
 
 def latency_of(text: str) -> Latency:
-    """The latency a text means: `3`, `0.5-2` or `exp:1.5`."""
+    """Parses a latency: `3`, `0.5-2` or `exp:1.5`."""
     kind, _, mean = text.partition(":")
     if kind == "exp" and mean:
         seconds = _number("latency", mean)

@@ -1,4 +1,4 @@
-"""Finds what stands behind a label: `Invoice number: 17`, or `Invoice number 17`."""
+"""Finds the value after a label: `Invoice number: 17`, or `Invoice number 17`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-LONGEST_INDEXED = 200_000  # characters; what lies behind is answered with, but not searched
+LONGEST_INDEXED = 200_000  # characters; later text is part of answers, but not searched
 _COLON = re.compile(r"[:=](?!/)")
 _GAP = re.compile(r"\t|\s{2,}")
 _WORD_EDGE = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
@@ -18,7 +18,7 @@ def words(name: str) -> str:
 
 
 class LabelledLines:
-    """A text as labels and what stands behind them."""
+    """A text as labels and the values after them."""
 
     def __init__(self, text: str) -> None:
         self.labels: dict[str, list[str]] = {}
@@ -31,30 +31,30 @@ class LabelledLines:
                 self._index(line)
 
     def _index(self, line: str) -> None:
-        begin = 0
+        start = 0
         for colon in _COLON.finditer(line):
             value = line[colon.end() :].strip()
             # A second label on the same line, after a wide gap, ends the first one's value.
             gap = _GAP.search(value)
             if gap and _COLON.search(value, gap.end()):
                 value = value[: gap.start()]
-            label = words(line[begin : colon.start()])
+            label = words(line[start : colon.start()])
             if label and value:
-                if begin == 0:
+                if start == 0:
                     self.labels.setdefault(label, []).append(value)
                 else:
                     self._inner.append((f" {label}", value))
-            begin = colon.end()
+            start = colon.end()
 
     def behind(self, phrase: str) -> Iterator[str]:
-        """What stands behind these words; where the words are a line's whole label, only there."""
+        """The values after these words; where the words are a line's whole label, only those."""
         if not phrase:
             return
         if phrase in self.labels:
             yield from self.labels[phrase]
             return
         for lower, line in self._lines:
-            # Compared by the lower-cased line first: the exact split is for the few that can fit.
+            # A cheap test first: the regular expression runs only for lines that may match.
             if lower[:1] == phrase[:1] and len(line) > len(phrase):
                 rest = _rest(line, phrase)
                 if rest:
@@ -77,5 +77,5 @@ def _begins(phrase: str) -> re.Pattern[str]:
 
 @lru_cache(256)
 def lines_of(text: str) -> LabelledLines:
-    """The lines of a text; the same text is taken apart once."""
+    """The lines of a text, parsed once per text."""
     return LabelledLines(text)

@@ -12,16 +12,16 @@ LONGEST_MODEL = 200
 class RequestRecord:
     """One request, from its arrival to its answer."""
 
-    __slots__ = ("began", "knob", "model", "protocol", "status", "time", "tokens")
+    __slots__ = ("knob", "model", "protocol", "started", "status", "time", "tokens")
 
     def __init__(self, protocol: str) -> None:
         self.protocol = protocol
         self.time = time.time()
-        self.began = time.perf_counter()
+        self.started = time.perf_counter()
         self.model = ""
         self.status = 0  #: 0 is a request that never gets an answer
         self.tokens = 0
-        self.knob = ""  #: what was done to it on purpose
+        self.knob = ""  #: the knob that applied to it
 
     def line(self) -> str:
         """The entry as JSON."""
@@ -31,7 +31,7 @@ class RequestRecord:
                 "protocol": self.protocol,
                 "model": self.model[:LONGEST_MODEL],
                 "status": self.status,
-                "seconds": round(time.perf_counter() - self.began, 6),
+                "seconds": round(time.perf_counter() - self.started, 6),
                 "tokens": self.tokens,
                 "knob": self.knob,
             }
@@ -39,13 +39,13 @@ class RequestRecord:
 
 
 class RequestLog:
-    """A file that gets a line for each request at once; without a path it keeps nothing."""
+    """A file with a line for each request, written at once; without a path nothing is logged."""
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("ab", buffering=0) if path else None
 
     def write(self, entry: RequestRecord) -> None:
-        """Writes an entry down."""
+        """Writes an entry."""
         if self._file is not None:
             self._file.write(entry.line().encode() + b"\n")
 

@@ -1,4 +1,4 @@
-"""OpenAI's protocol: chat completions, whole and streamed, and models."""
+"""OpenAI's protocol: chat completions, with and without streaming, and models."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tabellion.models.fake.replies import ErrorResponse
 from tabellion.models.fake.wire import BAD_KEY, BodyTooLarge, Call, RetryHint, dump_json, read_body, split_model
 
 MODELS = ("gpt-5-mini", "gpt-4o-mini", "allenai/olmOCR-2-7B-1025")
-CREATED = 1_767_225_600  # the first second of 2026: the same answer, byte for byte, at any time
-PRICES = 0.09, 0.19  # dollars per million tokens in and out, as DeepInfra asks for olmOCR
+CREATED = 1_767_225_600  # the first second of 2026, fixed so that answers are always identical
+PRICES = 0.09, 0.19  # DeepInfra's dollars per million tokens of olmOCR, input and output
 FINISHES = {"stop": "stop", "length": "length", "block": "content_filter"}
 
 
 class FakeOpenAI:
-    """Reads and writes as the OpenAI API does, and as DeepInfra and vLLM do where they add something."""
+    """The protocol of the OpenAI API, with the additions of DeepInfra and vLLM."""
 
     name = "openai"
 
@@ -33,7 +33,7 @@ class FakeOpenAI:
     def error(
         self, status: int, message: str = "", hint: RetryHint | None = None, model: str = ""
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """An error in OpenAI's words."""
+        """An error in OpenAI's format."""
         return error(status, message, hint, model)
 
     async def call(self, request: Request) -> Call:
@@ -51,7 +51,7 @@ class FakeOpenAI:
         return Call(model, suffix, body)
 
     async def question(self, call: Call) -> Question:
-        """What the call asks."""
+        """The question in the call."""
         body = call.body
         contents: list[Content] = []
         instructions: list[Content] = []
@@ -59,19 +59,19 @@ class FakeOpenAI:
         for message in messages if isinstance(messages, list) else []:
             if not isinstance(message, Mapping):
                 raise build_refusal(400, "Invalid type for 'messages[0]': expected an object.")
-            asked = message.get("role") in ("user", None)
-            (contents if asked else instructions).extend(await self._contents(message.get("content")))
+            from_user = message.get("role") in ("user", None)
+            (contents if from_user else instructions).extend(await self._contents(message.get("content")))
         if not contents:
             raise build_refusal(400, "Invalid 'messages': there is nothing from a user in it.")
         form = body.get("response_format")
         form = form if isinstance(form, Mapping) else {}
         schema: Any = body.get("guided_json")
         if form.get("type") == "json_schema":
-            named = form.get("json_schema")
-            schema = named.get("schema") if isinstance(named, Mapping) else None
+            json_schema = form.get("json_schema")
+            schema = json_schema.get("schema") if isinstance(json_schema, Mapping) else None
             if not isinstance(schema, Mapping):
                 raise build_refusal(400, "Missing required parameter: 'response_format.json_schema'.")
-        most = body.get("max_completion_tokens") or body.get("max_tokens")
+        max_tokens = body.get("max_completion_tokens") or body.get("max_tokens")
         options = body.get("stream_options")
         return Question(
             model=call.model,
@@ -79,7 +79,7 @@ class FakeOpenAI:
             instructions=tuple(instructions),
             schema=schema if isinstance(schema, Mapping) else None,
             json=form.get("type") == "json_object",
-            max_tokens=most if isinstance(most, int) else None,
+            max_tokens=max_tokens if isinstance(max_tokens, int) else None,
             stream=body.get("stream") is True,
             stream_usage=isinstance(options, Mapping) and options.get("include_usage") is True,
         )
@@ -89,22 +89,22 @@ class FakeOpenAI:
             return [plain(content)]
         parts = content if isinstance(content, list) else []
         found = [await self._content(part) for part in parts if isinstance(part, Mapping)]
-        return [one for one in found if one is not None]
+        return [item for item in found if item is not None]
 
     async def _content(self, part: Mapping[str, Any]) -> Content | None:
         kind = part.get("type")
         if kind == "text":
             return plain(str(part.get("text") or ""))
-        given = part.get(kind) if kind in ("image_url", "file") else None
-        if given is None:
+        source = part.get(kind) if kind in ("image_url", "file") else None
+        if source is None:
             return None
-        place = given if isinstance(given, Mapping) else {"url": given}
-        address = str(place.get("url") or place.get("file_data") or "")
+        fields = source if isinstance(source, Mapping) else {"url": source}
+        address = str(fields.get("url") or fields.get("file_data") or "")
         try:
             inline = data_url(address)
             if inline is None and kind == "file":
                 inline = decode_base64(address), "application/pdf"
-            if inline is None:  # somewhere on the net, where this server never looks
+            if inline is None:  # a URL, which this server never fetches
                 return await self._reader.read(address.encode("utf-8", "replace"), "image/unseen")
             return await self._reader.read(*inline)
         except UnreadableContent as unreadable:
@@ -133,7 +133,7 @@ class FakeOpenAI:
 
 
 def check_key(request: Request) -> None:
-    """Refuses a request without a key, and one with the key that is always bad."""
+    """Rejects a request without a key, and one with the key that is always invalid."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     key = key.strip()
     if scheme.lower() != "bearer" or not key:
@@ -143,7 +143,7 @@ def check_key(request: Request) -> None:
 
 
 def build_refusal(status: int, message: str) -> ErrorResponse:
-    """A refusal with this message."""
+    """An error response with this message."""
     body, headers = error(status, message)
     return ErrorResponse(status, body, headers)
 
@@ -156,7 +156,7 @@ async def list_models(request: Request, entry: RequestRecord) -> Response:
 
 
 async def show_model(request: Request, entry: RequestRecord) -> Response:
-    """GET models/NAME: any name is a model here."""
+    """GET models/NAME: any name is accepted."""
     check_key(request)
     entry.model, _ = split_model(request.path_params["call"])
     return Response(dump_json(_model(entry.model)), media_type="application/json")
@@ -171,10 +171,10 @@ def _head(answer: FakeAnswer, kind: str) -> dict[str, Any]:
 
 
 def _usage(answer: FakeAnswer) -> dict[str, Any]:
-    sent, made = sum(answer.input.values()), answer.output + answer.thoughts
-    usage: dict[str, Any] = {"prompt_tokens": sent, "completion_tokens": made, "total_tokens": sent + made}
+    sent, generated = sum(answer.input.values()), answer.output + answer.thoughts
+    usage: dict[str, Any] = {"prompt_tokens": sent, "completion_tokens": generated, "total_tokens": sent + generated}
     if answer.thoughts:
         usage["completion_tokens_details"] = {"reasoning_tokens": answer.thoughts}
     if "olmocr" in answer.model.lower():
-        usage["estimated_cost"] = round((sent * PRICES[0] + made * PRICES[1]) / 1e6, 10)
+        usage["estimated_cost"] = round((sent * PRICES[0] + generated * PRICES[1]) / 1e6, 10)
     return usage

@@ -1,4 +1,4 @@
-"""OpenAI's errors, and those of the servers that speak like it."""
+"""OpenAI's errors, and those of compatible servers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def error(
     headers: dict[str, str] = {}
     if hint is not None:
         if hint.form in ("full", "text"):
-            message = LIMIT.format(model=model, quota=hint.quota, seconds=hint.said)
+            message = LIMIT.format(model=model, quota=hint.quota, seconds=hint.message_seconds)
         if hint.form in ("full", "header"):
             headers = hint.header
         if hint.form == "full":
@@ -42,12 +42,12 @@ def error(
 
 
 def no_key() -> dict[str, Any]:
-    """What a request without a key gets."""
+    """The error for a request without a key."""
     return _body(401, "You didn't provide an API key. You need to provide your API key in an Authorization header.", "")
 
 
 def invalid_key() -> dict[str, Any]:
-    """What a request with a wrong key gets."""
+    """The error for a request with a wrong key."""
     return _body(401, MESSAGES[401])
 
 

@@ -1,4 +1,4 @@
-"""Quotas: how many requests pass, counted by a token bucket, by fixed windows or by a sliding window."""
+"""Quotas: limit requests by a token bucket, by fixed windows or by a sliding window."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal, Protocol, get_args
 from tabellion.errors import ConfigurationError
 
 Kind = Literal["bucket", "fixed", "sliding"]
-Window = tuple[Kind, float]  #: how a quota is counted, and the seconds it is counted over
+Window = tuple[Kind, float]  #: how a quota is counted, and the length in seconds
 BUCKET: Window = ("bucket", 1.0)
-SLACK = 1e-6  # tokens: rounding must not refuse a request that comes exactly in time
-SOONEST = 0.001  # seconds: a refusal never says "now"
+SLACK = 1e-6  # tokens: rounding must not reject a request that arrives exactly in time
+SOONEST = 0.001  # seconds: the shortest delay of a rejection
 
 
 class Quota(Protocol):
-    """Lets requests pass, `rate` a second on the average; the rate may be changed at any time."""
+    """Admits requests, `rate` per second on average; the rate may be changed at any time."""
 
     rate: float
 
@@ -24,10 +24,10 @@ class Quota(Protocol):
 
 
 class TokenBucket:
-    """R tokens a second, in store at most so many seconds' worth, and never fewer than two.
+    """R tokens per second, with a capacity of `seconds` and at least two tokens.
 
-    It starts full. A request takes one token; a refused request takes none. A client that sends evenly at R or below
-    is never refused, however the network shifts single requests within the seconds that are in store.
+    It starts full. A request takes one token; a rejected request takes none. A client that sends evenly at R or below
+    is never rejected, even when the network delays single requests by less than `seconds`.
     """
 
     def __init__(self, rate: float, now: float, seconds: float = 1.0) -> None:
@@ -38,7 +38,7 @@ class TokenBucket:
 
     @property
     def capacity(self) -> float:
-        """The most tokens that are in store."""
+        """The most tokens in the bucket."""
         return max(2.0, self.rate * self.seconds)
 
     def take(self, now: float) -> float:
@@ -52,7 +52,7 @@ class TokenBucket:
 
 
 class FixedWindow:
-    """So many requests in each window; windows begin at multiples of their length, whenever the first request comes."""
+    """A number of requests per window; windows begin at multiples of their length, not at the first request."""
 
     def __init__(self, rate: float, seconds: float) -> None:
         self.rate = rate
@@ -72,7 +72,7 @@ class FixedWindow:
 
 
 class SlidingWindow:
-    """So many requests in any stretch of time of the window's length."""
+    """A number of requests in any period of the window's length."""
 
     def __init__(self, rate: float, seconds: float) -> None:
         self.rate = rate
@@ -92,7 +92,7 @@ class SlidingWindow:
 
 
 def requests_in(rate: float, seconds: float) -> int:
-    """How many requests a window lets pass: at least one."""
+    """The number of requests per window: at least one."""
     return max(1, round(rate * seconds))
 
 
@@ -105,7 +105,7 @@ def quota_of(rate: float, window: Window, now: float) -> Quota:
 
 
 def window_of(text: str) -> Window:
-    """The window that a text means: `fixed:20`, `sliding:60`, `bucket:1`."""
+    """Parses a window: `fixed:20`, `sliding:60`, `bucket:1`."""
     kind, _, length = text.partition(":")
     try:
         seconds = float(length or 1)

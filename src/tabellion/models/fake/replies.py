@@ -1,4 +1,4 @@
-"""Replies of every kind: whole, in pieces, cut off, dripping, or none at all."""
+"""Responses of every kind: whole, in pieces, cut off, dripping, or none at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = (
 
 
 class ErrorResponse(Exception):  # noqa: N818 - a verdict
-    """A request that gets an error, already in its protocol's words."""
+    """A request that gets an error, already in its protocol's format."""
 
     def __init__(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status)
@@ -27,7 +27,7 @@ class ErrorResponse(Exception):  # noqa: N818 - a verdict
 
 
 class Pieces(Response):
-    """A body that comes in several pieces, its length unknown beforehand."""
+    """A body in several pieces, without a known length."""
 
     def __init__(self, parts: Iterable[bytes], media_type: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(None, 200, headers, media_type)
@@ -43,7 +43,7 @@ class Pieces(Response):
 
 
 class Cut(Pieces):
-    """Half of a body, then nothing: the server hangs up."""
+    """Half of a body, then the server closes the connection."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends half; leaving the body open makes the server close the connection."""
@@ -57,16 +57,16 @@ class Silence(Response):
     """No answer, until the client gives up."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Waits for the client to go."""
+        """Waits until the client disconnects."""
         while (await receive())["type"] != "http.disconnect":
             pass
 
 
 class Drip(Response):
-    """A byte now and then, until the client gives up: no timeout between two bytes ever fires."""
+    """A byte now and then, until the client gives up: a timeout between two bytes never fires."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Drips."""
+        """Sends the bytes."""
         del self.headers["content-length"]
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         gone = asyncio.ensure_future(_wait_for_disconnect(receive))
@@ -86,7 +86,7 @@ async def _wait_for_disconnect(receive: Receive) -> Message:
 
 
 def huge(body: bytes, megabytes: int) -> Iterable[bytes]:
-    """A body with a text of so many megabytes where the mark is; never whole in memory."""
+    """A body with a text of this many megabytes at the mark; never whole in memory."""
     head, _, tail = body.partition(MARK.encode())
     yield head
     for _ in range(megabytes):

@@ -1,4 +1,4 @@
-"""The server: its routes, its socket, and how it starts and ends."""
+"""The fake model's server: its routes, its socket, and how it starts and ends."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from tabellion.models.fake.replies import ErrorResponse
 from tabellion.models.fake.wire import BodyTooLarge, dump_json
 
 BACKLOG = 4096
-KEEP_ALIVE = 600  # seconds: a client's idle connection must not be closed under its next request
+KEEP_ALIVE = 600  # seconds: an idle connection must not be closed while the client sends its next request
 MOST_FILES = 65_536
-GONE = 499  # nobody was there any more to be answered
+GONE = 499  # the client closed the connection before the answer
 Work = Callable[[Request, RequestRecord], Awaitable[Response]]
 _logger = logging.getLogger("tabellion.fake")
 
@@ -52,7 +52,7 @@ class Options:
 
 
 class Door:
-    """One route: leads a request to its reply and writes it down."""
+    """One route: answers a request and logs it."""
 
     def __init__(self, protocol: str, work: Work, control: Control, log: RequestLog) -> None:
         self._protocol, self._work, self._control, self._log = protocol, work, control, log
@@ -63,7 +63,7 @@ class Door:
         self._control.begin()
         try:
             reply = await self._reply(Request(scope, receive), entry)
-            self._record_entry(entry)  # before it is sent: whoever has an answer finds its line
+            self._record_entry(entry)  # before it is sent, so that a client with an answer finds its line in the log
             await reply(scope, receive, send)
         except ClientDisconnect:
             entry.status = GONE
@@ -79,11 +79,11 @@ class Door:
         entry.status = 200
         try:
             return await self._work(request, entry)
-        except ErrorResponse as refused:
-            entry.status = refused.status
-            if isinstance(refused.body, str):
-                return Response(refused.body, refused.status, refused.headers, HTML)
-            return Response(dump_json(refused.body), refused.status, refused.headers, JSON)
+        except ErrorResponse as error:
+            entry.status = error.status
+            if isinstance(error.body, str):
+                return Response(error.body, error.status, error.headers, HTML)
+            return Response(dump_json(error.body), error.status, error.headers, JSON)
         except BodyTooLarge:
             entry.status = 413
             return PlainTextResponse("too large\n", 413)
@@ -104,14 +104,14 @@ def application(control: Control, log: RequestLog) -> Router:
     def route(path: str, protocol: str, work: Work, method: str = "POST") -> Route:
         return Route(path, Door(protocol, work, control, log), methods=[method])
 
-    def either(theirs: Work, ours: Work) -> Work:
-        """The same path in both protocols: the way the key is sent tells which one is meant."""
+    def either(gemini_work: Work, openai_work: Work) -> Work:
+        """The same path in both protocols: the way the key is sent decides which one is meant."""
 
         def dispatch(request: Request, entry: RequestRecord) -> Awaitable[Response]:
-            meant = "x-goog-api-key" in request.headers or "key" in request.query_params
-            meant = meant or request.path_params["version"] != "v1"
-            entry.protocol = "gemini" if meant else "openai"
-            return (theirs if meant else ours)(request, entry)
+            is_gemini = "x-goog-api-key" in request.headers or "key" in request.query_params
+            is_gemini = is_gemini or request.path_params["version"] != "v1"
+            entry.protocol = "gemini" if is_gemini else "openai"
+            return (gemini_work if is_gemini else openai_work)(request, entry)
 
         return dispatch
 
@@ -134,34 +134,34 @@ def application(control: Control, log: RequestLog) -> Router:
 
 def _settings(control: Control) -> Callable[[Request], Awaitable[Response]]:
     async def settings(request: Request) -> Response:
-        """GET tells settings and counts, PUT changes settings at once."""
+        """GET returns settings and counts, PUT changes settings at once."""
         if request.method == "PUT":
             try:
-                given = json.loads(await request.body() or b"{}")
-                if not isinstance(given, dict):
+                changes = json.loads(await request.body() or b"{}")
+                if not isinstance(changes, dict):
                     raise ConfigurationError("send a JSON object with rate, latency or knobs")
-                control.change(given)
-            except (ConfigurationError, ValueError) as wrong:
-                return Response(dump_json({"error": str(wrong)}), 400, media_type=JSON)
+                control.change(changes)
+            except (ConfigurationError, ValueError) as error:
+                return Response(dump_json({"error": str(error)}), 400, media_type=JSON)
         return Response(dump_json(control.report()), media_type=JSON)
 
     return settings
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it listens."""
+    """A server that reports when it listens."""
 
-    def __init__(self, config: uvicorn.Config, tell: Callable[[uvicorn.Server], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[uvicorn.Server], None]) -> None:
         super().__init__(config)
-        self._tell = tell
+        self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._tell(self)
+        self._on_started(self)
 
 
-def run(options: Options, tell: Callable[[ServerAddress, uvicorn.Server], None]) -> None:
-    """Serves until a signal or `server.should_exit`; tells its address once it listens."""
+def run(options: Options, on_started: Callable[[ServerAddress, uvicorn.Server], None]) -> None:
+    """Serves until a signal or `server.should_exit`; calls `on_started` with its address once it listens."""
     control = Control(rate=options.rate, latency=options.latency, knobs=options.knobs, seed=options.seed)
     listening = _listen(options)
     try:
@@ -175,7 +175,7 @@ def run(options: Options, tell: Callable[[ServerAddress, uvicorn.Server], None])
         application(control, log), backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=0,
         lifespan="off", log_config=None, log_level="critical", access_log=False, server_header=False, ws="none",
     )  # fmt: skip
-    server = _Server(config, lambda started: tell(address, started))
+    server = _Server(config, lambda started: on_started(address, started))
     try:
         with _quiet_signals():
             asyncio.run(server.serve([listening]))
@@ -206,19 +206,19 @@ def _host(host: str) -> str:
 
 
 def _raise_file_limit() -> None:
-    """Thousands of open connections need as many descriptors; where that cannot be had, fewer will do."""
+    """Raises the limit of open files for thousands of connections, as far as allowed."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
-        if soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        limit = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
+        if soft < limit:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 @contextlib.contextmanager
 def _quiet_signals() -> Iterator[None]:
-    """A signal ends the server and nothing else: uvicorn raises it again once it has ended, for whoever was before."""
+    """Ignores the signals that uvicorn raises again after it has ended, so that they only end the server."""
 
     def nothing(*_: Any) -> None:
         pass

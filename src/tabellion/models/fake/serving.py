@@ -1,4 +1,4 @@
-"""A fake model beside a test or a benchmark: a process of its own for the length of a block."""
+"""Runs a fake model for a test or a benchmark: in a separate process for the duration of a block."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from urllib.parse import urlsplit
 
 from tabellion.models.fake.address import ServerAddress
 
-PATIENCE = 10.0  # seconds that a server gets to answer or to end
+PATIENCE = 10.0  # seconds in which a server must answer or end
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A fake model that runs: where it is, and what it wrote down."""
+    """A running fake model: its address and its log."""
 
     url: str
     log: Path
-    environment: dict[str, str]  #: what leads clients to it
+    environment: dict[str, str]  #: variables that point clients to it
 
     def change(self, **settings: Any) -> dict[str, Any]:
         """Changes `rate`, `latency` or `knobs` for the whole server at once."""
@@ -36,7 +36,7 @@ class Serving:
         return self._ask("GET", None)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Its log so far, one request each."""
+        """Its log so far, one entry per request."""
         return [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def _ask(self, method: str, body: str | None) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def serving(
     port: int = 0, *, host: str = "127.0.0.1", rate: float | None = None, latency: float | str | None = None,
     knobs: str = "", seed: int = 0, log: Path | str | None = None,
 ) -> Iterator[Serving]:  # fmt: skip
-    """A fake model in a process of its own, ended with the block; it ends too when this process dies.
+    """A fake model in a separate process, which ends with the block, or when this process dies.
 
     >>> with serving(rate=20, latency="0.5-2") as fake:
     ...     client = genai.Client(api_key="fake", http_options={"base_url": fake.url})
@@ -73,17 +73,17 @@ def serving(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as process:
             try:
-                said = process.stdout.readline() if process.stdout else ""
-                if not said:
+                line = process.stdout.readline() if process.stdout else ""
+                if not line:
                     raise RuntimeError("the fake model did not start: its standard error says why")
-                address = ServerAddress(json.loads(said)["url"])
+                address = ServerAddress(json.loads(line)["url"])
                 yield Serving(address.url, path, address.environment)
             finally:
                 _end(process)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ends the server: it goes when its standard input does."""
+    """Ends the server, which stops when its standard input is closed."""
     with contextlib.suppress(OSError):
         if process.stdin:
             process.stdin.close()

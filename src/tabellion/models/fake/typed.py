@@ -1,4 +1,4 @@
-"""Reads typed values out of a piece of text: numbers, dates, yes and no."""
+"""Reads typed values from a text: numbers, dates, yes and no."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def day(text: str) -> str | None:
-    """The first date, as 2026-11-30; where it could be both, the day comes before the month."""
+    """The first date, as 2026-11-30; where both orders are possible, the day comes before the month."""
     if match := _ISO.search(text):
         return _iso(int(match[1]), int(match[2]), int(match[3]))
     if match := _DAY_FIRST.search(text):
         year, first, second = int(match[3]), int(match[1]), int(match[2])
         return _iso(year, second, first) or _iso(year, first, second)
     if match := _WORDY.search(text):
-        of_month, name, year_text = (match[1], match[2], match[3]) if match[1] else (match[5], match[4], match[6])
+        day_of_month, name, year_text = (match[1], match[2], match[3]) if match[1] else (match[5], match[4], match[6])
         if name.lower() in _MONTHS:
-            return _iso(int(year_text), _MONTHS.index(name.lower()) + 1, int(of_month))
+            return _iso(int(year_text), _MONTHS.index(name.lower()) + 1, int(day_of_month))
     return None
 
 
-def _iso(year: int, month: int, of_month: int) -> str | None:
+def _iso(year: int, month: int, day: int) -> str | None:
     try:
-        return date(year, month, of_month).isoformat()
+        return date(year, month, day).isoformat()
     except ValueError:
         return None
 
@@ -65,7 +65,7 @@ def truth(text: str) -> bool | None:
 
 
 def position(word: str, text: str) -> int:
-    """Where a word or phrase stands in a text, whatever its case and separators; -1 when it does not."""
+    """The position of a word or phrase in a text, ignoring case and separators; -1 where it is missing."""
     pattern = r"[\s_-]+".join(re.escape(part) for part in re.split(r"[\s_-]+", word.strip()) if part)
     match = re.search(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE) if pattern else None
     return match.start() if match else -1

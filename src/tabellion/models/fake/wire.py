@@ -1,4 +1,4 @@
-"""What both protocols share: a call, the hint of a 429, and what a protocol must be able to say."""
+"""The types that both protocols share: a call, the hint of a 429, and the interface of a protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tabellion.models.fake.answers import FakeAnswer, Question
 from tabellion.models.fake.knobs import Form
 
 LARGEST_BODY = 100 * 1024 * 1024
-BAD_KEY = "bad-key"  #: the key that is always refused
+BAD_KEY = "bad-key"  #: the key that is always rejected
 
 
 class BodyTooLarge(Exception):  # noqa: N818 - what the body is
@@ -22,7 +22,7 @@ class BodyTooLarge(Exception):  # noqa: N818 - what the body is
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request for an answer, its model told apart from the knobs behind the @."""
+    """One request for an answer, with its model separate from the knobs after the @."""
 
     model: str
     suffix: str
@@ -33,16 +33,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class RetryHint:
-    """When a client that sent too much may come back, and how it is told."""
+    """When a throttled client may retry, and how the response says so."""
 
     seconds: float
-    said: float  #: as the message has it
+    message_seconds: float  #: the delay in the message
     form: Form
     quota: float = 10.0  #: requests a minute
 
     @property
     def header(self) -> dict[str, str]:
-        """The Retry-After header, in whole seconds as HTTP wants it."""
+        """The Retry-After header, in whole seconds as HTTP requires."""
         return {"retry-after": str(-int(-self.seconds // 1))}
 
 
@@ -52,11 +52,11 @@ class Wire(Protocol):
     name: str
 
     async def call(self, request: Request) -> Call:
-        """The call in a request; raises ErrorResponse for a key or a body that is no good."""
+        """The call in a request; raises ErrorResponse for an invalid key or body."""
         ...
 
     async def question(self, call: Call) -> Question:
-        """What the call asks; raises ErrorResponse."""
+        """The question in the call; raises ErrorResponse."""
         ...
 
     def body(self, answer: FakeAnswer, question: Question) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Wire(Protocol):
     def error(
         self, status: int, message: str = "", hint: RetryHint | None = None, model: str = ""
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """An error's body and headers; without a message, the one that this provider is known for."""
+        """An error's body and headers; without a message, the provider's usual one."""
         ...
 
 
@@ -87,11 +87,11 @@ async def read_body(request: Request) -> bytes:
 
 
 def split_model(name: str) -> tuple[str, str]:
-    """A model's name and the knobs behind its @."""
+    """A model's name and the knobs after its @."""
     model, _, suffix = name.partition("@")
     return model, suffix
 
 
 def dump_json(value: Any) -> bytes:
-    """JSON as it goes out; ASCII, because what was sent may hold half a character."""
+    """JSON in ASCII, because the request may contain lone surrogates."""
     return json.dumps(value, separators=(",", ":")).encode()

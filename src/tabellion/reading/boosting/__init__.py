@@ -1,1 +1,1 @@
-"""A text read a second time: columns, divided words, stray signs, and digits that contradict the arithmetic."""
+"""Repairs the text of pages: columns, divided words, stray characters, and digits that contradict the arithmetic."""

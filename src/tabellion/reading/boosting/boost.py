@@ -1,4 +1,4 @@
-"""A second pass over the text of a page: what OCR and typesetting have broken is mended, and each change is told."""
+"""Repairs OCR and typesetting errors in the text of pages, and lists each change."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ AMOUNT = re.compile(
     r"(?<!\w)(?:(?=[OolISBZ]{0,2}\d)[\dOolISBZ]{1,3}(?:[.,' ]?[\dOolISBZ]{3})*|[OolISBZ]{1,3}(?:[.,']?[\dOolISBZ]{3})*)"
     r"[.,][\dOolISBZ]{2}(?!\w)"
 )
-SPECK = 0.5  #: a sign alone, read less surely than this, is dirt
-FULL = 0.75  #: of a column's width: a line that long goes on in the next
-PAUSE = 1.7  #: line heights from line to line: more is a new paragraph
+SPECK = 0.5  #: a single character with a lower score is dirt
+FULL = 0.75  #: of a column's width: a line at least this long continues in the next
+PAUSE = 1.7  #: line heights from line to line: a larger distance is a new paragraph
 WIDE = 2.0  #: letters: an indent
-CELL = 3.0  #: letters: white that wide parts cells, not words
+CELL = 3.0  #: letters: a gap this wide separates cells, not words
 BULLET = re.compile(r"[•▪◦*–—-]$|\(?\d{1,2}[.)]$")
 
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """One thing that was mended."""
+    """One repair."""
 
     kind: str  #: hyphen, ligature, stray, space, homoglyph, digit, order, paragraph
     before: str
@@ -43,23 +43,23 @@ class TextChange:
 
 @dataclass(frozen=True, slots=True)
 class Boosted:
-    """The mended text beside the original."""
+    """The repaired text and the original."""
 
     text: str
     original: str
     changes: tuple[TextChange, ...] = ()
-    accepted: bool = True  #: False when a model's text was refused and the original kept
+    accepted: bool = True  #: False when a model's text was rejected and the original kept
     reasons: tuple[str, ...] = ()
 
 
 def boost(source: Sequence[Page] | Page | str) -> Boosted:
-    """The text mended: reading order by columns, words that line ends divide, ligatures, stray signs, spaces."""
+    """Repairs a text: reading order by columns, divided words, ligatures, stray characters, spaces."""
     changes: list[TextChange] = []
     if isinstance(source, str):
         original = source
         paragraphs = [part.splitlines() for part in re.split(r"\n\s*\n", source.replace("\r\n", "\n").strip())]
-        told = [_paragraph([_clean(line, changes) for line in lines], source, changes) for lines in paragraphs]
-        return Boosted("\n\n".join(filter(None, told)), original, tuple(changes))
+        repaired = [_paragraph([_clean(line, changes) for line in lines], source, changes) for lines in paragraphs]
+        return Boosted("\n\n".join(filter(None, repaired)), original, tuple(changes))
     pages = [source] if isinstance(source, Page) else list(source)
     original = "\n\n".join(page.text for page in pages)
     texts = [_page(page, original, changes) for page in pages]
@@ -77,25 +77,25 @@ def _page(page: Page, original: str, changes: list[TextChange]) -> str:
     if len(parts) > 1:
         order = " ".join(row[0].text for block in parts for row in block[:1])
         changes.append(TextChange("order", "", f"read in {len(parts)} blocks, which begin: {order}"))
-    told = []
+    texts = []
     for block in parts:
         for rows in _paragraphs(block):
             lines = [_clean(" ".join(word.text for word in row), changes) for row in rows]
-            told.append(join_lines(lines, original, changes, TextChange))
-    return "\n".join(filter(None, told))
+            texts.append(join_lines(lines, original, changes, TextChange))
+    return "\n".join(filter(None, texts))
 
 
 def _paragraphs(block: list[Row]) -> list[list[Row]]:
-    """Lines that flow into each other; rows of a table and short lines stay by themselves."""
+    """Groups lines that continue each other; rows of a table and short lines stay separate."""
     edges = sorted(row[-1].box[2] for row in block)
     start, end = min(row[0].box[0] for row in block), edges[len(edges) * 9 // 10]
-    told: list[list[Row]] = []
+    paragraphs: list[list[Row]] = []
     for row in block:
-        if told and _flows(told[-1][-1], row, start, end):
-            told[-1].append(row)
+        if paragraphs and _flows(paragraphs[-1][-1], row, start, end):
+            paragraphs[-1].append(row)
         else:
-            told.append([row])
-    return told
+            paragraphs.append([row])
+    return paragraphs
 
 
 def _flows(last: Row, row: Row, start: float, end: float) -> bool:
@@ -108,31 +108,31 @@ def _flows(last: Row, row: Row, start: float, end: float) -> bool:
 
 
 def _letter(row: Row) -> float:
-    """The width of a letter."""
+    """The mean width of a letter."""
     return sum(word.box[2] - word.box[0] for word in row) / max(1, sum(len(word.text) for word in row))
 
 
 def _is_table(row: Row) -> bool:
-    return any(two.box[0] - one.box[2] > _letter(row) * CELL for one, two in pairwise(row))
+    return any(right.box[0] - left.box[2] > _letter(row) * CELL for left, right in pairwise(row))
 
 
 def _paragraph(lines: list[str], original: str, changes: list[TextChange]) -> str:
-    """A paragraph of plain text: only lines about as long as the longest flow into the next."""
+    """A paragraph of plain text: only lines about as long as the longest continue in the next."""
     longest = max(map(len, lines), default=0)
-    told: list[list[str]] = []
+    groups: list[list[str]] = []
     for line in filter(None, lines):
-        last = told[-1][-1] if told else ""
+        last = groups[-1][-1] if groups else ""
         hyphen = re.search(r"[^\W\d_][-\u00ad‐]$", last) is not None
         flows = longest > 20 and len(last) >= longest * FULL and not re.search(r"[:.!?]$|\s{3}|\|", last)
         if last and (hyphen or flows) and not BULLET.match(line.split()[0]):
-            told[-1].append(line)
+            groups[-1].append(line)
         else:
-            told.append([line])
-    return "\n".join(join_lines(part, original, changes, TextChange) for part in told)
+            groups.append([line])
+    return "\n".join(join_lines(group, original, changes, TextChange) for group in groups)
 
 
 def _clean(line: str, changes: list[TextChange]) -> str:
-    """One line without what does not belong into it."""
+    """One line with ligatures, invisible and stray characters, foreign letters and digits repaired."""
     ends_soft = line.rstrip().endswith("\u00ad")
     for ligature, letters in LIGATURES.items():
         if ligature in line:
@@ -154,28 +154,28 @@ def _clean(line: str, changes: list[TextChange]) -> str:
 
 
 def _latin(word: str, changes: list[TextChange]) -> str:
-    """Letters of other scripts inside a Latin word; a word of another script stays."""
-    mended = word.translate(HOMOGLYPHS)
-    latin = all("LATIN" in unicodedata.name(sign, "") for sign in mended if sign.isalpha())
-    kept = sum(one == other for one, other in zip(word, mended, strict=True))
-    if mended == word or not latin or kept * 2 < len(word):
+    """Replaces letters of other scripts inside a Latin word; a word of another script stays."""
+    replaced = word.translate(HOMOGLYPHS)
+    latin = all("LATIN" in unicodedata.name(sign, "") for sign in replaced if sign.isalpha())
+    unchanged = sum(before == after for before, after in zip(word, replaced, strict=True))
+    if replaced == word or not latin or unchanged * 2 < len(word):
         return word
-    changes.append(TextChange("homoglyph", word, mended))
-    return mended
+    changes.append(TextChange("homoglyph", word, replaced))
+    return replaced
 
 
 def _digits(text: str, changes: list[TextChange]) -> str:
-    """Letters in an amount that is mostly digits."""
-    mended = text.translate(CONFUSED)
-    letters = sum(one != other for one, other in zip(text, mended, strict=True))
+    """Replaces letters in an amount that is mostly digits."""
+    replaced = text.translate(CONFUSED)
+    letters = sum(before != after for before, after in zip(text, replaced, strict=True))
     if not letters or letters > sum(map(str.isdigit, text)):
         return text
-    changes.append(TextChange("digit", text, mended))
-    return mended
+    changes.append(TextChange("digit", text, replaced))
+    return replaced
 
 
 def boost_prompt(text: str, page: int | None = None) -> list[str]:
-    """The parts of a prompt that asks a model to mend a text and nothing else."""
+    """The parts of a prompt that asks a model only to repair a text."""
     where = f" of page {page}" if page else ""
     return [
         f"Below is the text{where} of a document as OCR has read it. Mend reading errors: words divided at line ends, "
@@ -187,12 +187,12 @@ def boost_prompt(text: str, page: int | None = None) -> list[str]:
     ]
 
 
-#: A model may mend a text, not write another: bounds on what it changes.
+#: A model may repair a text, not write another: limits on its changes.
 SHORTEST, LONGEST, LOST, NEW = 0.75, 1.3, 0.15, 0.1
 
 
 def accept_boost(original: str, boosted: str) -> Boosted:
-    """A model's text if it is still the same text; otherwise the original, with the reasons."""
+    """A model's text if it is close enough to the original; otherwise the original, with the reasons."""
     text = re.sub(r"^```\w*\n|\n```$|^<<<TEXT\n|\nTEXT>>>$", "", boosted.strip()).strip()
     local = boost(original).text
     reasons = []
@@ -201,12 +201,12 @@ def accept_boost(original: str, boosted: str) -> Boosted:
         reasons.append(f"{len(after)} characters instead of {len(before)}")
     if text != original:
         reasons += _numbers(local, text)
-    had, has = (Counter(words_in(fold(part))) for part in (local, text))
-    lost, new = _unlike(had - has, has), _unlike(has - had, had)
-    if lost > LOST * max(1, had.total()):
-        reasons.append(f"{lost} of {had.total()} words are lost")
-    if new > NEW * max(1, has.total()):
-        reasons.append(f"{new} of {has.total()} words are new")
+    old_words, new_words = (Counter(words_in(fold(part))) for part in (local, text))
+    lost, new = _unlike(old_words - new_words, new_words), _unlike(new_words - old_words, old_words)
+    if lost > LOST * max(1, old_words.total()):
+        reasons.append(f"{lost} of {old_words.total()} words are lost")
+    if new > NEW * max(1, new_words.total()):
+        reasons.append(f"{new} of {new_words.total()} words are new")
     if reasons:
         return Boosted(original, original, (), False, tuple(reasons))
     return Boosted(text, original, (TextChange("model", original, text),) if text != original else ())
@@ -216,29 +216,29 @@ def _numbers(before: str, after: str) -> list[str]:
     digits = ["".join(sign for sign in text if sign.isdigit()) for text in (before, after)]
     if Counter(digits[0]) != Counter(digits[1]):
         return ["its digits are not those of the original"]
-    strange = [run for run in re.findall(r"\d{3,}", after) if run not in digits[0]]
-    return [f"the number {strange[0]} is new"] if strange else []
+    new_runs = [run for run in re.findall(r"\d{3,}", after) if run not in digits[0]]
+    return [f"the number {new_runs[0]} is new"] if new_runs else []
 
 
-def _unlike(some: Counter[str], others: Counter[str]) -> int:
-    """How many words are not near any of the others."""
-    known = sorted(others)
-    return sum(count for word, count in some.items() if not _near(word, known))
+def _unlike(words: Counter[str], others: Counter[str]) -> int:
+    """The number of words that are not similar to any of the others."""
+    vocabulary = sorted(others)
+    return sum(count for word, count in words.items() if not _near(word, vocabulary))
 
 
-def _near(word: str, known: list[str]) -> bool:
+def _near(word: str, vocabulary: list[str]) -> bool:
     from rapidfuzz.distance import Levenshtein
 
     slips = len(word) // 3
     return any(
         _part(word, other) or _part(other, word) or Levenshtein.distance(word, other, score_cutoff=slips) <= slips
-        for other in known
+        for other in vocabulary
     )
 
 
-def _part(one: str, other: str) -> bool:
-    """Half of a divided word is no other word."""
-    return len(one) > 2 and one in other
+def _part(part: str, word: str) -> bool:
+    """Whether a text is a part of a word, such as half of a divided one."""
+    return len(part) > 2 and part in word
 
 
 def words_of(pages: Sequence[Page]) -> list[Word]:

@@ -1,4 +1,4 @@
-"""The order in which a person reads a page: columns of prose one after the other, tables row by row."""
+"""Finds the reading order of a page: columns of prose one after the other, tables row by row."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from tabellion.reading.page import Word
 
-GUTTER = 0.02  #: of the page's width: the least white between two columns
-CELL = 0.035  #: the white between two cells
-ROWS = 4  #: a column has at least so many lines
+GUTTER = 0.02  #: of the page's width: the smallest gap between two columns
+CELL = 0.035  #: the gap between two cells
+ROWS = 4  #: the least lines of a column
 PROSE = 3.0  #: words per line; cells of a table have fewer
 EDGE = 0.15  #: columns are not narrower than this
 
@@ -29,7 +29,7 @@ def rows_of(words: Sequence[Word]) -> list[Row]:
 
 
 def blocks(words: Sequence[Word]) -> list[list[Row]]:
-    """The page as blocks in reading order, each a list of lines that stand in one column."""
+    """The page as blocks in reading order, each a list of lines in one column."""
     return [block for block in _blocks(rows_of(words)) if block]
 
 
@@ -57,7 +57,7 @@ def _columns(rows: list[Row]) -> tuple[int, int, float] | None:
 
 
 def _gutters(rows: list[Row]) -> list[float]:
-    """Where white between words is wide, the places that most lines share first."""
+    """The positions of wide gaps between words, those that most lines share first."""
     votes: dict[int, int] = {}
     for row in rows:
         for left, right in pairwise(row):
@@ -69,7 +69,7 @@ def _gutters(rows: list[Row]) -> list[float]:
 
 
 def _runs(rows: list[Row], gutter: float) -> Iterator[tuple[int, int]]:
-    """Stretches of lines that nothing crosses the gutter in."""
+    """Ranges of lines that leave the gutter free."""
     start = None
     for number, row in enumerate([*rows, None]):
         free = row is not None and _is_divided(row, gutter)
@@ -81,12 +81,12 @@ def _runs(rows: list[Row], gutter: float) -> Iterator[tuple[int, int]]:
 
 
 def _is_divided(row: Row, gutter: float) -> bool:
-    """Whether the white at the gutter is a gutter, and the only one: a row of a table has several."""
+    """Whether the row has a wide gap at the gutter and only there: a row of a table has several."""
     edges = [0.0, *(edge for word in row for edge in (word.box[0], word.box[2])), 1.0]
-    whites = [(edges[at], edges[at + 1]) for at in range(0, len(edges), 2)]
-    here = [right - left for left, right in whites if left <= gutter <= right]
-    others = [right - left for left, right in whites[1:-1] if not left <= gutter <= right]
-    return max(here, default=0.0) >= GUTTER and max(others, default=0.0) < CELL
+    gaps = [(edges[index], edges[index + 1]) for index in range(0, len(edges), 2)]
+    at_gutter = [right - left for left, right in gaps if left <= gutter <= right]
+    others = [right - left for left, right in gaps[1:-1] if not left <= gutter <= right]
+    return max(at_gutter, default=0.0) >= GUTTER and max(others, default=0.0) < CELL
 
 
 def _are_columns(rows: list[Row], gutter: float) -> bool:

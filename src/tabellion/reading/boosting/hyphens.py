@@ -1,4 +1,4 @@
-"""Words that line ends divide: put together, unless the hyphen belongs to them."""
+"""Joins words that are divided at line ends, unless the hyphen belongs to them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ BROKEN = re.compile(r"([^\W\d_]+)([-‐\u00ad])$")
 BEFORE = parse_codes(
     "sous non demi quasi après avant arrière outre celui celle ceux peut rendez vice self well cross half"
 )
-#: Second halves before which it stays.
+#: Second halves before which the hyphen stays.
 AFTER = parse_codes("vous nous il elle ils elles je tu ci là moi toi lui leur même mêmes total totaux based free")
-#: Words that begin like a compound and are none.
+#: Words that look like compounds but are not.
 WHOLE = re.compile(r"sous(cri|tra[^i]|trai[rs])|non(ant|ce)|avantag|demis")
 #: A first half that shares its second with a later word: "Vor- und Nachname", "short- and long-term".
 SHARED = parse_codes("und oder bzw sowie bis and or to et ou")
@@ -29,7 +29,7 @@ def words_in(text: str) -> list[str]:
 
 
 def join_lines(lines: Sequence[str], original: str, changes: list[T], change: Callable[[str, str, str], T]) -> str:
-    """The lines of a paragraph as one, divided words put together."""
+    """Joins the lines of a paragraph and the words divided between them."""
     known = {word.lower() for line in original.splitlines() for word in words_in(line)}
     text = ""
     for line in lines:
@@ -49,16 +49,16 @@ def join_lines(lines: Sequence[str], original: str, changes: list[T], change: Ca
 
 
 def _glue(first: str, sign: str, second: str, known: set[str]) -> str:
-    """What stands between the halves: nothing, the hyphen, or the hyphen and a space."""
-    one, two = first.lower(), second.lower()
+    """What to put between the halves: nothing, the hyphen, or the hyphen and a space."""
+    start, end = first.lower(), second.lower()
     if sign == "\u00ad":
         return ""
-    if two in SHARED:
+    if end in SHARED:
         return "- "
-    if f"{one}-{two}" in known:
+    if f"{start}-{end}" in known:
         return "-"
-    if one + two in known or WHOLE.match(one + two):
+    if start + end in known or WHOLE.match(start + end):
         return ""
-    if second[0].isupper() or one in BEFORE or two in AFTER:
-        return "-"  # a name or a compound; a divided word goes on in small letters
+    if second[0].isupper() or start in BEFORE or end in AFTER:
+        return "-"  # a name or a compound; a divided word continues in lower case
     return ""

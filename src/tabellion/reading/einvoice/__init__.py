@@ -1,1 +1,1 @@
-"""Invoices that carry their own XML: Factur-X, ZUGFeRD, XRechnung; read exactly and judged by their standards."""
+"""Invoices with embedded XML: Factur-X, ZUGFeRD, XRechnung; read exactly and validated against their standards."""

@@ -1,4 +1,4 @@
-"""Cross Industry Invoice, the XML of Factur-X, ZUGFeRD (1.0 too) and XRechnung, as business terms."""
+"""Reads Cross Industry Invoice, the XML of Factur-X, ZUGFeRD (1.0 too) and XRechnung, as business terms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tabellion.reading.einvoice.xmltree import XmlNode
 SPACE = re.compile(r"urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100")
 FIRST_SPACE = re.compile(r"urn:ferd:(CrossIndustryDocument:)?invoice:(1p0|rc).*")
 
-# ZUGFeRD 1.0 has the same tree under other names: each path names both.
+# ZUGFeRD 1.0 has the same tree with other names: each path has both.
 AGREEMENT = "ApplicableHeaderTradeAgreement|ApplicableSupplyChainTradeAgreement"
 DELIVERY = "ApplicableHeaderTradeDelivery|ApplicableSupplyChainTradeDelivery"
 SETTLEMENT = "ApplicableHeaderTradeSettlement|ApplicableSupplyChainTradeSettlement"
@@ -35,21 +35,23 @@ NOTHING = XmlNode("", "", {}, 0)
 
 
 def is_cii(root: XmlNode) -> bool:
-    """Whether this is a Cross Industry Invoice of any age."""
+    """Whether this is a Cross Industry Invoice of any version."""
     return root.name in ("CrossIndustryInvoice", "CrossIndustryDocument")
 
 
 def read_cii(root: XmlNode) -> InvoiceTerms:
     """The terms of an invoice in CII."""
-    first = root.name == "CrossIndustryDocument"
-    terms = InvoiceTerms("ZUGFeRD 1.0" if first else "CII", root)
+    is_first_version = root.name == "CrossIndustryDocument"
+    terms = InvoiceTerms("ZUGFeRD 1.0" if is_first_version else "CII", root)
     context = _at(root, "ExchangedDocumentContext|SpecifiedExchangedDocumentContext")
     terms.guideline = context.first("GuidelineSpecifiedDocumentContextParameter/ID")
     terms.process = context.first("BusinessProcessSpecifiedDocumentContextParameter/ID")
     header = _at(root, "ExchangedDocument|HeaderExchangedDocument")
     terms.number, terms.kind = header.first("ID"), header.first("TypeCode")
     terms.issued = _day(header, "IssueDateTime")
-    terms.notes = [(text_of(n.first("SubjectCode")), text_of(n.first("Content"))) for n in header.all("IncludedNote")]
+    terms.notes = [
+        (text_of(note.first("SubjectCode")), text_of(note.first("Content"))) for note in header.all("IncludedNote")
+    ]
     trade = _at(root, "SupplyChainTradeTransaction|SpecifiedSupplyChainTradeTransaction")
     agreement, settlement = _at(trade, AGREEMENT), _at(trade, SETTLEMENT)
     terms.seller = _party(agreement.first("SellerTradeParty"))
@@ -65,9 +67,9 @@ def _settle(terms: InvoiceTerms, settlement: XmlNode) -> None:
     terms.currency = settlement.first("InvoiceCurrencyCode")
     terms.tax_currency = settlement.first("TaxCurrencyCode")
     terms.period = _period(settlement)
-    for agreed in settlement.all("SpecifiedTradePaymentTerms"):
-        terms.due += [day for when in agreed.all("DueDateDateTime") if (day := _leaf(when)) is not None]
-        terms.terms += agreed.all("Description")
+    for payment_terms in settlement.all("SpecifiedTradePaymentTerms"):
+        terms.due += [day for due_date in payment_terms.all("DueDateDateTime") if (day := _leaf(due_date)) is not None]
+        terms.terms += payment_terms.all("Description")
     terms.means = settlement.all("SpecifiedTradeSettlementPaymentMeans/TypeCode")
     account = "SpecifiedTradeSettlementPaymentMeans/PayeePartyCreditorFinancialAccount"
     terms.accounts = settlement.all(f"{account}/IBANID") + settlement.all(f"{account}/ProprietaryID")
@@ -86,16 +88,19 @@ def _settle(terms: InvoiceTerms, settlement: XmlNode) -> None:
         if (amount := summation.first(element)) is not None:
             terms.sums[name] = amount
     taxes = summation.all("TaxTotalAmount")
-    own = [node for node in taxes if node.attributes.get("currencyID") in (None, text_of(terms.currency))]
-    if own or taxes:
-        terms.sums["tax"] = (own or taxes)[0]
+    in_currency = [node for node in taxes if node.attributes.get("currencyID") in (None, text_of(terms.currency))]
+    if in_currency or taxes:
+        terms.sums["tax"] = (in_currency or taxes)[0]
 
 
 def _party(node: XmlNode | None) -> TradeParty:
     if node is None:
         return TradeParty()
     address = node.first("PostalTradeAddress")
-    taxes = {n.attributes.get("schemeID", ""): n for n in reversed(node.all("SpecifiedTaxRegistration/ID"))}
+    taxes = {
+        registration.attributes.get("schemeID", ""): registration
+        for registration in reversed(node.all("SpecifiedTaxRegistration/ID"))
+    }
     party = TradeParty(
         name=node.first("Name"),
         trading_name=node.first("SpecifiedLegalOrganization/TradingBusinessName"),
@@ -163,10 +168,10 @@ def _at(node: XmlNode, path: str) -> XmlNode:
 
 
 def _day(node: XmlNode, path: str) -> XmlNode | None:
-    found = node.first(path)
-    return _leaf(found) if found is not None else None
+    parent = node.first(path)
+    return _leaf(parent) if parent is not None else None
 
 
 def _leaf(node: XmlNode) -> XmlNode | None:
-    """The node with the digits: ZUGFeRD 1.0 sometimes writes them without an element of their own."""
+    """The node with the digits: ZUGFeRD 1.0 sometimes has no inner element for them."""
     return node.first(DAY) or (node if node.text else None)

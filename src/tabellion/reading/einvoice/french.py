@@ -1,4 +1,4 @@
-"""What France asks of e-invoices beyond EN 16931 (the BR-FR rules): numbers, mentions, SIREN, rates, dates."""
+"""The French rules for e-invoices beyond EN 16931 (BR-FR): numbers, mentions, SIREN, rates, dates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST_NUMBER = 35
 
 
 def is_french(terms: InvoiceTerms) -> bool:
-    """Whether the invoice says itself that it goes the French way."""
+    """Whether the invoice declares the French process."""
     addresses = (terms.seller.endpoint, terms.buyer.endpoint)
     schemes = {node.attributes.get("schemeID") for node in addresses if node is not None}
     return terms.syntax != "ZUGFeRD 1.0" and (text_of(terms.process) in PROCESSES or ADDRESS_SCHEME in schemes)
@@ -65,9 +65,9 @@ def _document(terms: InvoiceTerms) -> Iterator[Issue]:
 
 def _mentions(terms: InvoiceTerms) -> Iterator[Issue]:
     subjects = [subject for subject, text in terms.notes if text]
-    for subject, what in MENTIONS.items():
+    for subject, description in MENTIONS.items():
         if subject not in subjects:
-            yield error("missing", "BR-FR-05", "france.note_missing", detail=what, subject=subject)
+            yield error("missing", "BR-FR-05", "france.note_missing", detail=description, subject=subject)
     for subject in (*MENTIONS, "TXD"):
         if subjects.count(subject) > 1:
             yield error("note_twice", "BR-FR-06", "france.note_twice", subject=subject)
@@ -77,18 +77,18 @@ def _parties(terms: InvoiceTerms) -> Iterator[Issue]:
     siren = _siren(terms.seller)
     if not re.fullmatch(r"\d{9}", siren):
         yield error("siren", "BR-FR-10", "france.siren", value=quote_value(siren))
-    for party, who in ((terms.seller, "seller"), (terms.buyer, "buyer")):
+    for party, role in ((terms.seller, "seller"), (terms.buyer, "buyer")):
         own = _siren(party)
         for node in party.ids:
             if node.attributes.get("schemeID") == SIRET and not _fits(node.text, own):
-                yield error("siret", "BR-FR-09", f"france.{who}_siret", siret=node.text, value=quote_value(own))
+                yield error("siret", "BR-FR-09", f"france.{role}_siret", siret=node.text, value=quote_value(own))
         if not text_of(party.endpoint):
-            rule = "BR-FR-13" if who == "seller" else "BR-FR-12"
-            yield error("missing", rule, f"einvoice.{who}_address_missing")
+            rule = "BR-FR-13" if role == "seller" else "BR-FR-12"
+            yield error("missing", rule, f"einvoice.{role}_address_missing")
         vat = "".join(text_of(party.vat).split())
         if vat.startswith("FR") and own and not vat.endswith(own):
-            fields = ["vendor_tax_id"] if who == "seller" else []
-            yield warning("vat_number", "", f"france.{who}_vat", *fields, vat=vat, siren=own)
+            fields = ["vendor_tax_id"] if role == "seller" else []
+            yield warning("vat_number", "", f"france.{role}_vat", *fields, vat=vat, siren=own)
 
 
 def _siren(party: TradeParty) -> str:

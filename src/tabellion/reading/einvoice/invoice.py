@@ -1,4 +1,4 @@
-"""Invoices that carry their own XML (Factur-X, ZUGFeRD, XRechnung): exact fields, and what is wrong with them."""
+"""Invoices with embedded XML (Factur-X, ZUGFeRD, XRechnung): exact fields, and the issues of the XML."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tabellion.reading.einvoice.xmltree import Tree, XmlNode, parse
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 
-SURE = 0.99  #: an exact reading still trusts the one who wrote the XML
+SURE = 0.99  #: an exact reading still depends on the author of the XML
 DAMAGED = 0.9
-MOST_ISSUES = 100  #: nobody reads more
-#: Errors wherever they stand; the others bind only who claims to follow EN 16931.
+MOST_ISSUES = 100  #: people do not read more
+#: Always errors; other rules bind only invoices that claim to follow EN 16931.
 ALWAYS = ("number_notation", "date_impossible", "date_notation")
 
 
 @dataclass(frozen=True, slots=True)
 class EInvoice:
-    """What an embedded invoice says."""
+    """The contents of an embedded invoice."""
 
     syntax: str = ""  #: Factur-X, ZUGFeRD 1.0, XRechnung, UBL; empty when there is no XML to read
     profile: str | None = None
@@ -42,26 +42,31 @@ def read_einvoice(
 ) -> EInvoice | None:
     """The invoice among a PDF's attachments; None when there is none and none is claimed.
 
-    `claims` is what the PDF's metadata says, as `{"facturx": {"profile": …, "filename": …}}`: empty when there is
-    metadata that says nothing of an invoice, None when nobody looked.
+    `claims` is the PDF's metadata, as `{"facturx": {"profile": …, "filename": …}}`: empty when the metadata does not
+    mention an invoice, None when it was not read.
     """
     claim = next((dict(value) for value in (claims or {}).values()), {})
-    wanted = claim.get("filename", "")
-    found = [(name, read_xml(data)) for name, data in attachments if _may_be_xml(name, data)]
-    invoices = [(name, read) for name, read in found if read.syntax or name in NAMES]
+    filename = claim.get("filename", "")
+    candidates = [(name, read_xml(data)) for name, data in attachments if _may_be_xml(name, data)]
+    invoices = [(name, invoice) for name, invoice in candidates if invoice.syntax or name in NAMES]
     if not invoices:
         if not claim:
             return None
-        message = Message("carrier.invoice_not_attached", text=wanted or "XML")
+        message = Message("carrier.invoice_not_attached", text=filename or "XML")
         return EInvoice(issues=(Issue("xml_missing", "error", message, rule="Factur-X"),))
-    invoices.sort(key=lambda pair: (not pair[1].syntax, pair[0] != wanted, pair[0] not in NAMES))
-    name, read = invoices[0]
-    issues = [*_naming(name, claim, claims), *_profile(read, claim), *_others(read, invoices[1:]), *read.issues]
-    return dataclasses.replace(read, name=name, issues=tuple(issues))
+    invoices.sort(key=lambda pair: (not pair[1].syntax, pair[0] != filename, pair[0] not in NAMES))
+    name, invoice = invoices[0]
+    issues = [
+        *_naming(name, claim, claims),
+        *_profile(invoice, claim),
+        *_others(invoice, invoices[1:]),
+        *invoice.issues,
+    ]
+    return dataclasses.replace(invoice, name=name, issues=tuple(issues))
 
 
 def read_xml(data: bytes) -> EInvoice:
-    """An invoice from its bare XML; no syntax when it is none."""
+    """An invoice from its bare XML; without a syntax when it is not an invoice."""
     tree = parse(data)
     if tree.root is None:
         return EInvoice(issues=tree.issues)
@@ -111,15 +116,21 @@ def _space(root: XmlNode, syntax: str) -> list[Issue]:
 
 
 def _judge(terms: InvoiceTerms, profile: str | None) -> list[Issue]:
-    first = terms.syntax == "ZUGFeRD 1.0"
-    found = (issue for rule in (*RULES, vat, french) for issue in rule(terms, 0 if first else rank_of(profile)))
+    is_first_version = terms.syntax == "ZUGFeRD 1.0"
+    found = (
+        issue for rule in (*RULES, vat, french) for issue in rule(terms, 0 if is_first_version else rank_of(profile))
+    )
     issues = list(itertools.islice(found, MOST_ISSUES))
-    if first:
-        # Older than EN 16931: what that standard demands was not promised, what is left is worth a look.
-        issues = [i for i in issues if i.code != "missing" or i.fields]
-        issues = [i if i.code in ALWAYS else dataclasses.replace(i, severity="warning") for i in issues]
+    if is_first_version:
+        # Older than EN 16931: its requirements do not apply, the remaining issues are warnings.
+        issues = [issue for issue in issues if issue.code != "missing" or issue.fields]
+        issues = [issue if issue.code in ALWAYS else dataclasses.replace(issue, severity="warning") for issue in issues]
     errors = {(issue.code, issue.fields) for issue in issues if issue.severity == "error"}
-    return [i for i in dict.fromkeys(issues) if i.severity == "error" or (i.code, i.fields) not in errors]
+    return [
+        issue
+        for issue in dict.fromkeys(issues)
+        if issue.severity == "error" or (issue.code, issue.fields) not in errors
+    ]
 
 
 def _naming(name: str, claim: dict[str, str], claims: object) -> list[Issue]:
@@ -139,46 +150,48 @@ def _naming(name: str, claim: dict[str, str], claims: object) -> list[Issue]:
     return issues
 
 
-def _profile(read: EInvoice, claim: dict[str, str]) -> list[Issue]:
+def _profile(invoice: EInvoice, claim: dict[str, str]) -> list[Issue]:
     claimed = claim.get("profile")
-    if claimed is None or read.profile is None or claimed.replace("_", " ").upper() == read.profile:
+    if claimed is None or invoice.profile is None or claimed.replace("_", " ").upper() == invoice.profile:
         return []
-    message = Message("carrier.profile_differs", value=quote_value(claimed), xml=quote_value(read.profile))
-    known = claimed in (*PROFILES, "XRECHNUNG") and read.syntax != "ZUGFeRD 1.0"
+    message = Message("carrier.profile_differs", value=quote_value(claimed), xml=quote_value(invoice.profile))
+    known = claimed in (*PROFILES, "XRECHNUNG") and invoice.syntax != "ZUGFeRD 1.0"
     return [Issue("metadata_profile", "error" if known else "warning", message, rule="Factur-X")]
 
 
-def _others(read: EInvoice, others: Sequence[tuple[str, EInvoice]]) -> list[Issue]:
-    """Another invoice in the same PDF must say the same."""
+def _others(invoice: EInvoice, others: Sequence[tuple[str, EInvoice]]) -> list[Issue]:
+    """Issues for further invoices in the same PDF, which must agree with the first."""
     issues = []
     for name, other in others:
-        apart = [key for key in ("invoice_number", "total") if _value(read, key) != _value(other, key)]
-        if apart:
+        different = [key for key in ("invoice_number", "total") if _value(invoice, key) != _value(other, key)]
+        if different:
             message = Message(
-                "carrier.second_invoice_differs", value=quote_value(name), text=" and ".join(apart).replace("_", " ")
+                "carrier.second_invoice_differs",
+                value=quote_value(name),
+                text=" and ".join(different).replace("_", " "),
             )
-            issues.append(Issue("two_invoices", "error", message, tuple(apart), "Factur-X"))
+            issues.append(Issue("two_invoices", "error", message, tuple(different), "Factur-X"))
         else:
             message = Message("carrier.second_invoice_same", value=quote_value(name))
             issues.append(Issue("two_invoices", "warning", message, rule="Factur-X"))
     return issues
 
 
-def _value(read: EInvoice, name: str) -> Any:
-    return read.fields[name].value if name in read.fields else None
+def _value(invoice: EInvoice, name: str) -> Any:
+    return invoice.fields[name].value if name in invoice.fields else None
 
 
 def _fields(terms: InvoiceTerms, syntax: str, profile: str | None, tree: Tree) -> dict[str, Field]:
-    fine = tree.whole and not tree.issues
+    is_complete = tree.whole and not tree.issues
     code = "reason.embedded_xml_profile" if profile else "reason.embedded_xml"
-    said_by = Message(code, text=syntax, **({"profile": profile} if profile else {}))
-    reasons = (said_by,) if fine else (said_by, tree.issues[0].message)
+    origin = Message(code, text=syntax, **({"profile": profile} if profile else {}))
+    reasons = (origin,) if is_complete else (origin, tree.issues[0].message)
     fields: dict[str, Field] = {}
 
     def put(name: str, value: Any, quote: str | None) -> None:
         if value not in (None, "", []):
-            sure = SURE if fine else DAMAGED
-            fields[name] = Field(value, sure, quote=quote or None, source="xml", reasons=reasons)
+            confidence = SURE if is_complete else DAMAGED
+            fields[name] = Field(value, confidence, quote=quote or None, source="xml", reasons=reasons)
 
     seller = terms.seller
     texts = {"vendor": seller.name, "customer": terms.buyer.name, "invoice_number": terms.number}
@@ -210,29 +223,29 @@ def _address(party: TradeParty) -> str:
 
 
 def _taxes(terms: InvoiceTerms) -> list[dict[str, str | None]]:
-    told = []
+    rows = []
     for tax in terms.taxes:
         rate, base, amount = number(tax.rate), number(tax.basis), number(tax.amount)
-        told.append({
+        rows.append({
             "rate": plain(rate) if rate is not None else None,
             "base": money(base) if base is not None else None,
             "amount": money(amount) if amount is not None else None,
         })  # fmt: skip
-    return told
+    return rows
 
 
 def _items(terms: InvoiceTerms) -> list[dict[str, str | None]]:
-    told = []
+    rows = []
     for line in terms.lines:
         amount, quantity, price = number(line.amount), number(line.quantity), number(line.price)
         if amount is None and quantity is None:
             continue  # a remark between the lines
         per, rate = number(line.per) or 1, number(line.tax.rate) if line.tax else None
-        told.append({
+        rows.append({
             "description": " ".join(text_of(line.name).split()) or None,
             "quantity": plain(quantity) if quantity is not None else None,
             "unit_price": plain(round(price / per, 6), 2) if price is not None else None,
             "amount": money(amount) if amount is not None else None,
             "tax_rate": plain(rate) if rate is not None else None,
         })  # fmt: skip
-    return told
+    return rows

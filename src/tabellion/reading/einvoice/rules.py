@@ -1,4 +1,4 @@
-"""The rules of EN 16931 that an e-invoice must keep: what must be there, in which notation, and what must add up."""
+"""The rules of EN 16931 for e-invoices: what must be present, in which notation, and what must add up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tabellion.reading.einvoice.xmltree import XmlNode
 from tabellion.reading.issue import Issue
 
 CENT = Decimal("0.01")
-#: What a line's amount may differ from quantity times price: a cent, or what a rounded price hides.
+#: How far a line's amount may differ from quantity times price: a cent, or the rounding of the price.
 SLACK = Decimal("0.02")
 TWO_DECIMALS = re.compile(r"[+-]?\d*(\.\d{0,2})?")
 NUMERIC = re.compile(r".*(Amount|Quantity|Percent|FactorNumeric)")
@@ -26,20 +26,20 @@ Rule = Callable[[InvoiceTerms, int], Iterator[Issue]]
 
 
 def error(code: str, rule: str, message: str, *fields: str, **params: Any) -> Issue:
-    """What a validator of the standard rejects; `message` is the code of one."""
+    """An issue that a validator of the standard rejects; `message` is a message code."""
     return Issue(code, "error", Message(message, **params), fields, rule)
 
 
 def warning(code: str, rule: str, message: str, *fields: str, **params: Any) -> Issue:
-    """What no rule forbids and a person should still see; `message` is the code of one."""
+    """An issue that no rule forbids but a person should see; `message` is a message code."""
     return Issue(code, "warning", Message(message, **params), fields, rule)
 
 
 def presence(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
-    """BR-01 to BR-16, and what each line and each part of the breakdown needs."""
+    """BR-01 to BR-16, and the required terms of each line and of the VAT breakdown."""
     seller, buyer, sums = terms.seller, terms.buyer, terms.sums
     basic_wl, basic = rank >= 1, rank >= 2
-    wanted: list[tuple[bool, XmlNode | None, str, str, str]] = [
+    required: list[tuple[bool, XmlNode | None, str, str, str]] = [
         (True, terms.guideline, "BR-01", Message("term.specification"), ""),
         (True, terms.number, "BR-02", Message("term.number"), "invoice_number"),
         (True, terms.issued, "BR-03", Message("term.issue_date"), "invoice_date"),
@@ -55,33 +55,33 @@ def presence(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
         (True, sums.get("due"), "BR-15", Message("term.amount_due"), ""),
     ]
     for line in terms.lines if basic else ():
-        here = {"line": text_of(line.id) or "?"}
-        wanted += [
+        line_number = {"line": text_of(line.id) or "?"}
+        required += [
             (True, line.id, "BR-21", Message("term.line_identifier"), "line_items"),
-            (True, line.quantity, "BR-22", Message("term.line_quantity", **here), "line_items"),
-            (True, line.amount, "BR-24", Message("term.line_amount", **here), "line_items"),
-            (True, line.name, "BR-25", Message("term.line_name", **here), "line_items"),
-            (True, line.price, "BR-26", Message("term.line_price", **here), "line_items"),
+            (True, line.quantity, "BR-22", Message("term.line_quantity", **line_number), "line_items"),
+            (True, line.amount, "BR-24", Message("term.line_amount", **line_number), "line_items"),
+            (True, line.name, "BR-25", Message("term.line_name", **line_number), "line_items"),
+            (True, line.price, "BR-26", Message("term.line_price", **line_number), "line_items"),
             (
                 True,
                 line.tax.category if line.tax else None,
                 "BR-CO-04",
-                Message("term.line_category", **here),
+                Message("term.line_category", **line_number),
                 "line_items",
             ),
         ]
     for tax in terms.taxes if basic_wl else ():
-        wanted += [
+        required += [
             (True, tax.basis, "BR-45", Message("term.rate_base"), "taxes"),
             (True, tax.amount, "BR-46", Message("term.rate_amount"), "taxes"),
             (True, tax.category, "BR-47", Message("term.rate_category"), "taxes"),
         ]
     for charge in terms.charges:
         kind, rule = ("charge", "BR-36") if charge.is_charge else ("allowance", "BR-31")
-        wanted.append((True, charge.amount, rule, Message(f"term.{kind}_amount"), ""))
-    for needed, node, rule, what, name in wanted:
-        if needed and not text_of(node):
-            yield error("missing", rule, "einvoice.missing", *([name] if name else []), detail=what)
+        required.append((True, charge.amount, rule, Message(f"term.{kind}_amount"), ""))
+    for applies, node, rule, description, name in required:
+        if applies and not text_of(node):
+            yield error("missing", rule, "einvoice.missing", *([name] if name else []), detail=description)
     if basic and not terms.lines:
         yield error("missing", "BR-16", "einvoice.no_line", "line_items")
     if basic_wl and not terms.taxes:
@@ -92,7 +92,7 @@ def presence(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
 
 def notation(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
     """Numbers, dates, codes: each in the notation of the schema and of the code lists."""
-    # A discount on a price may be as fine as the price.
+    # A discount on a price may have as many decimals as the price.
     finer = {id(part) for node in terms.root.walk() if node.name in PRICES for part in node.walk()}
     for node in terms.root.walk():
         text = node.text
@@ -147,20 +147,20 @@ def days(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
         yield warning("date_far", "", "einvoice.date_in_future", "invoice_date", date=issued)
 
 
-def _bad_day(terms: InvoiceTerms, node: XmlNode, wanted: str) -> Issue:
+def _bad_day(terms: InvoiceTerms, node: XmlNode, expected: str) -> Issue:
     name = "invoice_date" if node is terms.issued else "due_date" if node in terms.due else ""
     rule = "xs:date" if terms.syntax == "UBL" else "CII-DT-097"
     if date(node) is None and re.fullmatch(r"\d{8}|\d{4}-\d\d-\d\d", node.text):
         return error("date_impossible", rule, "einvoice.no_such_day", *([name] if name else []), date=node.text)
     fields = [name] if name else []
-    return error("date_notation", rule, "einvoice.date_format", *fields, value=quote_value(node.text), text=wanted)
+    return error("date_notation", rule, "einvoice.date_format", *fields, value=quote_value(node.text), text=expected)
 
 
 def sums(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
     """BR-CO-10 to BR-CO-16: the totals add up, to the cent."""
     values = {name: number(node) for name, node in terms.sums.items()}
     lines, basis, tax, total, due = (values.get(name) for name in ("lines", "basis", "tax", "total", "due"))
-    nothing = Decimal(0)
+    zero = Decimal(0)
     counted = [line for line in terms.lines if line.counts]
     if lines is not None and counted:
         yield from _equal(
@@ -170,14 +170,14 @@ def sums(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
             Message("term.their_total"),
             lines,
         )
-    for name, put_on, rule in (("allowances", False, "BR-CO-11"), ("charges", True, "BR-CO-12")):
-        parts = [charge.amount for charge in terms.charges if charge.is_charge is put_on]
+    for name, is_charge, rule in (("allowances", False, "BR-CO-11"), ("charges", True, "BR-CO-12")):
+        parts = [charge.amount for charge in terms.charges if charge.is_charge is is_charge]
         if parts or values.get(name):
             yield from _equal(
-                rule, Message(f"term.{name}"), total_of(parts), Message("term.their_total"), values.get(name) or nothing
+                rule, Message(f"term.{name}"), total_of(parts), Message("term.their_total"), values.get(name) or zero
             )
     if lines is not None and basis is not None:
-        expected = lines - (values.get("allowances") or nothing) + (values.get("charges") or nothing)
+        expected = lines - (values.get("allowances") or zero) + (values.get("charges") or zero)
         yield from _equal(
             "BR-CO-13",
             Message("term.lines_allowances_charges"),
@@ -187,10 +187,10 @@ def sums(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
             "subtotal",
         )
     if tax is not None and terms.taxes:
-        found = total_of(part.amount for part in terms.taxes)
-        yield from _equal("BR-CO-14", Message("term.vat_breakdown"), found, Message("term.total_tax"), tax, "tax")
+        breakdown = total_of(part.amount for part in terms.taxes)
+        yield from _equal("BR-CO-14", Message("term.vat_breakdown"), breakdown, Message("term.total_tax"), tax, "tax")
     if basis is not None and total is not None:
-        expected = basis + (tax or nothing)
+        expected = basis + (tax or zero)
         yield from _equal(
             "BR-CO-15",
             Message("term.total_plus_tax"),
@@ -201,8 +201,8 @@ def sums(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
             "tax",
             "total",
         )
-    if total is not None and due is not None and rank >= 1:  # MINIMUM cannot say what was prepaid
-        expected = total - (values.get("prepaid") or nothing) + (values.get("rounding") or nothing)
+    if total is not None and due is not None and rank >= 1:  # MINIMUM has no prepaid amount
+        expected = total - (values.get("prepaid") or zero) + (values.get("rounding") or zero)
         yield from _equal(
             "BR-CO-16", Message("term.total_prepaid_rounding"), expected, Message("term.amount_due"), due, "total"
         )
@@ -226,15 +226,15 @@ def _equal(rule: str, left: str, expected: Decimal, right: str, found: Decimal, 
 
 def lines(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
     """Prices are not negative, identifiers are unique, and quantity times price is the amount."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for line in terms.lines:
         name = text_of(line.id)
         for price, rule in ((line.price, "BR-27"), (line.gross, "BR-28")):
             if (value := number(price)) is not None and value < 0:
                 yield error("price_negative", rule, "einvoice.price_negative", "line_items", line=name, amount=value)
-        if name and name in seen:
+        if name and name in names:
             yield warning("line_twice", "", "einvoice.line_identifier_twice", "line_items", line=name)
-        seen.add(name)
+        names.add(name)
         expected = amount_of(line)
         found = number(line.amount)
         if expected is not None and found is not None and abs(expected - found) > SLACK:
@@ -252,12 +252,12 @@ def amount_of(line: InvoiceLine) -> Decimal | None:
 
 
 def total_of(nodes: Iterable[XmlNode | None]) -> Decimal:
-    """The sum of what the nodes say."""
+    """The sum of the nodes' numbers."""
     return sum((number(node) or Decimal(0) for node in nodes), Decimal(0))
 
 
 def round_to_cent(value: Decimal) -> Decimal:
-    """To the cent, half away from zero."""
+    """Rounds to the cent, half away from zero."""
     return value.quantize(CENT, ROUND_HALF_UP)
 
 

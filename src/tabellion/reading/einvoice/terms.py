@@ -1,4 +1,4 @@
-"""What an e-invoice says, whatever its syntax: the business terms of EN 16931 as they stand in the XML."""
+"""The contents of an e-invoice in any syntax: the business terms of EN 16931, as nodes of the XML."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class VatCategory:
 
 @dataclass(slots=True)
 class Charge:
-    """An allowance (taken off) or a charge (put on)."""
+    """An allowance (subtracted) or a charge (added)."""
 
     is_charge: bool
     amount: XmlNode | None
@@ -66,12 +66,12 @@ class InvoiceLine:
     quantity: XmlNode | None = None
     price: XmlNode | None = None
     gross: XmlNode | None = None
-    per: XmlNode | None = None  #: how many units the price is for
+    per: XmlNode | None = None  #: the number of units that the price is for
     amount: XmlNode | None = None
     tax: VatCategory | None = None
     charges: list[Charge] = field(default_factory=list)
     period: tuple[XmlNode | None, XmlNode | None] = (None, None)
-    counts: bool = True  #: False for a heading or a detail that is in another line's amount
+    counts: bool = True  #: False for a heading or a detail whose amount is included in another line
 
 
 @dataclass(slots=True)
@@ -106,12 +106,12 @@ class InvoiceTerms:
 
 
 def text_of(node: XmlNode | None) -> str:
-    """The text of a node, or nothing."""
+    """The text of a node; empty without a node."""
     return node.text if node is not None else ""
 
 
 def number(node: XmlNode | None) -> Decimal | None:
-    """The number a node says, read leniently: a decimal comma or a thousands mark is understood."""
+    """The number in a node, read leniently: a decimal comma or a thousands mark is accepted."""
     text = text_of(node)
     if STRICT.fullmatch(text):
         return Decimal(text)
@@ -125,7 +125,7 @@ def number(node: XmlNode | None) -> Decimal | None:
 
 
 def date(node: XmlNode | None) -> datetime.date | None:
-    """The day a node says, if there is such a day; other notations than the standard's are understood."""
+    """The date in a node, if it exists; other notations than the standard's are accepted."""
     text = text_of(node)
     for _, pattern in DATES:
         if match := pattern.fullmatch(text):
@@ -148,7 +148,7 @@ def money(value: Decimal) -> str:
 
 
 def plain(value: Decimal, least: int = 0) -> str:
-    """A number without needless zeros, but with at least so many decimals."""
+    """A number without trailing zeros, but with at least `least` decimals."""
     text = f"{value:f}"
     whole, _, decimals = text.partition(".")
     decimals = decimals.rstrip("0").ljust(least, "0")

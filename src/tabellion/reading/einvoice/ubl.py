@@ -1,4 +1,4 @@
-"""UBL 2.1 Invoice and CreditNote, the other XML of EN 16931 (XRechnung, Peppol), as business terms."""
+"""Reads UBL 2.1 Invoice and CreditNote, the other XML of EN 16931 (XRechnung, Peppol), as business terms."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_ubl(root: XmlNode) -> InvoiceTerms:
 
 
 def _note(text: str) -> tuple[str, str]:
-    """UBL has no element for the subject of a note: it stands before it, as #PMT#."""
+    """The subject and text of a note: UBL has no element for the subject, which is a prefix such as #PMT#."""
     parts = text.split("#", 2)
     return (parts[1], parts[2]) if len(parts) == 3 and not parts[0] else ("", text)
 
@@ -68,7 +68,10 @@ def _note(text: str) -> tuple[str, str]:
 def _party(node: XmlNode | None) -> TradeParty:
     if node is None:
         return TradeParty()
-    taxes = {text_of(n.first("TaxScheme/ID")): n.first("CompanyID") for n in reversed(node.all("PartyTaxScheme"))}
+    taxes = {
+        text_of(scheme_node.first("TaxScheme/ID")): scheme_node.first("CompanyID")
+        for scheme_node in reversed(node.all("PartyTaxScheme"))
+    }
     address = node.first("PostalAddress")
     party = TradeParty(
         name=node.first("PartyLegalEntity/RegistrationName") or node.first("PartyName/Name"),
@@ -120,8 +123,8 @@ def _breakdown(node: XmlNode) -> VatCategory:
 def _charge(node: XmlNode) -> Charge:
     tax = node.first("TaxCategory")
     reason = node.first("AllowanceChargeReason|AllowanceChargeReasonCode")
-    put_on = text_of(node.first("ChargeIndicator")).lower() in ("true", "1")
-    return Charge(put_on, node.first("Amount"), _tax(tax) if tax is not None else None, reason)
+    is_charge = text_of(node.first("ChargeIndicator")).lower() in ("true", "1")
+    return Charge(is_charge, node.first("Amount"), _tax(tax) if tax is not None else None, reason)
 
 
 def _period(node: XmlNode) -> tuple[XmlNode | None, XmlNode | None]:

@@ -1,4 +1,4 @@
-"""The rules of EN 16931 about VAT categories: rates, bases, reasons for exemption, and whose VAT number is needed."""
+"""The rules of EN 16931 about VAT categories: rates, bases, reasons for exemption, and required VAT numbers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tabellion.reading.einvoice.rules import error, round_to_cent, warning
 from tabellion.reading.einvoice.terms import InvoiceTerms, VatCategory, number, text_of
 from tabellion.reading.issue import Issue
 
-#: Up to this much, base × rate may differ from the amount before a validator rejects it.
+#: A validator rejects an amount that differs from base × rate by this much.
 SLACK = Decimal(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """What a VAT category demands."""
+    """The requirements of a VAT category."""
 
     letters: str  #: in the names of its rules
     zero: bool = True  #: whether its rate must be zero
@@ -42,7 +42,7 @@ CATEGORIES = {
 
 
 def vat(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
-    """Every category keeps its own rules, on the lines, the charges and the breakdown."""
+    """The rules of every category, on the lines, the charges and the breakdown."""
     used = [line.tax for line in terms.lines if line.tax] + [charge.tax for charge in terms.charges if charge.tax]
     for tax in [*used, *terms.taxes]:
         yield from _rate(tax)
@@ -112,20 +112,20 @@ def _breakdown(terms: InvoiceTerms, tax: VatCategory) -> Iterator[Issue]:
         )
     elif rate is not None:
         expected = round_to_cent(basis * rate / 100)
-        if (apart := abs(expected - amount)) >= Decimal("0.015"):
-            say = error if apart >= SLACK else warning
-            yield say(
+        if (difference := abs(expected - amount)) >= Decimal("0.015"):
+            build_issue = error if difference >= SLACK else warning
+            yield build_issue(
                 "vat_amount", "BR-CO-17", "einvoice.tax_differs", "tax", "taxes", amount=f"{basis:.2f}",
                 rate=f"{rate.normalize():f}", expected=f"{expected:.2f}", found=f"{amount:.2f}",
             )  # fmt: skip
     if terms.lines:
         expected = round_to_cent(_base(terms, name, rate))
         if abs(expected - basis) >= Decimal("0.015"):
-            sums: dict[str, Any] = {"category": name, "amount": f"{expected:.2f}", "base": f"{basis:.2f}"}
+            params: dict[str, Any] = {"category": name, "amount": f"{expected:.2f}", "base": f"{basis:.2f}"}
             code = "einvoice.base_differs"
             if rate is not None:
-                code, sums["rate"] = "einvoice.base_differs_at_rate", f"{rate.normalize():f}"
-            yield error("vat_base", f"BR-{category.letters}-08", code, "taxes", **sums)
+                code, params["rate"] = "einvoice.base_differs_at_rate", f"{rate.normalize():f}"
+            yield error("vat_base", f"BR-{category.letters}-08", code, "taxes", **params)
 
 
 def _base(terms: InvoiceTerms, name: str, rate: Decimal | None) -> Decimal:

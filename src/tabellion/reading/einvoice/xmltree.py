@@ -1,4 +1,4 @@
-"""XML from strangers, parsed with guards: no DTD, bounded in size and depth, and its encoding is not believed."""
+"""Parses untrusted XML: no DTD, limited size and depth, and the declared encoding is verified."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ DEEPEST = 64  #: elements inside elements
 MOST = 400_000  #: elements
 
 BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-#: How the first characters look in UTF-16 without a mark.
+#: The first bytes of UTF-16 without a byte order mark.
 BARE = ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))
 DECLARATION = re.compile(r"""\A\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"']*)["'][^>]*\?>""")
-#: One byte, one character: any bytes are valid in them, so only the bytes themselves can give the lie.
+#: Encodings in which any bytes are valid, so that a wrong declaration raises no error.
 SINGLE_BYTE = re.compile(r"^(iso8859|latin|cp125|windows)", re.IGNORECASE)
 
 
@@ -35,11 +35,11 @@ class XmlNode:
 
     @property
     def text(self) -> str:
-        """Its own characters, without the white space around them."""
+        """Its own text, without surrounding white space."""
         return "".join(self.pieces).strip()
 
     def all(self, path: str) -> list[XmlNode]:
-        """What stands at a path of local names; `a|b` is either."""
+        """The elements at a path of local names; `a|b` is either."""
         found = [self]
         for step in path.split("/"):
             names = step.split("|")
@@ -47,47 +47,47 @@ class XmlNode:
         return found
 
     def first(self, path: str) -> XmlNode | None:
-        """The first at a path that says something, or else the first at all."""
+        """The first element at a path with content, or else the first at all."""
         found = self.all(path)
         return next((node for node in found if node.text or node.children), found[0] if found else None)
 
     def walk(self) -> Iterator[XmlNode]:
-        """It and everything in it, in document order."""
-        waiting = [self]
-        while waiting:
-            node = waiting.pop()
+        """The element and its descendants, in document order."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
             yield node
-            waiting.extend(reversed(node.children))
+            stack.extend(reversed(node.children))
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What could be parsed, and what was wrong with it."""
+    """The part that could be parsed, and the issues found."""
 
     root: XmlNode | None
     issues: tuple[Issue, ...] = ()
 
     @property
     def whole(self) -> bool:
-        """Whether the end was reached."""
+        """Whether the whole document was parsed."""
         return not any(issue.code in ("xml_damaged", "xml_refused", "xml_empty") for issue in self.issues)
 
 
 class XmlRefused(Exception):  # noqa: N818 - it is caught here and never seen
-    """A guard said no."""
+    """The document exceeds a limit or has a DTD."""
 
 
 def parse(data: bytes) -> Tree:
-    """The tree of an XML document; what is damaged gives the part before the damage, and an issue."""
+    """The tree of an XML document; for a damaged one the part before the damage, and an issue."""
     if len(data) > LARGEST:
         return Tree(None, (_refusal(Message("xml.too_large", n=LARGEST // 1024 // 1024)),))
     if not data.strip(b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"):
         return Tree(None, (Issue("xml_empty", "error", Message("xml.empty"), rule="XML 1.0"),))
-    text, lie = decode(data)
-    issues = [lie] if lie else []
+    text, encoding_issue = decode(data)
+    issues = [encoding_issue] if encoding_issue else []
     reader = _Reader()
     try:
-        # Encoded anew: the declaration no longer decides anything.
+        # Re-encoded, so that the declaration has no effect.
         reader.expat.Parse(text.encode("utf-8", "surrogatepass"), True)
     except XmlRefused as error:
         issues.append(_refusal(str(error)))
@@ -101,24 +101,24 @@ def parse(data: bytes) -> Tree:
 
 
 def decode(data: bytes) -> tuple[str, Issue | None]:
-    """The characters, and an issue where the declared encoding is not what the bytes are."""
-    seen = next((name for mark, name in BOMS if data.startswith(mark)), None)
-    marked = seen is not None
-    seen = seen or next((name for start, name in BARE if data.startswith(start)), None)
-    head = data[:400].decode(seen or "latin-1", "replace").lstrip("\ufeff")
+    """The text, and an issue where the declared encoding does not match the bytes."""
+    detected = next((name for mark, name in BOMS if data.startswith(mark)), None)
+    has_mark = detected is not None
+    detected = detected or next((name for start, name in BARE if data.startswith(start)), None)
+    head = data[:400].decode(detected or "latin-1", "replace").lstrip("\ufeff")
     declared = (match[1].strip() if (match := DECLARATION.match(head)) else "") or None
-    said = _codec(declared) if declared else seen or "utf-8"
-    if said is None:
-        return _best(data, seen), _lie(Message("xml.unknown_encoding", value=quote_value(declared)))
-    if seen and not seen.startswith(said):
-        code = "xml.byte_order_mark_differs" if marked else "xml.bytes_differ"
-        return _best(data, seen), _lie(Message(code, declared=declared, seen=seen.upper()))
+    encoding = _codec(declared) if declared else detected or "utf-8"
+    if encoding is None:
+        return _best(data, detected), _lie(Message("xml.unknown_encoding", value=quote_value(declared)))
+    if detected and not detected.startswith(encoding):
+        code = "xml.byte_order_mark_differs" if has_mark else "xml.bytes_differ"
+        return _best(data, detected), _lie(Message(code, declared=declared, seen=detected.upper()))
     try:
-        text = data.decode(seen or said)
+        text = data.decode(detected or encoding)
     except UnicodeDecodeError as error:
         code = "xml.invalid_byte_declared" if declared else "xml.invalid_byte"
         return _best(data, None), _lie(Message(code, declared=declared or "UTF-8", n=error.start))
-    if SINGLE_BYTE.match(said) and not data.isascii() and _is_utf8(data):
+    if SINGLE_BYTE.match(encoding) and not data.isascii() and _is_utf8(data):
         return data.decode("utf-8"), _lie(Message("xml.bytes_are_utf8", declared=declared))
     return text.lstrip("\ufeff"), None
 
@@ -138,9 +138,9 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _best(data: bytes, seen: str | None) -> str:
-    """The most likely characters of bytes whose declaration is wrong."""
-    name = seen or ("utf-8" if _is_utf8(data) else "cp1252")
+def _best(data: bytes, detected: str | None) -> str:
+    """The most likely text of bytes whose declaration is wrong."""
+    name = detected or ("utf-8" if _is_utf8(data) else "cp1252")
     return data.decode(name, "replace").lstrip("\ufeff")
 
 

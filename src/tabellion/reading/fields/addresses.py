@@ -1,4 +1,4 @@
-"""Addresses: the block of lines that belongs to a name, wherever it stands."""
+"""Addresses: finds the block of lines that belongs to a name."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.values import days, fold_in_place
 
 LONGEST = 7  # lines of an address
-HOUSE = re.compile(r"[^\W\d_][^\d:@]*\s\d{1,4}\s?[a-zA-Z]?")  # a street that no list knows, told by its number
+HOUSE = re.compile(
+    r"[^\W\d_][^\d:@]*\s\d{1,4}\s?[a-zA-Z]?"
+)  # a street that is not in our lists, recognised by its house number
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address as text, and the lines it stands on."""
+    """An address as text, and the lines it is printed on."""
 
     text: str = ""
     lines: tuple[Line, ...] = ()
 
     def certainty(self) -> float:
-        """How much it looks like a whole one: a street, a town with its code, no more lines than usual."""
+        """How complete it looks: a street, a town with its postal code, a usual number of lines."""
         plain = fold_in_place(self.text)
         street, town = bool(STREET.search(plain)), bool(POSTAL.search(plain))
         return 0.4 * street + 0.4 * town + 0.2 * (2 <= len(self.lines) <= 5)
@@ -68,7 +70,7 @@ def find_address(sheet: Sheet, head: Line, name: str) -> Address:
 
 
 def borrow_address(sheet: Sheet, name: str, mentions: list[Line]) -> Address:
-    """Where no address stands at the name itself: at its other mentions, else in the letterhead or the small print."""
+    """The address for a name that has none under it: at its other mentions, else in the letterhead or small print."""
     words = _words(name)
     for line in sorted(mentions, key=lambda line: not words & _words(line.text)):
         if words & _words(line.text) or _at_the_edge(line):
@@ -79,10 +81,12 @@ def borrow_address(sheet: Sheet, name: str, mentions: list[Line]) -> Address:
     for line in lines:
         if _at_the_edge(line) and line.number not in sheet.customer_lines and POSTAL.search(fold_in_place(line.text)):
             above = [
-                one for one in lines if one.number == line.number - 1 and one.page == line.page and is_place(one.text)
+                other
+                for other in lines
+                if other.number == line.number - 1 and other.page == line.page and is_place(other.text)
             ]
             both = (*above, line)
-            return Address(", ".join(part for one in both if (part := _part(one.text))), both)
+            return Address(", ".join(part for other in both if (part := _part(other.text))), both)
     return NOWHERE
 
 
@@ -95,7 +99,7 @@ def _at_the_edge(line: Line) -> bool:
 
 
 def _before(sheet: Sheet, head: Line, first: Line) -> list[Line]:
-    """What stands between the name and the first sure line of the address and has a number of its own: "3 Old Yard"."""
+    """Lines with a number between the name and the first certain line of the address, such as "3 Old Yard"."""
     between = [
         line for line in sheet.layout.below(head, 8.0)
         if line.box[1] < first.box[1] and abs(line.box[0] - first.box[0]) < 0.2 and line is not first
@@ -109,7 +113,7 @@ def _before(sheet: Sheet, head: Line, first: Line) -> list[Line]:
 
 
 def _inline(text: str, name: str) -> str:
-    """The address that stands on the name's own line: after bullets, or after a comma behind the legal form."""
+    """The address on the name's own line: after bullets, or after the name."""
     parts = BULLETS.split(text)[1:]
     if not parts and name and text.startswith(name):
         parts = re.split(r"(?<=[^\W\d_]{3})\.\s+|\s+[-–]\s+", text[len(name) :].strip(" ,."))

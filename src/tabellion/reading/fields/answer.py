@@ -12,13 +12,13 @@ from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.layout import Line
 from tabellion.reading.page import Box, around
 
-#: Where a value stands that a label announces.
+#: Positions of a value relative to its label.
 PLACES = ("after", "beside", "below")
 
 
 @dataclass(slots=True)
 class Answer:
-    """What was read for one field, and what speaks for and against it."""
+    """The value read for one field, with the evidence for and against it."""
 
     name: str
     value: Any
@@ -26,19 +26,19 @@ class Answer:
     box: Box
     quote: str
     source: str
-    score: float  #: how well it stands where it stands, 0..1 or a little more
-    margin: float = 1.0  #: how far the next best value is behind
+    score: float  #: how well its position and label fit, 0..1 or a little more
+    margin: float = 1.0  #: score difference to the next best value
     reading: float = 1.0  #: the reader's score of the words
     rivals: int = 0
-    proofs: list[str] = field(default_factory=list)  #: what else on the paper confirms it
+    proofs: list[str] = field(default_factory=list)  #: what else in the document confirms it
     doubts: list[str] = field(default_factory=list)
-    ceiling: float = 1.0  #: no evidence makes it surer than this
+    ceiling: float = 1.0  #: the highest confidence, whatever the evidence
     reasons: list[str] = field(default_factory=list)
-    others: Sequence[Candidate] = ()  #: what was weighed and not taken, the best first
-    found: Any = None  #: what the parser gave
+    others: Sequence[Candidate] = ()  #: the rejected candidates, the best first
+    found: Any = None  #: the parser's result
 
     def features(self) -> dict[str, float]:
-        """The evidence in numbers, as the calibrated model takes it."""
+        """The evidence as numbers, the input of the calibrated model."""
         return {
             "score": min(self.score, 2.0),
             "margin": min(self.margin, 1.5),
@@ -55,7 +55,7 @@ def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Seq
     if not candidates:
         return None
     best = candidates[0]
-    others = [one for one in candidates[1:] if one.value != best.value]
+    others = [candidate for candidate in candidates[1:] if candidate.value != best.value]
     words = best.line.words_at(best.start, best.end) or best.line.words
     return Answer(
         name=best.field,
@@ -67,7 +67,7 @@ def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Seq
         score=best.score,
         margin=best.score - others[0].score if others else 1.0,
         reading=min(word.score for word in words),
-        rivals=len({str(one.value) for one in others}),
+        rivals=len({str(candidate.value) for candidate in others}),
         proofs=list(proofs),
         reasons=[_where(best), *best.reasons, beside(len(others))],
         others=others,
@@ -76,7 +76,7 @@ def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Seq
 
 
 def beside(rivals: int) -> str:
-    """How many other values were weighed."""
+    """The reason that counts the other candidates."""
     return Message("reason.other_candidates", n=rivals) if rivals else Message("reason.single_candidate")
 
 
@@ -91,7 +91,7 @@ def _where(best: Candidate) -> str:
 
 
 def answer_at(name: str, value: Any, lines: Sequence[Line], score: float, **more: Any) -> Answer:
-    """A value that whole lines say."""
+    """An answer whose value was read from whole lines."""
     return Answer(
         name=name, value=value, page=lines[0].page, box=around([line.box for line in lines]),
         quote="\n".join(line.text for line in lines), source="ocr" if lines[0].source == "ocr" else "text",

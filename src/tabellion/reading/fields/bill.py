@@ -1,4 +1,4 @@
-"""Bills of any kind: the sums, dates, parties and items of an invoice or a receipt, read together."""
+"""Invoices and receipts: their sums, dates, parties and items, read together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tabellion.reading.fields.values import digits, money
 from tabellion.reading.page import around
 
 CENT = Decimal("0.02")
-GUESSED = 0.65  # the chance of a date whose day and month could change places, where nothing tells
+GUESSED = 0.65  # confidence limit of a date whose day and month could be swapped, where nothing decides
 #: Words of a payment, and the method they mean.
 _METHODS = {
     "cash": "cash|especes|comptant|bar|bargeld|tunai|argent",
@@ -40,7 +40,7 @@ def _in_time(dates: dict[str, list[Candidate]]) -> bool:
 
 
 class Bill:
-    """What an invoice or a receipt says; each part is read once, when it is first asked for."""
+    """The contents of an invoice or a receipt; each part is read once, on first use."""
 
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
@@ -57,7 +57,7 @@ class Bill:
 
     @cached_property
     def items(self) -> list[LineItem]:
-        """The lines of the bill."""
+        """The line items."""
         return read_items(self.sheet)
 
     @cached_property
@@ -67,31 +67,31 @@ class Bill:
 
     @cached_property
     def vendor(self) -> Party:
-        """Who sent it."""
+        """The sender."""
         return read_vendor(self.sheet)
 
     @cached_property
     def customer(self) -> Party:
-        """Whom it was sent to."""
+        """The recipient."""
         return read_customer(self.sheet)
 
     @cached_property
     def dates(self) -> dict[str, list[Candidate]]:
-        """Issued and due; where nothing tells day from month, in the order that lets it be paid after it was issued."""
-        read = read_dates(self.sheet)
-        if self.sheet.order_guessed and not _in_time(read):
-            turned = replace(self.sheet, order="dmy" if self.sheet.order == "mdy" else "mdy")
-            other = read_dates(turned)
-            return other if _in_time(other) else read
-        return read
+        """Issue and due dates; where the order of day and month is unknown, the order that puts the due date last."""
+        dates = read_dates(self.sheet)
+        if self.sheet.order_guessed and not _in_time(dates):
+            swapped = replace(self.sheet, order="dmy" if self.sheet.order == "mdy" else "mdy")
+            other = read_dates(swapped)
+            return other if _in_time(other) else dates
+        return dates
 
     @cached_property
     def _misread_digit(self) -> Mend | None:
         """The one misread digit that would make the labelled sums close, on scans."""
-        three = [self.sums.labelled.get(name) for name in SUMS]
-        if self.sums.closes or any(one is None or one.line.source != "ocr" for one in three):
+        candidates = [self.sums.labelled.get(name) for name in SUMS]
+        if self.sums.closes or any(candidate is None or candidate.line.source != "ocr" for candidate in candidates):
             return None
-        subtotal, tax, total = (money(one.value) for one in three if one is not None)
+        subtotal, tax, total = (money(candidate.value) for candidate in candidates if candidate is not None)
         return mend_amounts((subtotal, tax), total)
 
     def _vendor(self) -> Answer | None:
@@ -129,7 +129,7 @@ class Bill:
     def _date(self, name: str) -> Answer | None:
         found = self.dates.get(name) or []
         if name == "due_date":
-            found = [one for one in found if one.score >= 0.5]
+            found = [candidate for candidate in found if candidate.score >= 0.5]
         answer = answer_of(found, found[0].value.isoformat()) if found else None
         if answer and not found[0].found.sure and self.sheet.order_guessed:
             answer.doubts.append(Message("reason.date_ambiguous"))
@@ -168,17 +168,18 @@ class Bill:
         if not items:
             return None
         total = sum((item.amount for item in items), Decimal())
-        known = [one.value for one in (self.sums.subtotal, self.sums.total) if one]
+        sums = [candidate.value for candidate in (self.sums.subtotal, self.sums.total) if candidate]
         lines = [line for item in items for line in item.lines]
-        first = [line for line in lines if line.page == items[0].page]
+        first_page = [line for line in lines if line.page == items[0].page]
         answer = answer_at(
-            "line_items", [item.as_dict() for item in items], first, sum(item.checked for item in items) / len(items),
+            "line_items", [item.as_dict() for item in items], first_page,
+            sum(item.checked for item in items) / len(items),
         )  # fmt: skip
-        answer.box = around([line.box for line in first])
+        answer.box = around([line.box for line in first_page])
         answer.quote = "\n".join(line.text for line in items[0].lines)
-        if any(abs(total - value) <= CENT * len(items) for value in known):
+        if any(abs(total - value) <= CENT * len(items) for value in sums):
             answer.proofs.append(Message("reason.items_add_up"))
-        elif known:
+        elif sums:
             answer.doubts.append(Message("reason.items_open"))
         if any(heads_a_column(item.description) for item in items):
             answer.doubts.append(Message("reason.heading_as_item"))
@@ -195,13 +196,13 @@ class Bill:
             return None
         rows = [
             {
-                "name": one.name or None, "rate": digits(one.rate) if one.rate is not None else None,
-                "base": money(one.base) if one.base is not None else None, "amount": money(one.amount),
+                "name": row.name or None, "rate": digits(row.rate) if row.rate is not None else None,
+                "base": money(row.base) if row.base is not None else None, "amount": money(row.amount),
             }
-            for one in taxes
+            for row in taxes
         ]  # fmt: skip
         proofs = [Message("reason.make_the_tax")] if tax is not None else []
-        return answer_at("taxes", rows, [one.line for one in taxes], 1.0, proofs=proofs)
+        return answer_at("taxes", rows, [row.line for row in taxes], 1.0, proofs=proofs)
 
     def _payment(self) -> Answer | None:
         for label in self.sheet.find_labels("tendered", "payment"):
@@ -218,10 +219,10 @@ class Bill:
         found = self._own(read_tax_numbers(self.sheet))
         if not found:
             return None
-        kinds = [{"kind": one.how, "number": one.value} for one in found]
-        return answer_at("tax_ids", kinds, [one.line for one in found][:1], 0.8)
+        numbers = [{"kind": candidate.how, "number": candidate.value} for candidate in found]
+        return answer_at("tax_ids", numbers, [candidate.line for candidate in found][:1], 0.8)
 
     def _own(self, found: Sequence[Candidate]) -> list[Candidate]:
-        """Without what stands in the customer's block."""
-        taken = self.sheet.customer_lines
-        return [one for one in found if one.line.number not in taken]
+        """The candidates outside the customer's block."""
+        customer_lines = self.sheet.customer_lines
+        return [candidate for candidate in found if candidate.line.number not in customer_lines]

@@ -1,4 +1,4 @@
-"""Values that may be a field's: what stands after, beside or below a label, and how well it stands there."""
+"""Candidate values of a field: after, beside or below a label, scored by their position."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tabellion.reading.fields.layout import Line
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.page import Box
 
-#: How much a value's place says for it.
+#: Scores by a value's position relative to its label.
 AFTER, BESIDE, UNDER, ALONE = 1.0, 0.95, 0.8, 0.3
-MARGIN = 0.02  # of a page's width: columns are not printed to the hair
+MARGIN = 0.02  # of a page's width: columns are not printed exactly
 
 
-Parser = Callable[[str], Iterable[Any]]  #: gives objects with value, start and end
+Parser = Callable[[str], Iterable[Any]]  #: returns objects with value, start and end
 
 
 @dataclass(slots=True, eq=False)
@@ -33,51 +33,51 @@ class Candidate:
     score: float
     label: Label | None = None
     how: str = ""  #: after, beside, below its label, or unlabelled
-    found: Any = None  #: what the parser gave
+    found: Any = None  #: the parser's result
     reasons: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def box(self) -> Box:
-        """Where it stands."""
+        """Its box on the page."""
         return self.line.box_at(self.start, self.end)
 
     @property
     def quote(self) -> str:
-        """The words that say so."""
+        """The words it was read from."""
         return self.line.text[self.start : self.end].strip()
 
     @property
     def key(self) -> tuple[int, int]:
-        """Its place, by which two candidates are one."""
+        """Its position; candidates with the same key are the same words."""
         return self.line.number, self.start
 
 
 def find_labelled(
     sheet: Sheet, fields: Iterable[str], parse: Parser, *, reach: float = 3.0, strangers: bool = False
 ) -> Iterator[Candidate]:
-    """The values that labels point at: the rest of the line, else the row to the right, else what stands below.
+    """The values that labels point at: in the rest of the line, else in the row to the right, else below.
 
-    Words between a label and its value change what it means ("Date of delivery: …"), except where `strangers` are
-    welcome: "VAT at the reduced rate … 576.70" is still VAT.
+    Words between a label and its value change its meaning ("Date of delivery: …") and lower the score, unless
+    `strangers` allows them: "VAT at the reduced rate … 576.70" is still VAT.
     """
     for label in sheet.find_labels(*fields):
         stop = sheet.free_until(label)
-        found = [one for one in parse(label.line.text) if label.end <= one.start < stop]
+        found = [value for value in parse(label.line.text) if label.end <= value.start < stop]
         yield from _make_candidates(label, label.line, found, AFTER, "after", strangers)
         if found or stop < len(label.line.text):
             if not found:
                 yield from _under(sheet, label, stop, parse, reach)
             continue
-        seen = 0
+        rows_with_values = 0
         for other in sheet.layout.right(label.line):
             if sheet.is_labelled(other):
                 break
             beside = list(parse(other.text))
-            yield from _make_candidates(label, other, beside, BESIDE - 0.1 * seen, "beside", strangers)
-            seen += bool(beside)
-            if seen >= 3:
+            yield from _make_candidates(label, other, beside, BESIDE - 0.1 * rows_with_values, "beside", strangers)
+            rows_with_values += bool(beside)
+            if rows_with_values >= 3:
                 break
-        if not seen:
+        if not rows_with_values:
             yield from _under(sheet, label, stop, parse, reach)
 
 
@@ -85,21 +85,21 @@ def _under(sheet: Sheet, label: Label, stop: int, parse: Parser, reach: float) -
     """The nearest value below a label, under its own part of the line."""
     box = label.line.box_at(label.start, stop)
     for other in sheet.layout.below(label.line, reach, (box[0] - MARGIN, box[1], box[2] + MARGIN, box[3])):
-        under = [one for one in parse(other.text) if _over(box, other.box_at(one.start, one.end))]
+        under = [value for value in parse(other.text) if _over(box, other.box_at(value.start, value.end))]
         if under:
             yield from _make_candidates(label, other, under[:1], UNDER, "below", True)
             return
 
 
 def _make_candidates(
-    label: Label, line: Line, found: Iterable[Any], score: float, how: str, strangers: bool
+    label: Label, line: Line, values: Iterable[Any], score: float, how: str, strangers: bool
 ) -> Iterator[Candidate]:
-    for place, one in enumerate(found):
-        worth = (score - 0.05 * place) * (1.0 if label.exact else 0.85)
+    for place, value in enumerate(values):
+        adjusted = (score - 0.05 * place) * (1.0 if label.exact else 0.85)
         if line is label.line and not place and not strangers:
-            words = len(re.findall(r"[^\W\d_]{2,}", line.text[label.end : one.start]))
-            worth -= min(0.25 * words, 0.6)
-        yield Candidate(label.field, one.value, line, one.start, one.end, worth, label, how, one)
+            words = len(re.findall(r"[^\W\d_]{2,}", line.text[label.end : value.start]))
+            adjusted -= min(0.25 * words, 0.6)
+        yield Candidate(label.field, value.value, line, value.start, value.end, adjusted, label, how, value)
 
 
 def _over(above: Box, under: Box) -> bool:

@@ -1,4 +1,4 @@
-"""Numbers that name things: invoice numbers, tax ids, IBANs, order numbers."""
+"""Identifiers: invoice numbers, tax ids, IBANs, order numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ANY_NUMBER = frozenset(
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]{4}){2,7}(?:\s?[A-Z0-9]{1,3})?\b")
-#: Tax numbers by their form, and what they are called.
+#: Kinds of tax numbers by their form.
 _TAX_NUMBERS = {
     "GST": re.compile(r"(?<!\d)(?:\d ?){9}RT ?\d{4}(?!\d)"),
     "QST": re.compile(r"(?<!\d)(?:\d ?){10}TQ ?\d{4}(?!\d)"),
@@ -55,44 +55,44 @@ class Code:
 
 
 def read_codes(sheet: Sheet, name: str) -> list[Candidate]:
-    """Candidates for a number that its label announces, the best first."""
+    """Candidates for an identifier with a label, the best first."""
     found: list[Candidate] = []
-    for one in find_labelled(sheet, (name,), _after_marks):
-        if one.how == "after" and one.label and not _directly(one):
+    for candidate in find_labelled(sheet, (name,), _after_marks):
+        if candidate.how == "after" and candidate.label and not _directly(candidate):
             continue
-        found.append(one)
+        found.append(candidate)
     if name == "invoice_number":
         found += _find_in_titles(sheet)
-    for one in found:
-        one.score *= _likely(str(one.value))
-        phrase = one.label.phrase if one.label else ""
+    for candidate in found:
+        candidate.score *= _likely(str(candidate.value))
+        phrase = candidate.label.phrase if candidate.label else ""
         if phrase in _TITLES:
-            one.score *= 0.75
+            candidate.score *= 0.75
         elif phrase in _ANY_NUMBER:
-            one.score *= 0.55
+            candidate.score *= 0.55
     best: dict[str, Candidate] = {}
-    for one in sorted(found, key=lambda one: (-one.score, one.line.number)):
-        best.setdefault(str(one.value), one)
+    for candidate in sorted(found, key=lambda candidate: (-candidate.score, candidate.line.number)):
+        best.setdefault(str(candidate.value), candidate)
     return list(best.values())
 
 
 def read_numbers(text: str) -> list[Code]:
-    """Every number of a text that may name something, whatever announces it."""
-    return [one for one in _after_marks(text) if _likely(one.value) == 1.0 and not _YEAR.fullmatch(one.value)]
+    """Every number of a text that may be an identifier, with or without a label."""
+    return [code for code in _after_marks(text) if _likely(code.value) == 1.0 and not _YEAR.fullmatch(code.value)]
 
 
 def read_ibans(sheet: Sheet) -> list[Candidate]:
-    """Bank accounts, which their form alone gives away."""
-    return [one for one in _of_form(sheet, "iban", _IBAN) if 15 <= len(str(one.value)) <= 34]
+    """Bank accounts, recognised by their form alone."""
+    return [candidate for candidate in _of_form(sheet, "iban", _IBAN) if 15 <= len(str(candidate.value)) <= 34]
 
 
 def read_tax_numbers(sheet: Sheet) -> list[Candidate]:
-    """Tax numbers by their form, each once, with what it is called as `how`; Canada's federal number first."""
+    """Tax numbers by their form, each once, with its kind as `how`; Canada's federal number first."""
     found: dict[str, Candidate] = {}
     for kind, pattern in _TAX_NUMBERS.items():
-        for one in _of_form(sheet, "vendor_tax_id", pattern):
-            one.how = kind
-            found.setdefault(str(one.value), one)
+        for candidate in _of_form(sheet, "vendor_tax_id", pattern):
+            candidate.how = kind
+            found.setdefault(str(candidate.value), candidate)
     return list(found.values())
 
 
@@ -105,22 +105,22 @@ def _of_form(sheet: Sheet, name: str, pattern: re.Pattern[str]) -> Iterator[Cand
 
 def _after_marks(text: str) -> Iterator[Code]:
     if not _DIGIT.search(text):
-        return  # as is most often so, and found out at once
+        return  # the usual case, found cheaply
     for match in _CODE.finditer(text):
         value = match.group().strip("./")
         if any(letter.isdigit() for letter in value):
             yield Code(value, match.start(), match.start() + len(value))
 
 
-def _directly(one: Candidate) -> bool:
-    """Whether only marks and number words stand between the label and the value."""
-    assert one.label is not None  # noqa: S101 - only labelled candidates come here
-    between = one.line.text[one.label.end : one.start]
+def _directly(candidate: Candidate) -> bool:
+    """Whether only marks and number words are between the label and the value."""
+    assert candidate.label is not None  # noqa: S101 - only labelled candidates come here
+    between = candidate.line.text[candidate.label.end : candidate.start]
     return bool(_LEAD.fullmatch(between))
 
 
 def _find_in_titles(sheet: Sheet) -> Iterator[Candidate]:
-    """A heading such as "Mietrechnung (387) Nr. 9314 vom …"."""
+    """Invoice numbers in headings such as "Mietrechnung (387) Nr. 9314 vom …"."""
     for line in sheet.layout.lines:
         plain = fold_in_place(line.text)
         for match in _BILL.finditer(plain):

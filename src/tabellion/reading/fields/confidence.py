@@ -1,4 +1,4 @@
-"""From evidence to a chance of being right: a small logistic model, fitted on labelled documents (`make calibrate`)."""
+"""Turns evidence into a confidence: a small logistic model, fitted on labelled documents (`make calibrate`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tabellion.reading.field import Field
 from tabellion.reading.fields.answer import Answer
 
 WEIGHTS = Path(__file__).with_name("confidence.json")
-#: Fields that are right or wrong in the same way share what is known about them.
+#: Fields that fail in similar ways share weights.
 GROUPS = {
     "vendor": "name", "customer": "name", "vendor_address": "address", "invoice_date": "date", "due_date": "date",
     "subtotal": "sum", "tax": "sum", "total": "sum", "currency": "currency", "invoice_number": "code",
@@ -22,17 +22,17 @@ LEAST, MOST = 0.02, 0.99
 
 
 def group_of(name: str) -> str:
-    """The group of a field; "other" for fields that nobody has measured."""
+    """The group of a field; "other" for fields without measurements."""
     return GROUPS.get(name, "other")
 
 
 def confidence(answer: Answer) -> float:
-    """The chance that the answer is right."""
+    """The probability that the answer is right."""
     weights = _weights()
-    mine = weights.get(group_of(answer.name), {})
+    group = weights.get(group_of(answer.name), {})
     features = answer.features()
-    logit = mine.get("bias", 0.0) + sum(
-        (weights["all"].get(name, 0.0) + mine.get(name, 0.0)) * value for name, value in features.items()
+    logit = group.get("bias", 0.0) + sum(
+        (weights["all"].get(name, 0.0) + group.get(name, 0.0)) * value for name, value in features.items()
     )
     return min(max(1 / (1 + math.exp(-logit)), LEAST), MOST, answer.ceiling)
 

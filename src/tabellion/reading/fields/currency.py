@@ -1,4 +1,4 @@
-"""The currency of a document: printed beside its amounts, said by a label, or given away by its taxes."""
+"""The currency of a document: printed with its amounts, after a label, or inferred from its taxes and places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.values import CODES, amounts, currency
 
 _MARK = re.compile(r"(?<![A-Za-z])(?:[A-Z]{3}|RM)(?![A-Za-z])|[€£¥₹]|(?:US|CA|C|A|S)\$|\$\s?CA|\$")
-#: Taxes and places that say whose dollar it is.
+#: Taxes and places that make a dollar Canadian.
 _CANADIAN = re.compile(r"\b(?:tps|tvq|hst|qst|quebec|canada|ontario|montreal|toronto|[a-z]\d[a-z] ?\d[a-z]\d)\b")
 _WHERE = {
     "MYR": re.compile(r"\b(?:malaysia|sdn\.? ?bhd|kuala lumpur|selangor|johor|rm)\b"),
@@ -21,7 +21,7 @@ _WHERE = {
 
 
 def read_currency(sheet: Sheet) -> list[Candidate]:
-    """Candidates, the most printed first."""
+    """Candidates, the most frequent first."""
     votes: Counter[str] = Counter()
     first: dict[str, tuple] = {}  # type: ignore[type-arg]
     for label in sheet.find_labels("currency"):
@@ -32,7 +32,7 @@ def read_currency(sheet: Sheet) -> list[Candidate]:
                     votes[code] += 20
                     first.setdefault(code, (line, match.start(), match.end(), label))
     for line in sheet.layout.lines:
-        priced = {one.currency for one in amounts(line.text, sheet.mark)}
+        priced = {amount.currency for amount in amounts(line.text, sheet.mark)}
         for match in _MARK.finditer(line.text):
             code = currency(match.group())
             if code and (match.group() not in CODES or re.search(r"\d", line.text) or len(line.text) < 40):
@@ -49,6 +49,6 @@ def read_currency(sheet: Sheet) -> list[Candidate]:
     if not found:
         for code, words in _WHERE.items():
             for line in sheet.layout.lines:
-                if found_at := words.search(line.text.casefold()):
-                    return [Candidate("currency", code, line, found_at.start(), found_at.end(), 0.5, None, "place")]
+                if place := words.search(line.text.casefold()):
+                    return [Candidate("currency", code, line, place.start(), place.end(), 0.5, None, "place")]
     return found

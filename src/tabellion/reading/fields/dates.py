@@ -1,4 +1,4 @@
-"""The dates of a document: issued and due, by their labels, else by where dates usually stand."""
+"""The issue and due dates of a document, by their labels, else by their usual positions."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tabellion.reading.fields.table import columns_of
 from tabellion.reading.fields.values import Day, days, fold_in_place
 
 _OLDEST = datetime.date(1970, 1, 1)
-#: Words that put a date behind a number: "Nr. 4711 vom 05.03.2018", "facture F27 du 15/01/2020".
+#: Words between a number and its date: "Nr. 4711 vom 05.03.2018", "facture F27 du 15/01/2020".
 _OF = re.compile(r"(?:\b(?:vom|von|du|dated|of|date|le|en date du)\s*:?\s*)$")
 _BILL = re.compile(r"rechnung|facture|invoice|avoir|gutschrift|credit note")
 _OTHER_BILL = re.compile(r"relatif|prochaine|next|previous|letzte|storno|zu rechnung|credit|bestellung|commande|order")
-#: "Marburg, 09.12.2024", "Fait à Lyon, le 3 mai 2024": how letters are dated.
+#: The place before a letter's date: "Marburg, 09.12.2024", "Fait à Lyon, le 3 mai 2024".
 _PLACE = re.compile(r"\W*(?:fait a )?[^\W\d_]{3,}(?:[ -][^\W\d_]{2,}){0,3},\s*(?:le|den|the)?\s*")
-#: Sentences that say until when to pay.
+#: Words before the date by which to pay.
 _UNTIL = re.compile(
     r"(?:bis (?:zum|spatestens)?|fallig (?:am|zum)?|before|until|avant le|au plus tard le|by|netto bis)\s*:?\s*$"
 )
-#: A date before which paying less is enough.
+#: Words before a date that grants a discount for early payment.
 _EARLY = re.compile(r"skonto|escompte|discount")
 _TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?\s*(?:am|pm)?|\b[ap]m\b")
 
 
-def read_dates(sheet: Sheet, *, wanted: tuple[str, ...] = ("invoice_date", "due_date")) -> dict[str, list[Candidate]]:
-    """For each field its candidates, the best first."""
+def read_dates(sheet: Sheet, *, fields: tuple[str, ...] = ("invoice_date", "due_date")) -> dict[str, list[Candidate]]:
+    """The candidates of each field, the best first."""
 
     def parse(text: str) -> list[Day]:
         return [day for day in days(text, sheet.order) if day.value >= _OLDEST]
@@ -36,39 +36,39 @@ def read_dates(sheet: Sheet, *, wanted: tuple[str, ...] = ("invoice_date", "due_
     def parse_days(text: str) -> list[Day]:
         return [day for day in days(text, sheet.order, compact=True) if day.value >= _OLDEST]
 
-    found: dict[str, list[Candidate]] = {name: [] for name in wanted}
-    for one in find_labelled(sheet, wanted, parse_days):
+    found: dict[str, list[Candidate]] = {name: [] for name in fields}
+    for candidate in find_labelled(sheet, fields, parse_days):
         if (
-            one.how == "below"
-            and one.label
-            and len({column.kind for column in columns_of(sheet.layout.row(one.label.line))}) >= 2
+            candidate.how == "below"
+            and candidate.label
+            and len({column.kind for column in columns_of(sheet.layout.row(candidate.label.line))}) >= 2
         ):
             continue  # a column of items has dates of its own
-        one.score *= 1.0 if one.label and len(one.label.phrase) > 4 else 0.85
-        if one.label and not one.label.leads:
-            one.score *= 0.78
-        if one.field == "due_date" and _EARLY.search(fold_in_place(one.line.text[: one.start])[-45:]):
-            one.score *= 0.3
-        found[one.field].append(one)
-    other = {one.key for one in find_labelled(sheet, ("",), parse) if one.how != "below"}
-    for one in _loose(sheet, parse):
-        known = {candidate.key for name in wanted for candidate in found[name]}
-        if one.key not in known and one.field in found:
-            if one.key in other:
-                one.score *= 0.4
-            found[one.field].append(one)
+        candidate.score *= 1.0 if candidate.label and len(candidate.label.phrase) > 4 else 0.85
+        if candidate.label and not candidate.label.leads:
+            candidate.score *= 0.78
+        if candidate.field == "due_date" and _EARLY.search(fold_in_place(candidate.line.text[: candidate.start])[-45:]):
+            candidate.score *= 0.3
+        found[candidate.field].append(candidate)
+    not_dates = {candidate.key for candidate in find_labelled(sheet, ("",), parse) if candidate.how != "below"}
+    for candidate in _loose(sheet, parse):
+        known = {present.key for name in fields for present in found[name]}
+        if candidate.key not in known and candidate.field in found:
+            if candidate.key in not_dates:
+                candidate.score *= 0.4
+            found[candidate.field].append(candidate)
     for candidates in found.values():
-        candidates.sort(key=lambda one: (-one.score, one.line.number, one.start))
+        candidates.sort(key=lambda candidate: (-candidate.score, candidate.line.number, candidate.start))
     due = found.get("due_date") or []
     issued = found.get("invoice_date") or []
     if due and issued:
-        keys = {one.key for one in due if one.score >= 0.6}
-        found["invoice_date"] = [one for one in issued if one.key not in keys] or issued
+        keys = {candidate.key for candidate in due if candidate.score >= 0.6}
+        found["invoice_date"] = [candidate for candidate in issued if candidate.key not in keys] or issued
     return found
 
 
 def _loose(sheet: Sheet, parse) -> Iterator[Candidate]:  # type: ignore[no-untyped-def]
-    """Dates without a label of their own."""
+    """Candidates for dates without a label."""
     first = True
     for line in sheet.layout.lines:
         plain = fold_in_place(line.text)

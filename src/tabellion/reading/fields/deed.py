@@ -1,4 +1,4 @@
-"""Land-registry acts: who stands on which side, which lots, before which notary."""
+"""Land-registry acts: the parties and their roles, the lots, the notary."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_notary(sheet: Sheet) -> Answer | None:
 
 
 def read_lots(sheet: Sheet) -> Answer | None:
-    """Every lot that the act speaks of."""
+    """Every lot that the act mentions."""
     lots: dict[str, Line] = {}
     for line in sheet.layout.lines:
         for match in _LOTS.finditer(fold_in_place(line.text)):
@@ -49,25 +49,29 @@ def read_lots(sheet: Sheet) -> Answer | None:
 
 
 def read_parties(sheet: Sheet) -> Answer | None:
-    """Each passage that ends with "ci-après nommé « le vendeur »" begins with the party's name."""
+    """The parties: each passage that ends with "ci-après nommé « le vendeur »" begins with the party's name."""
     lines = sheet.layout.lines
     text = "\n".join(line.text for line in lines)
     plain = fold_in_place(text)
-    found: list[dict[str, Any]] = []
-    used: list[Line] = []
+    parties: list[dict[str, Any]] = []
+    name_lines: list[Line] = []
     start = 0
     for match in _ROLE.finditer(plain):
-        begin = max((one.end() for one in _BETWEEN.finditer(plain, start, match.start())), default=start)
-        name = _name(text[begin : match.start()])
+        passage_start = max(
+            (match_between.end() for match_between in _BETWEEN.finditer(plain, start, match.start())), default=start
+        )
+        name = _name(text[passage_start : match.start()])
         start = match.end()
         if not name:
             continue
-        found.append({"name": name, "role": match[1].strip(), "address": _address(text[begin : match.start()])})
-        used.append(_line_at(lines, begin + text[begin : match.start()].find(name)))
-    if not found:
+        parties.append(
+            {"name": name, "role": match[1].strip(), "address": _address(text[passage_start : match.start()])}
+        )
+        name_lines.append(_line_at(lines, passage_start + text[passage_start : match.start()].find(name)))
+    if not parties:
         return None
-    page = [line for line in used if line.page == used[0].page]
-    return answer_at("parties", found, page, 0.8)
+    page = [line for line in name_lines if line.page == name_lines[0].page]
+    return answer_at("parties", parties, page, 0.8)
 
 
 READERS: dict[str, Callable[[Sheet], Answer | None]] = {
@@ -78,7 +82,7 @@ READERS: dict[str, Callable[[Sheet], Answer | None]] = {
 
 
 def _after(sheet: Sheet, line: Line) -> str:
-    """The line and the next two, folded: "notaire" often stands on the next one."""
+    """The line and the next two, folded: "notaire" is often on the next one."""
     place = sheet.layout.lines.index(line)
     return fold_in_place(" ".join(other.text for other in sheet.layout.lines[place : place + 3]))
 

@@ -1,4 +1,4 @@
-"""Labels on paper: which words of a line announce which field. One lexicon for all fields, the longest match wins."""
+"""Finds labels: which words of a line announce which field. One lexicon for all fields, the longest match wins."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tabellion.reading.fields.layout import Line
 from tabellion.reading.fields.values import fold_in_place
 
 _TOKEN = re.compile(r"[^\W_]+|#|%|°|№")
-#: What may follow a label and belongs to it: "(Inclusive of GST @ 6%)", "ohne USt.".
+#: Words after a label that belong to it: "(Inclusive of GST @ 6%)", "ohne USt.".
 _TAIL = re.compile(
     r"(?:\s*(?:sales?|amount|rm|myr|eur|usd))?[\s(\[.:,-]*\b(?:(?P<with>incl?\w{0,8}|inkl\w*|including|mit|avec|ttc|after)|"
     r"(?P<without>excl?\w{0,8}|exkl\w*|ohne|hors|before|without|sans|ht|net of))\b[.,]?(?:\s*(?:of|de|la|der|les))?"
     r"(?:\s*(?:gst|sst|vat|tva|ust|mwst|tax(?:es)?|taxes?|steuer|umsatzsteuer|mehrwertsteuer))?\s*(?:@?\s*\d{1,2}\s?%)?[\s.)\]]*"
 )
-_LETTERS = str.maketrans("0158", "olsb")  # what a reader of images takes for each other
-_JOINED = 3  # words that a reader may have run together: "InvoiceNo", "Rechnungs-Nr"
+_LETTERS = str.maketrans("0158", "olsb")  # digits that OCR reads for letters
+_JOINED = 3  # words that may be joined in print: "InvoiceNo", "Rechnungs-Nr"
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label as it stands on a line."""
+    """A label on a line."""
 
     field: str  #: which field it announces; "" for words that only look like a label
     line: Line
@@ -30,17 +30,17 @@ class Label:
     end: int
     phrase: str
     exact: bool = True
-    taxed: bool | None = None  #: whether the words after it say with tax ("incl. GST") or without ("excl. USt.")
+    taxed: bool | None = None  #: True with "incl. GST" after it, False with "excl. USt."
 
     @property
     def leads(self) -> bool:
-        """Whether nothing stands before it on its line but marks."""
+        """Whether only marks are before it on its line."""
         return not re.search(r"\w", self.line.text[: self.start])
 
 
 @dataclass(slots=True)
 class Lexicon:
-    """Every phrase that announces a field, ready to be found in any line."""
+    """Every phrase that announces a field, indexed for search in lines."""
 
     phrases: dict[tuple[str, ...], str] = field(default_factory=dict)
     _longest: int = 1
@@ -49,20 +49,20 @@ class Lexicon:
 
     @classmethod
     def of(cls, labels: Mapping[str, Iterable[str]]) -> Lexicon:
-        """From field to its phrases; the field "" holds what must not be taken for a label."""
-        made = cls()
+        """Builds it from phrases by field; the field "" holds phrases that are not labels."""
+        lexicon = cls()
         for name, phrases in labels.items():
             for text in phrases:
                 tokens = tuple(token for token, _, _ in tokens_of(text))
-                if len("".join(tokens)) > 1 and not (tokens in made.phrases and name == ""):
-                    made.phrases[tokens] = name
-        made._longest = max(map(len, made.phrases), default=1)
-        made._joined = {"".join(tokens): tokens for tokens in made.phrases if len("".join(tokens)) >= 4}
-        for known, phrase in made._joined.items():
-            if len(known) >= 5:
-                for worn in (known, *_shorter(known)):
-                    made._worn.setdefault(worn, phrase)
-        return made
+                if len("".join(tokens)) > 1 and not (tokens in lexicon.phrases and name == ""):
+                    lexicon.phrases[tokens] = name
+        lexicon._longest = max(map(len, lexicon.phrases), default=1)
+        lexicon._joined = {"".join(tokens): tokens for tokens in lexicon.phrases if len("".join(tokens)) >= 4}
+        for joined, phrase in lexicon._joined.items():
+            if len(joined) >= 5:
+                for worn in (joined, *_shorter(joined)):
+                    lexicon._worn.setdefault(worn, phrase)
+        return lexicon
 
     def find(self, line: Line) -> Iterator[Label]:
         """The labels of a line, from left to right, none inside another."""
@@ -70,11 +70,11 @@ class Lexicon:
         tokens = list(tokens_of(line.text))
         at = 0
         while at < len(tokens):
-            taken = self._match(tokens, at, worn=line.source == "ocr")
-            if taken is None:
+            match = self._match(tokens, at, worn=line.source == "ocr")
+            if match is None:
                 at += 1
                 continue
-            size, phrase, exact = taken
+            size, phrase, exact = match
             start, end = tokens[at][1], tokens[at + size - 1][2]
             at += size
             taxed = None
@@ -107,7 +107,7 @@ class Lexicon:
         return None
 
     def _near(self, joined: str) -> tuple[str, ...] | None:
-        """A phrase that differs by one misread, lost or added letter."""
+        """The phrase that differs by one misread, lost or added letter."""
         for worn in (joined, *_shorter(joined)):
             if phrase := self._worn.get(worn):
                 return phrase
@@ -115,11 +115,11 @@ class Lexicon:
 
 
 def tokens_of(text: str) -> Iterator[tuple[str, int, int]]:
-    """Folded words with their places."""
+    """Folded words with their start and end."""
     for match in _TOKEN.finditer(fold_in_place(text)):
         yield match.group(), match.start(), match.end()
 
 
 def _shorter(text: str) -> Iterator[str]:
-    """The text with any one letter left out."""
+    """The text with each one of its letters left out."""
     return (text[:place] + text[place + 1 :] for place in range(len(text)))

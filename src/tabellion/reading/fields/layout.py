@@ -1,4 +1,4 @@
-"""Printed lines and what stands beside and below them: the geometry that fields are read by."""
+"""Printed lines and their neighbours beside and below: the geometry that fields are read by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import accumulate
 from tabellion.reading.arrange import level
 from tabellion.reading.page import Box, Page, Word, around
 
-NEAR = 3.0  # line heights: how far below a label its value may stand
+NEAR = 3.0  # line heights: how far below a label its value may be
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,16 +24,16 @@ class Line:
     text: str
     box: Box
     source: str
-    flat: Box  #: the same on a levelled page: rows are told by it
+    flat: Box  #: the same on a levelled page; rows are grouped by it
 
     @property
     def height(self) -> float:
-        """In parts of the page's height."""
+        """The height as a fraction of the page's height."""
         return self.box[3] - self.box[1]
 
     @property
     def middle(self) -> float:
-        """Of its height."""
+        """The vertical middle on the levelled page."""
         return (self.flat[1] + self.flat[3]) / 2
 
     @cached_property
@@ -43,22 +43,22 @@ class Line:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where each word begins in the text."""
+        """The start of each word in the text."""
         return [0, *accumulate(len(word.text) + 1 for word in self.words[:-1])]
 
     def _around(self, start: int, end: int) -> Iterator[tuple[int, Word]]:
-        """The words that reach into a span of the text, with where they begin."""
+        """The words that overlap a span of the text, each after its start."""
         for place in range(max(bisect_right(self._starts, start) - 1, 0), bisect_left(self._starts, end)):
             at, word = self._starts[place], self.words[place]
             if start < at + len(word.text):
                 yield at, word
 
     def words_at(self, start: int, end: int) -> tuple[Word, ...]:
-        """The words that stand in a span of the text."""
+        """The words that overlap a span of the text."""
         return tuple(word for _, word in self._around(start, end))
 
     def box_at(self, start: int, end: int) -> Box:
-        """Around a span of the text, cut out of a word where it is only a part of one."""
+        """The box around a span of the text, cut proportionally where the span is only a part of a word."""
         boxes = []
         for at, word in self._around(start, end):
             size = len(word.text)
@@ -72,7 +72,7 @@ class Line:
 
 @dataclass(eq=False)
 class Layout:
-    """All lines of a document, and who is whose neighbour."""
+    """All lines of a document, grouped into rows."""
 
     lines: list[Line]
     _rows: list[list[Line]] = field(default_factory=list)
@@ -92,23 +92,23 @@ class Layout:
 
     @property
     def rows(self) -> list[list[Line]]:
-        """Lines that stand beside each other, from the top of the first page down."""
+        """Groups of lines beside each other, from the top of the first page down."""
         return self._rows
 
     def row(self, line: Line) -> list[Line]:
-        """The lines beside it and itself, from left to right."""
+        """All lines of the line's row, from left to right."""
         return self._rows[self._row_of[line.number]]
 
     def place(self, line: Line) -> int:
-        """The number of its row."""
+        """The index of the line's row."""
         return self._row_of[line.number]
 
     def right(self, line: Line) -> list[Line]:
-        """What stands to its right on the same row, the nearest first."""
+        """The lines to its right on the same row, the nearest first."""
         return [other for other in self.row(line) if other.box[0] >= line.box[0] and other is not line]
 
     def below(self, line: Line, reach: float = NEAR, box: Box | None = None) -> Iterator[Line]:
-        """What stands under it (or under a part of it), the nearest first."""
+        """The lines under it (or under `box`), the nearest first."""
         left, _, right, bottom = box or line.box
         limit = bottom + reach * max(line.height, 0.008)
         for row in self._rows[self._row_of[line.number] + 1 :]:
@@ -119,12 +119,12 @@ class Layout:
                     yield other
 
     def text(self) -> str:
-        """Everything, a row each."""
+        """The whole text, one row per line."""
         return "\n".join("  ".join(line.text for line in row) for row in self._rows)
 
 
 def lay_out(pages: Sequence[Page]) -> Layout:
-    """The lines of some pages."""
+    """The layout of the given pages."""
     lines: list[Line] = []
     for page in pages:
         runs: dict[int, list[Word]] = {}

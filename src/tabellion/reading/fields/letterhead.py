@@ -1,4 +1,4 @@
-"""What letterheads are made of: legal forms, streets, towns, small print; and what is neither a name nor an address."""
+"""Patterns of letterheads: legal forms, streets, towns, small print; and of lines that are neither name nor address."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ NOISE = re.compile(
     r"open daily|business|betreff|beispiel-rechnungen|staff|vendeur)\b|^\W*(?:total|name|nom)\b\W*$|^\W*total\b|@|"
     r"\.com\b|\.de\b|\.fr\b|\w:\d{2}\b"
 )
-#: How letters begin the address of whom they go to.
+#: Words that open the recipient's address in a letter.
 ADDRESSEE = re.compile(
     r"\W*(?:firma|herrn?|frau|familie|an (?:die|den|das)|z\. ?hd\.?|monsieur|madame|mme|m\.|mr\.?|mrs\.?|ms\.?|attn|"
     r"attention)\b[ .:]"
 )
-LONGEST = 160  # letters: no name is longer, and no pattern is tried on more
+LONGEST = 160  # letters: names are shorter, and no pattern is tried on more
 REGISTRATION = re.compile(
     r"[\s([{<]+(?:(?:co|company|reg|roc|no)[\W]*)*[a-z]{0,3}\d{5,12}\s?-?\s?[a-z0-9]?\s*[)\]}>]?\s*$", re.IGNORECASE
 )
 ONLY_REGISTRATION = re.compile(r"^\W*(?:[a-z]{1,3}\W{0,2})?(?:\d{6,12}|\d{4,12}\s?-)\s?[a-z]{0,2}\W*$")
 BULLETS = re.compile(r"\s*[●•·|▪–—*]\s+|\s+-\s+")
-#: What stands in the small print of whoever sends a bill.
+#: Words of the sender's small print.
 IMPRINT = re.compile(
     r"\b(?:ust-?\s?id\w*|uid|atu\d|iban|bic|hr[ab]|handelsregister|amtsgericht|geschaftsfuhrer|gf|inhaber\w*|steuer-?n\w*|st\.?-nr|siret|siren|"
     r"rcs|r\.c\.s|capital|ape|naf|tva|vat (?:no|reg|id)|company (?:no|reg)|registered|neq|tps|tvq|gst|abn|che-\d|"
@@ -88,7 +88,7 @@ def is_place(text: str) -> bool:
 
 
 def clean_name(text: str) -> str:
-    """A name without what is printed around it: registration numbers, logo words, what follows its legal form."""
+    """A name without registration numbers, logo words and what follows its legal form."""
     text = BULLETS.split(text[:LONGEST])[0]
     text = re.sub(
         r"^\s*(?:logo\s|(?:from|name|nom|verk.ufer|vendor|seller|fournisseur|[eé]metteur)\s*:)\s*(?=\w)",
@@ -123,7 +123,7 @@ def is_name(text: str) -> bool:
 
 
 def name_of(line: Line, customer: set[int]) -> str:
-    """The line's text as a name, or nothing where it cannot be one."""
+    """The line's text as a name; empty where it cannot be one."""
     name = clean_name(line.text)
     plain = fold_in_place(name)
     letters = sum(letter.isalpha() for letter in plain)
@@ -144,9 +144,9 @@ def name_of(line: Line, customer: set[int]) -> str:
     return name
 
 
-def same(one: str, other: str) -> bool:
+def same(first: str, second: str) -> bool:
     """Whether two names differ in spaces and case only."""
-    return fold_in_place(one).replace(" ", "") == fold_in_place(other).replace(" ", "")
+    return fold_in_place(first).replace(" ", "") == fold_in_place(second).replace(" ", "")
 
 
 def legal_alone(line: Line) -> bool:

@@ -1,4 +1,4 @@
-"""What else the words offer for a field: what the reader has weighed and not taken, then what is of the same kind."""
+"""Other values for a field: the rejected candidates of the reader, then values of the same kind in the document."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tabellion.reading.fields.values import Day, amounts, days, digits, money
 from tabellion.reading.types.doctype import FieldSpec
 
 NAMES = ("vendor", "customer")  #: fields whose names the letterhead offers
-MANY = 400  #: values of one kind that are looked at; nobody is shown more than the first few
+MANY = 400  #: values of one kind that are considered; people see only the first few
 
 
 class Offering:
-    """Looks for offers; what several fields may want is looked for once."""
+    """Finds alternatives for fields; values that several fields may need are searched once."""
 
     def __init__(self, sheet: Sheet, bill: Bill) -> None:
         self._sheet, self._bill = sheet, bill
@@ -34,12 +34,14 @@ class Offering:
         """The other values for a field, the likeliest first."""
         if spec.kind in ("list", "bool"):
             return []
-        weighed = answer.others if answer is not None else ()
+        rejected = answer.others if answer is not None else ()
         pool = self._pools.get(spec.kind, _nothing) if spec.name != "iban" else _nothing
         if spec.name in NAMES:
             pool = self._names
-        found = chain(_swap_day_month(answer), (_offer(spec, one) for one in weighed), self._offer_pool(spec, pool))
-        return distinct(answer.value if answer is not None else None, found, MOST)
+        offers = chain(
+            _swap_day_month(answer), (_offer(spec, candidate) for candidate in rejected), self._offer_pool(spec, pool)
+        )
+        return distinct(answer.value if answer is not None else None, offers, MOST)
 
     @cached_property
     def _pools(self) -> dict[str, Callable[[], Iterable[Candidate]]]:
@@ -49,15 +51,17 @@ class Offering:
         }  # fmt: skip
 
     def _offer_pool(self, spec: FieldSpec, pool: Callable[[], Iterable[Candidate]]) -> Iterator[Alternative]:
-        # A generator: where enough was weighed, nothing is looked for.
-        for one in pool():
-            yield _offer(spec, one)
+        # A generator: where enough candidates were rejected, nothing is searched.
+        for candidate in pool():
+            yield _offer(spec, candidate)
 
     @cached_property
     def _amounts(self) -> list[Candidate]:
-        """All money, the largest first: sums are what people look for."""
+        """All money, the largest first: people usually look for a sum."""
         found = self._parse_lines(money_parser(self._sheet))
-        return sorted((one for one in found if one.value), key=lambda one: -abs(one.value))
+        return sorted(
+            (candidate for candidate in found if candidate.value), key=lambda candidate: -abs(candidate.value)
+        )
 
     @cached_property
     def _days(self) -> list[Candidate]:
@@ -65,11 +69,11 @@ class Offering:
 
     @cached_property
     def _percents(self) -> list[Candidate]:
-        return [one for one in self._parse_lines(self._any) if one.found.percent]
+        return [candidate for candidate in self._parse_lines(self._any) if candidate.found.percent]
 
     @cached_property
     def _numbers(self) -> list[Candidate]:
-        return [one for one in self._parse_lines(self._any) if not one.found.percent]
+        return [candidate for candidate in self._parse_lines(self._any) if not candidate.found.percent]
 
     @cached_property
     def _codes(self) -> list[Candidate]:
@@ -91,7 +95,8 @@ class Offering:
         for line in self._sheet.layout.lines:
             if any(map(str.isdigit, line.text)):
                 found += [
-                    Candidate("", one.value, line, one.start, one.end, 0.0, found=one) for one in parse(line.text)
+                    Candidate("", value.value, line, value.start, value.end, 0.0, found=value)
+                    for value in parse(line.text)
                 ]
             if len(found) >= MANY:
                 break
@@ -107,12 +112,12 @@ def _name_candidate(line: Line, name: str) -> Candidate:
     return Candidate("", name, line, start, min(start + len(name), len(line.text)), 0.0)
 
 
-def _offer(spec: FieldSpec, one: Candidate) -> Alternative:
-    return Alternative(_format_value(spec, one.value), one.line.page, one.box, one.quote)
+def _offer(spec: FieldSpec, candidate: Candidate) -> Alternative:
+    return Alternative(_format_value(spec, candidate.value), candidate.line.page, candidate.box, candidate.quote)
 
 
 def _format_value(spec: FieldSpec, value: Any) -> Any:
-    """A value in the form that the field's values have."""
+    """The value in the form of the field's kind."""
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, Decimal):
@@ -121,8 +126,8 @@ def _format_value(spec: FieldSpec, value: Any) -> Any:
 
 
 def _swap_day_month(answer: Answer | None) -> Iterator[Alternative]:
-    """A date whose day and month could change places, with these changed."""
+    """The answer's date with day and month swapped, where both orders are possible."""
     day = answer.found if answer is not None else None
     if answer is not None and isinstance(day, Day) and not day.sure and day.value.day <= 12:
-        other = day.value.replace(month=day.value.day, day=day.value.month)
-        yield Alternative(other.isoformat(), answer.page, answer.box, answer.quote)
+        swapped = day.value.replace(month=day.value.day, day=day.value.month)
+        yield Alternative(swapped.isoformat(), answer.page, answer.box, answer.quote)

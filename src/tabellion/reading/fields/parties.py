@@ -1,4 +1,4 @@
-"""Who sent it and from where: the vendor's name and address, and the customer that must not be taken for it."""
+"""The vendor's name and address, and the customer, which must not be taken for the vendor."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tabellion.reading.fields.letterhead import clean_name, is_address, is_name,
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.vendor import REASONS, name_candidates, weights
 
-RIVALS = 10  #: names that are remembered
+RIVALS = 10  #: names that are kept, the chosen one included
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """A name and an address, with the lines they stand on."""
+    """A name and an address, with the lines they are printed on."""
 
     name: str = ""
     lines: tuple[Line, ...] = ()
@@ -29,31 +29,31 @@ class Party:
 
 
 def read_vendor(sheet: Sheet) -> Party:
-    """The sender: the line of the first page that most speaks for, and the address that belongs to it."""
+    """The sender: the line of the first page with the highest score, and its address."""
     if not sheet.layout.lines:
         return Party()
-    worth = weights()
+    learned = weights()
     scored = [
-        (sum(worth.get(key, 0.0) * value for key, value in features.items()), line, name, features)
+        (sum(learned.get(key, 0.0) * value for key, value in features.items()), line, name, features)
         for line, name, features in name_candidates(sheet)
     ]
     if not scored:
         return Party()
-    scored.sort(key=lambda one: -one[0])
+    scored.sort(key=lambda row: -row[0])
     score, line, name, features = scored[0]
     rival = next((other[0] for other in scored[1:] if not same(other[2], name)), score - 3)
     reasons: list[str] = [Message(f"reason.{code}") for key, code in REASONS.items() if features[key]]
     lines = (line, *_rest_of_name(sheet, line))
-    whole = " ".join((name, *(clean_name(one.text) for one in lines[1:])))
+    full_name = " ".join((name, *(clean_name(part.text) for part in lines[1:])))
     address = find_address(sheet, lines[-1], name)
     if not address.text:
-        address = borrow_address(sheet, whole, [one[1] for one in scored])
-    rivals = tuple((other, called) for _, other, called, _ in scored[1:RIVALS])
-    return Party(whole, lines, address, score, score - rival, reasons, rivals)
+        address = borrow_address(sheet, full_name, [row[1] for row in scored])
+    rivals = tuple((other, other_name) for _, other, other_name, _ in scored[1:RIVALS])
+    return Party(full_name, lines, address, score, score - rival, reasons, rivals)
 
 
 def read_customer(sheet: Sheet) -> Party:
-    """The first name under a customer's label, or beside it."""
+    """The recipient: the first name after, beside or under a customer's label."""
     for label in sheet.find_labels("customer"):
         if not label.leads or not label.exact:
             continue
@@ -70,10 +70,10 @@ def read_customer(sheet: Sheet) -> Party:
 
 
 def _rest_of_name(sheet: Sheet, line: Line) -> tuple[Line, ...]:
-    """The next line, where it is a legal form alone or goes on in the same letters with a small one."""
+    """The next line, where it is only a legal form, or has the same size and begins with a small letter."""
     below = next(iter(sheet.layout.below(line, 1.6)), None)
     if below is None:
         return ()
-    alike = abs(below.height / max(line.height, 1e-6) - 1) < 0.15
-    goes_on = alike and re.match(r"[a-zà-ÿ]", below.text) and not is_address(below.text)
-    return (below,) if goes_on or legal_alone(below) else ()
+    same_height = abs(below.height / max(line.height, 1e-6) - 1) < 0.15
+    continues = same_height and re.match(r"[a-zà-ÿ]", below.text) and not is_address(below.text)
+    return (below,) if continues or legal_alone(below) else ()

@@ -1,4 +1,4 @@
-"""Fields of any type by their kind alone: what stands after, beside or below the labels that the type gives them."""
+"""Reads fields by their kind alone: the value after, beside or below one of the labels that the type defines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FALSE = {"no", "non", "nein", "false", "☐", "0"}
 
 
 def read(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    """The field's answer by its kind; nothing where the page does not say."""
+    """The field's answer, read by its kind; None where nothing was found."""
     reader = _READERS.get(spec.kind)
     return reader(sheet, spec) if reader else None
 
@@ -42,7 +42,7 @@ def _number(sheet: Sheet, spec: FieldSpec) -> Answer | None:
     percent = spec.kind == "percent"
 
     def parse(text: str) -> Iterator[Any]:
-        return (one for one in amounts(text, sheet.mark) if one.percent == percent)
+        return (amount for amount in amounts(text, sheet.mark) if amount.percent == percent)
 
     found = _rank_candidates(find_labelled(sheet, (spec.name,), parse), spec)
     return answer_of(found, digits(found[0].value)) if found else None
@@ -68,8 +68,8 @@ def _text(sheet: Sheet, spec: FieldSpec) -> Answer | None:
         value = rest.strip(" :;.-–=")
         if value and (rest.lstrip()[:1] in ":-–=" or label.leads) and _fits(spec, value):
             start = label.end + rest.index(value)
-            one = Candidate(spec.name, value, label.line, start, start + len(value), 0.9, label, "after")
-            return answer_of([one])
+            candidate = Candidate(spec.name, value, label.line, start, start + len(value), 0.9, label, "after")
+            return answer_of([candidate])
         if value or not label.leads:
             continue
         for other in [*sheet.layout.right(label.line)[:1], *list(sheet.layout.below(label.line, 2.5))[:1]]:
@@ -85,7 +85,7 @@ def _more(sheet: Sheet, line: Line) -> list[Line]:
     found: list[Line] = []
     last = line
     for other in sheet.layout.below(line, 6.0):
-        labelled_row = any(sheet.is_labelled(one) for one in sheet.layout.row(other))
+        labelled_row = any(sheet.is_labelled(part) for part in sheet.layout.row(other))
         if len(found) == 3 or other.box[1] - last.box[3] > line.height or labelled_row:
             break
         found.append(other)
@@ -94,7 +94,7 @@ def _more(sheet: Sheet, line: Line) -> list[Line]:
 
 
 def _choice(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    """The option that stands at the label, else the one the page speaks of first."""
+    """The option at the label, else the first option that the page mentions."""
     options = {fold_in_place(option): option for option in sorted(spec.options, key=len, reverse=True)}
     labelled_text = _text(sheet, spec)
     if labelled_text is not None:
@@ -107,8 +107,8 @@ def _choice(sheet: Sheet, spec: FieldSpec) -> Answer | None:
         plain = fold_in_place(line.text)
         for known, option in options.items():
             if match := re.search(rf"\b{re.escape(known)}\b", plain):
-                one = Candidate(spec.name, option, line, match.start(), match.end(), 0.4, None, "unlabelled")
-                return answer_of([one])
+                candidate = Candidate(spec.name, option, line, match.start(), match.end(), 0.4, None, "unlabelled")
+                return answer_of([candidate])
     return None
 
 
@@ -124,8 +124,8 @@ def _bool(sheet: Sheet, spec: FieldSpec) -> Answer | None:
 
 
 def _list(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    """A list whose first column has a pattern: every value of that form that stands at one of its labels."""
-    column = next((one for one in spec.items if one.pattern), None)
+    """A list by its first column with a pattern: every value of that form at one of the column's labels."""
+    column = next((item for item in spec.items if item.pattern), None)
     if column is None or column.pattern is None:
         return None
     pattern = re.compile(rf"(?<![\w-])(?:{column.pattern})(?![\w-])")
@@ -136,14 +136,14 @@ def _list(sheet: Sheet, spec: FieldSpec) -> Answer | None:
     found = list(find_labelled(sheet, (f"{spec.name}.{column.name}", spec.name), parse))
     if not found:
         return None
-    values = list(dict.fromkeys(str(one.value) for one in found))
-    lines = list(dict.fromkeys(one.line for one in found))
+    values = list(dict.fromkeys(str(candidate.value) for candidate in found))
+    lines = list(dict.fromkeys(candidate.line for candidate in found))
     page = [line for line in lines if line.page == lines[0].page]
     return answer_at(spec.name, [{column.name: value} for value in values], page, 0.8)
 
 
 def _rank_candidates(found: Iterator[Candidate], spec: FieldSpec) -> list[Candidate]:
-    return sorted(found, key=lambda one: (-one.score, one.line.number, one.start))
+    return sorted(found, key=lambda candidate: (-candidate.score, candidate.line.number, candidate.start))
 
 
 def _fits(spec: FieldSpec, value: str) -> bool:

@@ -21,12 +21,12 @@ _LEXICONS: dict[str, Lexicon] = {}  # by the type's key
 
 
 def read_fields(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Field]:
-    """What the words say for each field of the type; a field that they do not say is not there."""
+    """The fields of the type that were found in the pages."""
     return {name: field_of(answer) for name, answer in read_answers(pages, doctype).items()}
 
 
 def read_fields_and_offers(pages: Sequence[Page], doctype: DocumentType) -> tuple[dict[str, Field], Offers]:
-    """The same, and the other values that the words offer for each field of the type."""
+    """The fields that were found, and the alternatives for each field of the type."""
     sheet, bill, answers = _answers(pages, doctype)
     offering = Offering(sheet, bill)
     offers = {
@@ -36,7 +36,7 @@ def read_fields_and_offers(pages: Sequence[Page], doctype: DocumentType) -> tupl
 
 
 def read_answers(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Answer]:
-    """The same with the evidence, before it is weighed into a confidence."""
+    """The answers with their evidence, before it becomes a confidence."""
     return _answers(pages, doctype)[2]
 
 
@@ -48,7 +48,7 @@ def _answers(pages: Sequence[Page], doctype: DocumentType) -> tuple[Sheet, Bill,
 
 
 def _read(sheet: Sheet, bill: Bill, spec: FieldSpec) -> Answer | None:
-    """By the field's name where the reader knows more about it than its kind, else by its kind."""
+    """Reads a field by its name where there is a reader for it, else by its kind."""
     answer = None
     if spec.name in bill.readers:
         answer = bill.readers[spec.name]()
@@ -62,7 +62,7 @@ def _read(sheet: Sheet, bill: Bill, spec: FieldSpec) -> Answer | None:
 
 
 def lexicon_of(doctype: DocumentType) -> Lexicon:
-    """Every label of the type, and what the reader knows by itself."""
+    """Every label of the type, and the reader's own phrases."""
     if doctype.key not in _LEXICONS:
         _LEXICONS[doctype.key] = _lexicon(doctype)
     return _LEXICONS[doctype.key]

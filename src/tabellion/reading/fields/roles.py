@@ -1,10 +1,10 @@
-"""What the reader knows of paper beyond a type's own labels: the other money on a bill, and the parties' headings."""
+"""Phrases that the reader knows beyond a type's own labels: other money on a bill, and headings of the parties."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-#: Money with another job than the three sums; knowing it keeps it from being taken for one, and helps to prove one.
+#: Other money than the three sums; recognising it keeps it from being taken for one, and helps to prove one.
 MONEY = ("tendered", "change", "rounding", "discount", "charge", "paid", "due")
 
 _PHRASES = {
@@ -46,15 +46,15 @@ _PHRASES = {
     "bestellung|"
     "gst registration no|tva acquittee|taxable|items count",
 }
-#: Words too small to announce anything: what follows them is theirs only in a sentence.
+#: Words that are too common to be labels.
 _SMALL_WORDS = "vom von du le la de of from am den on by bis au pour an der die a to issued emis no nr"
 _SMALL = frozenset(_SMALL_WORDS.split())
 
 
 def lexicon_phrases(labels: Mapping[str, Iterable[str]], noise: Iterable[str]) -> dict[str, list[str]]:
-    """The phrases of a type's fields, with what the reader knows by itself behind them."""
-    made: dict[str, list[str]] = {name: phrases.split("|") for name, phrases in _PHRASES.items()}
-    made[""] = [*made[""], *noise]
+    """The phrases of a type's fields together with the reader's own."""
+    known: dict[str, list[str]] = {name: phrases.split("|") for name, phrases in _PHRASES.items()}
+    known[""] = [*known[""], *noise]
     for name, phrases in labels.items():
-        made[name] = [*made.pop(name, ()), *(phrase for phrase in phrases if phrase.casefold() not in _SMALL)]
-    return made
+        known[name] = [*known.pop(name, ()), *(phrase for phrase in phrases if phrase.casefold() not in _SMALL)]
+    return known

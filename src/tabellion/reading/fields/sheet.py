@@ -1,4 +1,4 @@
-"""A document laid out for reading: its lines, the labels on them, and the notation it is written in."""
+"""A document laid out for reading: its lines, the labels on them, and its notation of dates and numbers."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _DAY_FIRST = re.compile(
     r"singapore|india|new zealand|south africa|hong kong)\b|£|€|\bukp?\b"
 )
 _AMERICAN = re.compile(rf"\b(?:usa|united states|sales tax|[a-z]+,? (?:{_STATES}) \d{{5}})\b")
-#: A line that opens the address of whom a letter goes to.
+#: A line that opens the recipient's address in a letter.
 _ADDRESSEE = re.compile(r"\W*(?:firma|herrn?|frau|familie|an die|an den|an|to|a l'attention de)\W*")
 
 
 @dataclass(eq=False)
 class Sheet:
-    """What every field is read from."""
+    """The laid-out document that every field is read from."""
 
     layout: Layout
     labels: list[Label]
     language: str
-    mark: str  #: stands before the cents
+    mark: str  #: the decimal mark
     order: DateOrder
     plain: str  #: all text, folded
     order_guessed: bool = False  #: nothing in the document says which of day and month comes first
@@ -59,7 +59,7 @@ class Sheet:
 
     @cached_property
     def _starts(self) -> dict[int, list[int]]:
-        """Where labels begin that end the part of another one, in order, by line."""
+        """By line number, the sorted starts of labels that end the part of the label before them."""
         return {
             number: sorted(label.start for label in labels if label.field or len(label.phrase) > 4)
             for number, labels in self.on_line.items()
@@ -71,15 +71,15 @@ class Sheet:
 
     @cached_property
     def customer_lines(self) -> set[int]:
-        """The lines of a block that a customer's label heads."""
-        taken: set[int] = set()
+        """The numbers of the lines in blocks that a customer's label heads."""
+        numbers: set[int] = set()
         heads = [
             label for label in self.labels if label.field in ("customer", "vendor") and label.exact and announces(label)
         ]
         lines = [label.line for label in heads if label.field == "customer"]
         lines += [line for line in self.layout.lines if _ADDRESSEE.fullmatch(fold_in_place(line.text))]
         for line in lines:
-            taken.add(line.number)
+            numbers.add(line.number)
             right = min(
                 (
                     other.line.box[0]
@@ -90,21 +90,21 @@ class Sheet:
             )
             last = line.box[3]
             for row in self.layout.rows[self.layout.place(line) + 1 :]:
-                mine = [one for one in row if line.box[0] - 0.03 <= one.box[0] < min(right, line.box[0] + 0.42)]
+                block = [part for part in row if line.box[0] - 0.03 <= part.box[0] < min(right, line.box[0] + 0.42)]
                 if row[0].page != line.page or (
-                    mine and mine[0].box[1] - last > 2.6 * max(line.height, mine[0].height)
+                    block and block[0].box[1] - last > 2.6 * max(line.height, block[0].height)
                 ):
                     break
-                if any(other.line in mine for other in heads):
+                if any(other.line in block for other in heads):
                     break
-                for one in mine:
-                    taken.add(one.number)
-                    last = max(last, one.box[3])
-        return taken
+                for part in block:
+                    numbers.add(part.number)
+                    last = max(last, part.box[3])
+        return numbers
 
 
 def announces(label: Label) -> bool:
-    """Whether a label stands for what follows: alone on its line, or before a colon."""
+    """Whether a label announces what follows: alone on its line, or before a colon."""
     rest = label.line.text[label.end :].strip()
     return label.leads and (not re.search(r"\w", rest) or rest[0] in ":/(")
 
@@ -132,7 +132,7 @@ def sheet_of(pages: Sequence[Page], lexicon: Lexicon, order: DateOrder | None = 
 
 
 def language_of(plain: str) -> str:
-    """English, French or German, by the small words; English when nothing speaks."""
+    """English, French or German, by frequent words; English where nothing decides."""
     words = re.findall(r"[^\W\d_]+", plain)
     counts = {name: sum(map(set(known.split()).__contains__, words)) for name, known in _WORDS.items()}
     return max(("en", "fr", "de"), key=lambda name: counts[name])

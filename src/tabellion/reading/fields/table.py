@@ -34,14 +34,14 @@ _QUALIFIERS = frozenset(
 )  # "Total inc GST" is one heading
 _MONEY_HEADS = frozenset(("eur", "usd", "chf", "gbp", "cad", "rm", "myr", "€", "$", "£", "aud"))
 _KIND = {word: kind for kind, words in HEADINGS.items() for word in words.split()}
-#: Rows of a table that are no items: allowances, charges, carried sums.
+#: Rows of a table that are not items: allowances, charges, carried sums.
 _NOT_ITEMS = re.compile(
     r"^\W*(?:\S{1,4}\s)?(?:remise|rabais|rabatt|discount|charge|frais|fracht\w*|versand\w*|zuschlag|port|shipping|"
     r"delivery ch|abschlag|skonto|escompte|uebertrag|ubertrag|"
     r"report|a reporter|carried|rounding|service ch)\b"
 )
 _CARRIED = re.compile(r"carried|brought forward|a reporter|\breport\b|ubertrag|zwischensumme|sous-total")
-FAR = 0.12  # of a page's height: what stands so far below the last row is no row of the table
+FAR = 0.12  # of a page's height: a row this far below the last one does not belong to the table
 _ENDS = {"subtotal", "total", "tax", "tendered", "due", "paid"}
 
 
@@ -60,7 +60,7 @@ class LineItem:
     lines: list[Line] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, str | None]:
-        """As fields carry it."""
+        """The item as a field value: strings, with null for what was not found."""
         return {
             "description": self.description or None,
             "quantity": None if self.quantity is None else digits(self.quantity),
@@ -80,7 +80,7 @@ class TableColumn:
 
 
 def read_items(sheet: Sheet) -> list[LineItem]:
-    """The items of the table whose amounts add up to a sum that is printed below it, else of the first that has any."""
+    """The items of the best table: its amounts add up to a sum printed below it, then most rows multiply correctly."""
     best: tuple[tuple[bool, float], list[LineItem]] | None = None
     tables = _join_tables(
         [(columns, items) for place, columns in _headings(sheet) if (items := list(_items(sheet, place, columns)))]
@@ -89,30 +89,30 @@ def read_items(sheet: Sheet) -> list[LineItem]:
         total = sum((item.amount for item in items), Decimal())
         last = max(line.number for line in items[-1].lines)
         proven = any(
-            one.value == total for line in sheet.layout.lines if line.number > last for one in _money(line, sheet)
+            amount.value == total for line in sheet.layout.lines if line.number > last for amount in _money(line, sheet)
         )
-        worth = (proven and total > 0, sum(item.checked for item in items) / len(items))
-        if best is None or worth > best[0]:
-            best = worth, items
+        rank = (proven and total > 0, sum(item.checked for item in items) / len(items))
+        if best is None or rank > best[0]:
+            best = rank, items
     return best[1] if best else []
 
 
 def _join_tables(tables: list[tuple[list[TableColumn], list[LineItem]]]) -> list[list[LineItem]]:
-    """Tables that go on over pages, put together: the next page has the same headings at the same places."""
-    made: list[list[LineItem]] = []
+    """Joins tables that continue on the next page, with the same headings at the same positions."""
+    joined: list[list[LineItem]] = []
     heads: list[list[TableColumn]] = []
     for columns, items in tables:
-        if made and items[0].page > made[-1][-1].page and _alike(heads[-1], columns):
-            made[-1] += items
+        if joined and items[0].page > joined[-1][-1].page and _alike(heads[-1], columns):
+            joined[-1] += items
         else:
-            made.append(items)
+            joined.append(items)
             heads.append(columns)
-    return made
+    return joined
 
 
-def _alike(one: list[TableColumn], other: list[TableColumn]) -> bool:
-    kinds = {(column.kind, round(column.right, 1)) for column in one}
-    return len(kinds & {(column.kind, round(column.right, 1)) for column in other}) >= 0.6 * len(kinds)
+def _alike(first: list[TableColumn], second: list[TableColumn]) -> bool:
+    kinds = {(column.kind, round(column.right, 1)) for column in first}
+    return len(kinds & {(column.kind, round(column.right, 1)) for column in second}) >= 0.6 * len(kinds)
 
 
 def _headings(sheet: Sheet) -> Iterator[tuple[int, list[TableColumn]]]:
@@ -140,11 +140,11 @@ def _headings(sheet: Sheet) -> Iterator[tuple[int, list[TableColumn]]]:
 
 
 def _under_any(column: TableColumn, others: Sequence[TableColumn]) -> bool:
-    return any(one.left < column.right and column.left < one.right for one in others)
+    return any(other.left < column.right and column.left < other.right for other in others)
 
 
 def _currency_column(row: Sequence[Line]) -> list[TableColumn]:
-    """The last heading, where it is only a currency: the amounts stand under it."""
+    """The amount column, where the last heading is only a currency ("EUR")."""
     last = max(row, key=lambda line: line.box[2]).words[-1]
     return (
         [TableColumn("amount", last.box[0], last.box[2])]
@@ -219,7 +219,7 @@ def _columns_again(row: Sequence[Line], columns: list[TableColumn]) -> bool:
 
 
 def _heads_another(row: Sequence[Line], columns: list[TableColumn], sheet: Sheet) -> bool:
-    """Another table begins."""
+    """Whether another table begins with this row."""
     kinds = {column.kind for column in columns_of(row)}
     return (
         len(kinds) >= 2
@@ -229,8 +229,10 @@ def _heads_another(row: Sequence[Line], columns: list[TableColumn], sheet: Sheet
 
 
 def _ends_table(sheet: Sheet, row: Sequence[Line], columns: list[TableColumn], target: TableColumn) -> bool:
-    """A row that a sum's label leads ends the table; a lone "net" may belong to an item, and so may "
-    ""City tax 6 × 1.65"."""
+    """Whether the row begins with a sum's label, which ends the table.
+
+    A lone "net" may belong to an item, and so may "City tax 6 × 1.65".
+    """
     amount = _amount_in(row, target, sheet, columns)
     if amount is not None and _item(row, amount, [], sheet, columns).checked:
         return False
@@ -246,29 +248,29 @@ def _ends_table(sheet: Sheet, row: Sequence[Line], columns: list[TableColumn], t
 
 
 def _money(line: Line, sheet: Sheet) -> list[Amount]:
-    return [one for one in amounts(line.text, sheet.mark) if not one.percent and one.decimals == 2]
+    return [amount for amount in amounts(line.text, sheet.mark) if not amount.percent and amount.decimals == 2]
 
 
 def _amount_in(
     row: Sequence[Line], target: TableColumn, sheet: Sheet, columns: list[TableColumn]
 ) -> tuple[Line, Amount] | None:
-    """The money that stands in the amount column: under its heading, nearer to it than to any other."""
+    """The money in the amount column: under its heading, nearer to it than to any other."""
     best: tuple[float, Line, Amount] | None = None
     for line in row:
-        for one in _money(line, sheet):
-            box = line.box_at(one.start, one.end)
+        for amount in _money(line, sheet):
+            box = line.box_at(amount.start, amount.end)
             apart = _apart(box, target)
             if apart > 0.035 or any(
                 _apart(box, other) < apart for other in columns if other.kind in ("unit_price", "quantity", "tax_rate")
             ):
                 continue
             if best is None or apart < best[0]:
-                best = (apart, line, one)
+                best = (apart, line, amount)
     return (best[1], best[2]) if best else None
 
 
 def _apart(box: Box, column: TableColumn) -> float:
-    """How far a value stands from a column: nothing when they overlap well, else the nearer of their edges."""
+    """Distance of a value from a column: near zero when they overlap, else between their nearest edges."""
     overlap = min(box[2], column.right) - max(box[0], column.left)
     if overlap > 0:
         return min(abs(box[2] - column.right), abs(box[0] - column.left)) * 0.1
@@ -280,38 +282,42 @@ def _join_description(row: Sequence[Line], target: TableColumn) -> str:
 
 
 def _item(
-    row: Sequence[Line], found: tuple[Line, Amount], pending: list[Line], sheet: Sheet, columns: list[TableColumn]
+    row: Sequence[Line], position: tuple[Line, Amount], pending: list[Line], sheet: Sheet, columns: list[TableColumn]
 ) -> LineItem:
-    line, amount = found
+    line, amount = position
     item = LineItem(amount.value, around([other.box for other in row]), line.page, lines=[*row])
-    others: list[tuple[str, Decimal]] = []
+    numbers: list[tuple[str, Decimal]] = []
     for other in row:
-        for one in amounts(other.text, sheet.mark):
-            if other is line and one.start == amount.start:
+        for number in amounts(other.text, sheet.mark):
+            if other is line and number.start == amount.start:
                 continue
-            if one.percent:
-                item.tax_rate = one.value if item.tax_rate is None else item.tax_rate
+            if number.percent:
+                item.tax_rate = number.value if item.tax_rate is None else item.tax_rate
             else:
-                others.append((_nearest(other.box_at(one.start, one.end), columns), one.value))
-    for quantity, price in _factors(others):
+                numbers.append((_nearest(other.box_at(number.start, number.end), columns), number.value))
+    for quantity, price in _factors(numbers):
         if quantity > 0 and abs(quantity * price - amount.value) <= Decimal("0.011") * max(Decimal(1), abs(quantity)):
             item.quantity, item.unit_price, item.checked = quantity, price, True
             break
     else:
-        item.quantity = next((value for kind, value in others if kind == "quantity"), None)
-        item.unit_price = next((value for kind, value in others if kind == "unit_price"), None)
+        item.quantity = next((value for kind, value in numbers if kind == "quantity"), None)
+        item.unit_price = next((value for kind, value in numbers if kind == "unit_price"), None)
     item.description = _description(row, pending, line, columns)
     return item
 
 
-def _factors(others: list[tuple[str, Decimal]]) -> Iterator[tuple[Decimal, Decimal]]:
-    """Pairs that may be quantity and price, those that stand in such columns first."""
+def _factors(numbers: list[tuple[str, Decimal]]) -> Iterator[tuple[Decimal, Decimal]]:
+    """Pairs that may be quantity and price, first those from columns with these headings."""
     yield from (
-        (one, two) for kind, one in others if kind == "quantity" for also, two in others if also == "unit_price"
+        (quantity, price)
+        for kind, quantity in numbers
+        if kind == "quantity"
+        for other_kind, price in numbers
+        if other_kind == "unit_price"
     )
-    values = [value for _, value in others]
+    values = [value for _, value in numbers]
     yield from pairwise(values)
-    yield from ((two, one) for one, two in pairwise(values))
+    yield from ((second, first) for first, second in pairwise(values))
 
 
 def _nearest(box: Box, columns: list[TableColumn]) -> str:
@@ -332,14 +338,14 @@ def _description(row: Sequence[Line], pending: list[Line], line: Line, columns: 
             ),
             default=1.0,
         )
-        words = [word.text for one in row for word in one.words if left - 0.03 <= word.box[0] < right - 0.005]
+        words = [word.text for part in row for word in part.words if left - 0.03 <= word.box[0] < right - 0.005]
         if text := _letters(" ".join(words)):
             return text[:200]
-    texts = [_letters(one.text) for one in row if one is not line] + [_letters(one.text) for one in pending[-2:]]
-    return max([*texts, _letters(line.text)], key=len, default="")[:200] or " ".join(one.text for one in row)[:200]
+    texts = [_letters(part.text) for part in row if part is not line] + [_letters(part.text) for part in pending[-2:]]
+    return max([*texts, _letters(line.text)], key=len, default="")[:200] or " ".join(part.text for part in row)[:200]
 
 
 def _letters(text: str) -> str:
-    """The text, when it is more than numbers and units."""
+    """The text without its leading position number; empty where it has no word."""
     bare = re.sub(r"^\d{1,3}\s+(?=\D)", "", text).strip()
     return bare if re.search(r"[^\W\d_]{2}", bare) else ""

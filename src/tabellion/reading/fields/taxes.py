@@ -1,4 +1,4 @@
-"""The taxes of a bill, one by one: which, at what rate, on what, how much."""
+"""The taxes of a bill: the name, rate, base and amount of each."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ class Tax:
 
 
 def read_taxes(sheet: Sheet, subtotal: Decimal | None, tax: Decimal | None) -> list[Tax]:
-    """Rows with a rate whose numbers prove each other, or that name a tax and together make the tax that was read."""
+    """The taxes from rows where rate × base is the amount, else from rows that name a tax; their sum must be `tax`."""
     proven: dict[tuple[Decimal, Decimal], Tax] = {}
-    named: dict[tuple[str, Decimal], Tax] = {}
+    with_name: dict[tuple[str, Decimal], Tax] = {}
     for row in sheet.layout.rows:
         text = "  ".join(line.text for line in row)
-        found = list(amounts(text, sheet.mark))
-        money = [one.value for one in found if not one.percent and one.decimals == 2 and one.value > 0]
-        rates = [one.value for one in found if one.percent or (one.decimals <= 3 and 0 < one.value <= 27)]
+        numbers = list(amounts(text, sheet.mark))
+        money = [number.value for number in numbers if not number.percent and number.decimals == 2 and number.value > 0]
+        rates = [
+            number.value for number in numbers if number.percent or (number.decimals <= 3 and 0 < number.value <= 27)
+        ]
         name = _name(text)
         for rate in rates:
             pairs = [(base, part) for base in money for part in money if base != part and base > part]
@@ -45,10 +47,10 @@ def read_taxes(sheet: Sheet, subtotal: Decimal | None, tax: Decimal | None) -> l
                 if abs(base * rate / 100 - part) <= CENT and rate > 0:
                     proven.setdefault((rate, base), Tax(name, part, rate, base, row[0]))
         if name and money and not re.search(r"total|summe", fold_in_place(text)):
-            rate_of = next((one.value for one in found if one.percent), None)
-            named.setdefault((name, money[-1]), Tax(name, money[-1], rate_of, None, row[0]))
-    for taxes in (list(proven.values()), _with_base(list(named.values()), subtotal)):
-        if taxes and (tax is None or abs(sum((one.amount for one in taxes), Decimal()) - tax) <= CENT):
+            printed_rate = next((number.value for number in numbers if number.percent), None)
+            with_name.setdefault((name, money[-1]), Tax(name, money[-1], printed_rate, None, row[0]))
+    for taxes in (list(proven.values()), _with_base(list(with_name.values()), subtotal)):
+        if taxes and (tax is None or abs(sum((row_tax.amount for row_tax in taxes), Decimal()) - tax) <= CENT):
             return taxes
     return []
 
@@ -59,4 +61,4 @@ def _name(text: str) -> str:
 
 
 def _with_base(taxes: list[Tax], subtotal: Decimal | None) -> list[Tax]:
-    return [Tax(one.name, one.amount, one.rate, subtotal, one.line) for one in taxes] if subtotal is not None else taxes
+    return [Tax(tax.name, tax.amount, tax.rate, subtotal, tax.line) for tax in taxes] if subtotal is not None else taxes

@@ -23,7 +23,7 @@ _MONTHS = (
 )
 MONTHS = {name: number for names in _MONTHS for number, name in enumerate(names.split(), 1)}
 
-#: What prints a currency. A dollar is somebody's dollar: the page says whose, or it stays the likeliest.
+#: Printed signs by currency. "$" is the US dollar unless the page shows another country's.
 SYMBOLS = {
     "€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY", "₹": "INR", "RM": "MYR", "US$": "USD", "CA$": "CAD", "C$": "CAD",
     "$CA": "CAD", "$CAN": "CAD", "CHF": "CHF", "FR.": "CHF", "SFR": "CHF", "EURO": "EUR", "EUROS": "EUR", "S$": "SGD",
@@ -80,7 +80,7 @@ def fold(text: str) -> str:
 
 
 def decimal_mark(texts: Iterable[str]) -> str:
-    """Which of "," and "." stands before cents in these texts, by majority; "." when nobody can tell."""
+    """The decimal mark of these texts, "," or ".", by majority; "." where nothing decides."""
     votes = {",": 0, ".": 0}
     for text in texts:
         for mark in re.findall(r"\d([.,])\d{2}(?![\d.,])", text):
@@ -89,7 +89,7 @@ def decimal_mark(texts: Iterable[str]) -> str:
 
 
 def number(text: str, mark: str = ".") -> tuple[Decimal, int]:
-    """The number that a text of digits and separators means, and how many decimals it has."""
+    """Parses a text of digits and separators; returns the number and how many decimals it has."""
     digits = re.sub(r"[^\d.,]", "", text).strip(".,")
     comma, dot = digits.rfind(","), digits.rfind(".")
     last = max(comma, dot)
@@ -108,7 +108,7 @@ def number(text: str, mark: str = ".") -> tuple[Decimal, int]:
 
 
 def amounts(text: str, mark: str = ".") -> Iterator[Amount]:
-    """Every number of a text, as money would be written."""
+    """Every number of a text, in the notations that money is written in."""
     for match in _NUMBER.finditer(text):
         try:
             value, decimals = number(match["number"], mark)
@@ -145,7 +145,7 @@ _COMPACT = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01
 
 
 def days(text: str, order: DateOrder = "dmy", *, compact: bool = False) -> list[Day]:
-    """Every date of a text; `order` decides where day and month could change places."""
+    """Every date of a text; `order` decides where day and month could be swapped."""
     plain = fold_in_place(text)
     found: list[Day] = []
     for match in _ISO.finditer(plain):
@@ -155,15 +155,15 @@ def days(text: str, order: DateOrder = "dmy", *, compact: bool = False) -> list[
         if order == "ymd" and len(match[3]) == 2:
             _add(found, match, text, _year(match[1]), second, int(match[3]), sure=False)
             continue
-        both = first <= 12 and second <= 12 and first != second
+        ambiguous = first <= 12 and second <= 12 and first != second
         day, month = (second, first) if (order == "mdy" and first <= 12) or second > 12 else (first, second)
-        _add(found, match, text, year, month, day, sure=not both)
+        _add(found, match, text, year, month, day, sure=not ambiguous)
     for match in _DAY_MONTH.finditer(plain):
-        if named := _month(match[2]):
-            _add(found, match, text, _year(match[3]), named, int(match[1]))
+        if named_month := _month(match[2]):
+            _add(found, match, text, _year(match[3]), named_month, int(match[1]))
     for match in _MONTH_DAY.finditer(plain):
-        if named := _month(match[1]):
-            _add(found, match, text, int(match[3]), named, int(match[2]))
+        if named_month := _month(match[1]):
+            _add(found, match, text, int(match[3]), named_month, int(match[2]))
     if compact:
         for match in _COMPACT.finditer(plain):
             _add(found, match, text, int(match[1]), int(match[2]), int(match[3]))
@@ -172,18 +172,18 @@ def days(text: str, order: DateOrder = "dmy", *, compact: bool = False) -> list[
 
 @lru_cache(maxsize=4096)  # the same lines are folded for every field
 def fold_in_place(text: str) -> str:
-    """Folded, with every character still at its place."""
+    """Lower case without accents, with every character at its position."""
     if text.isascii():
         return text.lower()
-    made = []
+    letters = []
     for letter in text:
         plain = unicodedata.normalize("NFKD", letter.casefold())
-        made.append(plain[0] if plain else letter)
-    return "".join(made)
+        letters.append(plain[0] if plain else letter)
+    return "".join(letters)
 
 
 def date_order(texts: Iterable[str], default: DateOrder = "dmy") -> DateOrder:
-    """The order of day and month that the unambiguous dates of a document use."""
+    """The order of day and month in the unambiguous dates of a document."""
     first = second = 0
     for text in texts:
         for match in _NUMERIC.finditer(text):
@@ -193,7 +193,7 @@ def date_order(texts: Iterable[str], default: DateOrder = "dmy") -> DateOrder:
 
 
 def _month(name: str) -> int | None:
-    """A month by its name, with a zero that was meant for an "o"."""
+    """The number of a month by its name, which may have "0" for "o"."""
     return MONTHS.get(name.replace("0", "o"))
 
 
@@ -215,10 +215,10 @@ def _add(
 
 
 def money(value: Decimal) -> str:
-    """As fields carry it: two decimals at least, no exponent."""
+    """The amount as a field value: at least two decimals, no exponent."""
     return f"{value:.2f}" if value == value.quantize(Decimal("0.01")) else digits(value)
 
 
 def digits(value: Decimal) -> str:
-    """A number without an exponent and without zeros that say nothing."""
+    """A number without an exponent and without trailing zeros."""
     return format(value.normalize(), "f")

@@ -1,4 +1,4 @@
-"""Which line of the first page is the vendor's name: what speaks for each, and the weights that were learned for it."""
+"""Scores the lines of the first page as the vendor's name: features of each line and their learned weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tabellion.reading.fields.values import fold_in_place
 WEIGHTS = Path(__file__).with_name("vendor.json")  #: fitted by `python -m bench.rank`
 
 
-#: Features that a person wants to be told of.
+#: Features that are shown to people as reasons, and their message codes.
 REASONS = {
     "legal": "legal_form", "trade": "trade_word", "above_address": "above_address", "sender_line": "sender_line",
     "labelled": "labelled", "repeated": "repeated", "domain": "like_web_site", "imprint": "small_print",
@@ -35,7 +35,7 @@ REASONS = {
 
 
 def name_candidates(sheet: Sheet) -> list[tuple[Line, str, dict[str, float]]]:
-    """Every line of the first page that may be the vendor's name, from the top down, with its features."""
+    """Every line of the first page that may be the vendor's name, from top to bottom, with its features."""
     first = min(line.page for line in sheet.layout.lines)
     lines = sorted(
         (line for line in sheet.layout.lines if line.page == first), key=lambda line: (line.box[1], line.box[0])
@@ -50,7 +50,7 @@ def name_candidates(sheet: Sheet) -> list[tuple[Line, str, dict[str, float]]]:
 
 
 def name_features(sheet: Sheet, line: Line, name: str, customer: set[int], rank: int, usual: float) -> dict[str, float]:
-    """What speaks for and against a line being the vendor's name, in numbers."""
+    """The evidence for and against a line being the vendor's name, as numbers."""
     plain = fold_in_place(name)
     below = [other for other in sheet.layout.below(line, 7.0) if other.number not in customer][:5]
     following = below[0] if below else None
@@ -88,13 +88,13 @@ def name_features(sheet: Sheet, line: Line, name: str, customer: set[int], rank:
 
 @lru_cache(maxsize=1)
 def weights() -> dict[str, float]:
-    """How much each feature counts."""
+    """The weight of each feature."""
     loaded: dict[str, float] = json.loads(WEIGHTS.read_text(encoding="utf-8"))["weights"]
     return loaded
 
 
 def _is_sender_line(sheet: Sheet, line: Line) -> bool:
-    """A name and an address on one line, and no name above it that the whole line would be the address of."""
+    """Whether a line has both a name and an address, and no name right above that the whole line is the address of."""
     if not BULLETS.search(line.text) or not is_address(BULLETS.split(line.text, maxsplit=1)[-1]):
         return False
     place = sheet.layout.place(line)
@@ -107,7 +107,7 @@ def _is_sender_line(sheet: Sheet, line: Line) -> bool:
 
 
 def _like_a_domain(sheet: Sheet, plain: str) -> bool:
-    """Whether the web site or the mail address is called the same."""
+    """Whether the domain of a web site or mail address contains the name or one of its words."""
     squeezed = re.sub(r"[^a-z0-9]", "", plain)
     words = re.findall(r"[a-z]{4,}", plain)
     return any(
@@ -117,7 +117,7 @@ def _like_a_domain(sheet: Sheet, plain: str) -> bool:
 
 
 def _in_imprint(sheet: Sheet, line: Line) -> bool:
-    """Whether tax ids, registers or bank accounts stand around it."""
+    """Whether tax ids, registers or bank accounts are printed near the line."""
     place = sheet.layout.place(line)
     near = [
         other for row in sheet.layout.rows[max(place - 2, 0) : place + 4] for other in row if other.page == line.page
@@ -126,26 +126,30 @@ def _in_imprint(sheet: Sheet, line: Line) -> bool:
 
 
 def _is_announced(sheet: Sheet, line: Line) -> bool:
-    """Whether the vendor's label stands before it, or heads the block in which it is the name."""
+    """Whether the vendor's label is before the line, or heads the block in which the line is the name."""
     beside = [other for other in sheet.layout.row(line) if other.box[0] <= line.box[0]]
     if any(
-        label.field == "vendor" and announces(label) for one in beside for label in sheet.on_line.get(one.number, ())
+        label.field == "vendor" and announces(label)
+        for other in beside
+        for label in sheet.on_line.get(other.number, ())
     ):
         return True
-    named = any(re.match(r"\W*(?:name|nom|firma|raison sociale)\b", fold_in_place(one.text)) for one in beside)
+    has_name_label = any(
+        re.match(r"\W*(?:name|nom|firma|raison sociale)\b", fold_in_place(other.text)) for other in beside
+    )
     place = sheet.layout.place(line)
     between = 0
     for row in reversed(sheet.layout.rows[max(place - 6, 0) : place]):
         heads = [
             label
-            for one in row
-            if one.page == line.page and one.box[0] <= line.box[0] + 0.02
-            for label in sheet.on_line.get(one.number, ())
+            for other in row
+            if other.page == line.page and other.box[0] <= line.box[0] + 0.02
+            for label in sheet.on_line.get(other.number, ())
             if label.leads
         ]
         if any(label.field == "customer" and announces(label) for label in heads):
             return False
         if any(label.field == "vendor" and label.exact and announces(label) for label in heads):
-            return named or between == 0
-        between += any(abs(one.box[0] - line.box[0]) < 0.05 and name_of(one, set()) != "" for one in row)
+            return has_name_label or between == 0
+        between += any(abs(other.box[0] - line.box[0]) < 0.05 and name_of(other, set()) != "" for other in row)
     return False

@@ -1,1 +1,1 @@
-"""Where a value stands on the page, or that it stands nowhere."""
+"""Locates values on pages."""

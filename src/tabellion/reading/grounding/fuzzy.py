@@ -1,4 +1,4 @@
-"""Finding a text that is not printed quite so: letters read as digits, a slip or two, or lines set apart."""
+"""Finds a text with small differences: letters read as digits, a few wrong letters, or lines set apart."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from itertools import islice
 
 from tabellion.reading.grounding.index import Index, Places, Stream, letters
 
-MOST_PLACES = 60  #: of a piece that are looked at
-MOST_FIRST = 10  #: places of a first line that are followed
+MOST_PLACES = 60  #: places of a piece that are tried
+MOST_FIRST = 10  #: places of a first line that are tried
 MOST_SEGMENTS = 8
 MOST_WORDS = 40
-SHORTEST = 6  #: characters; anything shorter is found in every text with a slip allowed
+SHORTEST = 6  #: characters; a shorter text with a wrong letter would be found everywhere
 GAP = 2.5  #: line heights between the lines of one value
 
 
 def fuzzy(index: Index, text: str) -> Iterator[tuple[str, list[Places]]]:
-    """With letters for digits, then with slips in the letters; digits are never anything but themselves."""
+    """The places with letters for digits, then with wrong letters; digits must always match."""
     needle = letters(text)
     digits = _digits(needle)
     if digits and len(needle) >= 3:
@@ -32,9 +32,9 @@ def _digits(text: str) -> str:
 
 
 def _slips(stream: Stream, needle: str, most: int) -> list[Places]:
-    """The places with the fewest slips, at most so many.
+    """The places with the fewest wrong letters, at most `most`.
 
-    With n slips at least one of n + 1 pieces of the needle stands there untouched: only its places are looked at.
+    With n wrong letters at least one of n + 1 pieces of the needle is intact: only the places of pieces are tried.
     """
     from rapidfuzz.distance import Levenshtein
 
@@ -45,10 +45,10 @@ def _slips(stream: Stream, needle: str, most: int) -> list[Places]:
         piece = needle[offset : offset + size] if number < most else needle[offset:]
         for at in _occurrences(stream.text, piece):
             for start, end in _windows(stream, at - offset, len(needle), most):
-                found = stream.text[start:end]
-                if "\n" in found or _digits(found) != _digits(needle):
+                candidate = stream.text[start:end]
+                if "\n" in candidate or _digits(candidate) != _digits(needle):
                     continue
-                slips = Levenshtein.distance(needle, found, score_cutoff=most)
+                slips = Levenshtein.distance(needle, candidate, score_cutoff=most)
                 if slips <= most:
                     places = stream.places(start, end)
                     best[places] = min(slips, best.get(places, slips))
@@ -66,7 +66,7 @@ def _occurrences(text: str, piece: str) -> Iterator[int]:
 
 
 def _windows(stream: Stream, at: int, size: int, most: int) -> Iterator[tuple[int, int]]:
-    """Stretches of whole words of about the right size that start about there."""
+    """Spans of whole words with about the right position and size."""
     total = len(stream.text)
     ends = [
         end for end in range(max(1, at + size - 2 * most), min(total, at + size + 2 * most) + 1) if stream.edge(end)
@@ -77,7 +77,7 @@ def _windows(stream: Stream, at: int, size: int, most: int) -> Iterator[tuple[in
 
 
 def lines(index: Index, text: str) -> list[Places]:
-    """A text of several lines whose lines stand below each other, with other columns read in between."""
+    """The places of a text of several lines below each other, with other columns read in between."""
     words = [piece for piece in map(letters, text.split()) if piece]
     if not 3 <= len(words) <= MOST_WORDS:
         return []
@@ -109,7 +109,7 @@ def _below(index: Index, places: Places, words: list[str]) -> Places | None:
 
 
 def _follows(index: Index, above: Places, below: Places) -> bool:
-    one, two = index.box(above), index.box(below)
-    height = min(one[3] - one[1], two[3] - two[1])
+    upper, lower = index.box(above), index.box(below)
+    height = min(upper[3] - upper[1], lower[3] - lower[1])
     same_page = index.homes[above[0]] == index.homes[below[0]]
-    return same_page and 0 < two[1] - one[1] <= height * (1 + GAP) and two[0] < one[2] and one[0] < two[2]
+    return same_page and 0 < lower[1] - upper[1] <= height * (1 + GAP) and lower[0] < upper[2] and upper[0] < lower[2]

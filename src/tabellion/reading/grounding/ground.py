@@ -1,4 +1,4 @@
-"""Where a value stands on the page: a quote is located in the words, or it is ungrounded; a box is never invented."""
+"""Locates a value on the page: its quote is found in the words, or it is ungrounded; a box is never invented."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from tabellion.reading.grounding.index import RUN, Index, Places, Stream, letter
 from tabellion.reading.grounding.variants import date_of, decimal_of, digits_of, fold, says
 from tabellion.reading.page import Box, Page, Word
 
-#: How a value was found, and how much that is worth.
+#: How a value was found, and its score.
 SCORES = {
     "exact": 1.0, "whitespace": 0.99, "case": 0.97, "number": 0.97, "date": 0.97, "punctuation": 0.95, "lines": 0.93,
     "confusion": 0.8, "fuzzy": 0.75,
 }  # fmt: skip
 UNGROUNDED = "ungrounded"
-LONG = 6  #: digits; a number this long is an identifier, and may be set in groups of any size
+LONG = 6  #: digits; a number this long is an identifier, and may be printed in groups of any size
 MINUS = "-−–("
 
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """The place where a value stands."""
+    """The place of a value on a page."""
 
     page: int
     box: Box
     words: tuple[Word, ...]
     how: str  #: one of SCORES
     score: float
-    count: int = 1  #: how many places say the same
+    count: int = 1  #: the number of places with the same value
 
     @property
     def quote(self) -> str:
@@ -52,39 +52,40 @@ def ground(
 ) -> Grounding | None:
     """The place of a quote or a value, or None.
 
-    `kind` is text, money, number, date or id; without it the value tells. Of several places the one nearest to `near`
-    (a box, on `page` if given, or the words of its label) is taken, or else the first; `page` alone keeps to that page.
+    `kind` is text, money, number, date or id; by default it is inferred from the value. Of several places the one
+    nearest to `near` (a box, on `page` if given, or the words of its label) is taken, or else the first; `page` alone
+    restricts the search to that page.
     """
     index = pages if isinstance(pages, Index) else Index(pages)
     text = str(value).strip()
     if not text or isinstance(value, bool):
         return None
     for how, found in _tries(index, text, kind or _kind(value)):
-        kept = [places for places in found if page is None or index.homes[places[0]] == page]
-        if kept:
-            return _build_grounding(index, _nearest(index, kept, near), how, len(kept))
+        on_page = [places for places in found if page is None or index.homes[places[0]] == page]
+        if on_page:
+            return _build_grounding(index, _nearest(index, on_page, near), how, len(on_page))
     return None
 
 
 def ground_all(data: Any, pages: Sequence[Page] | Index) -> Any:
-    """The same shape, with each value as {value, page, box, quote, match}; `match` is "ungrounded" where it is nowhere.
+    """The same structure, with each value as {value, page, box, quote, match}; `match` may be "ungrounded".
 
-    A dict with `value` and `quote`, as models answer, is one value: its quote is looked for first.
+    A dict with `value` and `quote`, as models return it, is one value: its quote is searched first.
     """
     index = pages if isinstance(pages, Index) else Index(pages)
     return _all(data, index, None)
 
 
-def find_ungrounded(told: Any, path: str = "") -> Iterator[str]:
-    """The paths of the values that `ground_all` found nowhere."""
-    if isinstance(told, dict) and "match" in told:
-        if told["match"] == UNGROUNDED:
+def find_ungrounded(data: Any, path: str = "") -> Iterator[str]:
+    """The paths of the values that `ground_all` did not find."""
+    if isinstance(data, dict) and "match" in data:
+        if data["match"] == UNGROUNDED:
             yield path
-    elif isinstance(told, dict):
-        for key, value in told.items():
+    elif isinstance(data, dict):
+        for key, value in data.items():
             yield from find_ungrounded(value, f"{path}.{key}" if path else str(key))
-    elif isinstance(told, list):
-        for number, value in enumerate(told):
+    elif isinstance(data, list):
+        for number, value in enumerate(data):
             yield from find_ungrounded(value, f"{path}[{number}]")
 
 
@@ -98,24 +99,24 @@ def _all(data: Any, index: Index, near: tuple[int, Box] | None) -> Any:
     value, quote = (data.get("value"), data.get("quote")) if isinstance(data, dict) else (data, None)
     if isinstance(value, dict | list):
         return {**data, "value": _all(value, index, near)}
-    found = None
+    grounding = None
     for text in (quote, value):
-        if text not in (None, "") and found is None:
-            found = _beside(text, index, near)
-    told = dict(data) if isinstance(data, dict) else {"value": value}
-    if found is None:
-        return {**told, "page": None, "box": None, "quote": None, "match": UNGROUNDED}
+        if text not in (None, "") and grounding is None:
+            grounding = _beside(text, index, near)
+    result = dict(data) if isinstance(data, dict) else {"value": value}
+    if grounding is None:
+        return {**result, "page": None, "box": None, "quote": None, "match": UNGROUNDED}
     return {
-        **told,
-        "page": found.page,
-        "box": [round(side, 4) for side in found.box],
-        "quote": found.quote,
-        "match": found.how,
+        **result,
+        "page": grounding.page,
+        "box": [round(side, 4) for side in grounding.box],
+        "quote": grounding.quote,
+        "match": grounding.how,
     }
 
 
 def _row(item: dict[str, Any], index: Index) -> Any:
-    """The values of one row stand beside each other: the longest text says where."""
+    """Grounds the values of one row near its longest text, because they are beside each other."""
     if "value" in item:
         return _all(item, index, None)
     texts = [value for value in item.values() if isinstance(value, str) and _kind(value) == "text"]
@@ -139,7 +140,7 @@ def _kind(value: object) -> str:
 
 
 def _tries(index: Index, text: str, kind: str) -> Iterator[Found]:
-    """One way of finding after the other, the surest first."""
+    """The results of each way to search, the most reliable first."""
     number = decimal_of(text) if kind in ("money", "number") else None
     if number is not None:
         yield from _numbers(index, text, number)
@@ -177,7 +178,7 @@ def _numbers(index: Index, text: str, number: Decimal) -> Iterator[Found]:
 
 
 def _cut(index: Index, places: Places) -> bool:
-    """Whether words that look like the number are pieces of a longer one."""
+    """Whether the number is a part of a longer one."""
     ends = [(at, run) for at in (places[0], places[-1]) for run in RUN.finditer(index.words[at].text)]
     return len(places) == 1 and any(index.cut(at, run) for at, run in ends)
 
@@ -189,13 +190,13 @@ def _minus(index: Index, places: Places) -> bool:
 
 
 def _words(index: Index, text: str) -> list[Places]:
-    """Where exactly these words follow each other."""
-    wanted = text.split()
+    """The places where exactly these words follow each other."""
+    words = text.split()
     return [
-        tuple(range(at, at + len(wanted)))
-        for at in index.starts.get(wanted[0], ())
-        if [word.text for word in index.words[at : at + len(wanted)]] == wanted
-        and index.homes[at] == index.homes[at + len(wanted) - 1]
+        tuple(range(at, at + len(words)))
+        for at in index.starts.get(words[0], ())
+        if [found.text for found in index.words[at : at + len(words)]] == words
+        and index.homes[at] == index.homes[at + len(words) - 1]
     ]
 
 
@@ -211,17 +212,17 @@ def _nearest(index: Index, found: list[Places], near: Box | str | None) -> Place
     labels = next((labels for _, labels in _tries(index, near, "text") if labels), [])
     boxes = [(index.homes[label[0]], index.box(label)) for label in labels]
 
-    def away(places: Places) -> float:
-        own = [_distance(box, index.box(places)) for page, box in boxes if page == index.homes[places[0]]]
-        return min(own, default=9.0)
+    def distance(places: Places) -> float:
+        distances = [_distance(box, index.box(places)) for page, box in boxes if page == index.homes[places[0]]]
+        return min(distances, default=9.0)
 
-    return min(found, key=away)
+    return min(found, key=distance)
 
 
-def _distance(one: Box, other: Box) -> float:
-    """How far apart; another line is further than the same line's other end."""
-    across = max(0.0, other[0] - one[2], one[0] - other[2])
-    down = abs((one[1] + one[3]) - (other[1] + other[3])) / 2
+def _distance(first: Box, second: Box) -> float:
+    """The distance of two boxes; another line is further than the other end of the same line."""
+    across = max(0.0, second[0] - first[2], first[0] - second[2])
+    down = abs((first[1] + first[3]) - (second[1] + second[3])) / 2
     return across + 4 * down
 
 

@@ -1,4 +1,4 @@
-"""The words of a document, laid out for finding: streams of characters that know their words, and the numbers."""
+"""Indexes the words of a document for search: streams of characters with their words, and the numbers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tabellion.reading.grounding.variants import CONFUSED, days_in, fold
 from tabellion.reading.page import Box, Page, Word, around
 
 Places = tuple[int, ...]  #: words, as positions in the document
-#: Folded letters that OCR and people take for digits.
+#: Folded letters that OCR and people confuse with digits.
 ALIKE = str.maketrans({"o": "0", "q": "0", "l": "1", "i": "1", "z": "2", "s": "5", "b": "8", "g": "9"})
-NEAR = 0.6  #: of its height: how far the next group of a number may stand
+NEAR = 0.6  #: of its height: how far the next group of a number may be
 NOBODY = 2**32 - 1  #: owns the line end between two pages
-INNER = ".,'’/-"  #: between two digits they make one number or one date of them
+INNER = ".,'’/-"  #: between two digits they continue a number or a date
 HYPHENS = "-‐‑\u00ad"
 RUN = re.compile(r"\d(?:[\d.,'’]*\d)?")
-GROUP = re.compile(r"(\d{3}(?:[.,]\d++)?)(?![\d.,]*\d)")  #: of a number whose thousands are set apart
+GROUP = re.compile(r"(\d{3}(?:[.,]\d++)?)(?![\d.,]*\d)")  #: of a number with spaces between its thousands
 BEGUN = re.compile(r"(?<![\d.,])\d{1,3}$")
-#: What may be a number that OCR has read as letters.
+#: A possible number with letters that OCR read for digits.
 DOUBTFUL = re.compile(r"[-+(€$£]*[\dOoQDlIiZzSsBgqεЗОоб|!][\dOoQDlIiZzSsBgqεЗОоб|!.,'’]*[)€$£%-]*")
 
 
@@ -32,7 +32,7 @@ class Stream:
         owners = array("L")
         for at, piece in enumerate(pieces):
             owners.extend([at] * len(piece))
-        # Nothing is found across pages: a line end stands between them.
+        # A line end between pages, so that nothing is found across them.
         self.text = "\n".join("".join(pieces[start:end]) for start, end in extents)
         self.owners = owners
         at = 0
@@ -42,7 +42,7 @@ class Stream:
             at += 1
 
     def find(self, needle: str) -> Iterator[tuple[int, int]]:
-        """Where the needle stands by itself: not inside a longer word or number."""
+        """The positions of the needle outside of longer words and numbers."""
         at = self.text.find(needle) if needle else -1
         while at >= 0:
             end = at + len(needle)
@@ -51,11 +51,11 @@ class Stream:
             at = self.text.find(needle, at + 1)
 
     def alone(self, start: int, end: int) -> bool:
-        """Whether a stretch is no part of a longer word or number."""
+        """Whether a span is not a part of a longer word or number."""
         return self._free(start - 1, start) and self._free(end, end - 1)
 
     def places(self, start: int, end: int) -> Places:
-        """The words that a stretch of characters touches."""
+        """The words that a span of characters touches."""
         return tuple(range(self.owners[start], self.owners[end - 1] + 1))
 
     def edge(self, at: int) -> bool:
@@ -90,7 +90,7 @@ class Index:
 
     @cached_property
     def exact(self) -> Stream:
-        """The characters as they stand."""
+        """The characters as they are."""
         return Stream(self.extents, ["".join(word.text.split()) for word in self.words])
 
     @cached_property
@@ -107,12 +107,12 @@ class Index:
 
     @cached_property
     def unbroken(self) -> Stream:
-        """With words that a line end divides put together."""
+        """The characters with words joined that are divided at a line end."""
         return Stream(self.extents, self._joined)
 
     @cached_property
     def folded(self) -> Stream:
-        """Without case, accents and typography."""
+        """The characters without case, accents and typography."""
         return Stream(self.extents, self._folded)
 
     @cached_property
@@ -122,12 +122,12 @@ class Index:
 
     @cached_property
     def confused(self) -> Stream:
-        """Letters and digits, with those that OCR takes for each other made one."""
+        """Letters and digits, where those that OCR confuses are the same."""
         return Stream(self.extents, [self.confuse(text) for text in self._bare])
 
     @cached_property
     def days(self) -> dict[date, list[Places]]:
-        """Where each day is named, in whatever notation."""
+        """The places of each date, in any notation."""
         found: dict[date, list[Places]] = {}
         stream = self.folded
         for start, end, day in days_in(stream.text):
@@ -137,12 +137,12 @@ class Index:
 
     @staticmethod
     def confuse(text: str) -> str:
-        """One sign for all that OCR takes for each other."""
+        """Replaces letters by the digits that OCR confuses with them."""
         return text.translate(ALIKE)
 
     @cached_property
     def starts(self) -> dict[str, list[int]]:
-        """Where each word stands."""
+        """The positions of each word."""
         found: dict[str, list[int]] = {}
         for at, word in enumerate(self.words):
             found.setdefault(word.text, []).append(at)
@@ -150,7 +150,7 @@ class Index:
 
     @cached_property
     def numbers(self) -> dict[str, list[tuple[Places, str]]]:
-        """Printed numbers by their digits: where they stand and how they are written."""
+        """Printed numbers by their digits: their places and notations."""
         found: dict[str, list[tuple[Places, str]]] = {}
         for at, word in enumerate(self.words):
             runs = list(RUN.finditer(word.text))
@@ -163,13 +163,13 @@ class Index:
 
     @cached_property
     def doubtful(self) -> dict[str, list[tuple[Places, str]]]:
-        """Numbers that hold letters, as OCR leaves them, by the digits they would be."""
+        """Numbers with letters that OCR read for digits, by the correct digits."""
         found: dict[str, list[tuple[Places, str]]] = {}
         for at, word in enumerate(self.words):
             if not DOUBTFUL.fullmatch(word.text) or not any(map(str.isdigit, word.text)):
                 continue
-            mended = word.text.translate(CONFUSED)
-            for run in RUN.findall(mended) if mended != word.text else ():
+            corrected = word.text.translate(CONFUSED)
+            for run in RUN.findall(corrected) if corrected != word.text else ():
                 self._note(found, (at,), run)
         return found
 
@@ -177,7 +177,7 @@ class Index:
         found.setdefault(re.sub(r"\D", "", text), []).append((places, text))
 
     def _note_groups(self, found: dict[str, list[tuple[Places, str]]], at: int, text: str) -> None:
-        """A number whose thousands are set apart by spaces is several words."""
+        """Records a number that consists of several words, because its thousands are separated by spaces."""
         if len(text) > 3 or not text.isdigit():
             return
         last = at
@@ -194,7 +194,7 @@ class Index:
         return match[1] if match else None
 
     def cut(self, at: int, run: re.Match[str]) -> bool:
-        """Whether a number is a piece of a longer one: it goes on in the next word, or began in the one before."""
+        """Whether a number is a part of a longer one that continues in the next word or began in the one before."""
         start, end = run.span()
         if end - start <= 3 and end == len(run.string) and run[0].isdigit() and self._next_group(at) is not None:
             return True
@@ -203,19 +203,19 @@ class Index:
         return BEGUN.search(self.words[at - 1].text) is not None and self._next_group(at - 1) is not None
 
     def touching(self, at: int) -> bool:
-        """Whether the next word follows on the same line, no further than a thin space."""
-        one, two = self.words[at], self.words[at + 1]
-        height = max(one.box[3] - one.box[1], two.box[3] - two.box[1])
-        same = self.homes[at] == self.homes[at + 1] and one.line == two.line
-        # Boxes are shares of the page: a height becomes a share of the width to be compared with a gap.
-        return same and two.box[0] - one.box[2] <= height * self.shapes[self.homes[at]] * NEAR
+        """Whether the next word is on the same line, at most a thin space away."""
+        word, following = self.words[at], self.words[at + 1]
+        height = max(word.box[3] - word.box[1], following.box[3] - following.box[1])
+        same_line = self.homes[at] == self.homes[at + 1] and word.line == following.line
+        # Boxes are fractions of the page: a height becomes a fraction of the width to be compared with a gap.
+        return same_line and following.box[0] - word.box[2] <= height * self.shapes[self.homes[at]] * NEAR
 
     def box(self, places: Places) -> Box:
         """The box around some words."""
         return around(self.words[at].box for at in places)
 
     def _join(self, at: int, text: str) -> str:
-        """Without the hyphen that a line end has put there."""
+        """The text without a hyphen at a line end."""
         if len(text) < 2 or text[-1] not in HYPHENS or not text[-2].isalpha() or at + 1 >= len(self.words):
             return text
         following = self.words[at + 1]
@@ -224,5 +224,5 @@ class Index:
 
 
 def letters(text: str) -> str:
-    """Folded, letters and digits only."""
+    """The folded text, letters and digits only."""
     return "".join(sign for sign in fold(text) if sign.isalnum())

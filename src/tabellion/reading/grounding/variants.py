@@ -1,4 +1,4 @@
-"""The notations in which one value is printed: folded text, numbers of three countries, dates in three languages."""
+"""The printed notations of a value: folded text, numbers of three countries, dates in three languages."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from decimal import Decimal
 
 from tabellion.reading.einvoice.codes import CURRENCIES
 
-#: What typography varies and the meaning does not.
+#: Typographic variants with the same meaning.
 SIGNS = str.maketrans({
     "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-", "―": "-", "−": "-", "’": "'", "‘": "'", "‚": "'", "ʼ": "'",
     "`": "'", "´": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "ø": "o", "ł": "l", "œ": "oe", "æ": "ae",
     "…": "...", "\u00ad": "", "\u200b": "", "\u200c": "", "\u200d": "", "\ufeff": "", "ß": "ss",
 })  # fmt: skip
-#: Letters that OCR reads where digits stand.
+#: Letters that OCR reads for digits.
 CONFUSED = str.maketrans({
     "O": "0", "o": "0", "Q": "0", "D": "0", "l": "1", "I": "1", "i": "1", "|": "1", "!": "1", "Z": "2", "z": "2",
     "S": "5", "s": "5", "B": "8", "g": "9", "q": "9", "ε": "3", "З": "3", "О": "0", "о": "0", "б": "6",
 })  # fmt: skip
-#: A number as it is printed: groups of three with one kind of mark, then perhaps decimals. No thousands begin with a
-#: zero: 0,125 is an eighth.
+#: A printed number: groups of three with one kind of mark, then optional decimals. Groups do not begin with a zero:
+#: 0,125 is an eighth.
 PRINTED = re.compile(
     r"(?P<whole>[1-9]\d{0,2}(?P<mark>[.,'’])\d{3}(?:(?P=mark)\d{3})*|\d+)(?:(?P<point>[.,])(?P<decimals>\d+))?"
 )
-LONGEST = 100  #: characters of a value that can be a number: AMOUNT takes time with the cube of its text
+LONGEST = 100  #: characters of a value that can be a number: the time of AMOUNT is cubic in the length of the text
 PLAIN = re.compile(r"[+-]?\d+(\.\d+)?")
 #: An amount with its surroundings: sign, currency as a sign or up to three letters, per cent.
 AMOUNT = re.compile(
@@ -36,7 +36,7 @@ AMOUNT = re.compile(
     r"|(?P<whole>\d+)(?:[.,](?P<decimals>\d+))?)"
     r"(?P<after>(?:,?-)?\s*(?:[A-Za-z]{1,3}|[^\w\s.,'()-])?\s*\)?)"
 )
-#: Letters that make an amount of the number beside them.
+#: Letters beside a number that make it an amount.
 MONEY = CURRENCIES | {"CA", "US", "RM", "RS", "KR"}
 ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 
@@ -45,7 +45,7 @@ MONTHS = {
     "fr": "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre".split(),  # noqa: SIM905
     "de": "januar februar marz april mai juni juli august september oktober november dezember".split(),  # noqa: SIM905
 }
-#: Beside the first three letters: what people cut otherwise.
+#: Abbreviations other than the first three letters.
 SHORT: dict[str, dict[int, tuple[str, ...]]] = {
     "fr": {1: ("janv",), 2: ("fevr", "fev"), 4: ("avr",), 7: ("juil", "juill"), 9: ("sept",), 8: ("aout",)},
     "en": {9: ("sept",), 6: ("june",), 7: ("july",)},
@@ -59,7 +59,7 @@ MONTH = {
 }
 _DAY, _MONTH = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})"
 _NAME = f"(?P<name>{'|'.join(sorted(MONTH, key=len, reverse=True))})"
-#: Each looks ahead, so that what touches another number on its left is seen too.
+#: Each is a look-ahead, so that dates that touch another number on the left are found too.
 DATES = tuple(
     re.compile(f"(?=({pattern}))")
     for year in (r"(?P<year>\d{4})", r"(?P<year>\d{2})")
@@ -77,7 +77,7 @@ DATES = tuple(
 
 
 def fold(text: str) -> str:
-    """Without case, accents, ligatures and typographic variety; characters may become several or none."""
+    """The text without case, accents, ligatures and typographic variants; its length may change."""
     if text.isascii():
         return text.lower().replace("`", "'")
     plain = unicodedata.normalize("NFKD", text.casefold().translate(SIGNS))
@@ -85,7 +85,7 @@ def fold(text: str) -> str:
 
 
 def decimal_of(text: str) -> Decimal | None:
-    """The number a value is, when it is one: a sign, a currency and grouping may stand around it."""
+    """The number that a text represents, or None; a sign, a currency and grouping are allowed."""
     if len(text) > LONGEST:
         return None
     text = unicodedata.normalize("NFKC", text).translate(SIGNS).strip()
@@ -100,7 +100,7 @@ def decimal_of(text: str) -> Decimal | None:
 
 
 def says(printed: str, value: Decimal) -> bool:
-    """Whether a printed number can be read as the value; `1.234` is both 1.234 and 1234."""
+    """Whether a printed number can mean the value; `1.234` is both 1.234 and 1234."""
     match = PRINTED.fullmatch(printed)
     if not match:
         return False
@@ -108,13 +108,13 @@ def says(printed: str, value: Decimal) -> bool:
     differ = match["point"] is None or match["point"] != match["mark"]
     if differ and Decimal(f"{whole}.{match['decimals'] or 0}") == abs(value):
         return True
-    # A single mark before three digits may be a decimal point after all.
+    # A single mark before three digits may be a decimal point.
     single = not match["decimals"] and match["mark"] in (".", ",") and match["whole"].count(match["mark"]) == 1
     return single and Decimal(match["whole"].replace(match["mark"], ".")) == abs(value)
 
 
 def digits_of(value: Decimal) -> Iterator[str]:
-    """The digits with which a number is printed, with fewer or more decimals."""
+    """The digits of a number as printed, with fewer or more decimals."""
     plain = abs(value).normalize()
     least = max(0, -int(plain.as_tuple().exponent))
     for decimals in sorted({least, 2, 3, 4}):
@@ -123,7 +123,7 @@ def digits_of(value: Decimal) -> Iterator[str]:
 
 
 def date_of(text: str) -> date | None:
-    """The day an ISO date means."""
+    """The date in ISO notation, or None."""
     match = ISO.fullmatch(text.strip()[:10])
     try:
         return date(*map(int, match.groups())) if match else None
@@ -132,7 +132,7 @@ def date_of(text: str) -> date | None:
 
 
 def days_in(text: str) -> Iterator[tuple[int, int, date]]:
-    """Every day that folded text without spaces can be read to name, and where: 3/4 is a day in March and in April."""
+    """Every date that folded text without spaces may contain, with its position: 3/4 is in March or in April."""
     for pattern in DATES:
         for match in pattern.finditer(text):
             parts = match.groupdict()

@@ -1,1 +1,1 @@
-"""Document types: one YAML file that says which fields a kind of document has and what makes them right."""
+"""Document types: one YAML file per kind of document, with its fields and rules."""

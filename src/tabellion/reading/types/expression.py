@@ -1,11 +1,11 @@
-"""The language of cross-field rules: a text becomes a small tree, and every mistake names its character.
+"""Parses cross-field rules: a text becomes a small tree, and every error has a character position.
 
     abs(total - (subtotal + tax)) <= tolerance
     empty(act_date) or registration_date >= act_date
     sum(line_items.amount) == subtotal and currency in ("CAD", "USD")
 
-Python's own parser decides which sign binds first. It sees placeholders instead of our words, so fields may be called
-like Python's keywords and numbers stay decimals; `_resolve` accepts only what rules are made of.
+Python's own parser decides operator precedence. It sees placeholders instead of our words, so fields may have the
+names of Python's keywords and numbers stay decimals; `_resolve` accepts only the syntax of rules.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ TOKEN = re.compile(
     r"|(?P<word>(?:and|or|not|in)\b)|(?P<constant>(?:true|false|null)\b)|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<sign><=|>=|==|!=|[-+*/<>(),.\[\]])"
 )
-#: What Python's parser sees of a token; of the other kinds it sees the text itself.
+#: What Python's parser sees for a token; for other kinds it sees the text itself.
 PLACEHOLDERS = {"number": "0", "text": "0", "constant": "0", "name": "x"}
 CONSTANTS = {"true": True, "false": False, "null": None}
-#: Words with a meaning of their own; no field may be called so.
+#: Reserved words; a field cannot have such a name.
 RESERVED = ("and", "or", "not", "in", "true", "false", "null", "today", "tolerance")
-#: What people write who come from other languages, and what it is here.
+#: Operators of other languages, and the equivalent in rules.
 ELSEWHERE = {
     "=": "==", "&&": "and", "||": "or", "!": "not", "**": "x * x", "<>": "!=", "≤": "<=", "≥": ">=", "≠": "!=",
     "×": "*", "÷": "/", "−": "-", "–": "-", "%": "/ 100", "=<": "<=", "=>": ">=",
@@ -41,7 +41,7 @@ AFTER_IN = '\'[\' is missing after "in", as in: currency in ("CAD", "USD")'
 
 
 class ExpressionError(ValueError):
-    """A rule cannot be understood; `at` is the character, counted from 0."""
+    """A rule cannot be parsed; `at` is the character, counted from 0."""
 
     def __init__(self, what: str, at: int | ast.expr) -> None:
         self.what, self.at = what, at if isinstance(at, int) else at.col_offset
@@ -49,7 +49,7 @@ class ExpressionError(ValueError):
 
 
 class Token(NamedTuple):
-    """A word of the rule and where it stands."""
+    """A word of the rule and its position."""
 
     kind: str
     text: str
@@ -69,7 +69,7 @@ def parse(text: str) -> ast.expr:
 
 
 def names(expression: ast.expr) -> tuple[str, ...]:
-    """The fields it speaks of, in the order it does."""
+    """The fields that the expression uses, in order of appearance."""
     functions = [node.func for node in ast.walk(expression) if isinstance(node, ast.Call)]
     found = [node for node in ast.walk(expression) if isinstance(node, ast.Name) and node not in functions]
     found.sort(key=lambda node: node.col_offset)
@@ -77,7 +77,7 @@ def names(expression: ast.expr) -> tuple[str, ...]:
 
 
 def tokens(text: str) -> list[Token]:
-    """The words of a rule, closed by an empty one."""
+    """The tokens of a rule, with an empty one at the end."""
     if len(text) > LONGEST:
         raise ExpressionError(f"the rule has {len(text):,} characters; at most {LONGEST:,} are allowed", LONGEST)
     found, at = [], 0
@@ -111,7 +111,7 @@ def _stranger(text: str, at: int) -> str:
 
 
 def _python(words: Sequence[Token], closing: str = "") -> ast.expr | None:
-    """Python's tree of the words, each at twice its place so that no two touch; None where it has none."""
+    """Python's tree of the words, each at twice its position so that no two touch; None for a syntax error."""
     text = ""
     for word in words:
         text = text.ljust(2 * (word.at - words[0].at)) + PLACEHOLDERS.get(word.kind, word.text)
@@ -122,48 +122,51 @@ def _python(words: Sequence[Token], closing: str = "") -> ast.expr | None:
 
 
 def _mistake(words: Sequence[Token]) -> ExpressionError:
-    """The first word that cannot follow those before it: Python names its place in a way that its versions change."""
+    """The error for the first word that cannot follow those before it.
 
-    def cannot_go_on(count: int) -> bool:
+    Python's own error position is not used: it differs between versions.
+    """
+
+    def cannot_continue(count: int) -> bool:
         closing = _closing(words[:count])
         return _python(words[:count], closing) is None and _python(words[:count], " x" + closing) is None
 
-    place = bisect.bisect_left(range(1, len(words)), True, key=cannot_go_on)
-    wrong, before = words[place], words[:place]
+    index = bisect.bisect_left(range(1, len(words)), True, key=cannot_continue)
+    wrong, before = words[index], words[:index]
     found = repr(wrong.text) if wrong.text else "the end"
     last = before[-1] if before else Token("start", "", 0)
     closing = _closing(before)
     if last.text == ".":
-        what = f"the column of {before[-2].text!r} is missing after the point"
+        problem = f"the column of {before[-2].text!r} is missing after the point"
     elif last.text == "in":
-        what = f"{AFTER_IN}; found {found}"
+        problem = f"{AFTER_IN}; found {found}"
     elif last.kind in PLACEHOLDERS or last.text in (")", "]"):
-        what = f"{wrong.text!r} was not expected here; is an operator missing before it?"
+        problem = f"{wrong.text!r} was not expected here; is an operator missing before it?"
         if closing:
-            what = f"{closing[1]!r} is missing here, or ',' in a list; found {found}"
+            problem = f"{closing[1]!r} is missing here, or ',' in a list; found {found}"
     elif wrong.kind == "word":
-        what = f"{wrong.text!r} was not expected here"
+        problem = f"{wrong.text!r} was not expected here"
     else:
         found = found if wrong.text else "the rule ends"
-        what = f"a field, a number, a text or a bracket was expected here, but {found}"
-    return ExpressionError(what, wrong.at)
+        problem = f"a field, a number, a text or a bracket was expected here, but {found}"
+    return ExpressionError(problem, wrong.at)
 
 
 def _closing(words: Sequence[Token]) -> str:
-    """The brackets that are still to be closed, the innermost first."""
-    still = ""
+    """The missing closing brackets, the innermost first."""
+    closing = ""
     for word in words:
         if word.text in ("(", "["):
-            still = " " + {"(": ")", "[": "]"}[word.text] + still
+            closing = " " + {"(": ")", "[": "]"}[word.text] + closing
         elif word.text in (")", "]"):
-            still = still[2:]
-    return still
+            closing = closing[2:]
+    return closing
 
 
 def _resolve(node: ast.expr, words: Sequence[Token]) -> None:
-    """Gives a node its place and the word that it stands for; refuses what rules do not have."""
-    place = _number(words, node.col_offset)
-    word = words[place]
+    """Replaces a node's placeholder and position by those of its word; rejects syntax that rules do not have."""
+    index = _number(words, node.col_offset)
+    word = words[index]
     match node:
         case ast.Constant():
             value: Any = Decimal(word.text) if word.kind == "number" else word.text[1:-1]
@@ -194,11 +197,11 @@ def _resolve(node: ast.expr, words: Sequence[Token]) -> None:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
             _resolve(child, words)
-    node.col_offset = words[place].at
+    node.col_offset = words[index].at
 
 
 def _build_unexpected(node: ast.expr, words: Sequence[Token]) -> ExpressionError:
-    """What Python has and rules have not: `f(a)(b)`, `a[b]`, `a.b.c`, `(a, b)`, `+a`, `*a`."""
+    """The error for Python syntax that rules do not have: `f(a)(b)`, `a[b]`, `a.b.c`, `(a, b)`, `+a`, `*a`."""
     child = next(ast.iter_child_nodes(node))
     offset: int | None = node.col_offset
     if isinstance(node, ast.Call | ast.Attribute | ast.Subscript | ast.Tuple) and isinstance(child, ast.expr):
@@ -210,5 +213,5 @@ def _build_unexpected(node: ast.expr, words: Sequence[Token]) -> ExpressionError
 
 
 def _number(words: Sequence[Token], offset: int | None) -> int:
-    """Which word is the first at or after this place in what Python was given."""
+    """The index of the first word at or after this offset in the text that Python parsed."""
     return bisect.bisect_left(words, words[0].at + (offset or 0) / 2, key=lambda word: word.at)

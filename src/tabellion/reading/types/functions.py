@@ -1,4 +1,4 @@
-"""The functions of rules: what each takes, what it gives, and the work it does."""
+"""The functions of rules: their arguments, results and implementations."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ MOST_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function: its arguments' kinds, its result's kind, and its work on one row's values."""
+    """One function: its arguments' kinds, its result's kind, and its implementation."""
 
     takes: tuple[str, ...]  #: number, text, date, bool, any (one kind throughout), field, column; the last may repeat
     gives: str  #: a kind, or "same" as its arguments
     work: Callable[..., Any]
     says: str  #: for the docs
-    least: int = -1  #: arguments that must be there; all of them unless said
+    least: int = -1  #: number of required arguments; -1: all
     repeats: bool = False
-    literal: tuple[int, ...] = ()  #: arguments that must be written out, as they are checked when the file is read
+    literal: tuple[int, ...] = ()  #: arguments that must be literals, as they are checked when the file is read
     whole: bool = False  #: works on whole columns; the others work row by row
 
     @property
     def fewest(self) -> int:
-        """How many arguments it needs."""
+        """The number of required arguments."""
         return len(self.takes) if self.least < 0 else self.least
 
 
@@ -47,8 +47,8 @@ def _count(column: Sequence[Any] | None) -> Decimal:
 
 def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
     def work(*values: Any) -> Any:
-        given = values[0] if len(values) == 1 and isinstance(values[0], list) else values
-        return choose(given) if given and None not in given else None
+        candidates = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+        return choose(candidates) if candidates and None not in candidates else None
 
     return work
 
@@ -63,9 +63,9 @@ def _any(column: Sequence[bool | None]) -> bool | None:
     return any(known) if known else None
 
 
-def _where(column: Sequence[Any], beside: Sequence[Any], *wanted: str) -> list[Any]:
-    keys = {_key(one) for one in wanted}
-    return [value for value, name in zip(column, beside, strict=True) if name is not None and _key(name) in keys]
+def _where(column: Sequence[Any], names: Sequence[Any], *texts: str) -> list[Any]:
+    keys = {_key(text) for text in texts}
+    return [value for value, name in zip(column, names, strict=True) if name is not None and _key(name) in keys]
 
 
 def _key(text: str) -> str:
@@ -98,7 +98,8 @@ FUNCTIONS: dict[str, Function] = {
     "where": Function(("column", "column text", "text"), "same", _where,
                       "the cells of the first column whose second column is one of the texts, ignoring case and "
                       "punctuation", repeats=True, literal=(2,), whole=True),
-    "coalesce": Function(("any", "any"), "same", lambda *values: next((one for one in values if one is not None), None),
+    "coalesce": Function(("any", "any"), "same",
+                         lambda *values: next((value for value in values if value is not None), None),
                          "the first argument that has a value", repeats=True),
     "len": Function(("text",), "number", lambda text: Decimal(len(text)), "the number of characters of a text"),
     "lower": Function(("text",), "text", str.lower, "in lower case"),
@@ -109,7 +110,7 @@ FUNCTIONS: dict[str, Function] = {
                      literal=(0,)),
     "days": Function(("date", "date"), "number", lambda first, last: Decimal((last - first).days),
                      "from the first date to the second"),
-    "matches": Function(("text", "text"), "bool", lambda text, wanted: pattern.fits(wanted, text),
+    "matches": Function(("text", "text"), "bool", lambda text, expected: pattern.fits(expected, text),
                         "the whole text matches the pattern", literal=(1,)),
     "valid_vat": Function(("text",), "bool", identifiers.valid_vat,
                           "the check digits of a VAT number (AT, BE, DE, FR, IT, LU; null for others)"),
@@ -120,5 +121,5 @@ FUNCTIONS: dict[str, Function] = {
     "valid_siret": Function(("text",), "bool", identifiers.valid_siret, "fourteen digits, by Luhn"),
     "valid_gst": Function(("text",), "bool", identifiers.valid_gst, "a Canadian business number, by Luhn"),
 }  # fmt: skip
-#: Functions that answer for a missing value instead of passing it on.
+#: Functions that handle a missing value instead of returning null.
 SEE_NULL = ("coalesce", "present", "empty", "count")

@@ -1,30 +1,30 @@
-"""Check digits: whether a tax number, a bank account or a company number can be right.
+"""Verifies the check digits of tax numbers, bank accounts and company numbers.
 
-Each check answers True, False, or None where the number is of a kind that carries no check known here.
+Each check returns True, False, or None where no check is known for this kind of number.
 """
 
 from __future__ import annotations
 
 import re
 
-LONGEST = 64  # characters; nothing that is checked here is longer
+LONGEST = 64  # characters; every number that is checked here is shorter
 VAT_COUNTRIES = ("FR", "DE", "BE", "AT", "IT", "LU")
 
 
 def valid_iban(text: str) -> bool | None:
-    """ISO 7064 mod 97 over the whole account number, and the shape that it has in its country."""
+    """An IBAN: ISO 7064 mod 97 over the whole account number, and the format of its country."""
     from stdnum import iban
 
     return iban.is_valid(compact(text), check_country=False)
 
 
 def valid_vat(text: str) -> bool | None:
-    """A VAT number of the countries whose check is known; None for the others."""
+    """A VAT number of `VAT_COUNTRIES`; None for other countries."""
     number = compact(text)
     if number[:2] not in VAT_COUNTRIES or len(number) < 4:
         return None
     if re.fullmatch(r"FR(?!\d\d)[A-Z0-9]{2}\d{9}", number):
-        return None  # keys with letters are newer, and made in another way
+        return None  # newer keys have letters and are computed differently
     return _is_valid(number[:2], "vat", number)
 
 
@@ -45,7 +45,7 @@ def valid_gst(text: str) -> bool | None:
 
 
 def valid_tax_id(text: str) -> bool | None:
-    """Whatever of the above the number looks like; None when it looks like none of them."""
+    """A number of any of these kinds, recognised by its form; None where it has another form."""
     number = compact(text)
     if number[:2] in VAT_COUNTRIES:
         return valid_vat(number)
@@ -53,7 +53,7 @@ def valid_tax_id(text: str) -> bool | None:
         return valid_gst(number)
     if re.fullmatch(r"\d{14}", number):
         return valid_siret(number)
-    return None  # nine digits alone are many countries' numbers
+    return None  # many countries have numbers of nine digits
 
 
 def compact(text: str) -> str:

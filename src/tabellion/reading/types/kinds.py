@@ -1,4 +1,4 @@
-"""The kinds of fields: a new one begins here."""
+"""The kinds of fields: a new kind is added here first."""
 
 from __future__ import annotations
 

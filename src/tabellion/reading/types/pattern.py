@@ -1,6 +1,6 @@
-r"""Patterns of fields: regular expressions of RE2, whose time is linear in the text, whoever wrote them.
+r"""Patterns of fields: RE2 regular expressions, whose time is linear in the text even for hostile patterns.
 
-RE2's `\d`, `\w` and `\s` are ASCII; here they are the digits, letters and spaces of every language, as in Python.
+RE2's `\d`, `\w` and `\s` are ASCII; here they match the digits, letters and spaces of every language, as in Python.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 LONGEST = 300  # characters of a pattern
-LONGEST_VALUE = 300  # characters of a value; a longer one fits no pattern
+LONGEST_VALUE = 300  # characters of a value; a longer one matches no pattern
 
-#: Escapes that RE2 writes in another way, and sets in square brackets, within which they need no brackets of their own.
+#: Escapes that differ in RE2, and sets in square brackets, within which their translation needs no brackets.
 ESCAPE = r"\\u(?P<code>[0-9A-Fa-f]{4})|\\.|\{,"
 PART = re.compile(rf"(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|{ESCAPE}", re.DOTALL)
 WITHIN = {r"\d": r"\p{Nd}", r"\D": r"\P{Nd}", r"\w": r"\p{L}\p{N}_", r"\s": r"\t-\r\x1c-\x20\x{85}\p{Z}"}
@@ -27,10 +27,10 @@ OUTSIDE = {
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether the whole text has this pattern."""
+    """Whether the whole text matches the pattern."""
     try:
         return len(text) <= LONGEST_VALUE and _compile(pattern).fullmatch(text) is not None
-    except UnicodeEncodeError:  # half of a surrogate pair is no character
+    except UnicodeEncodeError:  # half of a surrogate pair is not a character
         return False
 
 
@@ -62,7 +62,7 @@ def _compile(pattern: str) -> Any:
 
 
 def _translate(pattern: str) -> str:
-    """The pattern in RE2's words; ValueError for those that it has no words for."""
+    """The pattern in RE2's syntax; ValueError where RE2 has no equivalent."""
     return PART.sub(lambda part: re.sub(ESCAPE, _within, part[0]) if part["set"] else _word(part, OUTSIDE), pattern)
 
 

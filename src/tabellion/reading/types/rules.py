@@ -1,4 +1,4 @@
-"""Judges the values of a document by its type: what is missing, malformed, out of range, or does not add up."""
+"""Validates the values of a document against its type: missing, malformed, out of range, or inconsistent."""
 
 from __future__ import annotations
 
@@ -27,46 +27,46 @@ CODES = {
     "unknown": "the type has no field with this name",
 }
 DECIMAL = re.compile(r"[-+]?\d{1,20}(\.\d{1,10})?")
-MOST_ISSUES = 200  # a table of ten thousand wrong rows is said once, not ten thousand times
+MOST_ISSUES = 200  # a table may have ten thousand wrong rows
 _NOTHING: tuple[Any, ...] = (None, "", [], ())
 
 
 def check(doctype: DocumentType, values: Mapping[str, Any], *, today: date | None = None) -> list[Issue]:
-    """Everything that is wrong with normalised values: ISO dates, decimal strings, lists of dicts."""
+    """All issues of normalised values: ISO dates, decimal strings, lists of dicts."""
     judge = _Judge()
-    known: dict[str, Any] = {}
-    for one in doctype.fields:
-        known[one.name] = judge.field(one, values.get(one.name), one.name)
+    converted: dict[str, Any] = {}
+    for spec in doctype.fields:
+        converted[spec.name] = judge.field(spec, values.get(spec.name), spec.name)
     for name in values:
         if name not in doctype:
             judge.add("unknown", "warning", "issue.unknown_field", name, type=doctype.name)
     day = today or datetime.now(UTC).date()
     for rule in doctype.rules:
-        judge.rule(rule, known, values, day)
+        judge.rule(rule, converted, values, day)
     return judge.found[:MOST_ISSUES]
 
 
 def verdict(issues: Iterable[Issue]) -> Verdict:
     """Reject when anything is an error, warn when anything is a warning, else accept."""
-    worst = {issue.severity for issue in issues}
-    return "reject" if "error" in worst else "warn" if "warning" in worst else "accept"
+    severities = {issue.severity for issue in issues}
+    return "reject" if "error" in severities else "warn" if "warning" in severities else "accept"
 
 
-def convert_value(one: FieldSpec, value: Any) -> Any:
-    """A normalised value in Python's type, or None when there is none; raises ValueError when it is malformed."""
+def convert_value(spec: FieldSpec, value: Any) -> Any:
+    """A normalised value in Python's type, or None where it is empty; raises ValueError when it is malformed."""
     if value in _NOTHING:
         return None
-    if one.kind in NUMERIC:
+    if spec.kind in NUMERIC:
         return _decimal(value)
-    if one.kind == "date":
+    if spec.kind == "date":
         return _date(value)
-    if one.kind == "bool":
+    if spec.kind == "bool":
         if not isinstance(value, bool):
             raise ValueError
         return value
     if not isinstance(value, str):
         raise ValueError
-    if one.kind == "currency" and not re.fullmatch("[A-Z]{3}", value):
+    if spec.kind == "currency" and not re.fullmatch("[A-Z]{3}", value):
         raise ValueError
     return value
 
@@ -93,64 +93,65 @@ class _Judge:
         self.found: list[Issue] = []
 
     def add(self, code: str, severity: Severity, message: str, path: str, **params: Any) -> None:
-        """Notes an issue about the field at `path`; `message` is the code of its message."""
+        """Records an issue about the field at `path`; `message` is the code of its message."""
         self.found.append(Issue(code, severity, Message(message, field=path, **params), (path,)))
 
-    def field(self, one: FieldSpec, value: Any, path: str) -> Any:
-        """Notes what is wrong with a value, and gives it in Python's type for the rules."""
+    def field(self, spec: FieldSpec, value: Any, path: str) -> Any:
+        """Records the issues of a value, and returns it in Python's type for the rules."""
         if value in _NOTHING:
-            if one.required:
+            if spec.required:
                 self.add("missing", "error", "issue.missing", path)
-            if one.kind == "list" and one.least and value is not None:
-                self.add("range", one.severity, "issue.no_rows", path, n=one.least)
+            if spec.kind == "list" and spec.least and value is not None:
+                self.add("range", spec.severity, "issue.no_rows", path, n=spec.least)
             return None
-        if one.kind == "list":
-            return self.rows(one, value, path)
+        if spec.kind == "list":
+            return self.rows(spec, value, path)
         try:
-            found = convert_value(one, value)
+            converted = convert_value(spec, value)
         except ValueError:
-            self.add("type", "error", "issue.not_of_kind", path, value=format_value(value), detail=form(one))
+            self.add("type", "error", "issue.not_of_kind", path, value=format_value(value), detail=form(spec))
             return None
-        if one.options and found not in one.options:
+        if spec.options and converted not in spec.options:
             self.add(
-                "choice", one.severity, "issue.not_an_option", path, value=format_value(value), text=list(one.options)
+                "choice", spec.severity, "issue.not_an_option", path, value=format_value(value), text=list(spec.options)
             )
-        if one.pattern and isinstance(found, str) and not pattern.fits(one.pattern, found):
-            self.add("pattern", one.severity, "issue.pattern", path, value=format_value(value), text=one.pattern)
-        if one.least is not None and found < one.least:
-            self.add("range", one.severity, "issue.too_small", path, value=format_value(value), least=one.least)
-        if one.most is not None and found > one.most:
-            self.add("range", one.severity, "issue.too_large", path, value=format_value(value), most=one.most)
-        return found
+        if spec.pattern and isinstance(converted, str) and not pattern.fits(spec.pattern, converted):
+            self.add("pattern", spec.severity, "issue.pattern", path, value=format_value(value), text=spec.pattern)
+        if spec.least is not None and converted < spec.least:
+            self.add("range", spec.severity, "issue.too_small", path, value=format_value(value), least=spec.least)
+        if spec.most is not None and converted > spec.most:
+            self.add("range", spec.severity, "issue.too_large", path, value=format_value(value), most=spec.most)
+        return converted
 
-    def rows(self, one: FieldSpec, value: Any, path: str) -> Any:
+    def rows(self, spec: FieldSpec, value: Any, path: str) -> Any:
         if not isinstance(value, Sequence) or isinstance(value, str):
             self.add("type", "error", "issue.not_rows", path, value=format_value(value))
             return None
-        if one.least is not None and len(value) < one.least:
-            self.add("range", one.severity, "issue.too_few_rows", path, detail=_rows(value), n=one.least)
-        if one.most is not None and len(value) > one.most:
-            self.add("range", one.severity, "issue.too_many_rows", path, detail=_rows(value), n=one.most)
-        made = []
+        if spec.least is not None and len(value) < spec.least:
+            self.add("range", spec.severity, "issue.too_few_rows", path, detail=_rows(value), n=spec.least)
+        if spec.most is not None and len(value) > spec.most:
+            self.add("range", spec.severity, "issue.too_many_rows", path, detail=_rows(value), n=spec.most)
+        rows = []
         for number, row in enumerate(value):
             if len(self.found) > MOST_ISSUES or not isinstance(row, Mapping):
                 if not isinstance(row, Mapping):
                     self.add("type", "error", "issue.not_a_row", f"{path}[{number}]", value=format_value(row))
                 break
-            cells = {column.name: (column, row.get(column.name)) for column in one.items}
-            made.append({name: self.field(*both, f"{path}[{number}].{name}") for name, both in cells.items()})
-        return made
+            cells = {column.name: (column, row.get(column.name)) for column in spec.items}
+            rows.append({name: self.field(*cell, f"{path}[{number}].{name}") for name, cell in cells.items()})
+        return rows
 
-    def rule(self, rule: Rule, known: Mapping[str, Any], values: Mapping[str, Any], today: date) -> None:
-        if evaluation.holds(rule.expression, evaluation.Scope(known, rule.tolerance, today)) is not False:
+    def rule(self, rule: Rule, converted: Mapping[str, Any], values: Mapping[str, Any], today: date) -> None:
+        if evaluation.holds(rule.expression, evaluation.Scope(converted, rule.tolerance, today)) is not False:
             return
-        seen = [
-            Message("rule.seen", field=name, value=_within(known.get(name), values.get(name))) for name in rule.fields
+        shown = [
+            Message("rule.seen", field=name, value=_within(converted.get(name), values.get(name)))
+            for name in rule.fields
         ]
         if rule.tolerance is not None:
-            seen.append(Message("rule.tolerance", value=rule.tolerance))
-        text = {language: said.rstrip(".") for language, said in rule.messages.items()}
-        message = Message("issue.rule", rule=text or Message("issue.rule_without_message", text=rule.name), seen=seen)
+            shown.append(Message("rule.tolerance", value=rule.tolerance))
+        text = {language: text.rstrip(".") for language, text in rule.messages.items()}
+        message = Message("issue.rule", rule=text or Message("issue.rule_without_message", text=rule.name), seen=shown)
         self.found.append(Issue("rule", rule.severity, message, rule.fields, rule.name))
 
 
@@ -173,11 +174,11 @@ def _rows(value: Sequence[Any]) -> Message:
     return Message("reason.rows", n=len(value))
 
 
-def _within(known: Any, value: Any) -> str:
-    """A value within a sentence: numbers and dates stand for themselves."""
-    return str(value) if isinstance(known, (int, Decimal, date)) else format_value(value)
+def _within(converted: Any, value: Any) -> str:
+    """A value within a sentence: numbers and dates without quotes."""
+    return str(value) if isinstance(converted, (int, Decimal, date)) else format_value(value)
 
 
-def form(one: FieldSpec) -> str:
-    """How a value of the field is written."""
-    return Message("kind.date_form") if one.kind == "date" else KINDS[one.kind]
+def form(spec: FieldSpec) -> str:
+    """The message that describes how a value of the field is written."""
+    return Message("kind.date_form") if spec.kind == "date" else KINDS[spec.kind]

@@ -1,4 +1,4 @@
-"""What a document type compiles to: the schema that models fill in, the Pydantic model, the prompt and the form."""
+"""Compiles a document type to the JSON Schema for models, the Pydantic model, the prompt and the review form."""
 
 from __future__ import annotations
 
@@ -25,66 +25,66 @@ PAGE = "The number of the page they stand on, from 1."
 def json_schema(doctype: DocumentType, *, quotes: bool = False) -> dict[str, Any]:
     """Plain JSON Schema: everything required and nullable, nothing else allowed.
 
-    It says only what Gemini, OpenAI's strict mode and the smaller servers all keep, so neither pattern nor format is in
-    it: a model that finds the 30th of February must be able to say so, and the rules say what is wrong with it.
+    It uses only what Gemini, OpenAI's strict mode and the smaller servers all support, so it has no pattern or format:
+    a model that finds the 30th of February must be able to return it, and the rules report what is wrong with it.
     """
-    made = {one.name: _schema_with_quote(one) if quotes else _schema(one) for one in doctype.fields}
-    # By its title the local model knows a schema again.
-    return {"title": doctype.name, **_object(made, doctype.description)}
+    properties = {spec.name: _schema_with_quote(spec) if quotes else _schema(spec) for spec in doctype.fields}
+    # The local model recognises a schema by its title.
+    return {"title": doctype.name, **_object(properties, doctype.description)}
 
 
 def _object(properties: dict[str, Any], description: str = "") -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "object"}
+    schema: dict[str, Any] = {"type": "object"}
     if description:
-        made["description"] = description
-    return {**made, "properties": properties, "required": list(properties), "additionalProperties": False}
+        schema["description"] = description
+    return {**schema, "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _schema_with_quote(one: FieldSpec) -> dict[str, Any]:
+def _schema_with_quote(spec: FieldSpec) -> dict[str, Any]:
     evidence = {"quote": _nullable("string", QUOTE), "page": _nullable("integer", PAGE)}
-    if one.kind == "list":
-        columns = {column.name: _schema(column) for column in one.items}
-        return _array(one, {**columns, **evidence})
-    return _object({"value": _schema(one), **evidence}, one.description)
+    if spec.kind == "list":
+        columns = {column.name: _schema(column) for column in spec.items}
+        return _array(spec, {**columns, **evidence})
+    return _object({"value": _schema(spec), **evidence}, spec.description)
 
 
-def _schema(one: FieldSpec) -> dict[str, Any]:
-    if one.kind == "list":
-        return _array(one, {column.name: _schema(column) for column in one.items})
-    description = _describe(one)
-    if one.kind == "choice":
-        # A null among the options is refused by some servers; a choice of two schemas is not.
-        return {"anyOf": [{"type": "string", "enum": list(one.options)}, {"type": "null"}], "description": description}
-    return _nullable("boolean" if one.kind == "bool" else "string", description)
+def _schema(spec: FieldSpec) -> dict[str, Any]:
+    if spec.kind == "list":
+        return _array(spec, {column.name: _schema(column) for column in spec.items})
+    description = _describe(spec)
+    if spec.kind == "choice":
+        # Some servers reject a null among the options, but accept a choice of two schemas.
+        return {"anyOf": [{"type": "string", "enum": list(spec.options)}, {"type": "null"}], "description": description}
+    return _nullable("boolean" if spec.kind == "bool" else "string", description)
 
 
-def _array(one: FieldSpec, properties: dict[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "array", "items": _object(properties)}
-    return {**made, "description": one.description} if one.description else made
+def _array(spec: FieldSpec, properties: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "array", "items": _object(properties)}
+    return {**schema, "description": spec.description} if spec.description else schema
 
 
 def _nullable(kind: str, description: str) -> dict[str, Any]:
     return {"type": [kind, "null"], "description": description}
 
 
-def _describe(one: FieldSpec) -> str:
-    form = "" if one.kind in ("text", "choice", "bool") else f" Written as {KINDS[one.kind]}."
-    options = f" One of: {', '.join(one.options)}." if one.options and one.kind != "choice" else ""
-    return ((one.description or f"{one.title}.") + form + options).strip()
+def _describe(spec: FieldSpec) -> str:
+    form = "" if spec.kind in ("text", "choice", "bool") else f" Written as {KINDS[spec.kind]}."
+    options = f" One of: {', '.join(spec.options)}." if spec.options and spec.kind != "choice" else ""
+    return ((spec.description or f"{spec.title}.") + form + options).strip()
 
 
 def prompt(doctype: DocumentType) -> str:
-    """What a model is asked to do with the pages of a document."""
+    """The instructions for a model that gets the pages of a document."""
     lines = [
         f"This is a document of the type {doctype.title or doctype.name}. {doctype.description}".strip(),
         "Read these fields from it:",
-        *(f"- {one.name}{' (required)' if one.required else ''}: {_describe(one)}" for one in doctype.fields
-          if one.kind != "list"),
+        *(f"- {spec.name}{' (required)' if spec.required else ''}: {_describe(spec)}" for spec in doctype.fields
+          if spec.kind != "list"),
     ]  # fmt: skip
-    for one in doctype.fields:
-        if one.kind == "list":
-            lines.append(f"- {one.name}: {one.description or one.title} Each row has:".replace("  ", " "))
-            lines += [f"    - {column.name}: {_describe(column)}" for column in one.items]
+    for spec in doctype.fields:
+        if spec.kind == "list":
+            lines.append(f"- {spec.name}: {spec.description or spec.title} Each row has:".replace("  ", " "))
+            lines += [f"    - {column.name}: {_describe(column)}" for column in spec.items]
     lines += [
         "Rules:",
         "- Give for each field its value, the quote and the page. Quote the words exactly as they are printed.",
@@ -99,60 +99,60 @@ def prompt(doctype: DocumentType) -> str:
 
 
 def form(doctype: DocumentType) -> list[dict[str, Any]]:
-    """The review form: one entry a field, in the file's order."""
-    return [_entry(one) for one in doctype.fields]
+    """The review form: one entry per field, in the file's order."""
+    return [_entry(spec) for spec in doctype.fields]
 
 
-def _entry(one: FieldSpec) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "name": one.name, "title": one.title, "widget": WIDGETS.get(one.kind, "text"), "required": one.required,
-        "help": one.description, "threshold": one.threshold, "options": list(one.options),
-        "min": None if one.least is None else str(one.least), "max": None if one.most is None else str(one.most),
-        "pattern": one.pattern,
+def _entry(spec: FieldSpec) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": spec.name, "title": spec.title, "widget": WIDGETS.get(spec.kind, "text"), "required": spec.required,
+        "help": spec.description, "threshold": spec.threshold, "options": list(spec.options),
+        "min": None if spec.least is None else str(spec.least), "max": None if spec.most is None else str(spec.most),
+        "pattern": spec.pattern,
     }  # fmt: skip
-    if one.kind == "list":
-        made["columns"] = [_entry(column) for column in one.items]
-    return made
+    if spec.kind == "list":
+        entry["columns"] = [_entry(column) for column in spec.items]
+    return entry
 
 
 def pydantic_model(doctype: DocumentType) -> type[BaseModel]:
-    """The model of the normalised values: dates, decimals, texts that fit; what is required must be there."""
+    """The model of the normalised values: dates, decimals, valid texts; required fields must be present."""
     return _model(_camel(doctype.name), doctype.fields)
 
 
 def _model(name: str, fields: tuple[FieldSpec, ...]) -> type[BaseModel]:
     from pydantic import ConfigDict, Field, create_model
 
-    made: dict[str, Any] = {}
-    for one in fields:
-        kind = _annotation(name, one)
-        description = one.description or None
-        if one.required:
-            made[one.name] = (kind, Field(description=description))
+    definitions: dict[str, Any] = {}
+    for spec in fields:
+        kind = _annotation(name, spec)
+        description = spec.description or None
+        if spec.required:
+            definitions[spec.name] = (kind, Field(description=description))
         else:
-            made[one.name] = (kind | None, Field(default=None, description=description))
-    return create_model(name, __config__=ConfigDict(extra="forbid", frozen=True), **made)
+            definitions[spec.name] = (kind | None, Field(default=None, description=description))
+    return create_model(name, __config__=ConfigDict(extra="forbid", frozen=True), **definitions)
 
 
-def _annotation(parent: str, one: FieldSpec) -> Any:
+def _annotation(parent: str, spec: FieldSpec) -> Any:
     from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-    if one.kind == "list":
-        least, most = one.least or 0, one.most
+    if spec.kind == "list":
+        least, most = spec.least or 0, spec.most
         rows = Field(min_length=int(least), max_length=None if most is None else int(most))
-        return Annotated[list[_model(parent + _camel(one.name), one.items)], rows]  # type: ignore[misc]
-    if one.kind == "bool":
+        return Annotated[list[_model(parent + _camel(spec.name), spec.items)], rows]  # type: ignore[misc]
+    if spec.kind == "bool":
         return bool
-    if one.kind in NUMERIC:
-        return Annotated[Decimal, Field(ge=one.least, le=one.most, allow_inf_nan=False)]
-    if one.kind == "date":
-        return Annotated[datetime.date, BeforeValidator(_iso), Field(ge=one.least, le=one.most)]
-    if one.options:
-        return Literal[one.options]
-    if one.kind == "currency":
+    if spec.kind in NUMERIC:
+        return Annotated[Decimal, Field(ge=spec.least, le=spec.most, allow_inf_nan=False)]
+    if spec.kind == "date":
+        return Annotated[datetime.date, BeforeValidator(_iso), Field(ge=spec.least, le=spec.most)]
+    if spec.options:
+        return Literal[spec.options]
+    if spec.kind == "currency":
         return Annotated[str, StringConstraints(pattern="^[A-Z]{3}$")]
-    if one.pattern:
-        return Annotated[str, AfterValidator(functools.partial(_fitting, one.pattern))]
+    if spec.pattern:
+        return Annotated[str, AfterValidator(functools.partial(_fitting, spec.pattern))]
     return str
 
 
@@ -164,9 +164,9 @@ def _iso(value: Any) -> Any:
     raise ValueError("a date must be written as YYYY-MM-DD")
 
 
-def _fitting(wanted: str, text: str) -> str:
-    if not pattern.fits(wanted, text):
-        raise ValueError(f"{text!r} does not match the pattern {wanted}")
+def _fitting(expected: str, text: str) -> str:
+    if not pattern.fits(expected, text):
+        raise ValueError(f"{text!r} does not match the pattern {expected}")
     return text
 
 

@@ -1,4 +1,4 @@
-"""The sections of a type file: fields with their labels, and what happens to documents of the type."""
+"""Reads the sections of a type file: fields with their labels, and how documents of the type are processed."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ FIELD_KEYS = (
     "type", "title", "description", "required", "pattern", "enum", "range", "labels", "not_labels", "threshold",
     "severity", "items",
 )  # fmt: skip
-#: Other words for kinds, as people write them.
+#: Other words that people write for kinds.
 SYNONYMS = {
     "string": "text", "str": "text", "int": "number", "integer": "number", "float": "number", "decimal": "number",
     "amount": "money", "datetime": "date", "boolean": "bool", "enum": "choice", "array": "list", "table": "list",
     "percentage": "percent", "identifier": "id", "object": "list",
 }  # fmt: skip
-ROW_WORDS = ("quote", "page")  # a model says these about a row, beside its columns
+ROW_WORDS = ("quote", "page")  # a model returns these for a row, beside its columns
 MOST_FIELDS = 200
 
 
 def base_of(kind: str) -> str:
-    """What rules take a field of this kind for."""
+    """The kind that rules use for a field of this kind."""
     if kind in NUMERIC:
         return "number"
     return kind if kind in ("date", "bool") else "text"
@@ -48,7 +48,7 @@ def read_fields(
         mistakes.add(node, "there are no fields", "total: {type: money}")
     if len(entries) > MOST_FIELDS:
         mistakes.add(node, f"more than {MOST_FIELDS} fields")
-    made = []
+    specs = []
     for name, (key, value) in entries.items():
         reserved = (*RESERVED, *(ROW_WORDS if columns else ()))
         if not NAME.fullmatch(name):
@@ -56,8 +56,8 @@ def read_fields(
                          f"write {re.sub('[^a-z0-9]+', '_', name.lower()).strip('_') or 'a_name'}")  # fmt: skip
         elif name in reserved:
             mistakes.add(key, f"{name!r} is a reserved word and cannot be a field name", f"write {name}_")
-        made.append(_field(name, value, mistakes, threshold, columns))
-    return tuple(made)
+        specs.append(_field(name, value, mistakes, threshold, columns))
+    return tuple(specs)
 
 
 def _field(name: str, node: YamlNode, mistakes: Mistakes, threshold: float, column: bool) -> FieldSpec:
@@ -92,34 +92,34 @@ def _field(name: str, node: YamlNode, mistakes: Mistakes, threshold: float, colu
     return FieldSpec(name, kind, **spec)
 
 
-def _kind(name: str, node: YamlNode, given: YamlNode | None, mistakes: Mistakes) -> str:
-    if given is None:
+def _kind(name: str, node: YamlNode, type_node: YamlNode | None, mistakes: Mistakes) -> str:
+    if type_node is None:
         if node.kind == "map":
             mistakes.add(node, f"field {name!r} has no type", f"type: one of {', '.join(KINDS)}")
         return "text"
-    if given.kind == "scalar" and given.text in SYNONYMS:
-        instead = SYNONYMS[given.text]
-        mistakes.add(given, f"unknown type {given.text!r}", f"write {instead}: {KINDS[instead]}")
+    if type_node.kind == "scalar" and type_node.text in SYNONYMS:
+        instead = SYNONYMS[type_node.text]
+        mistakes.add(type_node, f"unknown type {type_node.text!r}", f"write {instead}: {KINDS[instead]}")
         return instead
-    return mistakes.one_of(given, "type", KINDS) or "text"
+    return mistakes.one_of(type_node, "type", KINDS) or "text"
 
 
 def _items(
-    name: str, kind: str, node: YamlNode, given: YamlNode | None, mistakes: Mistakes, threshold: float, column: bool
+    name: str, kind: str, node: YamlNode, items: YamlNode | None, mistakes: Mistakes, threshold: float, column: bool
 ) -> tuple[FieldSpec, ...]:
     if kind != "list":
-        if given is not None:
-            mistakes.add(given, f"only a list has items; {name!r} is a {kind}", "type: list")
+        if items is not None:
+            mistakes.add(items, f"only a list has items; {name!r} is a {kind}", "type: list")
         return ()
     if column:
         mistakes.add(node, f"{name!r}: a list within a list is not supported", "make it a separate field")
         return ()
-    if given is None:
+    if items is None:
         mistakes.add(node, f"the list {name!r} has no items", "items: {description: text, amount: money}")
         return ()
-    if given.kind == "map" and list(given.entries) == ["fields"]:
-        given = given.entries["fields"][1]
-    return read_fields(given, mistakes, threshold, columns=True)
+    if items.kind == "map" and list(items.entries) == ["fields"]:
+        items = items.entries["fields"][1]
+    return read_fields(items, mistakes, threshold, columns=True)
 
 
 def _pattern(kind: str, node: YamlNode, mistakes: Mistakes) -> str | None:
@@ -135,51 +135,51 @@ def _pattern(kind: str, node: YamlNode, mistakes: Mistakes) -> str | None:
 
 def _range(kind: str, node: YamlNode, mistakes: Mistakes) -> tuple[Any, Any]:
     entries = mistakes.map(node, "range", ("min", "max"))
-    found: list[Any] = [None, None]
-    for place, key in enumerate(("min", "max")):
+    bounds: list[Any] = [None, None]
+    for index, key in enumerate(("min", "max")):
         if key not in entries:
             continue
         bound = entries[key][1]
         if kind == "date":
             try:
-                found[place] = date.fromisoformat(bound.text)
+                bounds[index] = date.fromisoformat(bound.text)
             except ValueError:
                 mistakes.add(bound, f"{key} of a date must be written as 2000-01-31; found {bound.text!r}")
         elif kind in NUMERIC:
-            found[place] = mistakes.number(bound, key)
+            bounds[index] = mistakes.number(bound, key)
         elif kind == "list":
-            found[place] = mistakes.number(bound, key, 0, whole=True)
+            bounds[index] = mistakes.number(bound, key, 0, whole=True)
         else:
             mistakes.add(bound, f"a {kind} has no range", "range is for numbers, dates and lists (their rows)")
-    least, most = found
+    least, most = bounds
     if least is not None and most is not None and least > most:
         mistakes.add(node, f"the range is empty: {least} is greater than {most}")
     return least, most
 
 
 def read_phrases(node: YamlNode, mistakes: Mistakes, name: str) -> Phrases:
-    """Phrases by language, or a plain list for any."""
+    """Phrases by language; a plain list is for any language."""
     if node.kind != "map":
         return {ANY: mistakes.texts(node, name)}
-    found = {}
+    by_language = {}
     for language, (key, value) in node.entries.items():
         if language != ANY and not LANGUAGE.fullmatch(language):
             mistakes.add(key, f"{language!r} is not a language code: use two lower-case letters such as en, fr, de")
-        found[language] = mistakes.texts(value, name)
-    return found
+        by_language[language] = mistakes.texts(value, name)
+    return by_language
 
 
-#: How the value of a key is read: from its node, with somewhere to note mistakes.
+#: Reads the value of a key from its node and records mistakes.
 Reader = Callable[[YamlNode, Mistakes, str], Any]
 
 
 def _read(node: YamlNode, mistakes: Mistakes, name: str, readers: dict[str, Reader]) -> dict[str, Any]:
-    made = {}
+    values = {}
     for key, (_, value) in mistakes.map(node, name, readers).items():
-        found = readers[key](value, mistakes, key)
-        if found is not MISSING:
-            made[key] = found
-    return made
+        result = readers[key](value, mistakes, key)
+        if result is not MISSING:
+            values[key] = result
+    return values
 
 
 MISSING = object()
@@ -193,8 +193,8 @@ def _amount(least: float, most: float | None = None, *, whole: bool = False, nul
     def read(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
         if nullable and node.is_null:
             return None
-        found = mistakes.number(node, name, least, most, whole=whole)
-        return MISSING if found is None else int(found) if whole else float(found)
+        number = mistakes.number(node, name, least, most, whole=whole)
+        return MISSING if number is None else int(number) if whole else float(number)
 
     return read
 
@@ -204,7 +204,7 @@ def _boolean(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
 
 
 def read_idempotency(node: YamlNode, mistakes: Mistakes) -> Idempotency:
-    """What happens when the same file comes again."""
+    """The section on what happens when the same file is uploaded again."""
     return Idempotency(**_read(node, mistakes, "idempotency", {
         "policy": _one_of("link", "reject", "keep"), "hash": _one_of("sha256"),
         "cache_ttl": _amount(0, nullable=True), "preserve_locked": _boolean,
@@ -212,13 +212,13 @@ def read_idempotency(node: YamlNode, mistakes: Mistakes) -> Idempotency:
 
 
 def read_output(node: YamlNode, mistakes: Mistakes) -> Output:
-    """Where results are written."""
-    made = _read(node, mistakes, "output", {
+    """The section on where results are written."""
+    values = _read(node, mistakes, "output", {
         "json": _template(".json"), "parquet": _template(".parquet"),
         "compression": _one_of("zstd", "snappy", "gzip", "none"), "atomic": _always,
     })  # fmt: skip
-    made.pop("atomic", None)
-    return Output(**made)
+    values.pop("atomic", None)
+    return Output(**values)
 
 
 def _always(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
@@ -236,15 +236,19 @@ def _template(ending: str) -> Reader:
             return MISSING
         example = f"{ending[1:]}/{{yyyy}}/{{mm}}/{{dd}}/{{id}}{ending}"
         try:
-            used = [(place, spec, how) for _, place, spec, how in Formatter().parse(text) if place is not None]
+            fields = [
+                (placeholder, spec, conversion)
+                for _, placeholder, spec, conversion in Formatter().parse(text)
+                if placeholder is not None
+            ]
         except ValueError as error:
             mistakes.add(node, f"{name}: {error}", f"as in {example}")
             return MISSING
-        for place, spec, how in used:
-            if place not in PLACEHOLDERS or spec or how:
-                known = ", ".join(f"{{{one}}}" for one in PLACEHOLDERS)
-                mistakes.add(node, f"{name}: unknown placeholder {{{place}}}", f"known: {known}")
-        if not any(place in ("id", "sha256") for place, _, _ in used):
+        for placeholder, spec, conversion in fields:
+            if placeholder not in PLACEHOLDERS or spec or conversion:
+                known = ", ".join(f"{{{placeholder}}}" for placeholder in PLACEHOLDERS)
+                mistakes.add(node, f"{name}: unknown placeholder {{{placeholder}}}", f"known: {known}")
+        if not any(placeholder in ("id", "sha256") for placeholder, _, _ in fields):
             mistakes.add(node, f"{name} names the same file for every document", f"put {{id}} in, as in {example}")
         path = PurePosixPath(text)
         if path.is_absolute() or ".." in path.parts or "\\" in text or ":" in text or text.startswith("~"):
@@ -257,8 +261,8 @@ def _template(ending: str) -> Reader:
 
 
 def read_processing(node: YamlNode, mistakes: Mistakes) -> Processing:
-    """How documents of the type are worked on."""
-    made = _read(node, mistakes, "processing", {
+    """The section on how documents of the type are processed."""
+    values = _read(node, mistakes, "processing", {
         "model": lambda node, mistakes, name: None if node.is_null else mistakes.text(node, name, longest=100),
         "retries": _amount(0, 20, whole=True), "retry_base": _amount(0, 3600),
         "concurrency": _amount(1, 10_000, whole=True, nullable=True),
@@ -269,19 +273,19 @@ def read_processing(node: YamlNode, mistakes: Mistakes) -> Processing:
         "sla": _amount(1, 366 * 86_400, nullable=True),
         "review": _one_of("never", "doubtful", "always"), "sampling": _amount(0, 100), "threshold": _amount(0, 1),
     })  # fmt: skip
-    breaker = made.pop("circuit_breaker", {})
-    if "recovery_timeout_seconds" in breaker:  # the same under the name that others give it
+    breaker = values.pop("circuit_breaker", {})
+    if "recovery_timeout_seconds" in breaker:  # accepted as a synonym
         breaker["recovery_timeout"] = breaker.pop("recovery_timeout_seconds")
-    return Processing(**breaker, **made)
+    return Processing(**breaker, **values)
 
 
 def read_locale(node: YamlNode, mistakes: Mistakes) -> Locale:
-    """What is meant where paper is ambiguous."""
-    made = _read(node, mistakes, "locale", {
+    """The section that resolves ambiguous dates, languages and currencies."""
+    values = _read(node, mistakes, "locale", {
         "dates": _one_of("dmy", "mdy", "ymd"),
         "languages": lambda node, mistakes, name: mistakes.texts(node, name, longest=2),
         "currency": lambda node, mistakes, name: mistakes.text(node, name, longest=3),
     })  # fmt: skip
-    if made.get("currency") and not re.fullmatch("[A-Z]{3}", made["currency"]):
+    if values.get("currency") and not re.fullmatch("[A-Z]{3}", values["currency"]):
         mistakes.add(node.entries["currency"][1], "a currency must be three capital letters such as EUR")
-    return Locale(**made)
+    return Locale(**values)

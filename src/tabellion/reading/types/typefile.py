@@ -1,4 +1,4 @@
-"""Document types as YAML files: finds them, reads them, and says every mistake with its line."""
+"""Document types as YAML files: finds and reads them, and reports every mistake with its line."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from tabellion.reading.types.sections import (
 from tabellion.reading.types.yamlnode import Mistakes, TypeFileError, YamlNode, parse
 
 SHIPPED = Path(__file__).parent / "shipped"
-FOLDER = Path("types")  #: where people keep their own, unless they configure another
+FOLDER = Path("types")  #: the default folder of people's own types
 ENDINGS = (".yaml", ".yml")
 SECTIONS = (
     "name", "version", "title", "description", "recognise", "locale", "fields", "validation", "idempotency", "output",
     "processing", "instructions",
 )  # fmt: skip
-INSTRUCTIONS = "instructions"  #: for reviewers: other words for them make no other type
+INSTRUCTIONS = "instructions"  #: for reviewers; changing them does not change the type's digest
 MOST_RULES = 100
 
 
 def load(name: str | Path, folders: Sequence[str | Path] = (FOLDER,)) -> DocumentType:
-    """A type by its name, looked for in the folders and then among those that ship, or by the path of its file."""
+    """Loads a type by its name, from the folders or else from the shipped types, or by the path of its file."""
     text = str(name)
     if isinstance(name, Path) or text.endswith(ENDINGS) or "/" in text:
         return read(Path(name))
@@ -51,7 +51,7 @@ def load(name: str | Path, folders: Sequence[str | Path] = (FOLDER,)) -> Documen
 
 
 def available(folders: Sequence[str | Path] = (FOLDER,)) -> dict[str, Path]:
-    """Every type there is, by name: those of the folders, the first one first, then those that ship."""
+    """The files of all types by name: an earlier folder wins, the shipped types come last."""
     found: dict[str, Path] = {}
     for folder in (*map(Path, folders), SHIPPED):
         if folder.is_dir():
@@ -67,7 +67,7 @@ def _load_shipped(name: str) -> DocumentType:
 
 
 def read(path: Path) -> DocumentType:
-    """The type that a file holds."""
+    """Reads the type from a file."""
     try:
         source = path.read_bytes()
     except OSError as error:
@@ -76,13 +76,13 @@ def read(path: Path) -> DocumentType:
 
 
 def compile_type(source: bytes | str, file: str = "<text>", expected: str | None = None) -> DocumentType:
-    """The type that a text says; raises `TypeFileError` with every mistake that is in it."""
+    """Compiles a type from its source; raises `TypeFileError` with every mistake in it."""
     root = parse(source, file)
     mistakes = Mistakes()
-    made = _document_type(root, mistakes, file, expected)
+    doctype = _document_type(root, mistakes, file, expected)
     if mistakes.found:
         raise TypeFileError(file, mistakes.found)
-    return made
+    return doctype
 
 
 def _document_type(root: YamlNode, mistakes: Mistakes, file: str, expected: str | None) -> DocumentType:
@@ -106,24 +106,26 @@ def _document_type(root: YamlNode, mistakes: Mistakes, file: str, expected: str 
         fields = read_fields(sections["fields"], mistakes, processing.threshold)
     else:
         mistakes.add(root, "fields is missing", "fields:\n     total: {type: money, required: true}")
-    made: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         key: mistakes.text(sections[key], key) or ""
         for key in ("title", "description", INSTRUCTIONS)
         if key in sections
     }
     for key, reader in (("idempotency", read_idempotency), ("output", read_output), ("locale", read_locale)):
         if key in sections:
-            made[key] = reader(sections[key], mistakes)
+            attributes[key] = reader(sections[key], mistakes)
     if "recognise" in sections:
-        made["recognise"] = read_phrases(sections["recognise"], mistakes, "recognise")
+        attributes["recognise"] = read_phrases(sections["recognise"], mistakes, "recognise")
     if "validation" in sections:
-        made["rules"] = _rules(sections["validation"], mistakes, fields)
-    said = root.plain()
-    if isinstance(said, dict):
-        said.pop(INSTRUCTIONS, None)
-    digest = hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()
-    made["title"] = made.get("title") or (name or "").replace("_", " ").capitalize()
-    return DocumentType(name or "", version or "", fields, processing=processing, digest=digest, file=file, **made)
+        attributes["rules"] = _rules(sections["validation"], mistakes, fields)
+    contents = root.plain()
+    if isinstance(contents, dict):
+        contents.pop(INSTRUCTIONS, None)
+    digest = hashlib.sha256(json.dumps(contents, ensure_ascii=False).encode()).hexdigest()
+    attributes["title"] = attributes.get("title") or (name or "").replace("_", " ").capitalize()
+    return DocumentType(
+        name or "", version or "", fields, processing=processing, digest=digest, file=file, **attributes
+    )
 
 
 def _rules(node: YamlNode, mistakes: Mistakes, fields: Sequence[FieldSpec]) -> tuple[Rule, ...]:
@@ -134,15 +136,15 @@ def _rules(node: YamlNode, mistakes: Mistakes, fields: Sequence[FieldSpec]) -> t
         mistakes.add(node, f"more than {MOST_RULES} rules")
         return ()
     kinds = kinds_of(fields)
-    found: dict[str, Rule] = {}
-    for one in node.items:
-        rule = _rule(one, mistakes, kinds)
+    rules: dict[str, Rule] = {}
+    for item in node.items:
+        rule = _rule(item, mistakes, kinds)
         if rule is None:
             continue
-        if rule.name in found:
-            mistakes.add(one, f"two rules are named {rule.name!r}", "give each its own name")
-        found[rule.name] = rule
-    return tuple(found.values())
+        if rule.name in rules:
+            mistakes.add(item, f"two rules are named {rule.name!r}", "give each its own name")
+        rules[rule.name] = rule
+    return tuple(rules.values())
 
 
 def _rule(node: YamlNode, mistakes: Mistakes, kinds: evaluation.Kinds) -> Rule | None:
@@ -172,23 +174,23 @@ def _rule(node: YamlNode, mistakes: Mistakes, kinds: evaluation.Kinds) -> Rule |
 
 
 def _messages(node: YamlNode, mistakes: Mistakes) -> dict[str, str]:
-    """What a rule says when it does not hold: one text, or one for each language."""
+    """The messages of a rule by language; a single text is English."""
     if node.kind != "map":
         text = mistakes.text(node, "message")
         return {"en": text} if text else {}
-    found = mistakes.map(node, "message", tuple(LANGUAGES))
-    return {key: text for key, (_, value) in found.items() if (text := mistakes.text(value, f"message.{key}"))}
+    entries = mistakes.map(node, "message", tuple(LANGUAGES))
+    return {key: text for key, (_, value) in entries.items() if (text := mistakes.text(value, f"message.{key}"))}
 
 
 def _mark_position(text: str, at: int) -> str:
-    """The rule with a mark before the character that is wrong."""
+    """The rule with a mark before the wrong character."""
     line = " ".join(text[max(0, at - 40) : at].split()) + " ▶" + " ".join(text[at : at + 40].split())
     return f"see: {line.strip()}"
 
 
 def kinds_of(fields: Iterable[FieldSpec]) -> dict[str, Any]:
-    """The kinds that rules know fields by."""
+    """The kinds of the fields, as rules see them."""
     return {
-        one.name: kinds_of(one.items) if one.kind == "list" else evaluation.ValueKind(base_of(one.kind))
-        for one in fields
+        spec.name: kinds_of(spec.items) if spec.kind == "list" else evaluation.ValueKind(base_of(spec.kind))
+        for spec in fields
     }

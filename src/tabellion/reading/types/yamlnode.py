@@ -1,6 +1,6 @@
-"""YAML with places: every node knows its line and column, and nothing is guessed about unquoted words.
+"""Parses YAML into nodes with line and column, without guessing the types of unquoted words.
 
-Built from the parser's events, so that anchors, tags and bombs are refused before anything is made of them.
+Built from the parser's events, so that anchors, tags and bombs are rejected before anything is built from them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tabellion.errors import ConfigurationError
 LARGEST = 256_000  # bytes of a file
 DEEPEST = 12
 MOST_NODES = 20_000
-#: Unquoted, these are not texts to other readers of YAML.
+#: Unquoted, other YAML parsers do not read these as texts.
 BOOLEANS = {"true", "false", "yes", "no", "on", "off"}
 NULLS = {"", "~", "null"}
 NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,10})?")
@@ -37,55 +37,55 @@ class Mistake:
 
 
 class TypeFileError(ConfigurationError):
-    """A document type cannot be used as it is written; lists every mistake with its place."""
+    """A document type file is invalid; lists every mistake with its position."""
 
     def __init__(self, file: str, mistakes: Iterable[Mistake]) -> None:
         self.file = file
-        self.mistakes = tuple(sorted(mistakes, key=lambda one: (one.line, one.column)))
+        self.mistakes = tuple(sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column)))
         count = "1 error" if len(self.mistakes) == 1 else f"{len(self.mistakes)} errors"
-        super().__init__("\n".join([f"{file} has {count}:", *(f"{file}:{one}" for one in self.mistakes)]))
+        super().__init__("\n".join([f"{file} has {count}:", *(f"{file}:{mistake}" for mistake in self.mistakes)]))
 
 
 @dataclass(slots=True)
 class YamlNode:
-    """A scalar, a list or a mapping, and where it stands."""
+    """A scalar, a list or a mapping, with its position."""
 
     kind: str  #: scalar, list or map
     line: int
     column: int
     text: str = ""
     quoted: bool = False
-    single: bool = True  #: the scalar stands on one line, so that its characters can be pointed at
+    single: bool = True  #: the scalar is on one line, so that a mistake can point at its characters
     items: list[YamlNode] = field(default_factory=list)
     entries: dict[str, tuple[YamlNode, YamlNode]] = field(default_factory=dict)  #: key -> its own node and its value
 
     @property
     def is_null(self) -> bool:
-        """Whether nothing is written."""
+        """Whether the value is empty or null."""
         return self.kind == "scalar" and not self.quoted and self.text.lower() in NULLS
 
     def plain(self) -> Any:
-        """As lists, dicts and texts, for the digest."""
+        """The node as lists, dicts and texts, for the digest."""
         if self.kind == "map":
             return {key: value.plain() for key, (_, value) in self.entries.items()}
         return [item.plain() for item in self.items] if self.kind == "list" else self.text
 
 
 class Mistakes:
-    """Collects what is wrong, and reads values where they are right."""
+    """Reads values and collects the mistakes in them."""
 
     def __init__(self) -> None:
         self.found: list[Mistake] = []
 
     def add(self, at: YamlNode, what: str, fix: str = "", offset: int | None = None) -> None:
-        """Notes a mistake, at a character of a one-line text when an offset is given."""
+        """Records a mistake, at a character of a one-line text when an offset is given."""
         column = at.column
         if offset is not None and at.single:
             column += offset + (1 if at.quoted else 0)
         self.found.append(Mistake(at.line, column, what, fix))
 
     def map(self, node: YamlNode, name: str, keys: Iterable[str] | None = None) -> dict[str, tuple[YamlNode, YamlNode]]:
-        """The entries of a mapping; keys that are not known are mistakes."""
+        """The entries of a mapping; unknown keys are mistakes."""
         if node.kind != "map":
             self.add(node, f"{name} must be a mapping of keys to values", f"{name}:\n     key: value")
             return {}
@@ -97,10 +97,10 @@ class Mistakes:
                 near = difflib.get_close_matches(key.lower(), known, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
                 self.add(at, f"unknown key {key!r} in {name}", hint)
-        return {key: both for key, both in node.entries.items() if key in known}
+        return {key: nodes for key, nodes in node.entries.items() if key in known}
 
     def text(self, node: YamlNode, name: str, *, longest: int = 2000) -> str | None:
-        """A text; words that other readers take for true, false or null must be quoted."""
+        """A text; words that other parsers read as true, false or null must be quoted."""
         if node.kind != "scalar":
             self.add(node, f"{name} must be a text, not a {_noun(node)}")
             return None
@@ -120,20 +120,20 @@ class Mistakes:
         return node.text
 
     def texts(self, node: YamlNode, name: str, *, longest: int = 200) -> tuple[str, ...]:
-        """A list of texts, or one."""
+        """A list of texts; a single text counts as a list of one."""
         if node.kind == "map":
             self.add(node, f"{name} must be a list of texts", f"{name}: [first, second]")
             return ()
         nodes = node.items if node.kind == "list" else [node]
         found: dict[str, None] = {}
-        for one in nodes:
-            text = self.text(one, name, longest=longest)
+        for item in nodes:
+            text = self.text(item, name, longest=longest)
             if text is None:
                 continue
             if not text.strip():
-                self.add(one, f"{name} contains an empty text")
+                self.add(item, f"{name} contains an empty text")
             elif text.strip() in found:
-                self.add(one, f"{text!r} is in {name} twice", "remove one")
+                self.add(item, f"{text!r} is in {name} twice", "remove one")
             found[text.strip()] = None
         return tuple(found)
 
@@ -149,7 +149,7 @@ class Mistakes:
         return None
 
     def boolean(self, node: YamlNode, name: str) -> bool:
-        """True or false, written so."""
+        """A boolean, written as true or false."""
         if node.kind == "scalar" and not node.quoted and node.text in ("true", "false"):
             return node.text == "true"
         instead = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(node.text.lower(), "true or false")
@@ -180,7 +180,7 @@ class Mistakes:
 
 
 def parse(source: bytes | str, file: str = "<text>") -> YamlNode:
-    """The tree of a file; what YAML itself refuses is one mistake at its place."""
+    """The tree of a file; a YAML syntax error is one mistake with its position."""
     import yaml
 
     if len(source) > LARGEST:
@@ -195,28 +195,28 @@ def parse(source: bytes | str, file: str = "<text>") -> YamlNode:
         return _Tree(file).build(yaml.parse(text, Loader=loader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise TypeFileError(file, [_syntax(text, *place, str(error.problem or error.context))]) from None
+        position = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise TypeFileError(file, [_syntax(text, *position, str(error.problem or error.context))]) from None
     except yaml.YAMLError as error:
-        at = getattr(error, "position", 0)
-        line = text.count("\n", 0, at) + 1 if isinstance(at, int) else 1
+        offset = getattr(error, "position", 0)
+        line = text.count("\n", 0, offset) + 1 if isinstance(offset, int) else 1
         raise TypeFileError(file, [Mistake(line, 1, "a character that YAML does not allow")]) from None
 
 
 def _syntax(text: str, line: int, column: int, problem: str) -> Mistake:
     lines = text.splitlines()
-    written = lines[line - 1] if 0 < line <= len(lines) else ""
-    if "\t" in written[: len(written) - len(written.lstrip())] or "'\\t'" in problem:
-        return Mistake(line, written.find("\t") + 1 or column, "a tab; YAML indents with spaces", "use two spaces")
-    if ": " in written.partition(": ")[2] and "mapping values" in problem:
+    source = lines[line - 1] if 0 < line <= len(lines) else ""
+    if "\t" in source[: len(source) - len(source.lstrip())] or "'\\t'" in problem:
+        return Mistake(line, source.find("\t") + 1 or column, "a tab; YAML indents with spaces", "use two spaces")
+    if ": " in source.partition(": ")[2] and "mapping values" in problem:
         return Mistake(line, column, "a second `: ` in an unquoted text", "put the text in quotes")
-    if written.lstrip()[:1] in ("%", "@", "`") or ": %" in written or ": @" in written or ": `" in written:
+    if source.lstrip()[:1] in ("%", "@", "`") or ": %" in source or ": @" in source or ": `" in source:
         return Mistake(line, column, f"not YAML: {problem}", "put the text in quotes")
     return Mistake(line, column, f"not YAML: {problem}")
 
 
 class _Tree:
-    """Makes nodes of events."""
+    """Builds nodes from the parser's events."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -277,8 +277,10 @@ class _Tree:
         if self.nodes > MOST_NODES:
             raise TypeFileError(self.file, [*self.mistakes, Mistake(line, column, f"more than {MOST_NODES:,} values")])
         if getattr(event, "anchor", None):
-            what = "an alias (*)" if name == "AliasEvent" else "an anchor (&)"
-            self.mistakes.append(Mistake(line, column, f"{what} is not supported", "write it out, or quote the text"))
+            construct = "an alias (*)" if name == "AliasEvent" else "an anchor (&)"
+            self.mistakes.append(
+                Mistake(line, column, f"{construct} is not supported", "write it out, or quote the text")
+            )
         if getattr(event, "tag", None):
             self.mistakes.append(Mistake(line, column, f"the tag {event.tag!r} is not supported", "remove it"))
         if name != "ScalarEvent":
