@@ -104,7 +104,7 @@ def webhooks_queue(rules: Rules | None = None) -> Queue:
 
 
 class Courier:
-    """Sends to addresses that the guard allows, follows no redirects, and reads only the part of a response to store."""
+    """Sends to addresses that the guard allows, follows no redirects, and reads only what it stores of a response."""
 
     def __init__(self, rules: Rules | None = None) -> None:
         self._rules = rules
