@@ -12,7 +12,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, cast
 
 from tabellion.accounts.tables import GENESIS
 from tabellion.answers import Answer
@@ -114,12 +114,21 @@ class HistoryEntry(EntryFacts):
     more: dict[str, Any]
 
 
-class Row(EntryFacts):
+class AuditRow(EntryFacts):
     """A row of `tabellion_audit_log`."""
 
     body: str
     previous: str
     hash: str
+
+
+class HeadRow(TypedDict):
+    """The row of `tabellion_audit_head`: the end of the chain."""
+
+    n: int
+    previous: str
+    hash: str
+    at: str | None
 
 
 def statement(
@@ -219,7 +228,7 @@ class ChainCheck:
 async def verify(store: Store, *, known: str | None = None) -> ChainCheck:
     """Checks the whole chain; `known` is a hash noted earlier that must be in it."""
     n, last, is_known_found = 0, GENESIS, known in (None, GENESIS)
-    heads = await _ends(store)
+    heads = await _heads(store)
     head_before = heads[0] if heads else None
     invalid = await store.database.fetch(
         "SELECT count(*) AS entries, coalesce(min(n), 0) AS n FROM tabellion_audit_log WHERE n < 1 OR n IS NULL"
@@ -227,8 +236,8 @@ async def verify(store: Store, *, known: str | None = None) -> ChainCheck:
     if invalid[0]["entries"]:
         return ChainCheck(0, GENESIS, int(invalid[0]["n"]), "it precedes the start of the chain")
     while True:
-        rows: list[Row] = await store.database.fetch(
-            f"""SELECT {", ".join(Row.__annotations__)} FROM tabellion_audit_log
+        rows: list[AuditRow] = await store.database.fetch(
+            f"""SELECT {", ".join(AuditRow.__annotations__)} FROM tabellion_audit_log
 WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
             n,
         )
@@ -241,7 +250,7 @@ WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
                 return ChainCheck(n, last, n, "it does not match the end of the chain at the time it was written")
         if len(rows) < PAGE:
             break
-    heads = await _ends(store)
+    heads = await _heads(store)
     if head_before is None or not heads:
         return ChainCheck(n, last, n + 1, "the row with the end of the chain is missing")
     if n < head_before["n"]:
@@ -255,8 +264,10 @@ WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
     return ChainCheck(n, last)
 
 
-async def _ends(store: Store) -> list[Any]:
-    return await store.database.fetch("SELECT n, hash FROM tabellion_audit_head WHERE id = 1")
+async def _heads(store: Store) -> list[HeadRow]:
+    return await store.database.fetch(
+        f"SELECT {', '.join(HeadRow.__annotations__)} FROM tabellion_audit_head WHERE id = 1"
+    )
 
 
 async def _entries(store: Store) -> int | None:
@@ -268,7 +279,7 @@ async def _entries(store: Store) -> int | None:
     return None if counts["entries"] == counts["n"] else int(counts["entries"])
 
 
-def _fault(row: Row, n: int, last: str) -> str:
+def _fault(row: AuditRow, n: int, last: str) -> str:
     """What is wrong with the entry that should follow number n; empty if nothing is."""
     if row["n"] != n + 1:
         return f"entry {n + 1} is missing"
@@ -295,7 +306,7 @@ async def history(store: Store, *, document: str | None = None, item: str | None
     return [serialize_entry(row) for row in rows]
 
 
-def serialize_entry(row: Row) -> HistoryEntry:
+def serialize_entry(row: AuditRow) -> HistoryEntry:
     """An entry as the API shows it; `row` needs only number, time and body."""
     body = json.loads(row["body"])
     named = {name: body.pop(name, None) for name in (*_COLUMNS, "field", "before", "after", "reason")}

@@ -10,12 +10,13 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypedDict
 
 from tabellion.accounts import audit, tables
 from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.roles import ROLES, Role
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, TabellionError
@@ -23,6 +24,31 @@ from tabellion.errors import ConfigurationError, TabellionError
 _KEY = re.compile(r"tab_(?P<environment>[A-Za-z0-9_.-]+)_(?P<id>[0-9a-f]{12})_(?P<secret>[0-9a-f]{64})")
 LONGEST_NAME = 100
 NOTED = 60.0  #: seconds between two updates of when a key was used
+
+
+class KeyFacts(TypedDict):
+    """What is listed of a row of `tabellion_api_keys`; times are seconds since 1970."""
+
+    id: str
+    role: str
+    name: str
+    created_at: float
+    expires_at: float | None
+    last_used_at: float | None
+    revoked_at: float | None
+
+
+class KeyRow(KeyFacts):
+    """A row of `tabellion_api_keys`."""
+
+    environment: str
+    hash: str
+
+
+class ListedKey(KeyFacts):
+    """A key without its secret, and whether it is valid."""
+
+    state: Literal["active", "expired", "revoked"]
 
 
 class NameTaken(TabellionError):  # noqa: N818 - what happened
@@ -106,14 +132,15 @@ async def _prepare(store: Store) -> None:
 async def holder(store: Store, key: Key) -> Holder | None:
     """The holder of a key; None if it is unknown, wrong, revoked, expired, or of another environment."""
     await tables.SCHEMA.prepare(store)
-    rows = await store.database.fetch(
-        f"""SELECT id, environment, role, name, hash FROM tabellion_api_keys
-WHERE id = $1 AND environment = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {NOW})""",
+    rows: list[KeyRow] = await store.database.fetch(
+        f"""SELECT {columns_of(KeyRow, "k", store.dialect)} FROM tabellion_api_keys AS k
+WHERE k.id = $1 AND k.environment = $2 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > {NOW})""",
         key.id, key.environment,
     )  # fmt: skip
-    row = rows[0] if rows else {"hash": "0" * 64, "role": ""}
+    row = rows[0] if rows else None
     # The same work whether or not the key exists, so that timing reveals nothing.
-    if not hmac.compare_digest(str(row["hash"]), key.hash) or row["role"] not in ROLES:
+    is_secret = hmac.compare_digest(row["hash"] if row is not None else "0" * 64, key.hash)
+    if row is None or not is_secret or row["role"] not in ROLES:
         return None
     return Holder(row["id"], row["environment"], ROLES[row["role"]], row["name"])
 
@@ -135,16 +162,12 @@ RETURNING id""",
     return bool(await store.database.transact([update, audit.bind_entry(store.dialect, entry)], guarded=True))
 
 
-async def listing(store: Store, environment: str) -> list[dict[str, Any]]:
+async def listing(store: Store, environment: str) -> list[ListedKey]:
     """Every key of an environment without its secret, newest first; times in seconds since 1970."""
     await tables.SCHEMA.prepare(store)
-    times = ", ".join(
-        f"{sql.epoch(column, store.dialect)} AS {column}"
-        for column in ("created_at", "expires_at", "last_used_at", "revoked_at")
-    )
     return await store.database.fetch(
-        f"""SELECT id, role, name, {times}, {_state()} AS state FROM tabellion_api_keys WHERE environment = $1
-ORDER BY tabellion_api_keys.created_at DESC, id""",
+        f"""SELECT {columns_of(KeyFacts, "tabellion_api_keys", store.dialect)}, {_state()} AS state
+FROM tabellion_api_keys WHERE environment = $1 ORDER BY tabellion_api_keys.created_at DESC, id""",
         environment,
     )
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from tabellion.accounts import audit, sessions, tables, users
 from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.keys import NameTaken
 from tabellion.accounts.sessions import Ticket
 from tabellion.accounts.users import User
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 
 SECONDS = 15 * 60.0
+
+
+class LinkRow(TypedDict):
+    """A row of `tabellion_sign_in_links`; times are seconds since 1970."""
+
+    hash: str
+    environment: str
+    user_name: str
+    new_role: str | None
+    created_at: float
+    expires_at: float
+    used_at: float | None
 
 
 async def make(
@@ -46,9 +61,10 @@ def address(url: str, ticket: Ticket) -> str:
 async def use(store: Store, ticket: Ticket) -> User | None:
     """Uses up the link and returns its user; None if it was used, has expired, or its user is disabled."""
     await tables.SCHEMA.prepare(store)
-    rows = await store.database.fetch(
+    rows: list[LinkRow] = await store.database.fetch(
         f"""UPDATE tabellion_sign_in_links SET used_at = {NOW}
-WHERE hash = $1 AND environment = $2 AND used_at IS NULL AND expires_at > {NOW} RETURNING user_name, new_role""",
+WHERE hash = $1 AND environment = $2 AND used_at IS NULL AND expires_at > {NOW}
+RETURNING {columns_of(LinkRow, "tabellion_sign_in_links", store.dialect)}""",
         ticket.hash, ticket.environment,
     )  # fmt: skip
     if not rows:

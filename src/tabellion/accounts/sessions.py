@@ -6,11 +6,13 @@ import hashlib
 import re
 import secrets
 from dataclasses import dataclass
+from typing import TypedDict
 
 from tabellion.accounts import tables
 from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import ROLES
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 
@@ -18,6 +20,27 @@ IDLE = 8 * 3600.0  #: seconds without a request after which a session ends
 LONGEST = 24 * 3600.0  #: seconds after which it ends in any case
 NOTED = 60.0  #: seconds between two updates of when it was used
 _FORM = re.compile(r"(?P<environment>[A-Za-z0-9_.-]{1,100}):(?P<secret>[0-9a-f]{64})")
+
+
+class SessionRow(TypedDict):
+    """A row of `tabellion_sessions`; times are seconds since 1970."""
+
+    hash: str
+    environment: str
+    user_id: str
+    opened_by: str
+    created_at: float
+    seen_at: float
+
+
+class _SignedIn(SessionRow):
+    """A session with its user, and the database's time."""
+
+    name: str
+    role: str
+    language: str | None
+    available: bool
+    now: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +95,9 @@ async def holder(store: Store, ticket: Ticket) -> Holder | None:
     """The holder of a session; None if it is unknown, has ended, or its user is disabled."""
     await tables.SCHEMA.prepare(store)
     d = store.dialect
-    rows = await store.database.fetch(
-        f"""SELECT u.id, u.name, u.role, u.language, u.available, tabellion_sessions.opened_by,
-  {sql.epoch(NOW, d)} - {sql.epoch("tabellion_sessions.seen_at", d)} AS idle,
-  {sql.epoch(NOW, d)} - {sql.epoch("tabellion_sessions.created_at", d)} AS age
+    rows: list[_SignedIn] = await store.database.fetch(
+        f"""SELECT {columns_of(SessionRow, "tabellion_sessions", d)}, u.name, u.role, u.language, u.available,
+  {sql.epoch(NOW, d)} AS now
 FROM tabellion_sessions JOIN tabellion_users AS u ON u.id = tabellion_sessions.user_id
 WHERE tabellion_sessions.hash = $1 AND tabellion_sessions.environment = $2 AND u.disabled_at IS NULL AND {_alive(d)}""",
         ticket.hash, ticket.environment,
@@ -83,11 +105,11 @@ WHERE tabellion_sessions.hash = $1 AND tabellion_sessions.environment = $2 AND u
     if not rows or rows[0]["role"] not in ROLES:
         return None
     row = rows[0]
-    if row["idle"] >= NOTED:
-        await _note(store, ticket, row["id"])
+    if row["now"] - row["seen_at"] >= NOTED:
+        await _note(store, ticket, row["user_id"])
     return Holder(
-        f"user:{row['name']}", ticket.environment, ROLES[row["role"]], row["name"], user=row["id"],
-        language=row["language"], opened_by=row["opened_by"], age=float(row["age"]),
+        f"user:{row['name']}", ticket.environment, ROLES[row["role"]], row["name"], user=row["user_id"],
+        language=row["language"], opened_by=row["opened_by"], age=row["now"] - row["created_at"],
         available=bool(row["available"]),
     )  # fmt: skip
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import secrets
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from tabellion.accounts import audit, tables
 from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.keys import NameTaken
 from tabellion.accounts.roles import ROLES, Role
-from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, TabellionError
@@ -21,7 +21,6 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}")
 #: Names with another meaning in the audit log or in filters of review items.
 RESERVED = re.compile(r"tabellion|me|none|nobody|key|worker-.*")
 FIRST = "admin"  #: the user that the first sign-in link creates
-TIMES = ("created_at", "disabled_at", "last_seen_at")
 LONGEST = 100  #: characters of a name that are considered
 #: The condition that this user is not the last active admin.
 OTHERS = """(tabellion_users.role <> 'admin' OR tabellion_users.disabled_at IS NOT NULL OR EXISTS (
@@ -36,6 +35,29 @@ class NoSuchUser(TabellionError):  # noqa: N818 - what it is
 
 class LastAdmin(TabellionError):  # noqa: N818 - a state, not a failure
     """Nobody else could let people in: make another admin first."""
+
+
+class UserFacts(TypedDict):
+    """What is read of a row of `tabellion_users`: not the password's hash. Times are seconds since 1970."""
+
+    id: str
+    name: str
+    role: str
+    available: bool
+    language: str | None
+    created_at: float
+    disabled_at: float | None
+    last_seen_at: float | None
+
+
+class UserRow(UserFacts):
+    """A row of `tabellion_users`."""
+
+    password: str | None  #: its hash
+
+
+class _ListedUser(UserFacts):
+    has_password: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +138,10 @@ async def find_by_id(store: Store, id: str) -> User | None:  # noqa: A002
 async def password_of(store: Store, name: str) -> tuple[User | None, str | None]:
     """A user who may sign in and their password hash, or None twice. It always runs both queries, for equal timing."""
     user = await find_by_name(store, name)
-    rows = await store.database.fetch("SELECT password FROM tabellion_users WHERE id = $1", user.id if user else "")
+    rows: list[UserRow] = await store.database.fetch(
+        f"SELECT {columns_of(UserRow, 'u', store.dialect)} FROM tabellion_users AS u WHERE u.id = $1",
+        user.id if user else "",
+    )
     if user is None or user.disabled_at is not None:
         return None, None
     return user, rows[0]["password"] if rows else None
@@ -192,17 +217,16 @@ async def _close(store: Store, user: User) -> None:
 
 async def _users(store: Store, where: str, *values: Any) -> list[User]:
     await tables.SCHEMA.prepare(store)
-    times = ", ".join(f"{sql.epoch(column, store.dialect)} AS {column}" for column in TIMES)
-    rows = await store.database.fetch(
-        f"""SELECT id, name, role, available, language, CASE WHEN password IS NULL THEN 0 ELSE 1 END AS has_password,
-  {times} FROM tabellion_users WHERE {where}
+    rows: list[_ListedUser] = await store.database.fetch(
+        f"""SELECT {columns_of(UserFacts, "tabellion_users", store.dialect)}, password IS NOT NULL AS has_password
+FROM tabellion_users WHERE {where}
 ORDER BY CASE WHEN tabellion_users.disabled_at IS NULL THEN 0 ELSE 1 END, name""",
         *values,
     )
     return [
         User(
             row["id"], row["name"], ROLES[row["role"]], bool(row["available"]), bool(row["has_password"]),
-            row["language"], float(row["created_at"]), row["disabled_at"], row["last_seen_at"],
+            row["language"], row["created_at"], row["disabled_at"], row["last_seen_at"],
         )
         for row in rows
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 
 from tabellion.answers import Answer
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.database import Database
 from tabellion.engine.schema import Schema
 from tabellion.engine.sql import NOW, Dialect
@@ -97,17 +98,37 @@ class ListedEndpoint(Answer):
     failed: int
 
 
-class EndpointRow(TypedDict):
-    """A row of `LOOKUP`: the endpoint as it is now."""
+class EndpointFacts(TypedDict):
+    """What is listed of a row of `tabellion_webhook_endpoints`; times are seconds since 1970."""
 
     id: str
     url: str
     events: str  #: JSON
+    disabled_at: float | None
+    disabled_why: str | None
+    created_at: float
+
+
+class EndpointRow(EndpointFacts):
+    """A row of `tabellion_webhook_endpoints`."""
+
     secret: str
     former_secret: str | None
-    disabled_why: str | None
-    is_disabled: bool
+    former_until: float | None
+
+
+class CurrentEndpoint(EndpointRow):
+    """A row of `lookup`: the endpoint now, by the database's clock."""
+
     former_holds: bool
+
+
+class _CountedEndpoint(EndpointFacts):
+    """An endpoint with the number of its deliveries in each state."""
+
+    pending: int
+    delivered: int
+    failed: int
 
 
 def _tables(dialect: Dialect) -> list[str]:
@@ -157,21 +178,22 @@ async def add(
 async def listing(store: Store) -> list[ListedEndpoint]:
     """Every endpoint without its secrets, oldest first, with the counts of its deliveries."""
     await SCHEMA.prepare(store)
-    return [
-        {
-            "id": row["id"], "url": row["url"], "events": json.loads(row["events"]),
-            "disabled_why": row["disabled_why"], "created_at": iso(row["created_at"]), "pending": row["pending"],
-            "delivered": row["delivered"], "failed": row["failed"],
-        }
-        for row in await store.database.fetch(
-            f"""SELECT e.id, e.url, e.events, e.disabled_why, {sql.epoch("e.created_at", store.dialect)} AS created_at,
+    rows: list[_CountedEndpoint] = await store.database.fetch(
+        f"""SELECT {columns_of(EndpointFacts, "e", store.dialect)},
   (SELECT count(*) FROM tabellion_webhook_deliveries AS d
 WHERE d.endpoint_id = e.id AND d.status = 'pending') AS pending,
   (SELECT count(*) FROM tabellion_webhook_deliveries AS d
 WHERE d.endpoint_id = e.id AND d.status = 'delivered') AS delivered,
   (SELECT count(*) FROM tabellion_webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.status = 'failed') AS failed
 FROM tabellion_webhook_endpoints AS e ORDER BY e.created_at, e.id"""
-        )
+    )
+    return [
+        {
+            "id": row["id"], "url": row["url"], "events": json.loads(row["events"]),
+            "disabled_why": row["disabled_why"], "created_at": iso(row["created_at"]), "pending": row["pending"],
+            "delivered": row["delivered"], "failed": row["failed"],
+        }
+        for row in rows
     ]  # fmt: skip
 
 
@@ -207,18 +229,19 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
         raise EndpointError(f"unknown endpoint {id!r}")
 
 
-def of_row(row: EndpointRow) -> Endpoint:
-    """The endpoint that a row of `LOOKUP` describes."""
+def of_row(row: CurrentEndpoint) -> Endpoint:
+    """The endpoint that a row of `lookup` describes."""
     former = row["former_secret"] if row["former_holds"] else None
     return Endpoint(
         row["id"], row["url"], tuple(json.loads(row["events"])),
-        (row["disabled_why"] or "disabled") if row["is_disabled"] else None, row["secret"], former,
+        (row["disabled_why"] or "disabled") if row["disabled_at"] is not None else None, row["secret"], former,
     )  # fmt: skip
 
 
-#: $1 id -> the endpoint's current state, by the database's clock.
-LOOKUP = f"""SELECT id, url, events, secret, former_secret, disabled_why, disabled_at IS NOT NULL AS is_disabled,
-  coalesce(former_until > {NOW}, 1 = 0) AS former_holds FROM tabellion_webhook_endpoints WHERE id = $1"""
+def lookup(dialect: Dialect) -> str:
+    """The SELECT of `CurrentEndpoint` by id ($1)."""
+    return f"""SELECT {columns_of(EndpointRow, "e", dialect)}, coalesce(e.former_until > {NOW}, 1 = 0) AS former_holds
+FROM tabellion_webhook_endpoints AS e WHERE e.id = $1"""
 
 
 async def _change(store: Store, id: str, changes: str, *values: Any) -> None:  # noqa: A002

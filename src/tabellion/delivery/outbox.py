@@ -10,16 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 from weakref import WeakKeyDictionary
 
 from tabellion.delivery import endpoints, signature
-from tabellion.delivery.endpoints import EVERYTHING, Endpoint
+from tabellion.delivery.endpoints import EVERYTHING, CurrentEndpoint, Endpoint
 from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue
-from tabellion.engine.table import Row
 from tabellion.engine.values import json_text
 from tabellion.errors import Permanent, RateLimited, TabellionError
 from tabellion.net.guard import Blocked, Rules
@@ -36,6 +35,33 @@ logger = logging.getLogger("tabellion.webhooks")
 LARGEST = 65_536  #: characters of a body; a larger one is sent without fields, which the API returns
 PATIENCE = 7 * 86_400.0  #: seconds that "retry after" may postpone a delivery in total
 GONE, TOO_MANY, UNAVAILABLE = 410, 429, 503
+
+
+class DeliveryResult(TypedDict, total=False):
+    """The columns of a delivery that its handler sets."""
+
+    response_status: int
+    response: str
+    status: Literal["failed"]
+    error: str
+
+
+class DeliveryRow(TypedDict):
+    """A row of `tabellion_webhook_deliveries`; times are as the database returns them."""
+
+    id: str
+    endpoint_id: str
+    document_id: str
+    event: str
+    body: str
+    status: Literal["pending", "sending", "delivered", "failed"]
+    attempts: int
+    worker: str | None
+    error: str | None
+    response_status: int | None
+    response: str | None
+    created_at: Any
+    finished_at: Any
 
 
 class Undelivered(TabellionError):  # noqa: N818 - what it is
@@ -94,9 +120,10 @@ def webhooks_queue(rules: Rules | None = None) -> Queue:
     courier = Courier(rules)
 
     @queue.handler
-    async def deliver(job: Job) -> Row:
-        endpoint = await _endpoint(job)
-        text = str(job["body"])
+    async def deliver(job: Job) -> DeliveryResult:
+        delivery = cast("DeliveryRow", job.values)
+        endpoint = await _endpoint(job, delivery)
+        text = delivery["body"]
         signed = signature.headers(job.text_key, text, endpoint.secrets, time.time())
         return _evaluate_response(job, endpoint, await courier.post(job, endpoint.url, signed, text.encode("utf-8")))
 
@@ -153,10 +180,12 @@ async def _beginning(response: httpx2.Response) -> bytes:
     return data[:KEPT]
 
 
-async def _endpoint(job: Job) -> Endpoint:
+async def _endpoint(job: Job, delivery: DeliveryRow) -> Endpoint:
     """The endpoint's current state: a corrected URL or a replaced secret applies to pending deliveries too."""
     assert job.context is not None  # noqa: S101 - every worker gives its jobs one
-    rows = await job.context.fetch(endpoints.LOOKUP, job["endpoint_id"])
+    rows: list[CurrentEndpoint] = await job.context.fetch(
+        endpoints.lookup(job.context.dialect), delivery["endpoint_id"]
+    )
     if not rows:
         raise Permanent("its endpoint was removed")
     endpoint = endpoints.of_row(rows[0])
@@ -168,11 +197,11 @@ async def _endpoint(job: Job) -> Endpoint:
     return endpoint
 
 
-def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) -> Row:
-    """The delivery's result columns if it was accepted; else raises, or disables the endpoint if it is gone."""
-    columns = {"response_status": answer.status, "response": answer.text}
+def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) -> DeliveryResult:
+    """The result of a delivery that was accepted, or whose endpoint is gone and is now disabled; else raises."""
+    result: DeliveryResult = {"response_status": answer.status, "response": answer.text}
     if 200 <= answer.status < 300:
-        return columns
+        return result
     # The error does not contain the URL, which often contains a secret of the receiver, nor the response, which may be
     # meant for administrators: everyone who may look at queues sees this error.
     error = f"the receiver answered {answer.status}"
@@ -184,7 +213,7 @@ def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) ->
 SET disabled_at = {sql.CLOCK[job.context.dialect]}, disabled_why = :why WHERE id = :id AND disabled_at IS NULL""",
             why="the receiver answered 410 Gone", id=endpoint.id,
         )  # fmt: skip
-        return columns | {"status": "failed", "error": f"{error}; the endpoint is disabled"}
+        return {**result, "status": "failed", "error": f"{error}; the endpoint is disabled"}
     after = _retry_after(answer.headers.get("retry-after", ""), time.time())
     if answer.status in (TOO_MANY, UNAVAILABLE) and after is not None:
         raise RateLimited(after, f"{error}; it asked for {after:g} s")

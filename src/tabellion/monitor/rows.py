@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import register, sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import native_key
 from tabellion.engine.paths import hide_folders
@@ -25,7 +26,6 @@ PLACES: tuple[Place, ...] = ("ready", "waiting", "running", "done", "failed")
 TIMES = ("started_at", "finished_at")
 NAMES = ("name", "title", "file_name")  #: columns that may have a row's name; the first that exists is used
 LONGEST = 200  #: characters of such a name
-_ATTEMPT_TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")
 _Row = dict[str, Any]  #: of any table: the key, the name and the mirrors
 
 
@@ -197,14 +197,9 @@ async def last_attempts(store: Store, queue: Queue, keys: Sequence[str]) -> dict
     """The last attempt of each of these rows, by key."""
     if not keys:
         return {}
-    d = store.dialect
-    columns = ", ".join(
-        f"{sql.epoch(f'a.{name}', d)} AS {name}" if name in _ATTEMPT_TIMES else f"a.{name}"
-        for name in _Attempt.__annotations__
-    )
     marks = ", ".join(f"${place}" for place in range(2, len(keys) + 2))
     found: list[_Attempt] = await store.database.fetch(
-        f"""SELECT {columns}
+        f"""SELECT {columns_of(_Attempt, "a", store.dialect)}
 FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key IN ({marks})
   AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = a.key)""",
         queue.name,
