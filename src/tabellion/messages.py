@@ -72,7 +72,7 @@ class Message(str):
 
 
 class Translated(Answer, total=False):
-    """What stands beside texts that can be translated."""
+    """The forms of texts that can be translated."""
 
     translatable: Translatable
 

@@ -105,7 +105,7 @@ class EntryFacts(Answer):
 
 
 class HistoryEntry(EntryFacts):
-    """An entry as JSON tells it."""
+    """An entry of the audit log."""
 
     field: str | None
     before: Any

@@ -8,7 +8,7 @@ from tabellion.engine.sql import Dialect
 
 GENESIS = "0" * 64  #: the previous hash of the first audit entry
 
-#: TIME and FLAG stand for what each database calls them.
+#: TIME and FLAG are placeholders for the type in each database.
 _PEOPLE = (
     """CREATE TABLE tabellion_users (
   id text PRIMARY KEY,

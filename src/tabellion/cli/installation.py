@@ -68,7 +68,7 @@ class Installation:
 
         for pipeline in self.pipelines:
             pipeline.check(self.config)
-        own = self.own_queues()
+        own_views = self.own_queues()
         if self.demo:
             self._with_demo()
         listening(self.host, self.port).close()  # report a port in use before anything is created
@@ -81,7 +81,7 @@ class Installation:
                 await service.prepare(store, self.pipelines)
                 await _bury(store)
                 key_file, key = await adminkey.ensure(store, self.place.name, self.config.data)
-                environment = serve_environment(self.config, self.pipelines, self.place.name, store, own=own)
+                environment = serve_environment(self.config, self.pipelines, self.place.name, store, own=own_views)
                 self._app = make_app(self.config, [environment], self.pipelines)
                 if not self._stop_count:
                     await self._together(environment, key_file, key, await adminkey.link(store, self.place.name))

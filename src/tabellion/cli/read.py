@@ -249,7 +249,7 @@ def _draw_pages(
 
     paths = []
     for page in reading.pages:
-        boxes = {name: one.box for name, one in reading.fields.items() if one.box and one.page == page.number}
+        boxes = {name: field.box for name, field in reading.fields.items() if field.box and field.page == page.number}
         if page.source == "failed" or (not boxes and page.number > 1):
             continue
         picture = draw(source, page.number, boxes=boxes, rotation=page.rotation, sandbox=sandbox, password=password)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 def schemas_of(pipelines: Sequence[Pipeline]) -> list[Schema]:
     """The schemas for serving these pipelines, in order of dependency, including accounts and webhooks."""
-    own = [schema for pipeline in pipelines for schema in pipeline.schemas()]
-    return in_order([tables.SCHEMA, endpoints.SCHEMA, *own]) if pipelines else []
+    pipeline_schemas = [schema for pipeline in pipelines for schema in pipeline.schemas()]
+    return in_order([tables.SCHEMA, endpoints.SCHEMA, *pipeline_schemas]) if pipelines else []
 
 
 async def prepare(store: Store, pipelines: Sequence[Pipeline]) -> None:

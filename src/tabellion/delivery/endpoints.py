@@ -86,7 +86,7 @@ class Endpoint:
 
 
 class ListedEndpoint(Answer):
-    """A webhook endpoint, without its secret, and how its deliveries stand."""
+    """A webhook endpoint, without its secret, with the counts of its deliveries."""
 
     id: str
     url: str

@@ -44,8 +44,8 @@ def build_problem(errors: Sequence[Any], known: Iterable[str] = ()) -> Problem:
     first = described[0]
     code, status = first.pop("code"), 422
     more: dict[str, Any] = {"errors": [{**error} for error in described]} if len(described) > 1 else {}
-    for one in more.get("errors", []):
-        one.pop("code", None)
+    for listed in more.get("errors", []):
+        listed.pop("code", None)
     fix = f"expected: {first['expected']}"
     if code == "value_unknown":
         known_fields = ", ".join(known) if first["field"].count("/") == 1 else ""
