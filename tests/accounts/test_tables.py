@@ -11,6 +11,8 @@ from tabellion.accounts.links import LinkRow
 from tabellion.accounts.sessions import SessionRow
 from tabellion.accounts.users import UserRow
 from tabellion.engine.store import Store
+from tabellion.web.idempotency import IdempotencyRow
+from tabellion.web.throttle import TriesRow
 from tests.working import ask
 
 ROWS = {
@@ -19,6 +21,8 @@ ROWS = {
     "tabellion_sessions": SessionRow,
     "tabellion_sign_in_links": LinkRow,
     "tabellion_audit_log": AuditRow,
+    "tabellion_idempotency_keys": IdempotencyRow,
+    "tabellion_sign_in_tries": TriesRow,
 }
 
 

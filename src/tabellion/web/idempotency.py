@@ -10,10 +10,11 @@ import re
 import time
 import weakref
 from collections.abc import AsyncIterator, Iterable
-from typing import Any
+from typing import Any, TypedDict
 
 from tabellion.accounts import tables
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.values import json_text
@@ -45,6 +46,17 @@ def key_of(header: str | None) -> str | None:
 def fingerprint(parts: Iterable[Any]) -> str:
     """A hash that is equal for equal requests."""
     return hashlib.sha256(json_text(list(parts)).encode()).hexdigest()
+
+
+class IdempotencyRow(TypedDict):
+    """A row of `tabellion_idempotency_keys`; times are seconds since 1970."""
+
+    owner: str
+    key: str
+    fingerprint: str
+    answer: str | None  #: JSON; None while the first request is in progress
+    lease_until: float
+    expires_at: float
 
 
 class Reservation:
@@ -101,6 +113,7 @@ async def _take_key(store: Store, owner: str, key: str, print_: str, lease_secon
     lease, expiry = (sql.later(repr(seconds), store.dialect) for seconds in (lease_seconds, KEPT))
     give_up_at = asyncio.get_running_loop().time() + PATIENCE
     while True:
+        rows: list[IdempotencyRow]
         reserved, rows = await store.database.transact(
             [
                 (
@@ -114,7 +127,8 @@ RETURNING key""",
                     (owner, key, print_),
                 ),
                 (
-                    "SELECT fingerprint, answer FROM tabellion_idempotency_keys WHERE owner = $1 AND key = $2",
+                    f"""SELECT {columns_of(IdempotencyRow, "k", store.dialect)} FROM tabellion_idempotency_keys AS k
+WHERE k.owner = $1 AND k.key = $2""",
                     (owner, key),
                 ),
             ]

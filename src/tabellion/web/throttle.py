@@ -7,11 +7,13 @@ import ipaddress
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from starlette.requests import Request
 
 from tabellion.accounts import tables
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.messages import Message
@@ -20,6 +22,19 @@ from tabellion.web.problems import Problem
 FORGOTTEN = 3600.0  #: seconds without an attempt after which the count starts again
 KEPT = 86_400.0  #: seconds after which a row is deleted
 DOUBLINGS = 10  #: 1,024 seconds, beyond every limit here
+
+
+class TriesRow(TypedDict):
+    """A row of `tabellion_sign_in_tries`; times are seconds since 1970."""
+
+    subject: str
+    tries: int
+    last_at: float
+    closed_until: float
+
+
+class _CurrentTries(TriesRow):
+    now: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +138,9 @@ WHERE t.closed_until <= {NOW} RETURNING tries""",
 
 async def _remaining_wait(store: Store, subject: str) -> float:
     d = store.dialect
-    rows = await store.database.fetch(
-        f"""SELECT {sql.epoch("closed_until", d)} - {sql.epoch(NOW, d)} AS wait FROM tabellion_sign_in_tries
-WHERE subject = $1""",
+    rows: list[_CurrentTries] = await store.database.fetch(
+        f"""SELECT {columns_of(TriesRow, "t", d)}, {sql.epoch(NOW, d)} AS now FROM tabellion_sign_in_tries AS t
+WHERE t.subject = $1""",
         subject,
     )
-    return float(rows[0]["wait"]) if rows else 0.0
+    return rows[0]["closed_until"] - rows[0]["now"] if rows else 0.0
