@@ -1,11 +1,11 @@
-"""What the API answers: typed dictionaries beside the code that makes them, from which OpenAPI is derived."""
+"""Typed dictionaries of the API's answers, declared beside the code that makes them; OpenAPI is derived from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
+from typing_extensions import TypedDict  # pydantic requires this one before Python 3.12
 
 
 class Answer(TypedDict):
@@ -14,10 +14,10 @@ class Answer(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """What the OpenAPI document says of a key: `Annotated[int, Doc("…")]`."""
+    """The description of a key in the OpenAPI document: `Annotated[int, Doc("…")]`."""
 
     text: str
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
-        # By this name pydantic finds it, which is loaded only where somebody asks for the document.
+        # pydantic looks for this method; it is not imported here, as only the OpenAPI document needs it.
         return {**handler(schema), "description": self.text}

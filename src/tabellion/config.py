@@ -1,4 +1,4 @@
-"""Settings: `tabellion.toml`, then environment variables, which win."""
+"""Settings: `tabellion.toml`, overridden by environment variables."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ LEVELS = ("debug", "info", "warning", "error")
 
 @dataclass(frozen=True)
 class Config:
-    """What was configured, with every default filled in."""
+    """The configuration, with every default filled in."""
 
     queues: str | None = None
     pipelines: tuple[str, ...] = ()
     environments: tuple[Environment, ...] = ()
-    has_own_database: bool = False  #: none was configured: it is a file in the data folder, and only ours
+    has_own_database: bool = False  #: none was configured: it is a file in the data folder
     concurrency: int = 100
     processes: int = 1
     grace: float = 30.0
@@ -52,21 +52,21 @@ class Config:
     lake: str = str(DATA)  #: a folder, or s3://bucket/prefix
     host: str = "127.0.0.1"
     port: int = 8080
-    public_url: str = ""  #: where browsers find it; empty: where it listens
+    public_url: str = ""  #: its URL for browsers; empty: the address it listens on
     proxies: tuple[str, ...] = LOOPBACK  #: whose `X-Forwarded-For` is trusted, as CIDR
     upload_bytes: int = 100_000_000
-    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: what was said to pipelines
+    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: the tables of pipelines
     json_bytes: int = 1_000_000
-    rate: float = 200.0  #: requests a second of one key or person
-    allow: tuple[str, ...] = ()  #: networks that URLs of users may lead to, as CIDR
+    rate: float = 200.0  #: requests per second of one key or person
+    allow: tuple[str, ...] = ()  #: private networks that URLs of users may point to, as CIDR
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """The keys of a pipeline's table in the file that were given."""
+        """The configured keys of a pipeline's table."""
         return self.sections.get(name, {})
 
 
 def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -> Config:
-    """Reads the configuration; every mistake names the key and what to write instead."""
+    """Reads the configuration; every error names the key and what to write instead."""
     variables = os.environ if variables is None else variables
     path = file or Path(variables.get("TABELLION_CONFIG") or FILE)
     settings: dict[str, Any] = {}
@@ -76,8 +76,8 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         raise ConfigurationError(f"{path}: file not found")
     _override(settings, variables)
     data = Path(settings.get("data", DATA)).expanduser()
-    own = f"sqlite:///{data}/tabellion.db"
-    environments = _environments(settings.pop("environments", None), variables, own)
+    own_url = f"sqlite:///{data}/tabellion.db"
+    environments = _environments(settings.pop("environments", None), variables, own_url)
     level = str(settings.get("log.level", "info")).lower()
     if level not in LEVELS:
         raise ConfigurationError(f"log.level: {level!r} is not one of {', '.join(LEVELS)}")
@@ -94,7 +94,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         queues=settings.get("queues"),
         pipelines=_pipelines(settings.get("pipelines", [])),
         environments=environments,
-        has_own_database=[one.url for one in environments] == [own],
+        has_own_database=[environment.url for environment in environments] == [own_url],
         concurrency=settings.get("worker.concurrency", Config.concurrency),
         processes=settings.get("worker.processes", Config.processes),
         grace=float(settings.get("worker.grace", Config.grace)),
@@ -122,28 +122,32 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
 
 
 def _sections(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What was said in the tables of pipelines; numbers must be more than nothing."""
-    said: dict[str, dict[str, Any]] = {}
-    choices = {key: words for one in installed_pipelines().values() for key, words in one.choices.items()}
-    for key in (key for one in installed_pipelines().values() for key in one.keys if key in settings):
+    """The configured tables of pipelines; numbers must be more than 0."""
+    sections: dict[str, dict[str, Any]] = {}
+    choices = {key: words for pipeline in installed_pipelines().values() for key, words in pipeline.choices.items()}
+    for key in (key for pipeline in installed_pipelines().values() for key in pipeline.keys if key in settings):
         value = settings[key]
         if value not in choices.get(key, (value,)):
             raise ConfigurationError(f"{key}: {value!r} is not one of {', '.join(choices[key])}")
         if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
             raise ConfigurationError(f"{key}: {value} must be more than 0")
         section, _, name = key.partition(".")
-        said.setdefault(section, {})[name] = value
-    return said
+        sections.setdefault(section, {})[name] = value
+    return sections
 
 
 def known_keys() -> dict[str, Key]:
-    """Every key there is: ours, and those of pipelines."""
-    return KEYS | {key: about for one in installed_pipelines().values() for key, about in one.keys.items()}
+    """Every known key: ours, and those of pipelines."""
+    return KEYS | {
+        key: description for pipeline in installed_pipelines().values() for key, description in pipeline.keys.items()
+    }
 
 
 def known_variables() -> dict[str, str]:
-    """Every environment variable that sets one of them."""
-    return VARIABLES | {name: key for one in installed_pipelines().values() for name, key in one.variables.items()}
+    """Every environment variable that sets a key, with that key."""
+    return VARIABLES | {
+        name: key for pipeline in installed_pipelines().values() for name, key in pipeline.variables.items()
+    }
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -168,47 +172,47 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _check_type(key: str, value: object, where: str) -> None:
-    wanted, meaning = known_keys()[key]
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+    expected, meaning = known_keys()[key]
+    if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
         raise ConfigurationError(f"{where}: {key} = {value!r} is not valid: {meaning}")
 
 
 def _override(settings: dict[str, Any], variables: Mapping[str, str]) -> None:
-    taken: set[str] = set()
+    already_set: set[str] = set()
     for variable, key in known_variables().items():
         text = variables.get(variable)
-        if not text or key in taken:
+        if not text or key in already_set:
             continue
         if variable == "LOG_LEVEL" and text.lower() not in LEVELS:
-            continue  # someone else's word for someone else's program
-        taken.add(key)
+            continue  # a level of another program: the variable is a common one
+        already_set.add(key)
         settings[key] = _convert_value(key, text, variable)
 
 
 def _convert_value(key: str, text: str, variable: str) -> Any:
-    wanted, meaning = known_keys()[key]
+    expected, meaning = known_keys()[key]
     try:
-        if wanted is bool:
+        if expected is bool:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
-        if wanted is int:
+        if expected is int:
             return int(text)
-        if wanted is list:
-            return [one.strip() for one in text.split(",") if one.strip()]
-        return float(text) if wanted == (int, float) else text
+        if expected is list:
+            return [item.strip() for item in text.split(",") if item.strip()]
+        return float(text) if expected == (int, float) else text
     except (KeyError, ValueError):
         raise ConfigurationError(f"{variable}={text!r} is not valid: {meaning}") from None
 
 
 def _environments(
-    given: Mapping[str, Any] | None, variables: Mapping[str, str], default: str
+    entries: Mapping[str, Any] | None, variables: Mapping[str, str], default: str
 ) -> tuple[Environment, ...]:
     for variable in DATABASE_VARIABLES:
-        if variables.get(variable) and (variable == DATABASE_VARIABLES[0] or not given):
+        if variables.get(variable) and (variable == DATABASE_VARIABLES[0] or not entries):
             return (Environment("default", variables[variable]),)
-    if not given:
+    if not entries:
         return (Environment("default", default),)
     environments = []
-    for name, value in given.items():
+    for name, value in entries.items():
         entry = {"url": value} if isinstance(value, str) else value
         if not isinstance(entry, dict) or "url" not in entry:
             raise ConfigurationError(f'environments.{name}: write {name} = "URL" or {name} = {{ url = "URL" }}')
@@ -236,16 +240,16 @@ def _expand_variables(text: str, key: str, variables: Mapping[str, str]) -> str:
     return re.sub(r"\$\{(\w+)\}", value, text)
 
 
-def _pipelines(given: list[Any]) -> tuple[str, ...]:
-    if any(not isinstance(name, str) for name in given):
+def _pipelines(names: list[Any]) -> tuple[str, ...]:
+    if any(not isinstance(name, str) for name in names):
         raise ConfigurationError('pipelines: write names, e.g. pipelines = ["documents"]')
-    return tuple(given)
+    return tuple(names)
 
 
-def _gates(given: Mapping[str, Any]) -> dict[str, GateSettings]:
-    known = [one.name for one in fields(GateSettings)]
+def _gates(entries: Mapping[str, Any]) -> dict[str, GateSettings]:
+    known = [setting.name for setting in fields(GateSettings)]
     gates = {}
-    for name, entry in given.items():
+    for name, entry in entries.items():
         if not isinstance(entry, dict):
             raise ConfigurationError(f"gates.{name}: write {name} = {{ rate = 5, budget = 10 }}")
         for key in entry:
@@ -261,7 +265,7 @@ def _gates(given: Mapping[str, Any]) -> dict[str, GateSettings]:
 
 
 def _home(name: str | None, environments: tuple[Environment, ...]) -> Environment:
-    """The environment whose database keeps the gates."""
+    """The environment whose database has the gates."""
     for environment in environments:
         if name in (None, environment.name):
             return environment
@@ -269,39 +273,39 @@ def _home(name: str | None, environments: tuple[Environment, ...]) -> Environmen
     raise ConfigurationError(f"gates_at: unknown environment {name!r}; known: {names}")
 
 
-def _folders(given: str | list[Any]) -> tuple[Path, ...]:
-    """The folders, the first one first; a variable separates them as PATH does."""
-    folders = given.split(os.pathsep) if isinstance(given, str) else given
+def _folders(value: str | list[Any]) -> tuple[Path, ...]:
+    """The folders in order; in a variable they are separated as in PATH."""
+    folders = value.split(os.pathsep) if isinstance(value, str) else value
     for folder in folders:
         if not isinstance(folder, str) or not folder:
             raise ConfigurationError(f'types: {folder!r} is not a folder; write types = ["types", "/srv/types"]')
     return tuple(Path(folder).expanduser() for folder in folders)
 
 
-def _origin(given: str) -> str:
-    """The address without its last slash; a path below it would need every link to know of it."""
-    if given and not re.fullmatch(
-        r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?|https?://\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?/?", given
+def _origin(url: str) -> str:
+    """The URL without its last slash; a path is not allowed, as links do not contain it."""
+    if url and not re.fullmatch(
+        r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?|https?://\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?/?", url
     ):
         raise ConfigurationError(
-            f"server.public_url: {given!r} is not a URL without a path, such as https://docs.example.com"
+            f"server.public_url: {url!r} is not a URL without a path, such as https://docs.example.com"
         )
-    return given.rstrip("/").lower()
+    return url.rstrip("/").lower()
 
 
-def _networks(given: list[Any], key: str = "server.allow") -> tuple[str, ...]:
-    from tabellion.net.guard import Rules  # most commands fetch nothing
+def _networks(networks: list[Any], key: str = "server.allow") -> tuple[str, ...]:
+    from tabellion.net.guard import Rules  # most commands fetch no URL
 
     try:
-        Rules.of(given)
+        Rules.of(networks)
     except ConfigurationError as error:
         raise ConfigurationError(f"{key}: {str(error).removeprefix('server.allow: ')}") from error
-    return tuple(given)
+    return tuple(networks)
 
 
-def _models(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def _models(entries: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     models = {}
-    for name, entry in given.items():
+    for name, entry in entries.items():
         if not isinstance(entry, dict):
             raise ConfigurationError(f'models.{name}: write {name} = {{ model = "…" }}')
         models[name] = {
@@ -312,7 +316,7 @@ def _models(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str,
 
 
 def model_gates(config: Config) -> dict[str, str]:
-    """Every model that can be asked for, with the gate before it: the configured ones, and those with a key at hand."""
+    """Every usable model with the name of its gate: the configured ones, and those whose key is in a variable."""
     from tabellion.models import catalog
 
     gates = {}
@@ -326,7 +330,7 @@ def model_gates(config: Config) -> dict[str, str]:
 
 
 def model(name: str, config: Config | None = None, context: JobContext | None = None) -> GatedModel:
-    """The model of this name as it is configured, behind its gate and with its memos: what handlers call.
+    """The configured model of this name, behind its gate and with its memos: what handlers call.
 
     Outside a worker it needs a context: `async with OpenContext(config.gates_at, config.gates) as context`.
 

@@ -1,4 +1,4 @@
-"""The settings there are: keys of `tabellion.toml`, and the environment variables that set them."""
+"""All settings: the keys of `tabellion.toml`, and the environment variables that set them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "log.json": (bool, "one JSON object per line instead of text (false)"),
 }
 
-#: Environment variables and the key each one sets; the first that is there wins.
+#: Environment variables and the key each one sets; the first that is set wins.
 VARIABLES: dict[str, str] = {
     "TABELLION_QUEUES": "queues",
     "TABELLION_PIPELINES": "pipelines",
@@ -64,4 +64,4 @@ VARIABLES: dict[str, str] = {
     "TABELLION_LOG_JSON": "log.json",
 }
 DATABASE_VARIABLES = ("TABELLION_DATABASE_URL", "DATABASE_URL")
-TABLES = ("environments", "gates", "models", "prices")  #: keys whose own keys are names that people choose
+TABLES = ("environments", "gates", "models", "prices")  #: keys whose own keys are chosen by the user

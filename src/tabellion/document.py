@@ -1,4 +1,4 @@
-"""Reads a document as it is configured: locally, or with a model's help through its gate."""
+"""Reads a document: locally, and with a configured model through its gate."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from tabellion.reading.sandbox import Sandbox
     from tabellion.reading.types.doctype import DocumentType
 
-TRIES = 3  #: of a call outside any worker; inside one it is the engine that tries again
-LONGEST_WAIT = 10.0  #: seconds that somebody at a terminal is kept waiting for a busy model
+TRIES = 3  #: of a call outside a worker; inside one the engine retries
+LONGEST_WAIT = 10.0  #: seconds that a person at a terminal waits for a busy model
 MOST_PAGES = 10  #: that are sent to a model
 
 
@@ -51,14 +51,14 @@ def read(
     most_pages: int = MOST_PAGES,
     name: str | None = None,
 ) -> Reading:
-    """What a document says: pages, fields with confidence and box, and what is wrong with them.
+    """Reads a document: pages, fields with confidence and box, and issues.
 
     >>> reading = tabellion.read("invoice.pdf")
     >>> reading.fields["total"].value
     '1234.50'
 
-    With a model it is asked too, through its gate, and what it says is merged with what was read here; where it fails,
-    the reading has the issue `model_failed`. Bytes are called `name`. Within a running event loop use `aread`.
+    With `model`, the model is called too, through its gate, and its answer is merged with the local reading; if it
+    fails, the reading has the issue `model_failed`. `name` is the file name of bytes. In an event loop use `aread`.
     """
     extras.require("reading")
     if not _asks(model):
@@ -97,33 +97,35 @@ async def aread(
     most_pages: int = MOST_PAGES,
     name: str | None = None,
 ) -> Reading:
-    """The same within an event loop, and in handlers, where the model's errors are raised: the engine tries again.
+    """Like `read`, for event loops and handlers; in a handler the model's errors are raised: the engine retries.
 
-    A handler gives the model itself, made once: `gemini = tabellion.model("gemini")`.
+    A handler passes the model itself, created once: `gemini = tabellion.model("gemini")`.
     """
     extras.require("reading")
     from tabellion.engine.job import current_job
 
-    began, source = time.monotonic(), plain(source)
-    async with _open_model(model, config) as asked:
+    started_at, source = time.monotonic(), plain(source)
+    async with _open_model(model, config) as open_model:
         reading = await _in_thread(
             read_local, source, type, password=password, ocr=ocr, types=_folders(config), limits=limits,
-            words=words or asked is not None, sandbox=sandbox or default_sandbox(), progress=progress, name=name,
+            words=words or open_model is not None, sandbox=sandbox or default_sandbox(), progress=progress, name=name,
         )  # fmt: skip
-        if asked is None or reading.error is not None:
+        if open_model is None or reading.error is not None:
             return reading
         from tabellion.models.extract import extract
 
-        helped = functools.partial(
-            extract, asked, reading, source, _doctype(type, reading, config), sandbox=sandbox, limits=limits,
+        extract_fields = functools.partial(
+            extract, open_model, reading, source, _doctype(type, reading, config), sandbox=sandbox, limits=limits,
             password=password, most_pages=most_pages,
         )  # fmt: skip
-        found = await (helped() if current_job.get() is not None else _persistently(helped, asked, reading))
-        return replace(found, seconds=round(time.monotonic() - began, 3))
+        found = await (
+            extract_fields() if current_job.get() is not None else _persistently(extract_fields, open_model, reading)
+        )
+        return replace(found, seconds=round(time.monotonic() - started_at, 3))
 
 
 async def _in_thread(work: Callable[..., Reading], *arguments: Any, sandbox: Sandbox, **options: Any) -> Reading:
-    """In one of the sandbox's threads. Who is cancelled kills the child at once: nobody waits for what it would say."""
+    """Runs it in one of the sandbox's threads. Cancellation kills the child at once: its result is not needed."""
     stop = threading.Event()
     run = functools.partial(contextvars.copy_context().run, work, *arguments, sandbox=sandbox, stop=stop, **options)
     try:
@@ -133,7 +135,7 @@ async def _in_thread(work: Callable[..., Reading], *arguments: Any, sandbox: San
 
 
 def _asks(model: str | Model | None) -> bool:
-    """Whether anybody else is asked: the local model is what reads anyway."""
+    """Whether a model is to be called: `local` stands for the local reading."""
     return model is not None and (model if isinstance(model, str) else model.name) != "local"
 
 
@@ -152,9 +154,9 @@ def _doctype(
 
 @contextlib.asynccontextmanager
 async def _open_model(model: str | Model | None, config: Config | None) -> AsyncIterator[Model | None]:
-    """The model to ask, behind its gate: outside a worker with a context at the database that keeps the gates.
+    """The model to call, behind its gate; outside a worker with a context on the database of the gates.
 
-    So money that is spent at a terminal counts where the workers' money does, and no answer is paid for twice.
+    So calls from a terminal count towards the workers' budget, and answers are shared with the workers.
     """
     if model is None or not _asks(model):
         yield None
@@ -181,14 +183,14 @@ async def _open_model(model: str | Model | None, config: Config | None) -> Async
 
 @functools.cache
 def _of_worker(name: str) -> Model:
-    """One for all jobs of a process: it keeps connections."""
+    """One model for all jobs of a process: it keeps connections open."""
     from tabellion.config import model
 
     return model(name)
 
 
-async def _persistently(helped: Callable[..., Awaitable[Reading]], model: Model, reading: Reading) -> Reading:
-    """A few tries, each wiser than the last; when none succeeds, what was read here, and an issue that says so."""
+async def _persistently(extract_fields: Callable[..., Awaitable[Reading]], model: Model, reading: Reading) -> Reading:
+    """Tries a few times, with the hint of the last error; if all fail, the local reading with an issue."""
     from tabellion.models.base import Ask
     from tabellion.models.errors import BadOutput, ModelError, Throttled, Unavailable
 
@@ -196,8 +198,8 @@ async def _persistently(helped: Callable[..., Awaitable[Reading]], model: Model,
     failure: Exception | None = None
     for attempt in range(1, TRIES + 1):
         try:
-            found = await helped(ask=ask)
-            return replace(found, cost=None if found.cost is None else found.cost + spent)
+            result = await extract_fields(ask=ask)
+            return replace(result, cost=None if result.cost is None else result.cost + spent)
         except BadOutput as error:
             failure, ask, spent = error, ask.again(error.hint), spent + (error.cost or 0.0)
         except (Throttled, Unavailable) as error:

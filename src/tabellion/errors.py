@@ -3,15 +3,15 @@
 TabellionError
 ├── ConfigurationError      a setting is missing or wrong
 ├── DeclarationError        a queue cannot work as declared
-├── GateClosed (RateLimited) nothing may go to this model for now
+├── GateClosed (RateLimited) this model may not be called now
 ├── LeaseLost               the claim behind this call is no longer ours
-├── Permanent               raised by a handler: never try this job again
-├── RateLimited             raised by a handler: later, without spending the attempt
-└── StoreError              the database refused what was asked
-    ├── Busy                someone holds what is needed; the same call may succeed later
+├── Permanent               raised by a handler: never retry this job
+├── RateLimited             raised by a handler: retry later, without spending the attempt
+└── StoreError              the database rejected a statement
+    ├── Busy                the row is locked; the same call may succeed later
     ├── Forbidden           the role lacks a right
     ├── NotMigrated         the register is missing or of another version
-    ├── Unreachable         no answer for now; asking again later is right
+    ├── Unreachable         no answer now; the same call may succeed later
     │   └── Full            its disk is full
     └── ValueRefused        a value does not fit its column
 """
@@ -38,7 +38,7 @@ class ConfigurationError(TabellionError):
 
 @dataclass(frozen=True, slots=True)
 class DeclarationProblem:
-    """One thing that is wrong, and the line or SQL that mends it."""
+    """One problem of a declaration, and the line or SQL that fixes it."""
 
     what: str
     fix: str = ""
@@ -88,13 +88,13 @@ Rule = Literal["check", "unique", "reference", "null", "trigger", ""]
 class StoreError(TabellionError):
     """The database refused what was asked."""
 
-    rule: Rule = ""  #: what kind of rule of the table refused it, where the database says so
+    rule: Rule = ""  #: the kind of rule of the table that rejected it, if the database names it
     constraint: str = ""  #: the constraint's name
     function: str = ""  #: the trigger's function that raised it
 
     @property
     def words(self) -> str:
-        """What the database said, without the row's values that it adds."""
+        """The database's message, without the row's values that it adds."""
         return str(self).partition("\nDETAIL:")[0]
 
 
@@ -122,5 +122,5 @@ class ValueRefused(StoreError):  # noqa: N818 - what the database said
     """A value does not fit its column."""
 
 
-#: Errors that say nothing about what was asked: the same call may succeed later.
+#: Errors that are not about the statement: the same call may succeed later.
 AWAY = (Unreachable, NotMigrated, Forbidden, Busy)

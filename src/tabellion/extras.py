@@ -1,4 +1,4 @@
-"""Which extra brings which package, so that one that is not installed is told as the command that installs it."""
+"""Which extra installs which package, so that the error for a missing one contains the command that installs it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tabellion.errors import ConfigurationError
 
 SERVICE = "server,reading"  #: what `tabellion up` needs
 
-#: Packages by the name they are imported under, with the extras that bring each; the first is recommended.
+#: Packages by import name, with the extras that install each; the first is recommended.
 BRINGS: dict[str, tuple[str, ...]] = {
     "argon2": ("server",),
     "asyncpg": ("postgres",),
@@ -47,9 +47,9 @@ class PackageMissingError(ConfigurationError):
 
 
 def explain(error: ModuleNotFoundError, extra: str = "") -> PackageMissingError | None:
-    """The error with the command that mends it; None: the package is not one of ours.
+    """The error with the command that fixes it; None if the package belongs to no extra.
 
-    `extra` is recommended where it brings the package: the caller knows what else will be needed.
+    `extra` is recommended if it installs the package: the caller knows what else will be needed.
     """
     package = (error.name or "").partition(".")[0]
     brought_by = BRINGS.get(package)
@@ -62,10 +62,12 @@ def explain(error: ModuleNotFoundError, extra: str = "") -> PackageMissingError 
 
 @functools.cache
 def require(extra: str) -> None:
-    """Raises unless every package of these extras is there: at the start, and not in the middle of the work."""
-    wanted = set(extra.split(","))
+    """Raises unless every package of these extras is installed: at the start, not in the middle of the work."""
+    extras = set(extra.split(","))
     absent = [
-        package for package, by in BRINGS.items() if by[0] in wanted and importlib.util.find_spec(package) is None
+        package
+        for package, brought_by in BRINGS.items()
+        if brought_by[0] in extras and importlib.util.find_spec(package) is None
     ]
     if absent:
         raise _missing(absent, extra)
@@ -73,19 +75,19 @@ def require(extra: str) -> None:
 
 @contextlib.contextmanager
 def explain_missing(extra: str = "") -> Iterator[None]:
-    """Imports inside the block say which extra they miss."""
+    """Failed imports inside the block raise an error that names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:
-        told = explain(error, extra)
-        if told is None:
+        explained = explain(error, extra)
+        if explained is None:
             raise
-        raise told from error
+        raise explained from error
 
 
 def _missing(packages: Sequence[str], extra: str) -> PackageMissingError:
-    what = "the package is" if len(packages) == 1 else "these packages are"
+    subject = "the package is" if len(packages) == 1 else "these packages are"
     return PackageMissingError(
-        f"{what} not installed: {', '.join(packages)}. Run pip install 'tabellion[{extra}]' "
+        f"{subject} not installed: {', '.join(packages)}. Run pip install 'tabellion[{extra}]' "
         "(or 'tabellion[all]' for everything)"
     )

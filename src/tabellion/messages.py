@@ -1,4 +1,4 @@
-"""Messages: a code with its parameters, and the sentence that they make in each language."""
+"""Messages: a code with its parameters, and its sentence in each language."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tabellion.answers import Answer, Doc
 
 LANGUAGES = {"en": "English", "fr": "Français"}
 DEFAULT = "en"
-PACKAGES = ["tabellion"]  #: those with catalogues: `locale/<language>/messages.po` and `pages.po`
-#: A sentence, or its forms where it counts something: for one, and for any other number.
+PACKAGES = ["tabellion"]  #: packages with catalogues: `locale/<language>/messages.po` and `pages.po`
+#: A sentence, or its singular and plural.
 Template = str | tuple[str, str]
 Translatable = Annotated[
     dict[str, Any], Doc("The code and parameters of each text that is a message, or a list of these.")
 ]
 
-_DEEPEST = 8  # messages within messages; what comes from a reading child may be anything
+_DEEPEST = 8  # messages within messages; the data of a reading child is not trusted
 _HOLE = re.compile(r"\{(\w+)\}")
-#: Where French wants a space at which no line is broken.
+#: Where French has a no-break space.
 _TIED = re.compile(r" (?=[:;?!%»])|(?<=«) ")
 
 
@@ -42,18 +42,18 @@ class Message(str):
 
         Parameters are texts, numbers, other messages, lists of these, or a text by language: `{"en": …, "fr": …}`.
         """
-        known = {name: _plain(value) for name, value in params.items()}
-        return cls._create(translate(DEFAULT, code, **known), code, known)
+        plain_params = {name: _plain(value) for name, value in params.items()}
+        return cls._create(translate(DEFAULT, code, **plain_params), code, plain_params)
 
     @classmethod
     def _create(cls, text: str, code: str, params: dict[str, Any]) -> Message:
-        made = super().__new__(cls, text)
-        made.code, made.params = code, params
-        return made
+        message = super().__new__(cls, text)
+        message.code, message.params = code, params
+        return message
 
     @classmethod
     def from_stored(cls, text: str, form: Any) -> str:
-        """A text that was stored beside its form: a message again, or the text alone where there is no form of it."""
+        """The message of a stored text and its form; the text alone if it has no form."""
         if not isinstance(form, Mapping) or not isinstance(form.get("code"), str):
             return text
         params = {name: _restore_value(value) for name, value in (form.get("params") or {}).items()}
@@ -65,34 +65,34 @@ class Message(str):
         return {"code": self.code, "params": {name: _json(value) for name, value in self.params.items()}}
 
     def __str__(self) -> str:
-        return self  # so that `str(error)` is still a message
+        return self  # so that `str(error)` is a message too
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
         return (self.code,), self.params
 
 
 class Translated(Answer, total=False):
-    """What stands beside texts that can be translated."""
+    """The forms of texts that can be translated."""
 
     translatable: Translatable
 
 
 def translatable(**texts: Any) -> Translated:
-    """What lets a reader translate texts beside which it stands: `{"translatable": {name: form}}`, or nothing.
+    """The forms of texts, to be stored beside them for translation: `{"translatable": {name: form}}`, or nothing.
 
-    A text may be a list of texts: its form is a list too, with None for what is no message.
+    A text may be a list of texts: its form is a list too, with None for texts that are not messages.
     """
     forms = {name: form for name, text in texts.items() if (form := _form(text)) is not None}
     return {"translatable": forms} if forms else {}
 
 
 def translate(language: str, code: str, /, **params: Any) -> str:
-    """The sentence of a code in a language, with its parameters filled in; `n` decides between one and many."""
-    known = catalogue(language).get(code) or catalogue(DEFAULT).get(code)
-    if known is None:  # a typing error of ours must not hide what went wrong
+    """The sentence of a code in a language, with its parameters filled in; `n` selects singular or plural."""
+    template = catalogue(language).get(code) or catalogue(DEFAULT).get(code)
+    if template is None:  # a mistyped code must not hide what went wrong
         return f"{code} {json.dumps(params, default=str)}" if params else code
-    text = known if isinstance(known, str) else known[0 if _is_one(language, params.get("n")) else 1]
-    return _HOLE.sub(lambda found: _format_param(language, params.get(found[1], found[0])), text)
+    text = template if isinstance(template, str) else template[0 if _is_one(language, params.get("n")) else 1]
+    return _HOLE.sub(lambda hole: _format_param(language, params.get(hole[1], hole[0])), text)
 
 
 def add(package: str) -> None:
@@ -111,19 +111,19 @@ def catalogue(language: str) -> dict[str, Template]:
 
 @functools.cache
 def domain(language: str, name: str) -> dict[str, Template]:
-    """The texts of one kind in a language: `messages`, or `pages` for what only pages say."""
+    """The texts of one kind in a language: `messages`, or `pages` for texts of pages only."""
     found: dict[str, Template] = {}
     for package in PACKAGES:
         file = files(package) / "locale" / language / f"{name}.po"
-        given = dict(read_catalogue(file.read_text(encoding="utf-8"))) if file.is_file() else {}
-        if twice := found.keys() & given.keys():
-            raise ValueError(f"{package}: the catalogue has {', '.join(sorted(twice))} of another package")
-        found |= given
+        entries = dict(read_catalogue(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+        if repeated := found.keys() & entries.keys():
+            raise ValueError(f"{package}: the catalogue has {', '.join(sorted(repeated))} of another package")
+        found |= entries
     return {code: _insert_no_break_spaces(template) for code, template in found.items()} if language == "fr" else found
 
 
 def read_catalogue(text: str) -> Iterator[tuple[str, Template]]:
-    """The entries of a gettext catalogue (`.po`); what is marked as fuzzy or obsolete counts as not there."""
+    """The entries of a gettext catalogue (`.po`); fuzzy and obsolete ones are skipped."""
     for block in re.split(r"\n\s*\n", text):
         entry: dict[str, str] = {}
         name = ""
@@ -152,18 +152,18 @@ def _is_one(language: str, n: Any) -> bool:
 
 
 def _insert_no_break_spaces(template: Template) -> Template:
-    """French as it is printed: with a space that no line ends at before : ; ? ! % and within quotes."""
+    """French typography: a no-break space before : ; ? ! % and inside quotes."""
     if isinstance(template, str):
         return _TIED.sub("\N{NO-BREAK SPACE}", template)
-    one, many = template
-    return _TIED.sub("\N{NO-BREAK SPACE}", one), _TIED.sub("\N{NO-BREAK SPACE}", many)
+    singular, plural = template
+    return _TIED.sub("\N{NO-BREAK SPACE}", singular), _TIED.sub("\N{NO-BREAK SPACE}", plural)
 
 
 def _format_param(language: str, value: Any) -> str:
     if isinstance(value, Message) and language != DEFAULT:
         return translate(language, value.code, **value.params)
     if isinstance(value, list | tuple):
-        return ", ".join(_format_param(language, one) for one in value)
+        return ", ".join(_format_param(language, item) for item in value)
     if isinstance(value, Mapping):
         return str(value.get(language) or next(iter(value.values()), ""))
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -173,36 +173,36 @@ def _format_param(language: str, value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as it is kept: of those kinds that JSON has."""
+    """A parameter as it is stored: a type that JSON has."""
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | Mapping | None) else str(value)
 
 
 def _json(value: Any) -> Any:
     if isinstance(value, list):
-        return [_json(one) for one in value]
+        return [_json(item) for item in value]
     return value.form if isinstance(value, Message) else value
 
 
 def _form(text: Any) -> Any:
     if isinstance(text, list | tuple):
-        forms = [_form(one) for one in text]
+        forms = [_form(item) for item in text]
         return forms if any(form is not None for form in forms) else None
     return text.form if isinstance(text, Message) else None
 
 
-def _restore_value(value: Any, deep: int = 0) -> Any:
+def _restore_value(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
-        return [_restore_value(one, deep + 1) for one in value]
-    if not isinstance(value, Mapping) or "code" not in value or deep > _DEEPEST:
+        return [_restore_value(item, depth + 1) for item in value]
+    if not isinstance(value, Mapping) or "code" not in value or depth > _DEEPEST:
         return value
-    params = {str(name): _restore_value(one, deep + 1) for name, one in (value.get("params") or {}).items()}
+    params = {str(name): _restore_value(item, depth + 1) for name, item in (value.get("params") or {}).items()}
     return Message(str(value["code"]), **params)
 
 
 def quote_value(value: Any) -> Any:
-    """A value within a sentence: a text in the quotes of the language, anything else as Python writes it."""
+    """A value within a sentence: a text in the language's quotes, anything else as its `repr`."""
     return Message("value.quoted", text=value) if isinstance(value, str) else repr(value)
 
 
@@ -212,11 +212,11 @@ def has_code(texts: Iterable[str], code: str) -> bool:
 
 
 def restore_text(data: Mapping[str, Any], name: str) -> Any:
-    """A text, or a list of texts, as it was before `translatable` stood beside it."""
+    """A text, or a list of texts, with the messages restored from `translatable`."""
     text, form = data[name], (data.get("translatable") or {}).get(name)
     if isinstance(text, list):
         forms = form if isinstance(form, list) and len(form) == len(text) else [None] * len(text)
-        return [Message.from_stored(one, of) for one, of in zip(text, forms, strict=True)]
+        return [Message.from_stored(item, item_form) for item, item_form in zip(text, forms, strict=True)]
     return Message.from_stored(text, form) if isinstance(text, str) else text
 
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from tabellion.monitor.view import QueueView
     from tabellion.web.blueprint import Blueprint, Served
 
-GROUP = "tabellion.pipelines"  #: the package of ours, and the entry points by which other packages add theirs
+GROUP = "tabellion.pipelines"  #: our package of pipelines, and the entry point group of other packages
 
-Key = tuple[type | tuple[type, ...], str]  #: of the configuration: its type, and one line on it
+Key = tuple[type | tuple[type, ...], str]  #: a configuration key: its type, and one line of documentation
 
 
 class Pipeline:
-    """What a pipeline adds. Only `name` must be given; whatever is not overridden adds nothing.
+    """What a pipeline adds. Only `name` is required; what is not overridden adds nothing.
 
     Methods import what they need, so that neither a worker nor `--help` loads a web framework.
 
@@ -40,22 +40,22 @@ class Pipeline:
     """
 
     name: str = ""
-    title: str = ""  #: for people
-    default: bool = False  #: whether `tabellion up` runs it where nothing was selected
-    commands: Mapping[str, str] = {}  #: commands of the command line, and the modules that have them
+    title: str = ""  #: shown to people
+    default: bool = False  #: whether `tabellion up` runs it if no pipeline was selected
+    commands: Mapping[str, str] = {}  #: commands of the command line, and their modules
     keys: Mapping[str, Key] = {}  #: of the configuration, as `section.key`
-    choices: Mapping[str, Sequence[str]] = {}  #: of keys that take one of a few words
+    choices: Mapping[str, Sequence[str]] = {}  #: the allowed values of keys
     variables: Mapping[str, str] = {}  #: environment variables that set such keys
-    events: Sequence[str] = ()  #: what webhook endpoints can ask to be told of
-    extras: str = ""  #: of this package, that it needs
+    events: Sequence[str] = ()  #: events that webhook endpoints can subscribe to
+    extras: str = ""  #: the extras of this package that it needs
 
     # What it works on.
 
     def check(self, config: Config) -> None:
-        """Raises a ConfigurationError where it cannot work as configured; asked before anything starts."""
+        """Raises a ConfigurationError if it cannot work as configured; called before anything starts."""
 
     def schemas(self) -> Sequence[Schema]:
-        """Its tables; those that others share are named by `Schema.needs`."""
+        """The schemas of its tables; `Schema.needs` names shared ones."""
         return ()
 
     def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
@@ -63,13 +63,13 @@ class Pipeline:
         return ()
 
     def gates(self, config: Config) -> Mapping[str, GateSettings]:
-        """How the gates that it uses behave, where the configuration does not say."""
+        """Default settings of the gates it uses; the configuration overrides them."""
         return {}
 
-    # What can be seen of it.
+    # What is shown of it.
 
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
-        """Its queues as people look at them."""
+        """Its queues as they are shown to people."""
         from tabellion.monitor.view import QueueView
 
         return [QueueView(queue) for queue in self.queues(config, environment)]
@@ -79,16 +79,16 @@ class Pipeline:
         return None
 
     def serve(self, config: Config, environment: str, store: Store) -> Served | None:
-        """What its routes need in one environment that is served."""
+        """What its routes need in one served environment."""
         return None
 
-    # What `tabellion up` does with it beside serving and working.
+    # What `tabellion up` does with it besides serving and working.
 
     async def background(self, run: Background) -> None:
         """Runs beside the server and the worker until `run.stopping` is set."""
 
     async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
-        """Shows it at work on samples: the text for people, the facts for programs."""
+        """Runs it on samples; returns a text for people and the facts for programs."""
         raise ConfigurationError(f"the pipeline {self.name} has no demo")
 
     async def is_idle(self, run: Background) -> bool:
@@ -100,16 +100,16 @@ class Pipeline:
         return True
 
     def close(self) -> None:
-        """Ends at once what is still under way in this process; called last."""
+        """Stops at once what still runs in this process; called last."""
 
     # Its tables in a database.
 
     async def is_present(self, store: Store) -> bool:
-        """Whether this database has its tables, of whatever version."""
+        """Whether this database has its tables, of any version."""
         return all([await schema.version(store.database) > 0 for schema in self.schemas()])
 
     async def require(self, environment: Environment) -> None:
-        """Refuses an environment that has none of its tables; changes nothing there."""
+        """Raises NotMigrated for an environment without its tables; changes nothing there."""
         store = environment.store(read_only=True)
         try:
             await store.database.open()
@@ -123,14 +123,14 @@ class Pipeline:
             )
 
     async def before_migration(self, store: Store) -> None:
-        """What comes before the schemas of all pipelines, as renaming tables of an earlier version."""
+        """Runs before the schemas of all pipelines, e.g. to rename tables of an earlier version."""
 
     async def before_migration_script(self, store: Store) -> str:
-        """The same as SQL; where there is any, the schemas are printed only when it has been run."""
+        """The SQL of `before_migration`; if there is any, the schemas are printed only after it has been run."""
         return ""
 
     async def prepare(self, store: Store) -> None:
-        """Makes its tables or brings them up to date."""
+        """Creates or updates its tables."""
         await store.open()
         await self.before_migration(store)
         for schema in self.all_schemas():
@@ -144,7 +144,7 @@ class Pipeline:
 
 
 class Background:
-    """What `Pipeline.background` and `Pipeline.demo` are given: where they run, and until when."""
+    """The argument of `Pipeline.background` and `Pipeline.demo`: where they run, and until when."""
 
     def __init__(
         self, config: Config, environment: Environment, store: Store, served: Served | None, stopping: asyncio.Event,
@@ -155,33 +155,33 @@ class Background:
 
     @property
     def inbox(self) -> Path | None:
-        """The watched folder, where one was named."""
+        """The watched folder, if one was named."""
         return self.options.get("consume")
 
 
 def installed_pipelines() -> dict[str, Pipeline]:
-    """Every pipeline there is, by name: those in this package, then those of other packages."""
+    """Every installed pipeline by name: those in this package, then those of other packages."""
     return dict(_load_installed())
 
 
 def find_pipelines(names: Sequence[str]) -> list[Pipeline]:
-    """The pipelines of these names; raises a ConfigurationError that says which there are."""
-    found = installed_pipelines()
+    """The pipelines of these names; raises a ConfigurationError that lists the known ones."""
+    installed = installed_pipelines()
     names = list(dict.fromkeys(names))
     for name in names:
-        if name not in found:
-            raise ConfigurationError(f"unknown pipeline {name!r}; known: {', '.join(map(repr, found))}")
-    return [found[name] for name in names]
+        if name not in installed:
+            raise ConfigurationError(f"unknown pipeline {name!r}; known: {', '.join(map(repr, installed))}")
+    return [installed[name] for name in names]
 
 
 def known_events() -> list[str]:
-    """What webhook endpoints can ask to be told of."""
-    return [event for one in installed_pipelines().values() for event in one.events]
+    """The events that webhook endpoints can subscribe to."""
+    return [event for pipeline in installed_pipelines().values() for event in pipeline.events]
 
 
 def defaults() -> list[Pipeline]:
-    """Those that run where nothing was selected."""
-    return [one for one in installed_pipelines().values() if one.default]
+    """The pipelines that run if none was selected."""
+    return [pipeline for pipeline in installed_pipelines().values() if pipeline.default]
 
 
 _cache: dict[str, Pipeline] = {}
@@ -189,8 +189,8 @@ _cache: dict[str, Pipeline] = {}
 
 def _load_installed() -> dict[str, Pipeline]:
     if not _cache:
-        for one in pkgutil.iter_modules(importlib.import_module(GROUP).__path__):
-            _add(importlib.import_module(f"{GROUP}.{one.name}.pipeline").PIPELINE)
+        for module in pkgutil.iter_modules(importlib.import_module(GROUP).__path__):
+            _add(importlib.import_module(f"{GROUP}.{module.name}.pipeline").PIPELINE)
         for point in entry_points(group=GROUP):
             _add(_load_entry_point(point))
     return _cache

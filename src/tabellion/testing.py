@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 
 
 class Clock:
-    """A clock that stands still until it is moved: `Store(url, clock=clock)`."""
+    """A clock that moves only when it is advanced: `Store(url, clock=clock)`."""
 
     def __init__(self, at: float = 1_000_000_000.0) -> None:
         self.at = at
@@ -51,7 +51,7 @@ class Result:
 
 
 def run_job(queue: Queue, row: Mapping[str, Any], *, attempt: int = 1, key: Any = None) -> Result:
-    """Runs the queue's handler on a row, with no database: what would be written is in the result.
+    """Runs the queue's handler on a row, without a database: what would be written is in the result.
 
     >>> result = run_job(invoices, {"id": 7, "url": "https://…"})
     >>> assert result.outcome == "done" and result.values["total"] == 12
@@ -76,7 +76,7 @@ def run_job(queue: Queue, row: Mapping[str, Any], *, attempt: int = 1, key: Any 
 
 
 async def work_off(store: Store, queue: Queue, *, limit: int = 1000, worker: str = "test") -> list[Result]:
-    """Claims and works every due row of the queue in this task, one after the other; returns how each ended."""
+    """Claims and runs every due row of the queue in this task, one after the other; returns the results."""
     results: list[Result] = []
     while len(results) < limit:
         jobs = await store.claim(queue, 1, worker)

@@ -1,1 +1,1 @@
-"""Who may use an installation, and the trail of what they did: users, keys, sessions, the audit log."""
+"""Users, API keys, sessions and sign-in links, and the audit log of what they did."""

@@ -1,7 +1,7 @@
-"""The trail: who did what to which document, before and after, in one chain of hashes per database.
+"""The audit log: who did what to which document, before and after, as one chain of hashes per database.
 
-An entry's hash is SHA-256 of the hash before it, its number, its time and its body, each on a line of its own; it is
-made in the database, in the transaction of the change it tells of. Entries are only ever added.
+An entry's hash is the SHA-256 of the previous hash, its number, its time and its body, each on its own line. The
+database computes it in the transaction of the change that the entry records. Entries are only ever added.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, cast
 
 from tabellion.accounts.tables import GENESIS
 from tabellion.answers import Answer
@@ -53,9 +53,9 @@ ACTIONS = {
     "key_made": "an API key was created",
     "key_revoked": "an API key was revoked",
 }
-SYSTEM = "tabellion"  #: who acts when nobody does
-COMMAND = "command line"  #: who acts there, as nobody is signed in
-PAGE = 1000  #: entries looked at in one statement
+SYSTEM = "tabellion"  #: the actor where no person acts
+COMMAND = "command line"  #: the actor of commands, where nobody is signed in
+PAGE = 1000  #: entries read by one statement
 LONGEST = 2000  #: characters of a reason
 UNSAID: Any = object()
 _COLUMNS: tuple[Literal["document_id", "item_id", "actor", "action"], ...] = (
@@ -68,7 +68,7 @@ _COLUMNS: tuple[Literal["document_id", "item_id", "actor", "action"], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """An action."""
+    """An action to be recorded."""
 
     action: str
     actor: str
@@ -85,12 +85,12 @@ class AuditEntry:
             raise ValueError(f"{self.action!r} is not an audit action")
 
     def body(self) -> dict[str, Any]:
-        """All it says but number and time."""
-        told: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
-        told |= {"field": self.field} if self.field is not None else {}
-        told |= {name: getattr(self, name) for name in ("before", "after") if getattr(self, name) is not UNSAID}
-        told |= {"reason": storable(self.reason)[:LONGEST]} if self.reason else {}
-        return told | dict(self.more)
+        """The entry's content as JSON values: everything but its number and time."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
+        values |= {"field": self.field} if self.field is not None else {}
+        values |= {name: getattr(self, name) for name in ("before", "after") if getattr(self, name) is not UNSAID}
+        values |= {"reason": storable(self.reason)[:LONGEST]} if self.reason else {}
+        return values | dict(self.more)
 
 
 class EntryFacts(Answer):
@@ -105,7 +105,7 @@ class EntryFacts(Answer):
 
 
 class HistoryEntry(EntryFacts):
-    """An entry as JSON tells it."""
+    """An entry of the audit log."""
 
     field: str | None
     before: Any
@@ -114,7 +114,7 @@ class HistoryEntry(EntryFacts):
     more: dict[str, Any]
 
 
-class Row(EntryFacts):
+class AuditRow(EntryFacts):
     """A row of `tabellion_audit_log`."""
 
     body: str
@@ -122,32 +122,41 @@ class Row(EntryFacts):
     hash: str
 
 
+class HeadRow(TypedDict):
+    """The row of `tabellion_audit_head`: the end of the chain."""
+
+    n: int
+    previous: str
+    hash: str
+    at: str | None
+
+
 def statement(
     dialect: Dialect, entry: AuditEntry, source: str = "", values: Mapping[str, Any] | None = None, **found: str
 ) -> Statement:
     """The statement that appends an entry, with `:name` placeholders, for `job.also` or, bound, for a transaction.
 
-    `source` is a FROM and WHERE that gives a row if the entry is to be written at all, with its `values`; `found` are
-    expressions over it for what only the database knows: `item_id="r.id", after="r.assigned_to"`. It takes the end of
-    the chain until the transaction ends: let it be the transaction's last statements, so that nobody waits crosswise.
+    `source` is a FROM and WHERE that returns a row if the entry is to be written at all, with its `values`; `found` are
+    expressions over it for values that only the database knows: `item_id="r.id", after="r.assigned_to"`. The statement
+    locks the end of the chain until the transaction ends: put it last, so that transactions cannot deadlock.
     """
-    told = entry.body()
+    values_by_name = entry.body()
     marks = {name: f"@{name}{secrets.token_hex(8)}@" for name in found}
-    body = canonical(told | marks)
-    given: dict[str, Any] = {**(values or {}), "audit_body": body}
-    made = "CAST(:audit_body AS text)"
-    for name, expression in found.items():
-        given[f"audit_{name}"] = f'"{marks[name]}"'
-        made = f"replace({made}, CAST(:audit_{name} AS text), {_json(expression, dialect)})"
+    body = canonical(values_by_name | marks)
+    parameters: dict[str, Any] = {**(values or {}), "audit_body": body}
+    expression = "CAST(:audit_body AS text)"
+    for name, found_sql in found.items():
+        parameters[f"audit_{name}"] = f'"{marks[name]}"'
+        expression = f"replace({expression}, CAST(:audit_{name} AS text), {_json(found_sql, dialect)})"
     columns = []
     for name in _COLUMNS:
         if name in found:
             columns.append(f"CAST({found[name]} AS text) AS {name}")
         else:
-            given[f"audit_{name}"] = told[name]
+            parameters[f"audit_{name}"] = values_by_name[name]
             columns.append(f"CAST(:audit_{name} AS text) AS {name}")
-    entries = f"SELECT {_moment(dialect)} AS at, {', '.join(columns)}, {made} AS body {source} LIMIT 1"
-    return (_POSTGRES if dialect == "postgresql" else _SQLITE).format(entries=entries), given
+    entries = f"SELECT {_moment(dialect)} AS at, {', '.join(columns)}, {expression} AS body {source} LIMIT 1"
+    return (_POSTGRES if dialect == "postgresql" else _SQLITE).format(entries=entries), parameters
 
 
 def bind_statement(text: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
@@ -160,9 +169,9 @@ def bind_entry(dialect: Dialect, entry: AuditEntry) -> tuple[str, list[Any]]:
     return bind_statement(*statement(dialect, entry))
 
 
-# The end of the chain is a row that each append changes: whoever comes second waits for it and goes on from there,
-# which a lock taken inside the same statement could not do, for its snapshot would be older than the lock. Whoever
-# waited read the clock before: no entry is earlier than the one before it.
+# The end of the chain is a row that each append updates: a concurrent append waits for it and continues from there. A
+# lock taken inside the same statement would not do, because the statement's snapshot would be older than the lock. An
+# append that waited has read the clock before: greatest() keeps its entry from being earlier than the previous one.
 _POSTGRES = """WITH tabellion_head AS (
   UPDATE tabellion_audit_head AS h SET n = h.n + 1, previous = h.hash, at = greatest(h.at, b.at),
     hash = encode(sha256(convert_to(h.hash || chr(10) || (h.n + 1)::text || chr(10) || greatest(h.at, b.at)
@@ -179,9 +188,9 @@ SELECT h.n + 1, max(coalesce(h.at, ''), b.at), b.document_id, b.item_id, b.actor
 FROM tabellion_audit_head AS h, ({entries}) AS b WHERE h.id = 1"""
 
 
-def canonical(told: Mapping[str, Any]) -> str:
-    """JSON with one way to write each value."""
-    return json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def canonical(body: Mapping[str, Any]) -> str:
+    """Canonical JSON: equal values always give the same text."""
+    return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(previous: str, n: int, at: str, body: str) -> str:
@@ -203,11 +212,11 @@ def _moment(dialect: Dialect) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChainCheck:
-    """Whether the chain holds."""
+    """The result of checking the chain."""
 
-    n: int  #: entries that were looked at
-    head: str  #: the hash of the last of them: note it elsewhere, and the chain up to it can never be made anew
-    broken: int | None = None  #: the first entry that is not as it was written
+    n: int  #: entries that were checked
+    head: str  #: the hash of the last of them: with a copy kept elsewhere, a rewritten chain is detected
+    broken: int | None = None  #: the number of the first entry that was altered
     why: str = ""
 
     @property
@@ -217,18 +226,18 @@ class ChainCheck:
 
 
 async def verify(store: Store, *, known: str | None = None) -> ChainCheck:
-    """Goes through the whole chain; `known` is a hash noted earlier that must be in it."""
-    n, last, seen = 0, GENESIS, known in (None, GENESIS)
-    ends = await _ends(store)
-    before = ends[0] if ends else None
-    strange = await store.database.fetch(
+    """Checks the whole chain; `known` is a hash noted earlier that must be in it."""
+    n, last, is_known_found = 0, GENESIS, known in (None, GENESIS)
+    heads = await _heads(store)
+    head_before = heads[0] if heads else None
+    invalid = await store.database.fetch(
         "SELECT count(*) AS entries, coalesce(min(n), 0) AS n FROM tabellion_audit_log WHERE n < 1 OR n IS NULL"
     )
-    if strange[0]["entries"]:
-        return ChainCheck(0, GENESIS, int(strange[0]["n"]), "it precedes the start of the chain")
+    if invalid[0]["entries"]:
+        return ChainCheck(0, GENESIS, int(invalid[0]["n"]), "it precedes the start of the chain")
     while True:
-        rows: list[Row] = await store.database.fetch(
-            f"""SELECT {", ".join(Row.__annotations__)} FROM tabellion_audit_log
+        rows: list[AuditRow] = await store.database.fetch(
+            f"""SELECT {", ".join(AuditRow.__annotations__)} FROM tabellion_audit_log
 WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
             n,
         )
@@ -236,40 +245,42 @@ WHERE n > $1 ORDER BY n LIMIT {PAGE}""",
             why = _fault(row, n, last)
             if why:
                 return ChainCheck(n, last, n + 1, why)
-            n, last, seen = n + 1, row["hash"], seen or row["hash"] == known
-            if before is not None and before["n"] == n and before["hash"] != last:
+            n, last, is_known_found = n + 1, row["hash"], is_known_found or row["hash"] == known
+            if head_before is not None and head_before["n"] == n and head_before["hash"] != last:
                 return ChainCheck(n, last, n, "it does not match the end of the chain at the time it was written")
         if len(rows) < PAGE:
             break
-    ends = await _ends(store)
-    if before is None or not ends:
+    heads = await _heads(store)
+    if head_before is None or not heads:
         return ChainCheck(n, last, n + 1, "the row with the end of the chain is missing")
-    if n < before["n"]:
-        return ChainCheck(n, last, n + 1, f"entries are missing at the end: there were {before['n']}")
-    if ends[0]["n"] < n:
-        return ChainCheck(n, last, int(ends[0]["n"]) + 1, "entries were added past the end of the chain")
+    if n < head_before["n"]:
+        return ChainCheck(n, last, n + 1, f"entries are missing at the end: there were {head_before['n']}")
+    if heads[0]["n"] < n:
+        return ChainCheck(n, last, int(heads[0]["n"]) + 1, "entries were added past the end of the chain")
     if (entries := await _entries(store)) is not None:
         return ChainCheck(n, last, n + 1, f"the number of entries differs from the chain: {entries}")
-    if not seen:
+    if not is_known_found:
         return ChainCheck(n, last, 1, "the known hash is not in the chain: the chain was rewritten")
     return ChainCheck(n, last)
 
 
-async def _ends(store: Store) -> list[Any]:
-    return await store.database.fetch("SELECT n, hash FROM tabellion_audit_head WHERE id = 1")
+async def _heads(store: Store) -> list[HeadRow]:
+    return await store.database.fetch(
+        f"SELECT {', '.join(HeadRow.__annotations__)} FROM tabellion_audit_head WHERE id = 1"
+    )
 
 
 async def _entries(store: Store) -> int | None:
-    """How many entries there are, where the end of the chain says otherwise; one question, for others go on writing."""
-    [found] = await store.database.fetch(
+    """The number of entries if it differs from the head's, else None; one statement, because others keep writing."""
+    [counts] = await store.database.fetch(
         "SELECT (SELECT count(*) FROM tabellion_audit_log) AS entries, (SELECT n FROM tabellion_audit_head "
         "WHERE id = 1) AS n"
     )
-    return None if found["entries"] == found["n"] else int(found["entries"])
+    return None if counts["entries"] == counts["n"] else int(counts["entries"])
 
 
-def _fault(row: Row, n: int, last: str) -> str:
-    """What is wrong with an entry that follows number n; nothing: an empty text."""
+def _fault(row: AuditRow, n: int, last: str) -> str:
+    """What is wrong with the entry that should follow number n; empty if nothing is."""
     if row["n"] != n + 1:
         return f"entry {n + 1} is missing"
     if row["previous"] != last:
@@ -277,17 +288,17 @@ def _fault(row: Row, n: int, last: str) -> str:
     if row["hash"] != digest(last, row["n"], row["at"], row["body"]):
         return "its content was changed: its hash differs"
     try:
-        told = json.loads(row["body"])
+        body = json.loads(row["body"])
     except ValueError:
         return "its body is not valid JSON"
     for name in _COLUMNS:
-        if told.get(name) != row[name]:
+        if body.get(name) != row[name]:
             return f"its {name} differs from its body"
     return ""
 
 
 async def history(store: Store, *, document: str | None = None, item: str | None = None) -> list[HistoryEntry]:
-    """What happened to a document, or to an item, the oldest first."""
+    """The entries of a document, or of an item, oldest first."""
     column, value = ("document_id", document) if item is None else ("item_id", item)
     rows = await store.database.fetch(
         f"SELECT n, at, body FROM tabellion_audit_log WHERE {column} = $1 AND n > 0 ORDER BY n", value
@@ -295,8 +306,8 @@ async def history(store: Store, *, document: str | None = None, item: str | None
     return [serialize_entry(row) for row in rows]
 
 
-def serialize_entry(row: Row) -> HistoryEntry:
-    """An entry as JSON tells it; `row` need have no more than number, time and body."""
+def serialize_entry(row: AuditRow) -> HistoryEntry:
+    """An entry as the API shows it; `row` needs only number, time and body."""
     body = json.loads(row["body"])
-    usual = {name: body.pop(name, None) for name in (*_COLUMNS, "field", "before", "after", "reason")}
-    return cast("HistoryEntry", {"n": row["n"], "at": row["at"], **usual, "more": body})
+    named = {name: body.pop(name, None) for name in (*_COLUMNS, "field", "before", "after", "reason")}
+    return cast("HistoryEntry", {"n": row["n"], "at": row["at"], **named, "more": body})

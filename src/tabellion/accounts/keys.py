@@ -1,4 +1,4 @@
-"""API keys: made once, shown once, kept as a hash, scoped by environment and role.
+"""API keys: shown once when created, stored as a hash, limited to an environment and a role.
 
 `tab_<environment>_<id>_<64 hexadecimal digits>`
 """
@@ -10,19 +10,45 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypedDict
 
 from tabellion.accounts import audit, tables
 from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.roles import ROLES, Role
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, TabellionError
 
 _KEY = re.compile(r"tab_(?P<environment>[A-Za-z0-9_.-]+)_(?P<id>[0-9a-f]{12})_(?P<secret>[0-9a-f]{64})")
 LONGEST_NAME = 100
-NOTED = 60.0  #: seconds between two notes of when a key was used
+NOTED = 60.0  #: seconds between two updates of when a key was used
+
+
+class KeyFacts(TypedDict):
+    """What is listed of a row of `tabellion_api_keys`; times are seconds since 1970."""
+
+    id: str
+    role: str
+    name: str
+    created_at: float
+    expires_at: float | None
+    last_used_at: float | None
+    revoked_at: float | None
+
+
+class KeyRow(KeyFacts):
+    """A row of `tabellion_api_keys`."""
+
+    environment: str
+    hash: str
+
+
+class ListedKey(KeyFacts):
+    """A key without its secret, and whether it is valid."""
+
+    state: Literal["active", "expired", "revoked"]
 
 
 class NameTaken(TabellionError):  # noqa: N818 - what happened
@@ -31,7 +57,7 @@ class NameTaken(TabellionError):  # noqa: N818 - what happened
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key as its holder has it, taken apart."""
+    """A key's text, split into its parts."""
 
     environment: str
     id: str
@@ -45,32 +71,32 @@ class Key:
 
     @property
     def hash(self) -> str:
-        """What is kept: the secret has 256 random bits, so one round is enough."""
+        """What is stored: the secret has 256 random bits, so one round of SHA-256 is enough."""
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who asks, and what they may do: the holder of a key, or a person who is signed in."""
+    """The caller and what they may do: the holder of a key, or a person who is signed in."""
 
     id: str
     environment: str
     role: Role
     name: str
-    user: str | None = None  #: the id of the person; None: it is a key
+    user: str | None = None  #: the id of the person; None for a key
     language: str | None = None
-    opened_by: str = "key"  #: what let them in: key, password or link
+    opened_by: str = "key"  #: how they signed in: key, password or link
     age: float = 0.0  #: seconds since they signed in
-    available: bool = True  #: whether review items are given to them
+    available: bool = True  #: whether review items are assigned to them
 
     @property
     def actor(self) -> str:
-        """What the audit log and review items call them."""
+        """Their name in the audit log and in review items."""
         return self.name if self.user is not None else f"key:{self.name or self.id}"
 
 
 def parse(text: str) -> Key | None:
-    """A key taken apart; None when it is none."""
+    """The parts of a key; None if the text is not a key."""
     match = _KEY.fullmatch(text)
     return Key(match["environment"], match["id"], match["secret"]) if match else None
 
@@ -78,8 +104,8 @@ def parse(text: str) -> Key | None:
 async def create(
     store: Store, environment: str, role: str, name: str = "", *, seconds: float | None = None
 ) -> tuple[str, str]:
-    """A new key: its id, and its text, which is nowhere else from now on. Raises NameTaken: whoever comes with a key is
-    known by its name."""
+    """Creates a key and returns its id and its text, which is stored nowhere. Raises NameTaken: the audit log knows a
+    key's holder by the key's name."""
     if role not in ROLES:
         raise ConfigurationError(f"unknown role {role!r}; known: {', '.join(ROLES)}")
     if seconds is not None and seconds <= 0:
@@ -104,27 +130,28 @@ async def _prepare(store: Store) -> None:
 
 
 async def holder(store: Store, key: Key) -> Holder | None:
-    """Whose key this is; None when it is unknown, wrong, revoked, expired, or of another environment."""
+    """The holder of a key; None if it is unknown, wrong, revoked, expired, or of another environment."""
     await tables.SCHEMA.prepare(store)
-    rows = await store.database.fetch(
-        f"""SELECT id, environment, role, name, hash FROM tabellion_api_keys
-WHERE id = $1 AND environment = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {NOW})""",
+    rows: list[KeyRow] = await store.database.fetch(
+        f"""SELECT {columns_of(KeyRow, "k", store.dialect)} FROM tabellion_api_keys AS k
+WHERE k.id = $1 AND k.environment = $2 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > {NOW})""",
         key.id, key.environment,
     )  # fmt: skip
-    kept = rows[0] if rows else {"hash": "0" * 64, "role": ""}
-    # The same work whether or not there is such a key.
-    if not hmac.compare_digest(str(kept["hash"]), key.hash) or kept["role"] not in ROLES:
+    row = rows[0] if rows else None
+    # The same work whether or not the key exists, so that timing reveals nothing.
+    is_secret = hmac.compare_digest(row["hash"] if row is not None else "0" * 64, key.hash)
+    if row is None or not is_secret or row["role"] not in ROLES:
         return None
-    return Holder(kept["id"], kept["environment"], ROLES[kept["role"]], kept["name"])
+    return Holder(row["id"], row["environment"], ROLES[row["role"]], row["name"])
 
 
 async def note(store: Store, id: str) -> None:  # noqa: A002
-    """Writes down that a key was used just now."""
+    """Records that a key was used just now."""
     await store.database.fetch(f"UPDATE tabellion_api_keys SET last_used_at = {NOW} WHERE id = $1", id)
 
 
 async def revoke(store: Store, environment: str, id: str) -> bool:  # noqa: A002
-    """Ends a key at once and for good; whether there was one to end."""
+    """Revokes a key at once and for good; returns whether it was active or expired before."""
     await _prepare(store)
     update = (
         f"""UPDATE tabellion_api_keys SET revoked_at = {NOW} WHERE id = $1 AND environment = $2 AND revoked_at IS NULL
@@ -135,22 +162,18 @@ RETURNING id""",
     return bool(await store.database.transact([update, audit.bind_entry(store.dialect, entry)], guarded=True))
 
 
-async def listing(store: Store, environment: str) -> list[dict[str, Any]]:
+async def listing(store: Store, environment: str) -> list[ListedKey]:
     """Every key of an environment without its secret, newest first; times in seconds since 1970."""
     await tables.SCHEMA.prepare(store)
-    times = ", ".join(
-        f"{sql.epoch(column, store.dialect)} AS {column}"
-        for column in ("created_at", "expires_at", "last_used_at", "revoked_at")
-    )
     return await store.database.fetch(
-        f"""SELECT id, role, name, {times}, {_state()} AS state FROM tabellion_api_keys WHERE environment = $1
-ORDER BY tabellion_api_keys.created_at DESC, id""",
+        f"""SELECT {columns_of(KeyFacts, "tabellion_api_keys", store.dialect)}, {_state()} AS state
+FROM tabellion_api_keys WHERE environment = $1 ORDER BY tabellion_api_keys.created_at DESC, id""",
         environment,
     )
 
 
 async def any_alive(store: Store, environment: str) -> bool:
-    """Whether anybody holds a key that works."""
+    """Whether the environment has an active key."""
     await tables.SCHEMA.prepare(store)
     rows = await store.database.fetch(
         f"SELECT 1 AS there FROM tabellion_api_keys WHERE environment = $1 AND {_state()} = 'active' LIMIT 1",

@@ -1,6 +1,8 @@
-"""Sign-in links: good once, and for a quarter of an hour."""
+"""Sign-in links: valid once, for fifteen minutes."""
 
 from __future__ import annotations
+
+from typing import TypedDict
 
 from tabellion.accounts import audit, sessions, tables, users
 from tabellion.accounts.audit import COMMAND, AuditEntry
@@ -8,16 +10,29 @@ from tabellion.accounts.keys import NameTaken
 from tabellion.accounts.sessions import Ticket
 from tabellion.accounts.users import User
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 
 SECONDS = 15 * 60.0
 
 
+class LinkRow(TypedDict):
+    """A row of `tabellion_sign_in_links`; times are seconds since 1970."""
+
+    hash: str
+    environment: str
+    user_name: str
+    new_role: str | None
+    created_at: float
+    expires_at: float
+    used_at: float | None
+
+
 async def make(
     store: Store, environment: str, name: str, new_role: str | None = None, *, by: str = COMMAND
 ) -> Ticket | None:
-    """A new link for a user; with `new_role` the user is made at its first use. None: there is nobody to let in."""
+    """Creates a link for a user; with `new_role`, its use creates the user. None if the user is unknown or disabled."""
     await tables.SCHEMA.prepare(store)
     user = await users.find_by_name(store, name)
     entry = AuditEntry("link_made", by, more={"user": users.plain_name(name)})
@@ -39,16 +54,17 @@ VALUES ($1, $2, $3, $4, {NOW}, {sql.later(repr(SECONDS), store.dialect)})""",
 
 
 def address(url: str, ticket: Ticket) -> str:
-    """The link itself. What follows the # is never sent to a server, so that no log has it."""
+    """The link's URL. Browsers do not send what follows the #, so no server log contains the secret."""
     return f"{url.replace('//0.0.0.0', '//127.0.0.1').replace('//[::]', '//[::1]')}/enter#{ticket}"
 
 
 async def use(store: Store, ticket: Ticket) -> User | None:
-    """Whom the link lets in, this once; None when it was used, has expired, or its user is disabled."""
+    """Uses up the link and returns its user; None if it was used, has expired, or its user is disabled."""
     await tables.SCHEMA.prepare(store)
-    rows = await store.database.fetch(
+    rows: list[LinkRow] = await store.database.fetch(
         f"""UPDATE tabellion_sign_in_links SET used_at = {NOW}
-WHERE hash = $1 AND environment = $2 AND used_at IS NULL AND expires_at > {NOW} RETURNING user_name, new_role""",
+WHERE hash = $1 AND environment = $2 AND used_at IS NULL AND expires_at > {NOW}
+RETURNING {columns_of(LinkRow, "tabellion_sign_in_links", store.dialect)}""",
         ticket.hash, ticket.environment,
     )  # fmt: skip
     if not rows:
@@ -58,6 +74,6 @@ WHERE hash = $1 AND environment = $2 AND used_at IS NULL AND expires_at > {NOW} 
     if user is None and role is not None:
         try:
             user = await users.add(store, name, role)
-        except NameTaken:  # another link was a moment quicker
+        except NameTaken:  # another link created the user a moment earlier
             user = await users.find_by_name(store, name)
     return user if user is not None and user.disabled_at is None else None

@@ -1,4 +1,4 @@
-"""Passwords: argon2id, at most two at once, and the same time for a user who is none."""
+"""Passwords: argon2id, at most two hashed at once, and the same time for an unknown user."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
 Result = TypeVar("Result")
-ROUNDS, MEMORY, LANES = 3, 65_536, 1  #: RFC 9106's second choice, in one lane: others wait for this machine too
+ROUNDS, MEMORY, LANES = 3, 65_536, 1  #: RFC 9106's second choice, in one lane: the machine has other work
 SHORTEST, LONGEST = 12, 1000  #: characters
-OWN = 6  #: characters that are left when the user's name, expected words and runs are taken away
-#: Along these, in either direction, everybody types.
+OWN = 6  #: characters that must remain without the user's name, common words and runs
+#: Rows of characters that people type along, in either direction.
 ROWS = ("01234567890", "abcdefghijklmnopqrstuvwxyz", "qwertyuiop", "qwertzuiop", "azertyuiop", "asdfghjkl", "zxcvbnm")
 _EXPECTED = re.compile(
     "password|passwort|passw0rd|motdepasse|kennwort|tabellion|admin|welcome|letmein|iloveyou|secret|changeme|login|test"
 )
 AT_ONCE = 2  #: each takes 64 MB and some tenths of a second
-#: What is compared where there is nothing to compare with; no password gives a hash of zeros.
+#: The hash to compare with if the user has none; no password has a hash of zeros.
 NOTHING = f"$argon2id$v=19$m={MEMORY},t={ROUNDS},p={LANES}${'A' * 22}${'A' * 43}"
 
 
@@ -34,48 +34,48 @@ class WeakPassword(TabellionError):  # noqa: N818 - what it is
 
 
 def check_new(password: str, name: str) -> None:
-    """Refuses what would be guessed; length is what counts."""
+    """Raises WeakPassword for a password that is too short, too long or easy to guess."""
     if not SHORTEST <= len(password) <= LONGEST:
         raise WeakPassword(Message("problem.password_length", n=SHORTEST, limit=LONGEST))
-    rest = password.lower().replace(name.lower(), "") if len(name) > 2 else password.lower()
-    rest = _without_runs(_EXPECTED.sub("", rest))
-    if len(set(password)) < 5 or len(rest) < OWN:
+    remaining = password.lower().replace(name.lower(), "") if len(name) > 2 else password.lower()
+    remaining = _without_runs(_EXPECTED.sub("", remaining))
+    if len(set(password)) < 5 or len(remaining) < OWN:
         raise WeakPassword(Message("problem.password_guessable"))
 
 
 def _without_runs(password: str) -> str:
-    """The password without every third and later character in a row of the keyboard, the alphabet or the digits."""
-    steps = {row[place : place + 2] for row in ROWS for place in range(len(row) - 1)}
-    steps |= {step[::-1] for step in steps} | {sign * 2 for sign in password}
-    follows = [password[place - 1 : place + 1] in steps for place in range(1, len(password))]
+    """The password without the third and later characters of runs along the keyboard, the alphabet or the digits."""
+    steps = {row[index : index + 2] for row in ROWS for index in range(len(row) - 1)}
+    steps |= {step[::-1] for step in steps} | {character * 2 for character in password}
+    follows = [password[index - 1 : index + 1] in steps for index in range(1, len(password))]
     return password[:2] + "".join(
-        sign for place, sign in enumerate(password[2:], 2) if not (follows[place - 1] and follows[place - 2])
+        character for index, character in enumerate(password[2:], 2) if not (follows[index - 1] and follows[index - 2])
     )
 
 
 async def hash_password(password: str) -> str:
-    """What is kept of a password."""
+    """The hash of a password, to be stored."""
     return await _elsewhere(_hasher().hash, password)
 
 
-async def matches(kept: str | None, password: str) -> bool:
-    """Whether this is the password; without one it takes as long to say no."""
-    return await _elsewhere(_verify, kept, password)
+async def matches(hashed: str | None, password: str) -> bool:
+    """Whether this is the password; takes as long where there is no hash."""
+    return await _elsewhere(_verify, hashed, password)
 
 
-def is_outdated(kept: str) -> bool:
-    """Whether it was hashed with less than today's effort."""
-    return _hasher().check_needs_rehash(kept)
+def is_outdated(hashed: str) -> bool:
+    """Whether a hash was made with weaker parameters than today's."""
+    return _hasher().check_needs_rehash(hashed)
 
 
-def _verify(kept: str | None, password: str) -> bool:
+def _verify(hashed: str | None, password: str) -> bool:
     from argon2.exceptions import InvalidHashError, VerificationError
 
     try:
-        _hasher().verify(kept or NOTHING, password)
+        _hasher().verify(hashed or NOTHING, password)
     except (VerificationError, InvalidHashError):
         return False
-    return kept is not None
+    return hashed is not None
 
 
 @functools.cache

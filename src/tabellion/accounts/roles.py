@@ -9,7 +9,7 @@ Word = Literal["viewer", "reviewer", "operator", "admin"]  #: a role as it is wr
 
 
 class Role(IntEnum):
-    """What a key or a person may do; each role may all that those below it may."""
+    """What a key or a person may do; each role includes those below it."""
 
     VIEWER = 1
     REVIEWER = 2
@@ -18,7 +18,7 @@ class Role(IntEnum):
 
     @property
     def word(self) -> Word:
-        """As it is written in keys, answers and on the command line."""
+        """The role's name in keys, API answers and on the command line."""
         return cast("Word", self.name.lower())
 
 

@@ -1,4 +1,4 @@
-"""Sessions: opaque to the browser, kept here as hashes, ended by time, by sign-out, or with their user."""
+"""Sessions: opaque to the browser, stored as hashes, ended by time, by sign-out, or when their user is disabled."""
 
 from __future__ import annotations
 
@@ -6,23 +6,46 @@ import hashlib
 import re
 import secrets
 from dataclasses import dataclass
+from typing import TypedDict
 
 from tabellion.accounts import tables
 from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import ROLES
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 
-IDLE = 8 * 3600.0  #: seconds without a request after which a session has ended
-LONGEST = 24 * 3600.0  #: seconds after which it has ended however busy it was
-NOTED = 60.0  #: seconds between two notes that it was used
+IDLE = 8 * 3600.0  #: seconds without a request after which a session ends
+LONGEST = 24 * 3600.0  #: seconds after which it ends in any case
+NOTED = 60.0  #: seconds between two updates of when it was used
 _FORM = re.compile(r"(?P<environment>[A-Za-z0-9_.-]{1,100}):(?P<secret>[0-9a-f]{64})")
+
+
+class SessionRow(TypedDict):
+    """A row of `tabellion_sessions`; times are seconds since 1970."""
+
+    hash: str
+    environment: str
+    user_id: str
+    opened_by: str
+    created_at: float
+    seen_at: float
+
+
+class _SignedIn(SessionRow):
+    """A session with its user, and the database's time."""
+
+    name: str
+    role: str
+    language: str | None
+    available: bool
+    now: float
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What a browser holds of a session, or a person of a sign-in link."""
+    """The secret of a session in the browser's cookie, or of a sign-in link."""
 
     environment: str
     secret: str
@@ -35,23 +58,23 @@ class Ticket:
 
     @property
     def hash(self) -> str:
-        """What is kept: the secret has 256 random bits, so one round is enough."""
+        """What is stored: the secret has 256 random bits, so one round of SHA-256 is enough."""
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
 
 def new_ticket(environment: str) -> Ticket:
-    """One that nobody had."""
+    """A ticket with a new random secret."""
     return Ticket(environment, secrets.token_hex(32))
 
 
 def parse(text: str) -> Ticket | None:
-    """A ticket taken apart; None when it is none."""
+    """The parts of a ticket; None if the text is not a ticket."""
     match = _FORM.fullmatch(text)
     return Ticket(match["environment"], match["secret"]) if match else None
 
 
 async def begin(store: Store, environment: str, user_id: str, opened_by: str) -> Ticket:
-    """A new session of a user; those that have ended are forgotten."""
+    """Starts a session of a user, and deletes sessions that have ended."""
     await tables.SCHEMA.prepare(store)
     ticket = new_ticket(environment)
     await store.database.transact(
@@ -69,13 +92,12 @@ VALUES ($1, $2, $3, $4, {NOW}, {NOW})""",
 
 
 async def holder(store: Store, ticket: Ticket) -> Holder | None:
-    """Whose session this is; None when it is unknown, has ended, or its user is disabled."""
+    """The holder of a session; None if it is unknown, has ended, or its user is disabled."""
     await tables.SCHEMA.prepare(store)
     d = store.dialect
-    rows = await store.database.fetch(
-        f"""SELECT u.id, u.name, u.role, u.language, u.available, tabellion_sessions.opened_by,
-  {sql.epoch(NOW, d)} - {sql.epoch("tabellion_sessions.seen_at", d)} AS idle,
-  {sql.epoch(NOW, d)} - {sql.epoch("tabellion_sessions.created_at", d)} AS age
+    rows: list[_SignedIn] = await store.database.fetch(
+        f"""SELECT {columns_of(SessionRow, "tabellion_sessions", d)}, u.name, u.role, u.language, u.available,
+  {sql.epoch(NOW, d)} AS now
 FROM tabellion_sessions JOIN tabellion_users AS u ON u.id = tabellion_sessions.user_id
 WHERE tabellion_sessions.hash = $1 AND tabellion_sessions.environment = $2 AND u.disabled_at IS NULL AND {_alive(d)}""",
         ticket.hash, ticket.environment,
@@ -83,25 +105,25 @@ WHERE tabellion_sessions.hash = $1 AND tabellion_sessions.environment = $2 AND u
     if not rows or rows[0]["role"] not in ROLES:
         return None
     row = rows[0]
-    if row["idle"] >= NOTED:
-        await _note(store, ticket, row["id"])
+    if row["now"] - row["seen_at"] >= NOTED:
+        await _note(store, ticket, row["user_id"])
     return Holder(
-        f"user:{row['name']}", ticket.environment, ROLES[row["role"]], row["name"], user=row["id"],
-        language=row["language"], opened_by=row["opened_by"], age=float(row["age"]),
+        f"user:{row['name']}", ticket.environment, ROLES[row["role"]], row["name"], user=row["user_id"],
+        language=row["language"], opened_by=row["opened_by"], age=row["now"] - row["created_at"],
         available=bool(row["available"]),
     )  # fmt: skip
 
 
 async def end(store: Store, ticket: Ticket) -> None:
-    """Ends a session at once, wherever its cookie still is."""
+    """Ends a session at once, even if its cookie still exists."""
     await store.database.fetch("DELETE FROM tabellion_sessions WHERE hash = $1", ticket.hash)
 
 
 async def end_all(store: Store, user_id: str, but: Ticket | None = None) -> None:
-    """Ends every session of a user, but for one."""
+    """Ends every session of a user, except `but`."""
     await tables.SCHEMA.prepare(store)
-    kept = but.hash if but else ""
-    await store.database.fetch("DELETE FROM tabellion_sessions WHERE user_id = $1 AND hash <> $2", user_id, kept)
+    kept_hash = but.hash if but else ""
+    await store.database.fetch("DELETE FROM tabellion_sessions WHERE user_id = $1 AND hash <> $2", user_id, kept_hash)
 
 
 async def _note(store: Store, ticket: Ticket, user_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The tables of accounts: people, keys and sessions, the audit log, and what was answered to whom."""
+"""The tables of accounts: users, keys, sessions, the audit log and idempotency keys."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from tabellion.engine.database import Database
 from tabellion.engine.schema import Schema
 from tabellion.engine.sql import Dialect
 
-GENESIS = "0" * 64  #: what the first entry of the trail takes for the hash before it
+GENESIS = "0" * 64  #: the previous hash of the first audit entry
 
-#: TIME and FLAG stand for what each database calls them.
+#: TIME and FLAG are placeholders for the type in each database.
 _PEOPLE = (
     """CREATE TABLE tabellion_users (
   id text PRIMARY KEY,
@@ -34,7 +34,7 @@ _PEOPLE = (
 )""",
     "CREATE INDEX tabellion_audit_log_document ON tabellion_audit_log (document_id, n)",
     "CREATE INDEX tabellion_audit_log_item ON tabellion_audit_log (item_id, n)",
-    # The end of the chain: whoever appends takes this row first, and an end that was cut off is missed.
+    # The end of the chain: each append locks this row first, and it shows when the last entries were deleted.
     """CREATE TABLE tabellion_audit_head (
   id integer PRIMARY KEY CHECK (id = 1),
   n bigint NOT NULL,
@@ -58,7 +58,7 @@ END""",
         """CREATE TRIGGER tabellion_audit_log_undeleted BEFORE DELETE ON tabellion_audit_log BEGIN
   SELECT RAISE(ABORT, 'audit_log is append-only');
 END""",
-        # INSERT OR REPLACE deletes without asking the trigger above.
+        # INSERT OR REPLACE deletes without firing the trigger above.
         """CREATE TRIGGER tabellion_audit_log_unreplaced BEFORE INSERT ON tabellion_audit_log
 WHEN EXISTS (SELECT 1 FROM tabellion_audit_log WHERE n = NEW.n) BEGIN
   SELECT RAISE(ABORT, 'audit_log is append-only');
@@ -75,7 +75,7 @@ _LATER = (
 )
 _LATER_AUDIT: dict[Dialect, tuple[str, ...]] = {
     "postgresql": (
-        # Not asked of the rows there are: one that was forged must not stand in the way, `audit verify` names it.
+        # NOT VALID: a forged row must not block the migration; `audit verify` reports it.
         "ALTER TABLE tabellion_audit_log ADD CONSTRAINT audit_log_counted CHECK (n > 0) NOT VALID",
         """CREATE FUNCTION tabellion_audit_head_kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF TG_OP = 'UPDATE' AND NEW.id = OLD.id AND NEW.n = OLD.n + 1 AND NEW.previous = OLD.hash THEN
@@ -106,7 +106,7 @@ WHEN EXISTS (SELECT 1 FROM tabellion_audit_head) BEGIN
 END""",
     ),
 }
-#: Version 3. These were made before they were numbered, so they may be there.
+#: Version 3. Before schemas had versions these were created without one, so they may exist.
 _STATEMENTS = (
     """CREATE TABLE IF NOT EXISTS tabellion_api_keys (
   id text PRIMARY KEY,
@@ -129,7 +129,7 @@ _STATEMENTS = (
   PRIMARY KEY (owner, key)
 )""",
     "CREATE INDEX IF NOT EXISTS tabellion_idempotency_keys_expiry ON tabellion_idempotency_keys (expires_at)",
-    # Of sessions and links only hashes are kept: who reads this table can enter nowhere.
+    # Sessions and links are stored as hashes only: reading the table does not let anyone sign in.
     """CREATE TABLE IF NOT EXISTS tabellion_sessions (
   hash text PRIMARY KEY,
   environment text NOT NULL,
@@ -172,7 +172,7 @@ TABLES = (
 
 
 async def _detect_version(database: Database) -> int:
-    """The first two versions once came with other tables: the end of the chain shows which."""
+    """The version of tables that are older than version numbers, by the columns of the audit head."""
     head = await database.table("tabellion_audit_head")
     if head is None:
         return 0

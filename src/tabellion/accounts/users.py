@@ -1,29 +1,28 @@
-"""Users: the people who sign in. Their rows are the workers of review; what they may is their role."""
+"""Users: the people who sign in and review; what they may do is their role."""
 
 from __future__ import annotations
 
 import re
 import secrets
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from tabellion.accounts import audit, tables
 from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.keys import NameTaken
 from tabellion.accounts.roles import ROLES, Role
-from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.messages import Message
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}")
-#: Names that mean something else, in the trail or where items are asked for.
+#: Names with another meaning in the audit log or in filters of review items.
 RESERVED = re.compile(r"tabellion|me|none|nobody|key|worker-.*")
-FIRST = "admin"  #: the user that the first sign-in link makes
-TIMES = ("created_at", "disabled_at", "last_seen_at")
-LONGEST = 100  #: characters of a name that are looked at
-#: Somebody else could still let people in.
+FIRST = "admin"  #: the user that the first sign-in link creates
+LONGEST = 100  #: characters of a name that are considered
+#: The condition that this user is not the last active admin.
 OTHERS = """(tabellion_users.role <> 'admin' OR tabellion_users.disabled_at IS NOT NULL OR EXISTS (
   SELECT 1 FROM tabellion_users AS o
 WHERE o.role = 'admin' AND o.disabled_at IS NULL AND o.id <> tabellion_users.id))"""
@@ -38,9 +37,32 @@ class LastAdmin(TabellionError):  # noqa: N818 - a state, not a failure
     """Nobody else could let people in: make another admin first."""
 
 
+class UserFacts(TypedDict):
+    """What is read of a row of `tabellion_users`: not the password's hash. Times are seconds since 1970."""
+
+    id: str
+    name: str
+    role: str
+    available: bool
+    language: str | None
+    created_at: float
+    disabled_at: float | None
+    last_seen_at: float | None
+
+
+class UserRow(UserFacts):
+    """A row of `tabellion_users`."""
+
+    password: str | None  #: its hash
+
+
+class _ListedUser(UserFacts):
+    has_password: bool
+
+
 @dataclass(frozen=True, slots=True)
 class User:
-    """One person, without the password; times in seconds since 1970."""
+    """A user, without the password; times in seconds since 1970."""
 
     id: str
     name: str
@@ -53,9 +75,9 @@ class User:
     last_seen_at: float | None
 
 
-def plain_name(given: str) -> str:
-    """The name as it is kept; raises where it cannot be one."""
-    name = given.strip().lower()
+def plain_name(text: str) -> str:
+    """The name as it is stored; raises ConfigurationError if it is not valid."""
+    name = text.strip().lower()
     if not NAME.fullmatch(name):
         raise ConfigurationError(Message("problem.user_name"))
     if RESERVED.fullmatch(name):
@@ -71,25 +93,25 @@ def get_role(word: str) -> Role:
 
 
 async def add(store: Store, name: str, role: str, password: str | None = None, *, by: str = COMMAND) -> User:
-    """A new user; `password` is a hash, `by` who adds them. Raises NameTaken."""
+    """Adds a user; `password` is a hash, `by` the actor for the audit log. Raises NameTaken."""
     await tables.SCHEMA.prepare(store)
-    name, kept, id_ = plain_name(name), get_role(role).word, secrets.token_hex(6)
+    name, word, id_ = plain_name(name), get_role(role).word, secrets.token_hex(6)
     insert = (
         f"""INSERT INTO tabellion_users (id, name, role, password, created_at) VALUES ($1, $2, $3, $4, {NOW})
 ON CONFLICT (name) DO NOTHING RETURNING id""",
-        (id_, name, kept, password),
+        (id_, name, word, password),
     )
-    entry = AuditEntry("user_added", by, after={"role": kept, "disabled": False}, more={"user": name})
+    entry = AuditEntry("user_added", by, after={"role": word, "disabled": False}, more={"user": name})
     rows = (await store.database.transact([insert, _audit_statement(store, entry, id_)]))[0]
     if not rows:
         raise NameTaken(Message("problem.user_exists", name=name))
-    made = await find_by_name(store, name)
-    assert made is not None  # noqa: S101 - inserted a line before
-    return made
+    user = await find_by_name(store, name)
+    assert user is not None  # noqa: S101 - inserted a line before
+    return user
 
 
 async def listing(store: Store) -> list[User]:
-    """Everybody, those who may sign in first, by name."""
+    """All users by name, those who may sign in first."""
     return await _users(store, "1 = 1")
 
 
@@ -114,9 +136,12 @@ async def find_by_id(store: Store, id: str) -> User | None:  # noqa: A002
 
 
 async def password_of(store: Store, name: str) -> tuple[User | None, str | None]:
-    """A user who may sign in, and the hash of the password; both None where there is none. It always asks twice."""
+    """A user who may sign in and their password hash, or None twice. It always runs both queries, for equal timing."""
     user = await find_by_name(store, name)
-    rows = await store.database.fetch("SELECT password FROM tabellion_users WHERE id = $1", user.id if user else "")
+    rows: list[UserRow] = await store.database.fetch(
+        f"SELECT {columns_of(UserRow, 'u', store.dialect)} FROM tabellion_users AS u WHERE u.id = $1",
+        user.id if user else "",
+    )
     if user is None or user.disabled_at is not None:
         return None, None
     return user, rows[0]["password"] if rows else None
@@ -126,7 +151,7 @@ async def change(
     store: Store, id: str, *, role: str | None = None, disabled: bool | None = None, available: bool | None = None,  # noqa: A002
     language: str | None = None, by: str = COMMAND,
 ) -> User | None:  # fmt: skip
-    """Changes what is given; None: there is no such user. Raises LastAdmin. Who is disabled is signed out at once."""
+    """Changes what is not None; returns None for an unknown user. Raises LastAdmin. A disabled user is signed out."""
     user = await find_by_id(store, id)
     if user is None:
         return None
@@ -142,9 +167,9 @@ async def change(
     guard = f" AND {OTHERS}" if loses else ""
     lock = [(LOCK, ())] if store.dialect == "postgresql" else []
     update = (f"UPDATE tabellion_users SET {', '.join(sets)} WHERE id = $1{guard} RETURNING id", values)
-    done = await store.database.transact([*lock, update, *_audit_change(store, user, role, disabled, by)])
+    results = await store.database.transact([*lock, update, *_audit_change(store, user, role, disabled, by)])
     user = await find_by_id(store, id)
-    if user is not None and not done[len(lock)]:
+    if user is not None and not results[len(lock)]:
         raise LastAdmin()
     if user is not None and disabled:
         await _close(store, user)
@@ -152,7 +177,7 @@ async def change(
 
 
 async def set_password(store: Store, user: User, password: str, *, by: str = COMMAND) -> None:
-    """Keeps the hash of a new password."""
+    """Stores the hash of a new password."""
     await tables.SCHEMA.prepare(store)
     entry = AuditEntry("password_set", by, more={"user": user.name})
     update = ("UPDATE tabellion_users SET password = $2 WHERE id = $1", (user.id, password))
@@ -160,19 +185,19 @@ async def set_password(store: Store, user: User, password: str, *, by: str = COM
 
 
 async def hash_anew(store: Store, user: User, password: str) -> None:
-    """Keeps another hash of the password there is."""
+    """Stores a stronger hash of the same password; no audit entry."""
     await store.database.fetch("UPDATE tabellion_users SET password = $2 WHERE id = $1", user.id, password)
 
 
 def _audit_change(store: Store, user: User, role: str | None, disabled: bool | None, by: str) -> list[Any]:
-    """What the trail is told of a change, if the update before it was not refused."""
+    """The audit statement of a change, which writes nothing if the update before it was refused."""
     before = {"role": user.role.word, "disabled": user.disabled_at is not None}
     after = {"role": role or before["role"], "disabled": before["disabled"] if disabled is None else disabled}
     if after == before:
         return []
     entry = AuditEntry("user_changed", by, before=before, after=after, more={"user": user.name})
-    shut = "u.disabled_at IS NOT NULL" if after["disabled"] else "u.disabled_at IS NULL"
-    return [_audit_statement(store, entry, user.id, f"u.role = '{after['role']}' AND {shut}")]
+    disabled_sql = "u.disabled_at IS NOT NULL" if after["disabled"] else "u.disabled_at IS NULL"
+    return [_audit_statement(store, entry, user.id, f"u.role = '{after['role']}' AND {disabled_sql}")]
 
 
 def _audit_statement(store: Store, entry: AuditEntry, id: str, condition: str = "1 = 1") -> tuple[str, list[Any]]:  # noqa: A002
@@ -192,17 +217,16 @@ async def _close(store: Store, user: User) -> None:
 
 async def _users(store: Store, where: str, *values: Any) -> list[User]:
     await tables.SCHEMA.prepare(store)
-    times = ", ".join(f"{sql.epoch(column, store.dialect)} AS {column}" for column in TIMES)
-    rows = await store.database.fetch(
-        f"""SELECT id, name, role, available, language, CASE WHEN password IS NULL THEN 0 ELSE 1 END AS has_password,
-  {times} FROM tabellion_users WHERE {where}
+    rows: list[_ListedUser] = await store.database.fetch(
+        f"""SELECT {columns_of(UserFacts, "tabellion_users", store.dialect)}, password IS NOT NULL AS has_password
+FROM tabellion_users WHERE {where}
 ORDER BY CASE WHEN tabellion_users.disabled_at IS NULL THEN 0 ELSE 1 END, name""",
         *values,
     )
     return [
         User(
             row["id"], row["name"], ROLES[row["role"]], bool(row["available"]), bool(row["has_password"]),
-            row["language"], float(row["created_at"]), row["disabled_at"], row["last_seen_at"],
+            row["language"], row["created_at"], row["disabled_at"], row["last_seen_at"],
         )
         for row in rows
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The command line: each command in its own file, heavy imports only where a command runs."""
+"""The command line: each command in its own file, which is imported only when the command runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ OK, USAGE, CONFIGURATION, DATABASE, INPUT, PARTIAL = 0, 2, 3, 4, 5, 6
 
 
 def main() -> None:
-    """Runs the command line; every error of ours is one clear message and its own exit code."""
+    """Runs the command line; each of our errors is one message and an exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")  # file names need not be UTF-8
     try:
         app()
     except TabellionError as error:
@@ -41,12 +41,12 @@ def main() -> None:
     except SystemExit as end:
         if not isinstance(end.__context__, BrokenPipeError):
             raise
-        _close_output()  # whoever reads what we print has seen enough, which is no error
+        _close_output()  # the reader of our output has closed the pipe, which is not an error
         sys.exit(OK)
 
 
 def _close_output() -> None:
-    """So that Python does not try again to write what could not be written."""
+    """Redirects standard output to nowhere, so that Python does not try to flush it at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)

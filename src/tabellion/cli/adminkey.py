@@ -1,4 +1,4 @@
-"""The first key of an installation, in a file that only its owner can read, and a link for the first person."""
+"""The admin key of an installation, in a file only its owner can read, and the first sign-in link."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ FILE = "admin.key"
 
 
 def path_in(data: Path) -> Path:
-    """Where it lies."""
+    """The path of the key file."""
     return data / FILE
 
 
 async def ensure(store: Store, environment: str, data: Path) -> tuple[Path, str | None]:
-    """The file of a key that works, and the key itself if it is new.
+    """The file of a valid admin key, and the key itself if it is new.
 
-    A key that was revoked, or that is another database's, is replaced; the file never holds more than one.
+    A key that was revoked or belongs to another database is replaced.
     """
     from tabellion.accounts import keys
 
     path = path_in(data)
     try:
-        kept = keys.parse(path.read_text().strip())
+        stored = keys.parse(path.read_text().strip())
     except OSError:
-        kept = None
-    if kept is not None and kept.environment == environment and await keys.holder(store, kept) is not None:
+        stored = None
+    if stored is not None and stored.environment == environment and await keys.holder(store, stored) is not None:
         return path, None
     try:
         _, text = await keys.create(store, environment, "admin", "admin")
-    except keys.NameTaken:  # another installation's on the same database
+    except keys.NameTaken:  # another installation uses the same database
         _, text = await keys.create(store, environment, "admin", f"admin {secrets.token_hex(3)}")
     _write(path, text)
     return path, text
 
 
 async def link(store: Store, environment: str) -> Ticket | None:
-    """A link that signs somebody in as the first admin, who is made at its use; None: that user is disabled."""
+    """A sign-in link for the first admin, whom its use creates; None if that user is disabled."""
     from tabellion.accounts import links, users
 
     return await links.make(store, environment, users.FIRST, new_role="admin")
 
 
 def _write(path: Path, text: str) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(handle, f"{text}\n".encode())
         os.fsync(handle)
     finally:
         os.close(handle)
-    os.rename(fresh, path)
+    os.rename(temporary, path)

@@ -1,4 +1,4 @@
-"""`tabellion adopt`: looks at a table of yours and writes the declaration that makes it a queue."""
+"""`tabellion adopt`: examines a table of yours and writes the declaration that makes it a queue."""
 
 from __future__ import annotations
 
@@ -47,37 +47,37 @@ def adopt(
     """
 
     config = config_of(context)
-    given = {"ready": ready, "running": running, "done": done, "failed": failed}
+    states = {"ready": ready, "running": running, "done": done, "failed": failed}
 
     place = find_environment(config, environment)
 
     async def run() -> adoption.Adoption:
         store = place.store(read_only=True)
         try:
-            return await adoption.adopt(store, table, status=status, states=given, name=name, key=key)
+            return await adoption.adopt(store, table, status=status, states=states, name=name, key=key)
         finally:
             await store.close()
 
-    found = asyncio.run(run())
+    result = asyncio.run(run())
     if write is not None:
         if write.exists():
             raise typer.BadParameter(f"{write} already exists; nothing was written", param_hint="--write")
-        write.write_text(found.declaration, "utf-8")
+        write.write_text(result.declaration, "utf-8")
     if json:
-        output.as_json(asdict(found))
-        if found.problems:
+        output.as_json(asdict(result))
+        if result.problems:
             raise typer.Exit(3)
         return
-    typer.echo(f"# wrote {write}" if write else found.declaration)
-    for note in found.notes:
+    typer.echo(f"# wrote {write}" if write else result.declaration)
+    for note in result.notes:
         typer.echo(f"-- note: {printable(note)}")
-    if not found.indexed:
+    if not result.indexed:
         typer.echo("-- The index that keeps claiming cheap; run it once:")
-        typer.echo(found.index)
-    if notify and found.trigger:
+        typer.echo(result.index)
+    if notify and result.trigger:
         typer.echo("\n-- Wakes idle workers at every INSERT, once per statement:")
-        typer.echo(found.trigger)
-    for number, problem in enumerate(found.problems, 1):
+        typer.echo(result.trigger)
+    for number, problem in enumerate(result.problems, 1):
         typer.echo(f"{number}. {printable(problem['what'])}\n   fix: {printable(problem['fix'])}", err=True)
-    if found.problems:
+    if result.problems:
         raise typer.Exit(3)

@@ -1,4 +1,4 @@
-"""The application object, its global options, and the list of commands."""
+"""The Typer application, its global options, and the list of commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from tabellion import __version__
 from tabellion.pipeline import installed_pipelines
 
-#: Our own commands and the modules that have them; pipelines add theirs.
+#: Our commands and their modules; pipelines add theirs.
 COMMANDS = {
     "up": "tabellion.cli.up",
     "read": "tabellion.cli.read",
@@ -43,9 +43,9 @@ COMMANDS = {
 
 
 def commands() -> dict[str, str]:
-    """Every command and the module that has it."""
+    """Every command and its module."""
     first = {"up": COMMANDS["up"]}
-    added = {name: module for one in installed_pipelines().values() for name, module in one.commands.items()}
+    added = {name: module for pipeline in installed_pipelines().values() for name, module in pipeline.commands.items()}
     return first | {name: module for name, module in added.items() if name not in COMMANDS} | COMMANDS
 
 
@@ -56,31 +56,31 @@ class Commands(TyperGroup):
     """All commands, each loaded when it is called; global options may follow one of them as well as precede it."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """By name, in the order `--help` shows them."""
+        """The names in the order of `--help`."""
         return list(commands())
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """What `--help` shows of it: nothing is loaded for that."""
+        """A stub with the summary for `--help`, which loads nothing."""
         module = commands().get(name)
         return None if module is None else typer.core.TyperCommand(name, help=_summary(module, name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command itself; one that there is not is told with those that are like it."""
+        """The command itself; the error for an unknown one lists similar ones."""
         self.commands.update(dict.fromkeys(commands()))  # type: ignore[arg-type]
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else _load_command(commands()[name], name), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Puts them in front."""
+        """Moves global options to the front."""
         end = args.index("--") if "--" in args else len(args)
         moved: list[str] = []
         rest: list[str] = []
-        place = 0
-        while place < end:
-            name, has_value, _ = args[place].partition("=")
-            taken = 0 if name not in GLOBAL else 1 if has_value else 2
-            (moved if taken else rest).extend(args[place : min(place + (taken or 1), end)])
-            place += taken or 1
+        index = 0
+        while index < end:
+            name, has_value, _ = args[index].partition("=")
+            count = 0 if name not in GLOBAL else 1 if has_value else 2
+            (moved if count else rest).extend(args[index : min(index + (count or 1), end)])
+            index += count or 1
         return super().parse_args(ctx, [*moved, *rest, *args[end:]])
 
 
@@ -96,8 +96,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"tabellion {__version__}")
         raise typer.Exit
 
@@ -128,14 +128,14 @@ def options(
 
 
 def _load_command(module: str, name: str) -> Any:
-    """A command as its module has it."""
-    found: Any = getattr(importlib.import_module(module), name.replace("-", "_"))
-    around = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
-    if isinstance(found, typer.Typer):
-        around.add_typer(found, name=name)
-        return typer.main.get_group(around).commands[name]
-    around.command(name)(found)
-    return typer.main.get_command(around)
+    """Imports a command from its module."""
+    command: Any = getattr(importlib.import_module(module), name.replace("-", "_"))
+    wrapper = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
+    if isinstance(command, typer.Typer):
+        wrapper.add_typer(command, name=name)
+        return typer.main.get_group(wrapper).commands[name]
+    wrapper.command(name)(command)
+    return typer.main.get_command(wrapper)
 
 
 def _summary(module: str, name: str) -> str:
@@ -144,11 +144,11 @@ def _summary(module: str, name: str) -> str:
     assert spec is not None  # noqa: S101 - our own, or of an installed pipeline
     assert spec.origin is not None  # noqa: S101
     tree = ast.parse(Path(spec.origin).read_text("utf-8"))
-    wanted = name.replace("-", "_")
+    function_name = name.replace("-", "_")
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == wanted:
+        if isinstance(node, ast.FunctionDef) and node.name == function_name:
             return (ast.get_docstring(node) or "").partition("\n")[0]
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == wanted:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == function_name:
             for keyword in getattr(node.value, "keywords", ()):
                 if keyword.arg == "help":
                     return str(ast.literal_eval(keyword.value))

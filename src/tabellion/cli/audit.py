@@ -1,4 +1,4 @@
-"""`tabellion audit`: whether the trail is whole, and what happened to a document."""
+"""`tabellion audit`: verifies the audit log, and shows the history of a document."""
 
 from __future__ import annotations
 
@@ -49,16 +49,22 @@ def verify(
         tabellion audit verify --known 7d1a…
     """
 
-    found = _do(context, environment, lambda store: trail.verify(store, known=known))
+    result = _do(context, environment, lambda store: trail.verify(store, known=known))
     if json:
         output.as_json(
-            {"whole": found.whole, "entries": found.n, "head": found.head, "broken": found.broken, "why": found.why}
+            {
+                "whole": result.whole,
+                "entries": result.n,
+                "head": result.head,
+                "broken": result.broken,
+                "why": result.why,
+            }
         )
-    elif found.whole:
-        typer.echo(f"{found.n:,} entries, all unchanged; the hash of the last one is {found.head}")
+    elif result.whole:
+        typer.echo(f"{result.n:,} entries, all unchanged; the hash of the last one is {result.head}")
     else:
-        typer.echo(f"entry {found.broken:,} was changed: {found.why}", err=True)
-    if not found.whole:
+        typer.echo(f"entry {result.broken:,} was changed: {result.why}", err=True)
+    if not result.whole:
         raise typer.Exit(PARTIAL)
 
 
@@ -84,9 +90,9 @@ def show(
     elif entries:
         headings = ("n", "at", "who", "did", "field", "before", "after", "why")
         rows = [
-            [one["n"], one["at"], one["actor"], one["action"], one["field"], _short(one, "before"),
-             _short(one, "after"), one["reason"]]
-            for one in entries
+            [entry["n"], entry["at"], entry["actor"], entry["action"], entry["field"], _short(entry, "before"),
+             _short(entry, "after"), entry["reason"]]
+            for entry in entries
         ]  # fmt: skip
         output.show(output.table("", headings, rows))
     if not entries:

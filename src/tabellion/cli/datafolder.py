@@ -1,4 +1,4 @@
-"""The data folder of an installation: one `tabellion up` at a time has it, and says there where it can be reached."""
+"""The data folder: one `tabellion up` at a time locks it, and writes its address there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST = 1000  #: bytes of an address
 
 @contextlib.contextmanager
 def lock_folder(data: Path) -> Iterator[Callable[[str], None]]:
-    """The data folder, ours alone while the block lasts; gives what notes the address there."""
+    """Locks the data folder during the block; yields a function that writes the address there."""
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         _make_private(data)
@@ -46,13 +46,13 @@ def _try_lock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        time.sleep(0.02)  # somebody may just be looking whether anybody has it
+        time.sleep(0.02)  # another process may just be checking the lock
         return False
     return True
 
 
 def address_in(data: Path) -> str | None:
-    """Where the `tabellion up` that has this folder can be reached; None: none has, or it does not listen yet."""
+    """The address of the `tabellion up` that runs with this folder; None if none runs or listens yet."""
     try:
         handle = os.open(data / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -63,11 +63,11 @@ def address_in(data: Path) -> str | None:
         return os.pread(handle, LONGEST, 0).decode() or None
     finally:
         os.close(handle)
-    return None  # whoever wrote it was killed
+    return None  # the process that wrote it was killed
 
 
 def _make_private(data: Path) -> None:
-    """Takes others' rights to a database that an earlier version made; refuses a folder that everybody may write to."""
+    """Makes a database of an earlier version private; raises if every user may write to the folder."""
     if data.stat().st_mode & stat.S_IWOTH:
         raise ConfigurationError(
             f"all users of this machine can write to the data folder {data}: run `chmod 700 {data}`, or name another "

@@ -1,4 +1,4 @@
-"""`tabellion doctor`: looks declarations, tables and databases over and says what to mend."""
+"""`tabellion doctor`: checks declarations, tables and databases, and prints problems with their fix."""
 
 from __future__ import annotations
 

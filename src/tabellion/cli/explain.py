@@ -1,4 +1,4 @@
-"""`tabellion explain`: why is this row not running?"""
+"""`tabellion explain`: why a row is not running."""
 
 from __future__ import annotations
 
@@ -40,19 +40,20 @@ def explain(
         finally:
             await store.close()
 
-    found = asyncio.run(run())
+    explanation = asyncio.run(run())
     if json:
-        output.as_json(asdict(found))
+        output.as_json(asdict(explanation))
     else:
-        typer.echo(f"{found.queue} {found.key}: {found.state}")
-        for sentence in found.sentences:
+        typer.echo(f"{explanation.queue} {explanation.key}: {explanation.state}")
+        for sentence in explanation.sentences:
             typer.echo(f"  {printable(sentence)}")
-        if found.history:
+        if explanation.history:
             rows = [
-                (one["n"], one["attempt"], one["outcome"] or "live", output.duration(one["claimed_ago"]) + " ago",
-                 one["worker"], (one["error"] or one["note"] or "")[:200])
-                for one in found.history
+                (attempt["n"], attempt["attempt"], attempt["outcome"] or "live",
+                 output.duration(attempt["claimed_ago"]) + " ago", attempt["worker"],
+                 (attempt["error"] or attempt["note"] or "")[:200])
+                for attempt in explanation.history
             ]  # fmt: skip
             output.show(output.table("", ("n", "attempt", "outcome", "claimed", "worker", "error or note"), rows))
-    if found.state == "missing":
+    if explanation.state == "missing":
         raise typer.Exit(5)

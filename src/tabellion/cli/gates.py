@@ -1,4 +1,4 @@
-"""`tabellion gates`: what stands before the models: see it, change it, open it again."""
+"""`tabellion gates`: shows, changes and resets the gates of models."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def gates(
         tabellion gates gemini --reset
     """
 
-    given = {"rate": rate, "min_rate": min_rate, "max_rate": max_rate, "budget": budget, "profile": profile}
-    changes = {key: value for key, value in given.items() if value is not None}
+    options = {"rate": rate, "min_rate": min_rate, "max_rate": max_rate, "budget": budget, "profile": profile}
+    changes = {key: value for key, value in options.items() if value is not None}
     if (changes or reset) and name is None:
         raise typer.BadParameter("name the gate: tabellion gates GATE --rate 10")
     pictures = asyncio.run(_run(config_of(context), name, changes, reset))
@@ -52,25 +52,25 @@ def gates(
         headings = ("gate", "state", "rate", "calls", "429s", "failures", "spent today")
         rows = [
             (
-                one["gate"],
-                one["state"],
-                f"{one['rate']:.2f}/s",
-                one["calls"],
-                one["throttled"],
-                one["failed"],
-                _money(one),
+                gate["gate"],
+                gate["state"],
+                f"{gate['rate']:.2f}/s",
+                gate["calls"],
+                gate["throttled"],
+                gate["failed"],
+                _money(gate),
             )
-            for one in pictures
+            for gate in pictures
         ]
         output.show(output.table("", headings, rows))
-        for one in pictures:
-            if one["reason"]:
-                typer.echo(f"{one['gate']}: {one['reason']} (in {output.duration(one['reopens_in'])})")
+        for gate in pictures:
+            if gate["reason"]:
+                typer.echo(f"{gate['gate']}: {gate['reason']} (in {output.duration(gate['reopens_in'])})")
 
 
-def _money(one: GateReport) -> str:
-    spent = f"${one['spent']:,.2f}"
-    return spent if one["budget"] is None else f"{spent} of ${one['budget']:,.2f}"
+def _money(gate: GateReport) -> str:
+    spent = f"${gate['spent']:,.2f}"
+    return spent if gate["budget"] is None else f"{spent} of ${gate['budget']:,.2f}"
 
 
 async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bool) -> list[GateReport]:
@@ -78,8 +78,8 @@ async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bo
     try:
         known = await _load_gates(store, config.gates)
         if name is not None and name not in known:
-            there = f"known: {', '.join(map(repr, known))}" if known else "there are no gates yet"
-            raise ConfigurationError(f"unknown gate {name!r}; {there}")
+            hint = f"known: {', '.join(map(repr, known))}" if known else "there are no gates yet"
+            raise ConfigurationError(f"unknown gate {name!r}; {hint}")
         if name is not None and (changes or reset):
             row = gate_row.GateRow(store, name, config.gates.get(name, GateSettings()))
             await row.edit(changes, reset=reset)
@@ -90,10 +90,10 @@ async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bo
 
 
 async def _load_gates(store: Any, settings: Any) -> dict[str, Any]:
-    """Every gate with its state; where nothing has called a model yet, the configured ones as they will begin."""
+    """Every gate with its state; without a register, the configured ones in their initial state."""
 
     try:
         return await gate_row.gates(store, settings)
     except NotMigrated:
         now = await store.now()
-        return {name: (GateState.load(one, None), now) for name, one in sorted(settings.items())}
+        return {name: (GateState.load(gate_settings, None), now) for name, gate_settings in sorted(settings.items())}

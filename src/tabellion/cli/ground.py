@@ -1,4 +1,4 @@
-"""`tabellion ground`: where do these values stand on the page?"""
+"""`tabellion ground`: finds where values are on the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tabellion.reading.errors import Unreadable
 from tabellion.reading.grounding.ground import UNGROUNDED, ground_all
 from tabellion.reading.pages import open_document
 
-LEAF = {"value", "page", "box", "quote", "match"}  #: what a value has that was looked for; a field may be called so
+LEAF = {"value", "page", "box", "quote", "match"}  #: the keys of a located value; a field may have the name of one
 
 
 def ground(
@@ -39,10 +39,10 @@ def ground(
     values = _values(data)
     try:
         with open_document(file, password=password) as document:
-            told = ground_all(values, list(document))
-        leaves = _leaves(told)
+            grounded = ground_all(values, list(document))
+        leaves = _leaves(grounded)
         if json:
-            output.as_json(told)
+            output.as_json(grounded)
     except Unreadable as error:
         if error.code != "pdf_encrypted":
             raise
@@ -51,8 +51,8 @@ def ground(
         raise Permanent(f"{data}: lists and objects are nested too deeply") from None
     if not json:
         headings = ("field", "value", "match", "page", "box", "quote")
-        output.show(output.table("", headings, [_format_row(path, one) for path, one in leaves]))
-    if any(one["match"] == UNGROUNDED for _, one in leaves):
+        output.show(output.table("", headings, [_format_row(path, leaf) for path, leaf in leaves]))
+    if any(leaf["match"] == UNGROUNDED for _, leaf in leaves):
         raise typer.Exit(6)
 
 
@@ -64,9 +64,9 @@ def _values(path: Path) -> Any:
         raise Permanent(f"{path}: {error.strerror}") from None
     except (JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Permanent(f"{path}: not JSON: {error}") from None
-    # What `tabellion read` wrote: its fields are the values, the rest is about the file.
-    own = isinstance(values, dict) and {"file", "verdict", "pages", "fields"} <= values.keys()
-    return _pick_values(values["fields"]) if own else values
+    # Output of `tabellion read`: its fields are the values, the rest describes the file.
+    is_reading = isinstance(values, dict) and {"file", "verdict", "pages", "fields"} <= values.keys()
+    return _pick_values(values["fields"]) if is_reading else values
 
 
 def _pick_values(fields: Any) -> Any:
@@ -74,23 +74,23 @@ def _pick_values(fields: Any) -> Any:
     if not isinstance(fields, dict):
         return fields
     return {
-        name: {key: one[key] for key in ("value", "quote") if key in one} if isinstance(one, dict) else one
-        for name, one in fields.items()
+        name: {key: entry[key] for key in ("value", "quote") if key in entry} if isinstance(entry, dict) else entry
+        for name, entry in fields.items()
     }
 
 
-def _leaves(told: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
-    if isinstance(told, dict) and told.keys() >= LEAF and not isinstance(told["value"], dict | list):
-        return [(path, told)]
-    if isinstance(told, dict):
-        parts = [(f"{path}.{key}" if path else str(key), value) for key, value in told.items()]
-    elif isinstance(told, list):
-        parts = [(f"{path}[{number}]", value) for number, value in enumerate(told)]
+def _leaves(node: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
+    if isinstance(node, dict) and node.keys() >= LEAF and not isinstance(node["value"], dict | list):
+        return [(path, node)]
+    if isinstance(node, dict):
+        parts = [(f"{path}.{key}" if path else str(key), value) for key, value in node.items()]
+    elif isinstance(node, list):
+        parts = [(f"{path}[{number}]", value) for number, value in enumerate(node)]
     else:
         parts = []
     return [leaf for place, value in parts for leaf in _leaves(value, place)]
 
 
-def _format_row(path: str, one: dict[str, Any]) -> tuple[Any, ...]:
-    box = " ".join(f"{side:.3f}" for side in one["box"]) if one["box"] else ""
-    return path, str(one["value"]), one["match"], str(one["page"] or ""), box, one["quote"] or ""
+def _format_row(path: str, leaf: dict[str, Any]) -> tuple[Any, ...]:
+    box = " ".join(f"{side:.3f}" for side in leaf["box"]) if leaf["box"] else ""
+    return path, str(leaf["value"]), leaf["match"], str(leaf["page"] or ""), box, leaf["quote"] or ""

@@ -1,4 +1,4 @@
-"""Everything that `tabellion up` runs together: started in order, ended in order."""
+"""The processes of `tabellion up`: API, workers and background tasks, started and stopped together."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 FORCED = 130  #: the exit code after a second Ctrl-C
 GOODBYE = 15.0  #: seconds beyond the grace time before worker processes are killed
-LOOK = 0.3  #: seconds between two looks at whether everything is done
+LOOK = 0.3  #: seconds between two checks whether everything is done
 
 
 class Installation:
-    """The API, its workers and its watched folder, as one thing that runs and stops."""
+    """The API, its workers and background tasks, which run and stop together."""
 
     def __init__(
         self, config: Config, place: Environment, pipelines: Sequence[Pipeline], *, host: str, port: int,
@@ -56,22 +56,22 @@ class Installation:
         self.host, self.port, self.workers = host, port, workers
         self.demo, self.until_done, self.options = demo, until_done, options
         self._json, self._file = as_json, file
-        self._asked = 0  #: how often it was told to stop
+        self._stop_count = 0  #: how often it was asked to stop
         self._stopping = asyncio.Event()
         self._app: FastAPI | None = None
         self._crew: Crew | None = None
 
     async def run(self) -> int:
-        """Runs until it is told to stop; the exit code."""
+        """Runs until it is stopped; returns the exit code."""
         from tabellion.web.app import make_app, serve_environment
         from tabellion.web.server import listening
 
         for pipeline in self.pipelines:
             pipeline.check(self.config)
-        own = self.own_queues()
+        own_views = self.own_queues()
         if self.demo:
             self._with_demo()
-        listening(self.host, self.port).close()  # a port in use is said before anything is made
+        listening(self.host, self.port).close()  # report a port in use before anything is created
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
@@ -81,21 +81,23 @@ class Installation:
                 await service.prepare(store, self.pipelines)
                 await _bury(store)
                 key_file, key = await adminkey.ensure(store, self.place.name, self.config.data)
-                environment = serve_environment(self.config, self.pipelines, self.place.name, store, own=own)
+                environment = serve_environment(self.config, self.pipelines, self.place.name, store, own=own_views)
                 self._app = make_app(self.config, [environment], self.pipelines)
-                if not self._asked:
+                if not self._stop_count:
                     await self._together(environment, key_file, key, await adminkey.link(store, self.place.name))
             finally:
                 for pipeline in self.pipelines:
                     pipeline.close()
                 await store.close()
-        self._say("stopped", "stopped" if self._asked < 2 else "stopped immediately; running documents were released")
-        return FORCED if self._asked > 1 else 0
+        self._say(
+            "stopped", "stopped" if self._stop_count < 2 else "stopped immediately; running documents were released"
+        )
+        return FORCED if self._stop_count > 1 else 0
 
     def stop(self) -> None:
-        """Ends it in order; asked again, at once."""
-        self._asked += 1
-        if self._asked == 1:
+        """Stops gracefully; a second call stops at once."""
+        self._stop_count += 1
+        if self._stop_count == 1:
             self._say("stopping", "stopping after running requests and documents; press Ctrl-C again to stop now")
         self._stopping.set()
         self._pass_on()
@@ -106,55 +108,55 @@ class Installation:
         server = getattr(self._app.state, "server", None) if self._app is not None else None
         if server is not None:
             server.stop()
-            server.force_exit = self._asked > 1
+            server.force_exit = self._stop_count > 1
 
     def _with_demo(self) -> Pipeline:
         """The first pipeline that has a demo."""
-        for one in self.pipelines:
-            if type(one).demo is not Pipeline.demo:
-                return one
+        for pipeline in self.pipelines:
+            if type(pipeline).demo is not Pipeline.demo:
+                return pipeline
         raise ConfigurationError("none of the selected pipelines has a demo: omit --demo")
 
     def own_queues(self) -> list[QueueView]:
-        """Those of the user's own module, which can be looked at here."""
+        """The queues of the user's own module, which are shown but not worked here."""
         module = self.config.queues
         return [QueueView(queue) for queue in declared_queues(module)] if module is not None else []
 
     async def _together(
         self, environment: ServedEnvironment, key_file: Path, key: str | None, link: Ticket | None
     ) -> None:
-        """Everything at once; whatever ends first ends the rest, and what went wrong is raised when all have ended."""
+        """Runs everything concurrently; the first error stops the rest, and is raised when all have ended."""
         from tabellion.web.server import serve
 
-        assert self._app is not None  # noqa: S101 - made a line before
+        assert self._app is not None  # noqa: S101 - set by run()
         started = asyncio.Event()
 
-        def hear(address: str) -> None:
+        def on_started(address: str) -> None:
             self._note(address)
             self._greet(address, key_file, key, link)
             started.set()
 
         self._crew = self._workers()
         runs = {
-            one.name: Background(
-                self.config, self.place, environment.store, environment.served.get(one.name), self._stopping,
+            pipeline.name: Background(
+                self.config, self.place, environment.store, environment.served.get(pipeline.name), self._stopping,
                 self.options, self._say,
             )
-            for one in self.pipelines
+            for pipeline in self.pipelines
         }  # fmt: skip
-        works = [
-            serve(self._app, self.host, self.port, started=hear, signals=False),
+        coroutines = [
+            serve(self._app, self.host, self.port, started=on_started, signals=False),
             self._crew.run(),
-            *(one.background(runs[one.name]) for one in self.pipelines),
+            *(pipeline.background(runs[pipeline.name]) for pipeline in self.pipelines),
             self._run_demo_and_drain(runs, started),
         ]
-        tasks = [asyncio.create_task(work) for work in works]
+        tasks = [asyncio.create_task(work) for work in coroutines]
         for task in tasks:
             task.add_done_callback(self._on_task_done)
         await self._stopping.wait()
         tasks[-1].cancel()
         while not tasks[0].done():
-            self._pass_on()  # a signal may have come before the server could be told
+            self._pass_on()  # the server may not have existed yet when the signal arrived
             await asyncio.wait({tasks[0]}, timeout=LOOK)
         results = await asyncio.gather(*tasks, return_exceptions=True)
         for result in results:
@@ -162,18 +164,20 @@ class Installation:
                 raise result
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None and not self._asked:
+        if not task.cancelled() and task.exception() is not None and not self._stop_count:
             self.stop()
 
     def _workers(self) -> Crew:
         if self.workers > 1:
-            names = [one.name for one in self.pipelines]
+            names = [pipeline.name for pipeline in self.pipelines]
             return Processes(self.workers, self._file, self.place.name, self.config.grace, names)
         self._set_up_log()
         if self.workers == 0:
             return Thread(None)
-        gates = {gate: how for one in self.pipelines for gate, how in one.gates(self.config).items()}
-        queues = [queue for one in self.pipelines for queue in one.queues(self.config, self.place)]
+        gates = {
+            gate: settings for pipeline in self.pipelines for gate, settings in pipeline.gates(self.config).items()
+        }
+        queues = [queue for pipeline in self.pipelines for queue in pipeline.queues(self.config, self.place)]
         return Thread(
             Worker(
                 [self.place], [*queues, webhooks_queue(Rules.of(self.config.allow))],
@@ -186,22 +190,22 @@ class Installation:
         level = self.config.log_level
         log_to_stderr(level, as_json=self._json or self.config.log_json)
         if level == "info" and self.demo:
-            logging.getLogger("tabellion.web").setLevel(logging.WARNING)  # it tells of every request
+            logging.getLogger("tabellion.web").setLevel(logging.WARNING)  # it logs every request
             logging.getLogger("tabellion.worker").setLevel(logging.WARNING)
             logging.getLogger("tabellion.queue").setLevel(logging.CRITICAL)  # some samples fail on purpose
 
     async def _run_demo_and_drain(self, runs: Mapping[str, Background], started: asyncio.Event) -> None:
-        """The demo, where it is asked for; the end, where it is to come by itself."""
+        """Runs the demo if requested; with `until_done`, stops when nothing is left to do."""
         await started.wait()
         if self.demo:
             live = not self._json and sys.stdout.isatty()
-            shown = self._with_demo()
-            text, facts = await shown.demo(runs[shown.name], live=live)
+            demonstrated = self._with_demo()
+            text, facts = await demonstrated.demo(runs[demonstrated.name], live=live)
             self._say("demo", text, **facts)
         while self.until_done and not self._stopping.is_set():
-            # A database that does not answer for a moment says nothing about what is left to do: it is asked again.
+            # A database that is unreachable for a moment is checked again.
             with contextlib.suppress(Unreachable, Busy):
-                if all([await one.is_idle(runs[one.name]) for one in self.pipelines]):
+                if all([await pipeline.is_idle(runs[pipeline.name]) for pipeline in self.pipelines]):
                     self.stop()
                     return
             await asyncio.sleep(LOOK)
@@ -210,46 +214,46 @@ class Installation:
         from tabellion.accounts import links
 
         data, database = str(self.config.data.absolute()), self.place.address
-        words = {"url": address, "data": data, "database": database, "key_file": str(key_file.absolute())}
+        facts = {"url": address, "data": data, "database": database, "key_file": str(key_file.absolute())}
         lines = [f"tabellion is up: {address}   (the API: {address}/docs)", f"data: {data}   database: {database}"]
         if link is not None:
-            words["sign_in"] = links.address(self.config.public_url or address, link)
-            lines.append(f"sign in (once, within 15 minutes): {words['sign_in']}")
+            facts["sign_in"] = links.address(self.config.public_url or address, link)
+            lines.append(f"sign in (once, within 15 minutes): {facts['sign_in']}")
         if key is not None:
-            words["key"] = key
+            facts["key"] = key
             lines.append(f"admin key (shown once): {key}")
         lines.append(f"admin key file: {key_file}   press Ctrl-C to stop")
-        self._say("started", "\n".join(lines), **words)
+        self._say("started", "\n".join(lines), **facts)
 
     def _say(self, event: str, sentence: str, **facts: Any) -> None:
         try:
             typer.echo(json.dumps({"event": event, **facts}, ensure_ascii=False) if self._json else sentence)
             sys.stdout.flush()
         except OSError:
-            # Whoever read it has gone. The service goes on, and its end is not to fail over its last word.
+            # The reader of our output has gone. The service continues, and must not fail when it prints again.
             with open(os.devnull, "w") as nowhere:
                 os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 class Crew:
-    """Whoever works the queues."""
+    """The workers of the queues."""
 
     async def run(self) -> None:
-        """Works until stopped."""
+        """Runs until stopped."""
 
     def stop(self) -> None:
-        """Ends it; asked again, at once."""
+        """Stops gracefully; a second call stops at once."""
 
 
 class Thread(Crew):
-    """A worker in a thread with an event loop of its own: what its handlers do never holds up an answer for long."""
+    """A worker in a thread with its own event loop, so that its handlers do not delay the API."""
 
     def __init__(self, worker: Worker | None) -> None:
         self._worker = worker
         self._stopped = asyncio.Event()
 
     async def run(self) -> None:
-        """Works until stopped; with no worker it only waits."""
+        """Runs until stopped; without a worker it only waits."""
         worker = self._worker
         if worker is None:
             await self._stopped.wait()
@@ -270,7 +274,7 @@ class Thread(Crew):
         await ended
 
     def stop(self) -> None:
-        """Passes it on."""
+        """Stops the worker."""
         self._stopped.set()
         if self._worker is not None:
             self._worker.stop()
@@ -281,7 +285,7 @@ class Processes(Crew):
 
     def __init__(self, count: int, file: Path | None, environment: str, grace: float, pipelines: Sequence[str]) -> None:
         self._grace = grace
-        self._asked = 0
+        self._stop_count = 0
         self._process: subprocess.Popen[bytes] | None = None
         options = ["--config", str(file)] if file is not None else []
         self._command = [
@@ -290,24 +294,24 @@ class Processes(Crew):
         ]  # fmt: skip
 
     async def run(self) -> None:
-        """Works until stopped; an end that nobody asked for is an error."""
-        # A session of its own: Ctrl-C in the terminal reaches us only, and is passed on once.
+        """Runs until stopped; if the workers fail by themselves, raises."""
+        # Its own session: Ctrl-C in the terminal reaches only this process, which passes it on once.
         self._process = subprocess.Popen(  # noqa: S603 - our own command line
             self._command, start_new_session=True, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent
         )
-        if self._asked:
+        if self._stop_count:
             self._process.send_signal(signal.SIGTERM)
         code = await asyncio.to_thread(self._process.wait)
-        if code and not self._asked:
+        if code and not self._stop_count:
             raise TabellionError(f"the workers ended with exit code {code}: their messages above say why")
 
     def stop(self) -> None:
-        """Passes it on; what has not ended in time is killed."""
-        self._asked += 1
+        """Sends SIGTERM to the workers; kills them if they do not end in time."""
+        self._stop_count += 1
         process = self._process
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            if self._asked == 1:
+            if self._stop_count == 1:
                 asyncio.get_running_loop().call_later(self._grace + GOODBYE, process.kill)
 
 
@@ -326,7 +330,7 @@ def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> Non
 
 
 async def _bury(store: Store) -> None:
-    """Ends the leases of workers of this machine that were killed, so that their documents need not wait for it."""
-    for one in await heartbeat.members(store, alive=False):
-        if one["ending"] is None and one["host"] == socket.gethostname() and heartbeat.is_gone(one["pid"]):
-            await heartbeat.leave(store, one["id"], "was killed", crashed=True)
+    """Ends the leases of killed workers of this machine, so that their documents do not wait for the expiry."""
+    for member in await heartbeat.members(store, alive=False):
+        if member["ending"] is None and member["host"] == socket.gethostname() and heartbeat.is_gone(member["pid"]):
+            await heartbeat.leave(store, member["id"], "was killed", crashed=True)

@@ -1,4 +1,4 @@
-"""`tabellion keys`: who may use the API, and as what."""
+"""`tabellion keys`: the API keys and their roles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tabellion.accounts import keys as kept
+from tabellion.accounts import keys as accounts
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment
 from tabellion.cli.service import service_store
@@ -46,7 +46,7 @@ def create(
     """
 
     async def work(store: Any, place: str) -> tuple[str, str]:
-        return await kept.create(store, place, role, name, seconds=None if days is None else days * DAY)
+        return await accounts.create(store, place, role, name, seconds=None if days is None else days * DAY)
 
     place, (id_, text) = _do(context, environment, work)
     if json:
@@ -65,7 +65,7 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
         tabellion keys list
     """
 
-    _, rows = _do(context, environment, kept.listing)
+    _, rows = _do(context, environment, accounts.listing)
     for row in rows:
         for column in ("created_at", "expires_at", "last_used_at", "revoked_at"):
             if row[column] is not None:
@@ -98,14 +98,14 @@ def revoke(
     """
 
     async def work(store: Any, place: str) -> bool:
-        return await kept.revoke(store, place, id)
+        return await accounts.revoke(store, place, id)
 
-    _, done = _do(context, environment, work)
+    _, revoked = _do(context, environment, work)
     if json:
-        output.as_json({"id": id, "revoked": done})
-    elif done:
+        output.as_json({"id": id, "revoked": revoked})
+    elif revoked:
         typer.echo(f"key {id} revoked")
-    if not done:
+    if not revoked:
         typer.echo(f"no active key has the id {id}", err=True)
         raise typer.Exit(5)
 

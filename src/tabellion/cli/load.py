@@ -1,4 +1,4 @@
-"""Finds what a command works on: the configuration, the declared queues, the environment that was meant."""
+"""Loads what a command works on: the configuration, the declared queues, the environment."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ WHICH = (
 
 
 def config_of(context: typer.Context) -> Config:
-    """The configuration this call runs with."""
+    """The configuration of this call."""
     data = context.obj.get("data")
     variables = {**os.environ, "TABELLION_DATA": str(data.expanduser().absolute())} if data is not None else None
     return configuration.load(context.obj["config"], variables)
 
 
 def load_pipelines(context: typer.Context, config: Config) -> list[Pipeline]:
-    """The pipelines that were asked for, by this call or by the configuration."""
-    asked: tuple[str, ...] = context.obj["with"] or config.pipelines
-    return find_pipelines(asked)
+    """The pipelines selected by this call or by the configuration."""
+    names: tuple[str, ...] = context.obj["with"] or config.pipelines
+    return find_pipelines(names)
 
 
 def pipelines_of(context: typer.Context, config: Config) -> list[Pipeline]:
-    """The pipelines that this call is about: those named, or the usual ones where the database is ours and nothing was
+    """The selected pipelines, or the default ones if neither a database, a module of queues nor a pipeline was
     named."""
-    asked = load_pipelines(context, config)
-    if asked or not config.has_own_database or module_of(context, config) is not None:
-        return asked
+    selected = load_pipelines(context, config)
+    if selected or not config.has_own_database or module_of(context, config) is not None:
+        return selected
     return defaults()
 
 
 def queues_of(context: typer.Context, config: Config, *, together: bool = True) -> list[Queue]:
-    """The queues of the user's module, in the order it declares them, then those of the pipelines asked for."""
+    """The queues of the user's module, in the order it declares them, then those of the selected pipelines."""
     name, pipelines = module_of(context, config), pipelines_of(context, config)
     if name is None and not pipelines:
         raise ConfigurationError(WHICH)
@@ -56,18 +56,18 @@ def queues_of(context: typer.Context, config: Config, *, together: bool = True) 
             f"{WHICH}, and there is none at {_absolute(missing)}: name its data folder with --data"
         )
 
-    found = declared_queues(name) if name is not None else []
+    queues = declared_queues(name) if name is not None else []
     for pipeline in pipelines:
-        found += pipeline.queues(config)
+        queues += pipeline.queues(config)
     if pipelines:
-        found.append(webhooks_queue(Rules.of(config.allow)))
+        queues.append(webhooks_queue(Rules.of(config.allow)))
     if together:
-        check_together(found)
-    return found
+        check_together(queues)
+    return queues
 
 
 def module_of(context: typer.Context, config: Config) -> str | None:
-    """The module of the user's queues, as it was named."""
+    """The name of the user's module of queues."""
     name: str | None = context.obj["queues"] or config.queues
     return name
 
@@ -81,7 +81,7 @@ def find_queue(queues: Sequence[Queue], name: str) -> Queue:
 
 
 def find_environment(config: Config, name: str | None, *, new: bool = False) -> Environment:
-    """The environment that was meant; with several, it must be said. `new`: its database need not be there yet."""
+    """The environment of this name; with several, a name is required. `new`: its database need not exist yet."""
     if name is None:
         if len(config.environments) == 1:
             return config.environments[0] if new else present(config.environments[0])
@@ -95,7 +95,7 @@ def find_environment(config: Config, name: str | None, *, new: bool = False) -> 
 
 
 def present(environment: Environment) -> Environment:
-    """The environment, if its database is there: opening a file that is not would make an empty one, somewhere."""
+    """The environment, if its database exists: opening a missing file would create an empty one."""
     if missing := environment.missing_file():
         raise ConfigurationError(
             f"there is no database file {_absolute(missing)}: name the data folder that has it with --data, or correct "

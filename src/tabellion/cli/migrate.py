@@ -86,9 +86,9 @@ async def _migrate(place: Environment, pipelines: list[Pipeline]) -> dict[str, i
 
 
 async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, str, str]:
-    """The register's version, what brings it up to date, and its schema.
+    """The register's version, the SQL that updates it, and its schema.
 
-    A file that is not there is not made, and a server that is away need not be asked.
+    A missing file is not created, and an unreachable server is treated as an empty database.
     """
 
     store = Store("sqlite:///:memory:") if place.missing_file() else place.store(read_only=True)

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs."""
+"""The output of commands: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def as_json(value: Any) -> None:
 
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[str] = ()) -> Any:
-    """A table for the terminal; numbers stand right, texts are made safe to show.
+    """A table for the terminal; numbers are aligned right, texts are made safe to print.
 
-    Columns in `whole` are never broken over lines: people copy what stands in them.
+    Columns in `whole` are never wrapped: people copy their values.
     """
 
-    shown = Table(
+    result = Table(
         title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False,
         collapse_padding=True,
     )  # fmt: skip
-    for place, heading in enumerate(headings):
-        numeric = bool(rows) and all(isinstance(row[place], int | float) or row[place] in ("", None) for row in rows)
+    for index, heading in enumerate(headings):
+        numeric = bool(rows) and all(isinstance(row[index], int | float) or row[index] in ("", None) for row in rows)
         justify: Any = "right" if numeric else "left"
-        shown.add_column(heading, justify=justify, overflow="fold", no_wrap=heading in whole)
+        result.add_column(heading, justify=justify, overflow="fold", no_wrap=heading in whole)
     for row in rows:
-        shown.add_row(*(Text(_cell(value)) for value in row))
-    return shown
+        result.add_row(*(Text(_cell(value)) for value in row))
+    return result
 
 
 def show(*parts: Any) -> None:
@@ -49,7 +49,7 @@ def show(*parts: Any) -> None:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as people read them in a table."""
+    """Seconds as a short text."""
     if seconds is None:
         return ""
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
@@ -67,9 +67,9 @@ def _cell(value: Any) -> str:
 
 
 class Bar:
-    """How far something is, on standard error where a person watches; nothing elsewhere."""
+    """A progress bar on standard error if that is a terminal; else nothing."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, description: str) -> None:
         self._bar: Any = None
         if sys.stderr.isatty():
             from rich.console import Console
@@ -77,7 +77,7 @@ class Bar:
 
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
             self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-            self._task = self._bar.add_task(what, total=None)
+            self._task = self._bar.add_task(description, total=None)
 
     def __enter__(self) -> Bar:
         if self._bar is not None:
@@ -89,11 +89,11 @@ class Bar:
             self._bar.stop()
 
     def __call__(self, done: int, count: int) -> None:
-        """So many of so many are done."""
+        """Shows that `done` of `count` are done."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=count)
 
-    def name(self, what: str) -> None:
-        """Another thing is being done."""
+    def name(self, description: str) -> None:
+        """Starts again with another description."""
         if self._bar is not None:
-            self._bar.update(self._task, description=what, completed=0, total=None)
+            self._bar.update(self._task, description=description, completed=0, total=None)

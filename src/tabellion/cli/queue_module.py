@@ -1,4 +1,4 @@
-"""Imports the user's module of queues; what is wrong with it is one sentence with its file and line."""
+"""Imports the user's module of queues; errors name its file and line."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _import_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            service = "; the queues of the document service are --with documents" if name == "documents" else ""
+            pipeline_hint = "; the queues of the document service are --with documents" if name == "documents" else ""
             raise ConfigurationError(
-                f"there is no module {name!r} to import queues from (looked in {Path.cwd()} too){service}"
+                f"there is no module {name!r} to import queues from (looked in {Path.cwd()} too){pipeline_hint}"
             ) from error
         raise _explain(error) from error
     except (Exception, SystemExit) as error:
@@ -63,7 +63,7 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _explain(error: BaseException, path: Path | None = None) -> ConfigurationError | DeclarationError:
-    """What was raised while the module was imported, as one of ours."""
+    """The error raised by importing the module, as one of ours."""
     where = _place(error)
     if isinstance(error, DeclarationError):
         return DeclarationError(f"{where}: {error.subject}", error.problems)
@@ -81,12 +81,12 @@ def _explain(error: BaseException, path: Path | None = None) -> ConfigurationErr
 
 
 def _place(error: BaseException) -> str:
-    """The last line of the user's own code that led there: libraries only pass a mistake on."""
+    """The last line of the user's own code in the traceback: libraries only pass an error on."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_short(error.filename)}, line {error.lineno}"
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    own = [(file, line) for file, line in frames if _is_users(file)]
-    file, line = (own or frames)[-1]
+    user_frames = [(file, line) for file, line in frames if _is_users(file)]
+    file, line = (user_frames or frames)[-1]
     return f"{_short(file)}, line {line}"
 
 

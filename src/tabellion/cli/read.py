@@ -1,4 +1,4 @@
-"""`tabellion read`: documents to JSON, on this machine, with no key and no network."""
+"""`tabellion read`: reads documents into JSON on this machine, without a key or a network."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def read(
         typer.echo(f"skipped {skipped} files that are not documents", err=True)
     if not paths:
         raise typer.BadParameter("no documents: the folders contain no PDFs or images")
-    held = _standard_input() if STANDARD_INPUT in paths else b""
-    sources = [(path, held if path == STANDARD_INPUT else path) for path in paths]
+    standard_input = _standard_input() if STANDARD_INPUT in paths else b""
+    sources = [(path, standard_input if path == STANDARD_INPUT else path) for path in paths]
     names = _Names()
     with Sandbox(size=jobs) as sandbox, _Progress(len(paths)) as progress:
-        sandbox.warm()  # it starts while we look for the configuration
+        sandbox.warm()  # it starts while the configuration is loaded
         from tabellion.cli.load import config_of
 
         config = config_of(context)
@@ -90,17 +90,17 @@ def read(
         failed = 0
         for (path, source), reading in zip(sources, _readings(sandbox, progress, sources, options), strict=True):
             failed += reading.error is not None
-            told = reading.as_dict(words=words)
+            result = reading.as_dict(words=words)
             target = names.free("stdin" if path == STANDARD_INPUT else path.stem)
             if draw is not None and reading.error is None:
-                told["drawn"] = _draw_pages(reading, source, draw / target, sandbox, password)
-            _say(told, out / f"{target}.json" if out is not None else None, alone=len(paths) == 1)
+                result["drawn"] = _draw_pages(reading, source, draw / target, sandbox, password)
+            _say(result, out / f"{target}.json" if out is not None else None, is_only=len(paths) == 1)
     if failed:
         raise typer.Exit(6)
 
 
 def _make_folder(option: str, folder: Path | None) -> None:
-    """Makes the folder before anything is read, so that nothing is read in vain."""
+    """Creates the folder before anything is read, so that nothing is read in vain."""
 
     if folder is not None:
         try:
@@ -110,18 +110,18 @@ def _make_folder(option: str, folder: Path | None) -> None:
 
 
 def _documents(files: Sequence[Path]) -> tuple[list[Path], int]:
-    """The files themselves and the documents in folders, hidden ones left out; and how many files were skipped."""
-    found: list[Path] = []
+    """The files and the documents in folders, without hidden ones; and the number of skipped files."""
+    documents: list[Path] = []
     skipped: list[object] = []
     for file in files:
         if not file.is_dir():
-            found.append(file)
+            documents.append(file)
             continue
-        for folder, inner, names in os.walk(file, onerror=skipped.append):
-            inner[:] = sorted(name for name in inner if not name.startswith("."))
+        for folder, subfolders, names in os.walk(file, onerror=skipped.append):
+            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
             for path in (Path(folder, name) for name in sorted(names) if not name.startswith(".")):
-                (found if path.suffix.lower() in ENDINGS or _readable(path) else skipped).append(path)
-    return found, len(skipped)
+                (documents if path.suffix.lower() in ENDINGS or _readable(path) else skipped).append(path)
+    return documents, len(skipped)
 
 
 def _readable(path: Path) -> bool:
@@ -135,18 +135,18 @@ def _readable(path: Path) -> bool:
 
 
 def _standard_input() -> bytes:
-    return sys.stdin.buffer.read(Limits().bytes + 1)  # one more, and it is refused as too large
+    return sys.stdin.buffer.read(Limits().bytes + 1)  # one byte more than allowed, so that it is rejected as too large
 
 
 def _readings(
     sandbox: Sandbox, progress: _Progress, sources: Iterable[tuple[Path, Path | bytes]], options: dict[str, Any]
 ) -> Iterator[Reading]:
-    """Each document in the order it was given, several being read at a time."""
+    """The readings in the order of the sources; several are read at a time."""
 
     def read(path: Path, source: Path | bytes) -> Reading:
         try:
             return read_one(source, name=str(path), sandbox=sandbox, progress=progress.page(path), **options)
-        except ReaderLost as error:  # costs this document, not the others
+        except ReaderLost as error:  # only this document fails
             return Reading(str(path), error={"code": "reader_crashed", "message": str(error)})
 
     pool = ThreadPoolExecutor(sandbox.size)
@@ -154,9 +154,9 @@ def _readings(
     waiting = iter(sources)
     try:
         while True:
-            # No more at a time than keeps the children busy: results that nobody has taken yet fill the memory.
-            while len(pending) < 2 * sandbox.size and (one := next(waiting, None)) is not None:
-                pending.append(pool.submit(read, *one))
+            # Only as many as keep the children busy: pending results fill the memory.
+            while len(pending) < 2 * sandbox.size and (item := next(waiting, None)) is not None:
+                pending.append(pool.submit(read, *item))
             if not pending:
                 return
             yield pending.popleft().result()
@@ -166,7 +166,7 @@ def _readings(
 
 
 class _Progress:
-    """A bar on standard error where a person watches; nothing elsewhere."""
+    """A progress bar on standard error if that is a terminal; else nothing."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -189,7 +189,7 @@ class _Progress:
             self._bar.stop()
 
     def page(self, path: Path) -> Any:
-        """Told of each page of this document."""
+        """A callback for the pages of this document."""
         if self._bar is None:
             return None
 
@@ -201,29 +201,29 @@ class _Progress:
         return tell
 
     def advance(self) -> None:
-        """One document more."""
+        """Counts one more document."""
         if self._bar is not None:
             self._bar.advance(self._task)
 
 
 class _Names:
-    """Names for what is written, each given once: documents of several folders may be called the same."""
+    """Unique names for output files: documents of several folders may have the same name."""
 
     def __init__(self) -> None:
-        self._given: set[str] = set()
+        self._used: set[str] = set()
 
     def free(self, stem: str) -> str:
-        """The document's own name; with a number where another one has it."""
+        """The document's name; with a number if it is already used."""
         name, number = stem, 1
-        while name.casefold() in self._given:
+        while name.casefold() in self._used:
             number += 1
             name = f"{stem}-{number}"
-        self._given.add(name.casefold())
+        self._used.add(name.casefold())
         return name
 
 
-def _say(told: dict[str, Any], target: Path | None, *, alone: bool) -> None:
-    text = json.dumps(told, ensure_ascii=False, indent=2 if alone or target is not None else None)
+def _say(result: dict[str, Any], target: Path | None, *, is_only: bool) -> None:
+    text = json.dumps(result, ensure_ascii=False, indent=2 if is_only or target is not None else None)
     if target is None:
         typer.echo(text)
     else:
@@ -231,7 +231,7 @@ def _say(told: dict[str, Any], target: Path | None, *, alone: bool) -> None:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """All of it or nothing: who looks meanwhile sees no half of a file."""
+    """Writes a file atomically."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         part.write_bytes(content)
@@ -244,16 +244,16 @@ def _write(target: Path, content: bytes) -> None:
 def _draw_pages(
     reading: Reading, source: Path | bytes, target: Path, sandbox: Sandbox, password: str | None
 ) -> list[str]:  # fmt: skip
-    """Pictures of the pages that fields stand on, and of the first."""
+    """Writes pictures of the pages that have fields, and of the first; returns their paths."""
     from tabellion.reading.draw import draw
 
-    made = []
+    paths = []
     for page in reading.pages:
-        boxes = {name: one.box for name, one in reading.fields.items() if one.box and one.page == page.number}
+        boxes = {name: field.box for name, field in reading.fields.items() if field.box and field.page == page.number}
         if page.source == "failed" or (not boxes and page.number > 1):
             continue
         picture = draw(source, page.number, boxes=boxes, rotation=page.rotation, sandbox=sandbox, password=password)
-        written = target.with_name(f"{target.name}-{page.number}.png")
-        _write(written, picture)
-        made.append(str(written))
-    return made
+        path = target.with_name(f"{target.name}-{page.number}.png")
+        _write(path, picture)
+        paths.append(str(path))
+    return paths

@@ -1,4 +1,4 @@
-"""The tables of pipelines in a database: made by `up` and `migrate --with`, and required by everything else."""
+"""The tables of pipelines: `up` and `migrate --with` create them, everything else requires them."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ if TYPE_CHECKING:
 
 
 def schemas_of(pipelines: Sequence[Pipeline]) -> list[Schema]:
-    """Everything that serving these pipelines needs, needed ones first: accounts and webhooks with any of them."""
-    own = [schema for one in pipelines for schema in one.schemas()]
-    return in_order([tables.SCHEMA, endpoints.SCHEMA, *own]) if pipelines else []
+    """The schemas for serving these pipelines, in order of dependency, including accounts and webhooks."""
+    pipeline_schemas = [schema for pipeline in pipelines for schema in pipeline.schemas()]
+    return in_order([tables.SCHEMA, endpoints.SCHEMA, *pipeline_schemas]) if pipelines else []
 
 
 async def prepare(store: Store, pipelines: Sequence[Pipeline]) -> None:
-    """Makes or updates every table of these pipelines."""
+    """Creates or updates every table of these pipelines."""
     await store.open()
-    for one in pipelines:
-        await one.before_migration(store)
+    for pipeline in pipelines:
+        await pipeline.before_migration(store)
     for schema in schemas_of(pipelines):
         await schema.prepare(store)
 
 
 async def script(store: Store, pipelines: Sequence[Pipeline]) -> str:
-    """The SQL that does so, for someone who may run it; empty where they are up to date."""
-    first = "".join([await one.before_migration_script(store) for one in pipelines])
+    """The SQL of `prepare`, for a role that may run it; empty if all tables are up to date."""
+    first = "".join([await pipeline.before_migration_script(store) for pipeline in pipelines])
     if first:
         return first
-    made = ""
+    text = ""
     for schema in schemas_of(pipelines):
         version = await schema.version(store.database)
-        made += schema.script(store.dialect, version) if version < schema.current else ""
-    return made
+        text += schema.script(store.dialect, version) if version < schema.current else ""
+    return text
 
 
 def full_script(dialect: Dialect, pipelines: Sequence[Pipeline]) -> str:
-    """The SQL for a database that has none of them."""
+    """The SQL for a database without these tables."""
     return "".join(schema.script(dialect, 0) for schema in schemas_of(pipelines))
 
 
 def grants(role: str, pipelines: Sequence[Pipeline]) -> list[str]:
-    """What lets a role use them."""
+    """The GRANTs for using these tables."""
 
     names = [name for schema in schemas_of(pipelines) for name in (schema.version_table, *schema.tables)]
     return [f"GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(names)} TO {sql.column(role)};"] if names else []
@@ -62,11 +62,11 @@ def grants(role: str, pipelines: Sequence[Pipeline]) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def service_store(environment: Environment) -> AsyncIterator[Store]:
-    """A store on an environment that is served, its tables brought up to date; one that is not is left alone."""
+    """The store of a served environment, with its tables up to date; raises NotMigrated for any other."""
     pipelines = await _present(environment)
     async with environment.store() as store:
         await prepare(store, pipelines)
-        for schema in (tables.SCHEMA, endpoints.SCHEMA):  # also where no pipeline has tables of its own
+        for schema in (tables.SCHEMA, endpoints.SCHEMA):  # also if no pipeline has its own tables
             await schema.prepare(store)
         yield store
 
@@ -74,12 +74,12 @@ async def service_store(environment: Environment) -> AsyncIterator[Store]:
 async def _present(environment: Environment) -> list[Pipeline]:
     found: list[Pipeline] = []
     missing: list[NotMigrated] = []
-    for one in installed_pipelines().values():
-        if not one.schemas():
+    for pipeline in installed_pipelines().values():
+        if not pipeline.schemas():
             continue
         try:
-            await one.require(environment)
-            found.append(one)
+            await pipeline.require(environment)
+            found.append(pipeline)
         except NotMigrated as error:
             missing.append(error)
     if not found and missing and not await _has_accounts(environment):
@@ -97,20 +97,20 @@ async def _has_accounts(environment: Environment) -> bool:
 
 
 def require_all(environments: Iterable[Environment], pipelines: Sequence[Pipeline]) -> None:
-    """Refuses environments that lack the tables, and brings those there are up to date; a database that does not
-    answer is left to the worker, which waits for it and asks again."""
+    """Raises NotMigrated for environments without the tables, and updates the others; a database that does not answer
+    is left to the worker, which waits for it."""
 
     if not pipelines:
         return
 
-    async def one(environment: Environment) -> None:
+    async def prepare_one(environment: Environment) -> None:
         with contextlib.suppress(Unreachable, Busy):
             for pipeline in pipelines:
                 await pipeline.require(environment)
             async with environment.store() as store:
                 await prepare(store, pipelines)
 
-    async def everywhere() -> None:
-        await asyncio.gather(*(one(environment) for environment in environments))
+    async def prepare_all() -> None:
+        await asyncio.gather(*(prepare_one(environment) for environment in environments))
 
-    asyncio.run(everywhere())
+    asyncio.run(prepare_all())

@@ -1,4 +1,4 @@
-"""Keeps worker processes alive, and writes down how those that died ended."""
+"""Keeps worker processes alive, and records how those that died ended."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tabellion.errors import TabellionError
 CHILD = "TABELLION_CHILD"  # set in a child's environment: the last part of its id
 NAME = "TABELLION_CHILD_NAME"
 PARENT = "TABELLION_PARENT"
-FOR_GOOD = (0, 2, 3)  # exit codes after which starting again would not help: in order, usage, configuration
-SHORT_LIFE = 10.0  # seconds; a child that dies younger is started again ever more slowly
+FOR_GOOD = (0, 2, 3)  # exit codes after which a restart would not help: success, usage, configuration
+SHORT_LIFE = 10.0  # seconds; a child that dies younger is restarted with increasing pauses
 LONGEST_PAUSE = 30.0
-GOODBYE = 15.0  # seconds beyond the grace time before a child that will not end is killed
+GOODBYE = 15.0  # seconds beyond the grace time before a child that does not end is killed
 
 
 def is_child() -> bool:
@@ -35,12 +35,12 @@ def is_child() -> bool:
 
 
 def child_id() -> str:
-    """The id of a child: it carries the process id that the supervisor sees."""
+    """The worker id of a child: it contains the process id that the supervisor sees."""
     return os.environ.get(NAME) or f"worker-{socket.gethostname()}-{os.getpid()}-{os.environ[CHILD]}"
 
 
 def die_with_parent() -> None:
-    """Ends this process in order when its supervisor is killed, so that no orphan works on unseen."""
+    """Ends this process gracefully when its supervisor is killed, so that no orphan continues to work."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
@@ -50,67 +50,67 @@ def die_with_parent() -> None:
 
 class _WorkerProcess:
     def __init__(self, name: str | None) -> None:
-        mark = uuid.uuid4().hex[:8]
-        variables = os.environ | {CHILD: mark, PARENT: str(os.getpid())} | ({NAME: name} if name else {})
+        suffix = uuid.uuid4().hex[:8]
+        variables = os.environ | {CHILD: suffix, PARENT: str(os.getpid())} | ({NAME: name} if name else {})
         self.started_at = time.monotonic()
-        # A session of its own: Ctrl-C in the terminal reaches the supervisor only, which passes it on once.
+        # Its own session: Ctrl-C in the terminal reaches only the supervisor, which passes it on once.
         self.process = subprocess.Popen(  # noqa: S603 - our own command line, again
             [sys.executable, "-m", "tabellion", *sys.argv[1:]], env=variables, start_new_session=True
         )
-        self.id = name or f"worker-{socket.gethostname()}-{self.process.pid}-{mark}"
+        self.id = name or f"worker-{socket.gethostname()}-{self.process.pid}-{suffix}"
 
 
 def supervise(
-    environments: Sequence[Environment], *, processes: int, name: str, given: bool, listen: Listener, grace: float
+    environments: Sequence[Environment], *, processes: int, name: str, fixed_id: bool, listen: Listener, grace: float
 ) -> int:
-    """Starts the processes, restarts those that crash, ends when all have ended in order; returns the exit code."""
-    asked = 0
+    """Starts the processes, restarts those that crash, returns an exit code when all have ended."""
+    stop_count = 0
     stop_at = float("inf")
 
-    def obey(_number: int, _frame: FrameType | None) -> None:
-        nonlocal asked, stop_at
-        asked += 1
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        nonlocal stop_count, stop_at
+        stop_count += 1
         stop_at = min(stop_at, time.monotonic() + grace + GOODBYE)
         for child in children.values():
             with contextlib.suppress(ProcessLookupError):
                 child.process.send_signal(signal.SIGTERM)
 
     names = [name if processes == 1 else f"{name}-{number + 1}" for number in range(processes)]
-    signal.signal(signal.SIGTERM, obey)
-    signal.signal(signal.SIGINT, obey)
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
     children: dict[str, _WorkerProcess] = {}
     due = dict.fromkeys(names, 0.0)
     pauses = dict.fromkeys(names, 1.0)
-    ended: list[int] = []
+    exit_codes: list[int] = []
     while due or children:
-        for place in [place for place, at in due.items() if time.monotonic() >= at or asked]:
-            del due[place]
-            if not asked:
-                children[place] = _WorkerProcess(place if given else None)
-        for place, child in list(children.items()):
+        for child_name in [child_name for child_name, at in due.items() if time.monotonic() >= at or stop_count]:
+            del due[child_name]
+            if not stop_count:
+                children[child_name] = _WorkerProcess(child_name if fixed_id else None)
+        for child_name, child in list(children.items()):
             code = child.process.poll()
             if code is None:
                 if time.monotonic() > stop_at:
                     child.process.kill()
                 continue
-            del children[place]
-            if code in FOR_GOOD or asked:
-                ended.append(code)
-            if code not in FOR_GOOD and not asked:
+            del children[child_name]
+            if code in FOR_GOOD or stop_count:
+                exit_codes.append(code)
+            if code not in FOR_GOOD and not stop_count:
                 ending = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
                 listen(Event("worker_stopped", worker=child.id, error=ending))
                 asyncio.run(_bury(environments, child.id, ending))
-                young = time.monotonic() - child.started_at < SHORT_LIFE
-                pauses[place] = min(pauses[place] * 2, LONGEST_PAUSE) if young else 1.0
-                due[place] = time.monotonic() + (pauses[place] / 2 if young else 0.0)
+                died_young = time.monotonic() - child.started_at < SHORT_LIFE
+                pauses[child_name] = min(pauses[child_name] * 2, LONGEST_PAUSE) if died_young else 1.0
+                due[child_name] = time.monotonic() + (pauses[child_name] / 2 if died_young else 0.0)
         time.sleep(0.05)
-    return max((code for code in ended if code > 0), default=0)
+    return max((code for code in exit_codes if code > 0), default=0)
 
 
 async def _bury(environments: Sequence[Environment], worker: str, ending: str) -> None:
-    """Ends the dead worker's leases everywhere: its jobs need not wait for them to run out."""
+    """Ends the dead worker's leases everywhere, so that its jobs do not wait for the expiry."""
 
-    async def one(environment: Environment) -> None:
+    async def end_leases(environment: Environment) -> None:
         store = environment.store()
         with contextlib.suppress(TabellionError, TimeoutError):
             async with asyncio.timeout(5):
@@ -118,4 +118,4 @@ async def _bury(environments: Sequence[Environment], worker: str, ending: str) -
                 await roster.leave(store, worker, ending, crashed=True)
         await store.close()
 
-    await asyncio.gather(*(one(environment) for environment in environments))
+    await asyncio.gather(*(end_leases(environment) for environment in environments))

@@ -1,4 +1,4 @@
-"""`tabellion types`: document types checked, listed and shown."""
+"""`tabellion types`: checks, lists and shows document types."""
 
 from __future__ import annotations
 
@@ -64,27 +64,27 @@ def check(
 
 
 def _check_file(path: Path) -> dict[str, Any]:
-    made: dict[str, Any] = {"file": str(path), "ok": False, "mistakes": [], "error": None}
+    result: dict[str, Any] = {"file": str(path), "ok": False, "mistakes": [], "error": None}
     try:
         doctype = typefile.read(path)
     except TypeFileError as error:
-        return made | {"mistakes": [asdict(mistake) for mistake in error.mistakes]}
+        return result | {"mistakes": [asdict(mistake) for mistake in error.mistakes]}
     except ConfigurationError as error:
-        return made | {"error": str(error)}
-    return made | {"ok": True, "type": _summary(doctype)}
+        return result | {"error": str(error)}
+    return result | {"ok": True, "type": _summary(doctype)}
 
 
 def _tell(result: dict[str, Any]) -> None:
     if result["error"]:
         typer.echo(f"error: {printable(result['error'])}", err=True)
     elif result["ok"]:
-        made = result["type"]
-        typer.echo(f"{result['file']}: ok, {made['name']} {made['version']}, "
-                   f"{made['fields']} fields, {made['rules']} rules")  # fmt: skip
-    for one in result["mistakes"]:
-        typer.echo(f"{result['file']}:{one['line']}:{one['column']}: {printable(one['what'])}")
-        if one["fix"]:
-            first, *more = one["fix"].split("\n")
+        summary = result["type"]
+        typer.echo(f"{result['file']}: ok, {summary['name']} {summary['version']}, "
+                   f"{summary['fields']} fields, {summary['rules']} rules")  # fmt: skip
+    for mistake in result["mistakes"]:
+        typer.echo(f"{result['file']}:{mistake['line']}:{mistake['column']}: {printable(mistake['what'])}")
+        if mistake["fix"]:
+            first, *more = mistake["fix"].split("\n")
             for line in (f"   fix: {first}", *more):
                 typer.echo(printable(line))
 
@@ -98,19 +98,26 @@ def list_(context: typer.Context, json: Annotated[bool, typer.Option("--json", h
         tabellion types list
     """
 
-    found = []
+    listed = []
     for name, path in typefile.available(config_of(context).types).items():
         result = _check_file(path)
-        wrong = result["error"] or f"{len(result['mistakes'])} errors: tabellion types check {path}"
-        one = {"name": name, "version": "", "title": "", "fields": None, "rules": None} | result.get("type", {})
-        one["from"] = "shipped" if path.parent == typefile.SHIPPED else str(path)
-        found.append(one | {"wrong": None if result["ok"] else wrong})
+        problem = result["error"] or f"{len(result['mistakes'])} errors: tabellion types check {path}"
+        entry = {"name": name, "version": "", "title": "", "fields": None, "rules": None} | result.get("type", {})
+        entry["from"] = "shipped" if path.parent == typefile.SHIPPED else str(path)
+        listed.append(entry | {"wrong": None if result["ok"] else problem})
     if json:
-        output.as_json(found)
+        output.as_json(listed)
         return
     rows = [
-        (one["name"], one["version"], one["title"], one["fields"], one["rules"], one["wrong"] or one["from"])
-        for one in found
+        (
+            entry["name"],
+            entry["version"],
+            entry["title"],
+            entry["fields"],
+            entry["rules"],
+            entry["wrong"] or entry["from"],
+        )
+        for entry in listed
     ]
     output.show(output.table("", ("name", "version", "title", "fields", "rules", "from"), rows))
 
@@ -151,8 +158,8 @@ def _compile_schema(doctype: DocumentType, schema: str) -> Any:
         return {"prompt": doctype.prompt()}
     if schema == "hints":
         return {name: asdict(hint) for name, hint in doctype.hints().items()}
-    made = doctype.json_schema(quotes=schema != "json")
-    return strict(made) if schema == "openai" else made
+    json_schema = doctype.json_schema(quotes=schema != "json")
+    return strict(json_schema) if schema == "openai" else json_schema
 
 
 def _summary(doctype: DocumentType) -> dict[str, Any]:
@@ -170,24 +177,24 @@ def _whole(doctype: DocumentType) -> dict[str, Any]:
     ]  # fmt: skip
     sections = {key: asdict(getattr(doctype, key)) for key in ("idempotency", "output", "processing", "locale")}
     return _summary(doctype) | {
-        "description": doctype.description, "file": doctype.file, "fields": [asdict(one) for one in doctype.fields],
+        "description": doctype.description, "file": doctype.file, "fields": [asdict(field) for field in doctype.fields],
         "rules": rules, "recognise": doctype.recognise, **sections,
     }  # fmt: skip
 
 
-def _limits(one: FieldSpec) -> str:
-    bounds = [f"{sign} {bound}" for sign, bound in (("≥", one.least), ("≤", one.most)) if bound is not None]
-    options = ", ".join(one.options)
+def _limits(field: FieldSpec) -> str:
+    bounds = [f"{sign} {bound}" for sign, bound in (("≥", field.least), ("≤", field.most)) if bound is not None]
+    options = ", ".join(field.options)
     if len(options) > 60:
-        options = f"{len(one.options)} options"
-    return ", ".join(limit for limit in (*bounds, one.pattern, options) if limit)
+        options = f"{len(field.options)} options"
+    return ", ".join(limit for limit in (*bounds, field.pattern, options) if limit)
 
 
 def _show(doctype: DocumentType) -> None:
     rows: list[tuple[Any, ...]] = []
-    for one in doctype.fields:
-        rows.append((one.name, one.kind, "yes" if one.required else "", one.threshold, _limits(one)))
-        rows += [(f"  .{column.name}", column.kind, "yes" if column.required else "", "", "") for column in one.items]
+    for field in doctype.fields:
+        rows.append((field.name, field.kind, "yes" if field.required else "", field.threshold, _limits(field)))
+        rows += [(f"  .{column.name}", column.kind, "yes" if column.required else "", "", "") for column in field.items]
     rules = [(rule.name, rule.severity, rule.text) for rule in doctype.rules]
     title = f"{doctype.name} {doctype.version}: {doctype.description or doctype.title}"
     output.show(

@@ -1,4 +1,4 @@
-"""`tabellion up`: the document service in one command."""
+"""`tabellion up`: runs the API and its workers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def up(
 
 
 def load_config(context: typer.Context, data: Path | None) -> Config:
-    """The configuration, with the data folder that was named in place of its own; children inherit it."""
+    """The configuration with the data folder of the options, which child processes inherit."""
     from tabellion.cli.load import config_of
 
     data = data or context.obj["data"]

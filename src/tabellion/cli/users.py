@@ -1,4 +1,4 @@
-"""`tabellion users`: who may sign in to the pages, and as what."""
+"""`tabellion users`: the people who may sign in, and their roles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabellion.accounts import links, passwords, sessions
-from tabellion.accounts import users as kept
+from tabellion.accounts import users as accounts
 from tabellion.cli import output
 from tabellion.cli.datafolder import address_in
 from tabellion.cli.load import config_of, find_environment
@@ -54,7 +54,7 @@ def add(
     """
 
     async def work(store: Store, place: str) -> tuple[User, Any]:
-        user = await kept.add(store, name, role)
+        user = await accounts.add(store, name, role)
         return user, await links.make(store, place, user.name)
 
     place, (user, ticket) = _do(context, environment, work)
@@ -76,7 +76,7 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
     """
 
     async def work(store: Store, _: str) -> list[User]:
-        return await kept.listing(store)
+        return await accounts.listing(store)
 
     def moment(seconds: float | None) -> str | None:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
@@ -84,11 +84,11 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
     _, found = _do(context, environment, work)
     rows = [
         {
-            "name": one.name, "role": one.role.word, "state": "disabled" if one.disabled_at else "active",
-            "available": one.available, "password": one.has_password, "created_at": moment(one.created_at),
-            "last_seen_at": moment(one.last_seen_at),
+            "name": user.name, "role": user.role.word, "state": "disabled" if user.disabled_at else "active",
+            "available": user.available, "password": user.has_password, "created_at": moment(user.created_at),
+            "last_seen_at": moment(user.last_seen_at),
         }
-        for one in found
+        for user in found
     ]  # fmt: skip
     if json:
         output.as_json(rows)
@@ -115,8 +115,8 @@ def password(context: typer.Context, name: Name, environment: Place = None, json
     passwords.check_new(text, name)
 
     async def work(store: Store, _: str) -> None:
-        user = await kept.get_by_name(store, name)
-        await kept.set_password(store, user, await passwords.hash_password(text))
+        user = await accounts.get_by_name(store, name)
+        await accounts.set_password(store, user, await passwords.hash_password(text))
         await sessions.end_all(store, user.id)
 
     _do(context, environment, work)
@@ -144,7 +144,7 @@ def disable(
     """
 
     async def work(store: Store, _: str) -> None:
-        await kept.change(store, (await kept.get_by_name(store, name)).id, disabled=not undo)
+        await accounts.change(store, (await accounts.get_by_name(store, name)).id, disabled=not undo)
 
     _do(context, environment, work)
     if json:
@@ -165,7 +165,7 @@ def link(
     """
 
     async def work(store: Store, place: str) -> tuple[User, Any]:
-        user = await kept.get_by_name(store, name)
+        user = await accounts.get_by_name(store, name)
         return user, await links.make(store, place, user.name)
 
     _, (user, ticket) = _do(context, environment, work)

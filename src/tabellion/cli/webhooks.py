@@ -1,4 +1,4 @@
-"""`tabellion webhooks`: who is told when a document has ended."""
+"""`tabellion webhooks`: the webhook endpoints."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def add(
     events = tuple(event) if event else (endpoints.EVERYTHING,)
 
     async def add_endpoint(store: Store) -> endpoints.Endpoint:
-        await guard.vet_url(url, rules)  # an address that no delivery would be made to is refused now
+        await guard.vet_url(url, rules)  # reject now an address that no delivery could be sent to
         return await endpoints.add(store, url, () if events == ("none",) else events, known=known_events())
 
-    made = _do(context, environment, add_endpoint)
-    told = {"id": made.id, "url": made.url, "events": list(made.events), "secret": made.secret}
-    _tell(json, told, f"added {made.id}: {made.url}\nsecret (shown once): {made.secret}")
+    endpoint = _do(context, environment, add_endpoint)
+    facts = {"id": endpoint.id, "url": endpoint.url, "events": list(endpoint.events), "secret": endpoint.secret}
+    _tell(json, facts, f"added {endpoint.id}: {endpoint.url}\nsecret (shown once): {endpoint.secret}")
 
 
 @webhooks.command("list")
@@ -77,17 +77,17 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
         tabellion webhooks list
     """
 
-    found = _do(context, environment, endpoints.listing)
+    listed = _do(context, environment, endpoints.listing)
     if json:
-        output.as_json(found)
-    elif not found:
+        output.as_json(listed)
+    elif not listed:
         typer.echo("no endpoints yet: add one with `tabellion webhooks add URL`")
     else:
         headings = ("endpoint", "url", "events", "pending", "delivered", "failed", "disabled")
         rows = [
-            (one["id"], one["url"], ", ".join(one["events"]) or "none", one["pending"], one["delivered"],
-             one["failed"], one["disabled_why"])
-            for one in found
+            (endpoint["id"], endpoint["url"], ", ".join(endpoint["events"]) or "none", endpoint["pending"],
+             endpoint["delivered"], endpoint["failed"], endpoint["disabled_why"])
+            for endpoint in listed
         ]  # fmt: skip
         output.show(output.table("", headings, rows, whole=("endpoint", "pending", "delivered", "failed")))
 

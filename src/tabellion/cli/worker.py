@@ -1,4 +1,4 @@
-"""`tabellion worker`: works your queues until told to stop, and keeps its processes alive."""
+"""`tabellion worker`: works your queues until stopped, and restarts processes that die."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def worker(
             id=id or supervisor.child_id(),
             grace=grace,
             poll=config.poll,
-            gates={**{gate: how for one in pipelines for gate, how in one.gates(config).items()}, **config.gates},
+            gates={
+                **{gate: settings for pipeline in pipelines for gate, settings in pipeline.gates(config).items()},
+                **config.gates,
+            },
             gates_at=config.gates_at,
         ).run(until_idle=until_idle)
         return
@@ -85,7 +88,7 @@ def worker(
         places,
         processes=processes or config.processes,
         name=id or f"worker-{socket.gethostname()}-{os.getpid()}",
-        given=id is not None,
+        fixed_id=id is not None,
         listen=LogListener(),
         grace=grace,
     )
@@ -93,12 +96,13 @@ def worker(
 
 
 def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> None:
-    """Refuses to start, before anything is made, where roles leave a queue no environment to work in.
+    """Raises before anything is created if, for lack of rights, a queue cannot work in any environment.
 
-    One that can work somewhere is skipped elsewhere by the worker itself; a database that is away may be such a place.
+    A queue that can work in one environment is skipped in the others by the worker; an unreachable database counts as
+    one where it may work.
     """
 
-    async def ask(place: Environment) -> list[MissingRight]:
+    async def find_missing(place: Environment) -> list[MissingRight]:
         store = place.store(read_only=True)
         try:
             with contextlib.suppress(Unreachable, Busy):
@@ -108,13 +112,15 @@ def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> Non
         finally:
             await store.close()
 
-    async def ask_all() -> list[list[MissingRight]]:
-        return await asyncio.gather(*(ask(place) for place in places))
+    async def find_all_missing() -> list[list[MissingRight]]:
+        return await asyncio.gather(*(find_missing(place) for place in places))
 
-    answers = asyncio.run(ask_all())
+    missing_by_place = asyncio.run(find_all_missing())
     for queue in queues:
-        if all(any(right.queue in (None, queue.name) for right in missing) for missing in answers):
+        if all(any(right.queue in (None, queue.name) for right in missing) for missing in missing_by_place):
             lines = [
-                f"{place.name}: {one.problem}" for place, rights in zip(places, answers, strict=True) for one in rights
+                f"{place.name}: {right.problem}"
+                for place, rights in zip(places, missing_by_place, strict=True)
+                for right in rights
             ]
             raise Forbidden("\n".join(lines))

@@ -1,4 +1,4 @@
-"""Webhook endpoints: whom to tell of events, and the secrets that prove it was us."""
+"""Webhook endpoints: the URLs that receive events, and the secrets that sign deliveries."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 
 from tabellion.answers import Answer
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.database import Database
 from tabellion.engine.schema import Schema
 from tabellion.engine.sql import NOW, Dialect
@@ -20,7 +21,7 @@ from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
 
 EVERYTHING = "*"
-OVERLAP = 86_400.0  #: seconds that a secret goes on signing after it was replaced
+OVERLAP = 86_400.0  #: seconds that a replaced secret continues to sign
 SECRET_BYTES = 32
 LONGEST_URL = 2048
 
@@ -69,23 +70,23 @@ class EndpointError(TabellionError):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One receiver. Its secrets are not shown when it is printed."""
+    """One receiver. Its `repr` does not show its secrets."""
 
     id: str
     url: str
     events: tuple[str, ...] = (EVERYTHING,)
-    disabled_why: str | None = None  #: None while it is told things
+    disabled_why: str | None = None  #: None while it is enabled
     secret: str = field(default="", repr=False)
-    former_secret: str | None = field(default=None, repr=False)  #: signs too, until it runs out
+    former_secret: str | None = field(default=None, repr=False)  #: signs too, until it expires
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What signs now, the newest first."""
+        """The secrets that sign now, newest first."""
         return (self.secret, self.former_secret) if self.former_secret else (self.secret,)
 
 
 class ListedEndpoint(Answer):
-    """A webhook endpoint, without its secret, and how its deliveries stand."""
+    """A webhook endpoint, without its secret, with the counts of its deliveries."""
 
     id: str
     url: str
@@ -97,27 +98,50 @@ class ListedEndpoint(Answer):
     failed: int
 
 
-class EndpointRow(TypedDict):
-    """A row of `LOOKUP`: the endpoint as it is now."""
+class EndpointFacts(TypedDict):
+    """What is listed of a row of `tabellion_webhook_endpoints`; times are seconds since 1970."""
 
     id: str
     url: str
     events: str  #: JSON
+    disabled_at: float | None
+    disabled_why: str | None
+    created_at: float
+
+
+class EndpointRow(EndpointFacts):
+    """A row of `tabellion_webhook_endpoints`."""
+
     secret: str
     former_secret: str | None
-    disabled_why: str | None
-    is_disabled: bool
+    former_until: float | None
+
+
+class CurrentEndpoint(EndpointRow):
+    """A row of `lookup`: the endpoint now, by the database's clock."""
+
     former_holds: bool
 
 
+class _CountedEndpoint(EndpointFacts):
+    """An endpoint with the number of its deliveries in each state."""
+
+    pending: int
+    delivered: int
+    failed: int
+
+
 def _tables(dialect: Dialect) -> list[str]:
-    """They were made before they were numbered, so they may be there."""
-    kind, clock = _TIME[dialect]
-    made = []
+    """The statements of version 1; before schemas had versions these were created without one, so they may exist."""
+    time_type, clock = _TIME[dialect]
+    statements = []
     for table, columns in _COLUMNS.items():
-        lines = [f"{name} {how.replace('TIME', kind).replace('NOW', f'({clock})')}" for name, how in columns]
-        made.append(f"CREATE TABLE IF NOT EXISTS {table} (\n  " + ",\n  ".join(lines) + "\n)")
-    return [*made, *_INDEXES]
+        lines = [
+            f"{name} {definition.replace('TIME', time_type).replace('NOW', f'({clock})')}"
+            for name, definition in columns
+        ]
+        statements.append(f"CREATE TABLE IF NOT EXISTS {table} (\n  " + ",\n  ".join(lines) + "\n)")
+    return [*statements, *_INDEXES]
 
 
 async def _detect_version(database: Database) -> int:
@@ -128,7 +152,7 @@ SCHEMA = Schema("delivery", versions=(_tables,), tables=tuple(_COLUMNS), adopted
 
 
 def make_secret() -> str:
-    """A new secret, as Standard Webhooks writes it."""
+    """A new secret in the format of Standard Webhooks."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
@@ -136,10 +160,10 @@ async def add(
     store: Store, url: str, events: Sequence[str] = (EVERYTHING,), secret: str | None = None, *,
     known: Sequence[str] | None = None,
 ) -> Endpoint:  # fmt: skip
-    """A new endpoint. The answer has its secret: it is the one time it is shown.
+    """Adds an endpoint and returns it with its secret, which is shown only this once.
 
-    `events=()` makes one that is told only of what names it; `known` are the events there are. Whether the URL may be
-    called is looked at here by its form and at every delivery by its address.
+    With `events=()` it receives only deliveries that name it; `known` are the events that exist. Here only the form of
+    the URL is checked; whether its address may be called is checked at every delivery.
     """
     _check(url, events, known)
     await SCHEMA.prepare(store)
@@ -152,28 +176,29 @@ async def add(
 
 
 async def listing(store: Store) -> list[ListedEndpoint]:
-    """Every endpoint without its secrets, oldest first, with how its deliveries stand."""
+    """Every endpoint without its secrets, oldest first, with the counts of its deliveries."""
     await SCHEMA.prepare(store)
-    return [
-        {
-            "id": row["id"], "url": row["url"], "events": json.loads(row["events"]),
-            "disabled_why": row["disabled_why"], "created_at": iso(row["created_at"]), "pending": row["pending"],
-            "delivered": row["delivered"], "failed": row["failed"],
-        }
-        for row in await store.database.fetch(
-            f"""SELECT e.id, e.url, e.events, e.disabled_why, {sql.epoch("e.created_at", store.dialect)} AS created_at,
+    rows: list[_CountedEndpoint] = await store.database.fetch(
+        f"""SELECT {columns_of(EndpointFacts, "e", store.dialect)},
   (SELECT count(*) FROM tabellion_webhook_deliveries AS d
 WHERE d.endpoint_id = e.id AND d.status = 'pending') AS pending,
   (SELECT count(*) FROM tabellion_webhook_deliveries AS d
 WHERE d.endpoint_id = e.id AND d.status = 'delivered') AS delivered,
   (SELECT count(*) FROM tabellion_webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.status = 'failed') AS failed
 FROM tabellion_webhook_endpoints AS e ORDER BY e.created_at, e.id"""
-        )
+    )
+    return [
+        {
+            "id": row["id"], "url": row["url"], "events": json.loads(row["events"]),
+            "disabled_why": row["disabled_why"], "created_at": iso(row["created_at"]), "pending": row["pending"],
+            "delivered": row["delivered"], "failed": row["failed"],
+        }
+        for row in rows
     ]  # fmt: skip
 
 
 async def rotate(store: Store, id: str, overlap: float = OVERLAP) -> str:  # noqa: A002 - the column's name
-    """A new secret, returned this once; the one before signs beside it for `overlap` seconds more."""
+    """Replaces the secret and returns the new one; the old one continues to sign for `overlap` seconds."""
     fresh = make_secret()
     span = sql.later("CAST($3 AS double precision)" if store.dialect == "postgresql" else "$3", store.dialect)
     await _change(
@@ -183,17 +208,17 @@ async def rotate(store: Store, id: str, overlap: float = OVERLAP) -> str:  # noq
 
 
 async def disable(store: Store, id: str, why: str) -> None:  # noqa: A002
-    """Nothing is sent to it any more; what waits is parked when its turn comes."""
+    """Stops sending to an endpoint; its pending deliveries fail when their turn comes."""
     await _change(store, id, f"disabled_at = {NOW}, disabled_why = $2", why)
 
 
 async def enable(store: Store, id: str) -> None:  # noqa: A002
-    """It is told things again; what was parked meanwhile is sent by `tabellion retry webhooks --all`."""
+    """Resumes sending; what failed meanwhile is sent by `tabellion retry webhooks --all`."""
     await _change(store, id, "disabled_at = NULL, disabled_why = NULL")
 
 
 async def remove(store: Store, id: str) -> None:  # noqa: A002
-    """Forgets the endpoint and everything that was to be sent to it."""
+    """Deletes the endpoint and its deliveries."""
     [gone, _] = await store.database.transact(
         [
             ("DELETE FROM tabellion_webhook_endpoints WHERE id = $1 RETURNING id", (id,)),
@@ -204,18 +229,19 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
         raise EndpointError(f"unknown endpoint {id!r}")
 
 
-def of_row(row: EndpointRow) -> Endpoint:
-    """The endpoint that a row of `LOOKUP` describes."""
+def of_row(row: CurrentEndpoint) -> Endpoint:
+    """The endpoint that a row of `lookup` describes."""
     former = row["former_secret"] if row["former_holds"] else None
     return Endpoint(
         row["id"], row["url"], tuple(json.loads(row["events"])),
-        (row["disabled_why"] or "disabled") if row["is_disabled"] else None, row["secret"], former,
+        (row["disabled_why"] or "disabled") if row["disabled_at"] is not None else None, row["secret"], former,
     )  # fmt: skip
 
 
-#: $1 id -> the endpoint as it is now, by the database's clock.
-LOOKUP = f"""SELECT id, url, events, secret, former_secret, disabled_why, disabled_at IS NOT NULL AS is_disabled,
-  coalesce(former_until > {NOW}, 1 = 0) AS former_holds FROM tabellion_webhook_endpoints WHERE id = $1"""
+def lookup(dialect: Dialect) -> str:
+    """The SELECT of `CurrentEndpoint` by id ($1)."""
+    return f"""SELECT {columns_of(EndpointRow, "e", dialect)}, coalesce(e.former_until > {NOW}, 1 = 0) AS former_holds
+FROM tabellion_webhook_endpoints AS e WHERE e.id = $1"""
 
 
 async def _change(store: Store, id: str, changes: str, *values: Any) -> None:  # noqa: A002

@@ -1,4 +1,4 @@
-"""Webhooks: rows written with the end of a job, delivered by a queue of their own, signed, until they are accepted."""
+"""The webhook outbox: deliveries written in the job's transaction, then signed and sent by a queue of their own."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 from weakref import WeakKeyDictionary
 
 from tabellion.delivery import endpoints, signature
-from tabellion.delivery.endpoints import EVERYTHING, Endpoint
+from tabellion.delivery.endpoints import EVERYTHING, CurrentEndpoint, Endpoint
 from tabellion.engine import sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue
-from tabellion.engine.table import Row
 from tabellion.engine.values import json_text
 from tabellion.errors import Permanent, RateLimited, TabellionError
 from tabellion.net.guard import Blocked, Rules
@@ -27,15 +26,42 @@ from tabellion.net.guard import Blocked, Rules
 if TYPE_CHECKING:
     import httpx2
 
-#: Seconds before each retry, as Standard Webhooks has them: a restart is over in minutes, a weekend in 75 hours.
+#: Seconds before each retry, as Standard Webhooks recommends: enough for a restart, and for a weekend (75 hours).
 WAITS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 ANSWER_SECONDS = 15.0  #: for connecting, sending and the whole answer together
-KEPT = 500  #: bytes of a receiver's answer that are kept
+KEPT = 500  #: bytes of a receiver's answer that are stored
 AT_ONCE = 20  #: deliveries in one worker: receivers that hang must not take the slots of documents
 logger = logging.getLogger("tabellion.webhooks")
-LARGEST = 65_536  #: characters of a body; a larger one comes without its fields, which the API has
-PATIENCE = 7 * 86_400.0  #: seconds that "retry after" may put a delivery off in all
+LARGEST = 65_536  #: characters of a body; a larger one is sent without fields, which the API returns
+PATIENCE = 7 * 86_400.0  #: seconds that "retry after" may postpone a delivery in total
 GONE, TOO_MANY, UNAVAILABLE = 410, 429, 503
+
+
+class DeliveryResult(TypedDict, total=False):
+    """The columns of a delivery that its handler sets."""
+
+    response_status: int
+    response: str
+    status: Literal["failed"]
+    error: str
+
+
+class DeliveryRow(TypedDict):
+    """A row of `tabellion_webhook_deliveries`; times are as the database returns them."""
+
+    id: str
+    endpoint_id: str
+    document_id: str
+    event: str
+    body: str
+    status: Literal["pending", "sending", "delivered", "failed"]
+    attempts: int
+    worker: str | None
+    error: str | None
+    response_status: int | None
+    response: str | None
+    created_at: Any
+    finished_at: Any
 
 
 class Undelivered(TabellionError):  # noqa: N818 - what it is
@@ -44,7 +70,7 @@ class Undelivered(TabellionError):  # noqa: N818 - what it is
 
 @dataclass(frozen=True, slots=True)
 class WebhookResponse:
-    """What a receiver said, cut short."""
+    """A receiver's response, truncated."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)  #: names in lower case
@@ -52,15 +78,15 @@ class WebhookResponse:
 
     @property
     def text(self) -> str:
-        """The beginning of the body, for people."""
+        """The beginning of the body as text."""
         return storable(self.body[:KEPT].decode("utf-8", "replace"))
 
 
 def outbox(event: str, document: Mapping[str, Any], endpoint: str | None = None) -> tuple[str, dict[str, Any]]:
-    """One statement that writes a delivery for every endpoint that wants this event, and for the one named.
+    """One statement that writes a delivery for every endpoint subscribed to this event, and for the named `endpoint`.
 
-    It commits with the document's end or not at all: `statement, values = outbox(…); job.also(statement, **values)`.
-    The body is fixed here: however often it is sent, it is the same bytes under the same id.
+    It commits together with the document's result: `statement, values = outbox(…); job.also(statement, **values)`.
+    The body is fixed here: every attempt sends the same bytes under the same id.
     """
     statement = """INSERT INTO tabellion_webhook_deliveries (id, endpoint_id, document_id, event, body)
 SELECT CAST(:message AS text) || '_' || e.id, e.id, CAST(:document AS text), CAST(:event AS text), CAST(:body AS text)
@@ -74,7 +100,7 @@ WHERE e.disabled_at IS NULL AND (e.events LIKE :wanted OR e.events LIKE :everyth
 
 
 def body(event: str, document: Mapping[str, Any]) -> str:
-    """What is sent: the event, when it was, and the document; never larger than receivers like."""
+    """The body that is sent: event, time and document, without the fields and issues if it would be too large."""
     at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     text = storable(json_text({"type": event, "timestamp": at, "data": dict(document)}))
     if len(text) <= LARGEST:
@@ -84,7 +110,7 @@ def body(event: str, document: Mapping[str, Any]) -> str:
 
 
 def webhooks_queue(rules: Rules | None = None) -> Queue:
-    """The deliveries as a queue. What no try could deliver is parked as failed: `tabellion retry webhooks --all`."""
+    """The deliveries as a queue. After the last attempt a delivery is failed: `tabellion retry webhooks --all`."""
     queue = Queue(
         "tabellion_webhook_deliveries",
         name="webhooks", ready="pending", running="sending", done="delivered", failed="failed",
@@ -94,9 +120,10 @@ def webhooks_queue(rules: Rules | None = None) -> Queue:
     courier = Courier(rules)
 
     @queue.handler
-    async def deliver(job: Job) -> Row:
-        endpoint = await _endpoint(job)
-        text = str(job["body"])
+    async def deliver(job: Job) -> DeliveryResult:
+        delivery = cast("DeliveryRow", job.values)
+        endpoint = await _endpoint(job, delivery)
+        text = delivery["body"]
         signed = signature.headers(job.text_key, text, endpoint.secrets, time.time())
         return _evaluate_response(job, endpoint, await courier.post(job, endpoint.url, signed, text.encode("utf-8")))
 
@@ -104,14 +131,14 @@ def webhooks_queue(rules: Rules | None = None) -> Queue:
 
 
 class Courier:
-    """Sends to addresses that the guard lets through, follows no redirect, reads no more of an answer than is kept."""
+    """Sends to addresses that the guard allows, follows no redirects, and reads only what it stores of a response."""
 
     def __init__(self, rules: Rules | None = None) -> None:
         self._rules = rules
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
 
     async def post(self, job: Job, url: str, signed: Mapping[str, str], content: bytes) -> WebhookResponse:
-        """One delivery; what hinders it is told without telling what listens where."""
+        """Sends one delivery; errors do not reveal what listens at the address."""
         import httpx2
 
         headers = {"content-type": "application/json", "user-agent": "tabellion-webhooks", **signed}
@@ -137,26 +164,28 @@ class Courier:
         return self._clients[loop]
 
     async def close(self) -> None:
-        """Lets go of this loop's connections."""
+        """Closes this loop's connections."""
         http = self._clients.pop(asyncio.get_running_loop(), None)
         if http is not None:
             await http.aclose()
 
 
 async def _beginning(response: httpx2.Response) -> bytes:
-    """As much of an answer as is kept; a receiver that sends more is not listened to any longer."""
-    found = b""
+    """The part of a response that is stored; the rest is not read."""
+    data = b""
     async for chunk in response.aiter_raw():
-        found += chunk
-        if len(found) >= KEPT:
+        data += chunk
+        if len(data) >= KEPT:
             break
-    return found[:KEPT]
+    return data[:KEPT]
 
 
-async def _endpoint(job: Job) -> Endpoint:
-    """Where it goes, as of now: a URL that was corrected or a secret that was replaced holds for what waits too."""
+async def _endpoint(job: Job, delivery: DeliveryRow) -> Endpoint:
+    """The endpoint's current state: a corrected URL or a replaced secret applies to pending deliveries too."""
     assert job.context is not None  # noqa: S101 - every worker gives its jobs one
-    rows = await job.context.fetch(endpoints.LOOKUP, job["endpoint_id"])
+    rows: list[CurrentEndpoint] = await job.context.fetch(
+        endpoints.lookup(job.context.dialect), delivery["endpoint_id"]
+    )
     if not rows:
         raise Permanent("its endpoint was removed")
     endpoint = endpoints.of_row(rows[0])
@@ -168,14 +197,14 @@ async def _endpoint(job: Job) -> Endpoint:
     return endpoint
 
 
-def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) -> Row:
-    """What becomes of the delivery."""
-    kept = {"response_status": answer.status, "response": answer.text}
+def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) -> DeliveryResult:
+    """The result of a delivery that was accepted, or whose endpoint is gone and is now disabled; else raises."""
+    result: DeliveryResult = {"response_status": answer.status, "response": answer.text}
     if 200 <= answer.status < 300:
-        return kept
-    # The URL is not named: receivers often put a secret of theirs into it. Neither is the answer, which may have been
-    # meant for administrators: everybody who may look at queues sees this error.
-    said = f"the receiver answered {answer.status}"
+        return result
+    # The error does not contain the URL, which often contains a secret of the receiver, nor the response, which may be
+    # meant for administrators: everyone who may look at queues sees this error.
+    error = f"the receiver answered {answer.status}"
     logger.info("webhook endpoint %s answered %s: %s", endpoint.id, answer.status, printable(answer.text))
     if answer.status == GONE:
         assert job.context is not None  # noqa: S101
@@ -184,17 +213,17 @@ def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) ->
 SET disabled_at = {sql.CLOCK[job.context.dialect]}, disabled_why = :why WHERE id = :id AND disabled_at IS NULL""",
             why="the receiver answered 410 Gone", id=endpoint.id,
         )  # fmt: skip
-        return kept | {"status": "failed", "error": f"{said}; the endpoint is disabled"}
+        return {**result, "status": "failed", "error": f"{error}; the endpoint is disabled"}
     after = _retry_after(answer.headers.get("retry-after", ""), time.time())
     if answer.status in (TOO_MANY, UNAVAILABLE) and after is not None:
-        raise RateLimited(after, f"{said}; it asked for {after:g} s")
+        raise RateLimited(after, f"{error}; it asked for {after:g} s")
     if 300 <= answer.status < 400:
-        raise Undelivered(f"{said}; redirects are not followed: use the final URL")
-    raise Undelivered(said)
+        raise Undelivered(f"{error}; redirects are not followed: use the final URL")
+    raise Undelivered(error)
 
 
 def _retry_after(text: str, now: float) -> float | None:
-    """Seconds that a receiver asked for, as a number or as a date; None where it said nothing that can be read."""
+    """The seconds of a `Retry-After` header, a number or a date; None if it is neither."""
     text = text.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])

@@ -1,4 +1,4 @@
-"""Signs what is delivered and checks what was received, as Standard Webhooks writes it."""
+"""Signs deliveries and verifies received ones, according to Standard Webhooks."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def headers(id: str, body: str, secrets: Iterable[str], at: float) -> dict[str, 
 def verify(
     headers: Mapping[str, str], body: bytes | str, secret: str, *, seen: MutableSet[str] | None = None
 ) -> dict[str, Any]:
-    """What a receiver does first: the body as JSON if it is ours and at most five minutes old, else BadSignature.
+    """The body as JSON if the signature is valid and at most five minutes old, else raises BadSignature.
 
-    `body` is what came over the wire, byte for byte; a framework that parsed and wrote it again has broken the
-    signature. A delivery may come twice, with the same `webhook-id`: give a set as `seen` and the second is refused.
+    `body` is the request body byte for byte; the signature of a body that a framework parsed and wrote again does not
+    match. A delivery may arrive twice with the same `webhook-id`: pass a set as `seen`, and the second is rejected.
 
     >>> event = verify(request.headers, request.body, "whsec_…")
     """
     from standardwebhooks import Webhook
 
-    given = {name.lower(): value for name, value in headers.items()}
+    received = {name.lower(): value for name, value in headers.items()}
     try:
         text = body.decode("utf-8") if isinstance(body, bytes) else body
-        Webhook(secret).verify(text, given, json_parse=False)
-        told = json.loads(text)
-    except Exception as error:  # of the library's own, or what a forged header made of it
+        Webhook(secret).verify(text, received, json_parse=False)
+        event = json.loads(text)
+    except Exception as error:  # the library's errors, or any that a forged header causes
         raise BadSignature(f"the delivery was rejected: {error}") from None
     if seen is not None:
-        if given["webhook-id"] in seen:
-            raise BadSignature(f"the delivery {given['webhook-id']} was already received")
-        seen.add(given["webhook-id"])
-    return dict(told)
+        if received["webhook-id"] in seen:
+            raise BadSignature(f"the delivery {received['webhook-id']} was already received")
+        seen.add(received["webhook-id"])
+    return dict(event)

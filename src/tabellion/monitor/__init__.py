@@ -1,1 +1,1 @@
-"""Listeners on events and queries on counts."""
+"""Queries for people: overview, rows, failures, gates and spend; `doctor` and `adopt`."""

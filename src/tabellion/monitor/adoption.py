@@ -1,4 +1,4 @@
-"""Makes a declaration out of a table: guesses what its columns mean, tries it on a row, and writes it down."""
+"""Drafts the declaration of a table: guesses what its columns mean and tries the states on a row."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from tabellion.monitor.guessing import (
 from tabellion.monitor.rights import bound_by_row_security
 from tabellion.monitor.status_column import StatusColumn, find_computed_status, find_status_column, refuse_computed
 
-OTHER_GUESSES = 8  # how often a state that the table refused is guessed anew
+OTHER_GUESSES = 8  # how often a state that the table refused is guessed again
 HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """A declaration for a table, why it is so, what is in its way, and the SQL that goes with it."""
+    """A declaration for a table, its reasons and problems, and the SQL that goes with it."""
 
     table: str
     key: str
-    status: str | None  #: None: its states are made of booleans
+    status: str | None  #: None if its states are booleans
     states: dict[str, Any]
-    seen: dict[str, int]  #: the values in the status column now, with their counts
-    allowed: list[Scalar] | None  #: the only values that the status column takes, as far as is known
-    guesses: list[dict[str, Any]]  #: argument, value and why, of everything that the caller did not say
+    seen: dict[str, int]  #: the current values of the status column, with their counts
+    allowed: list[Scalar] | None  #: the only values that the status column accepts, if known
+    guesses: list[dict[str, Any]]  #: argument, value and reason of everything the caller did not specify
     notes: list[str]
-    problems: list[dict[str, str]]  #: what the table refused when it was tried, and what to do
+    problems: list[dict[str, str]]  #: state changes that the table refused, and the fix
     leftovers: int  #: rows that are running now, with no claim in the register
     declaration: str
     index: str
@@ -59,12 +59,12 @@ class Adoption:
 
 @dataclass(slots=True)
 class _Draft:
-    """What is known so far."""
+    """The declaration as guessed so far."""
 
     table: Table
     status: StatusColumn | None
     states: dict[StateName, Guess]
-    others: list[Guess]  #: arguments beside the states
+    others: list[Guess]  #: arguments besides the states
     notes: list[str] = field(default_factory=list)
 
     def queue(self, name: str | None) -> Queue:
@@ -81,7 +81,7 @@ async def adopt(
     name: str | None,
     key: str | None = None,
 ) -> Adoption:
-    """Looks the table over; what cannot be guessed is asked for, all at once. Changes nothing."""
+    """Examines the table and changes nothing; raises one error that asks for everything it cannot guess."""
     await store.database.open()
     table = await _table(store, table_name)
     if table.kind in ("view", "foreign"):
@@ -92,7 +92,9 @@ async def adopt(
     draft, bound, refusals = await _refine_draft(store, draft, bound, states, name)
     leftovers = await _leftovers(store, bound)
     _remark(draft, bound.queue, leftovers)
-    draft.notes += [f"{one.problem.what}; fix: {one.problem.fix}" for one in refusals if not one.stops_work]
+    draft.notes += [
+        f"{refusal.problem.what}; fix: {refusal.problem.fix}" for refusal in refusals if not refusal.stops_work
+    ]
     draft.notes += [] if column else await _null_flags(store, draft)
     if role := await bound_by_row_security(store, table):
         draft.notes.append(
@@ -121,8 +123,8 @@ async def adopt(
     )
 
 
-async def _table(store: Store, given: str) -> Table:
-    name = ".".join(part.strip('"') for part in given.split("."))
+async def _table(store: Store, table_name: str) -> Table:
+    name = ".".join(part.strip('"') for part in table_name.split("."))
     table = await store.table(name)
     if table is None:
         near = await _near(store, name)
@@ -132,7 +134,7 @@ async def _table(store: Store, given: str) -> Table:
 
 
 async def _near(store: Store, name: str) -> list[str]:
-    """Tables whose names are alike, in whatever schema or case."""
+    """Tables with similar names, in any schema or case."""
     if store.dialect == "sqlite":
         text = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'"
     else:
@@ -140,18 +142,18 @@ async def _near(store: Store, name: str) -> list[str]:
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1 LIMIT 10000"""
     names = [str(row["name"]) for row in await store.database.fetch(text)]
-    spelled = {one: one.rpartition(".")[2].lower() for one in names}
+    spelled = {full: full.rpartition(".")[2].lower() for full in names}
     alike = difflib.get_close_matches(name.rpartition(".")[2].lower(), set(spelled.values()), n=2, cutoff=0.7)
-    return [one for word in alike for one in names if spelled[one] == word][:3]
+    return [full for word in alike for full in names if spelled[full] == word][:3]
 
 
 def _draft(
-    table: Table, column: StatusColumn | None, given: Mapping[str, str | None], key: str | None, store: Store
+    table: Table, column: StatusColumn | None, chosen: Mapping[str, str | None], key: str | None, store: Store
 ) -> _Draft:
     if column is None:
         states, others = _flag_states(table), []
     else:
-        states = guess_states(column, given)
+        states = guess_states(column, chosen)
         if missing := [state for state in STATES if state not in states]:
             raise ConfigurationError(ask_for(table.name, column, missing))
         others = [Guess("status", column.column.name, column.why)]
@@ -183,19 +185,19 @@ def _flag_states(table: Table) -> dict[StateName, Guess]:
 
 
 async def _refine_draft(
-    store: Store, draft: _Draft, bound: Bound, given: Mapping[str, str | None], name: str | None
+    store: Store, draft: _Draft, bound: Bound, chosen: Mapping[str, str | None], name: str | None
 ) -> tuple[_Draft, Bound, list[Refusal]]:
-    """The draft after every change of state was tried on a row; a guessed word that the table refuses is replaced."""
+    """The draft after trying every state change on a row; guessed values that the table refuses are replaced."""
     last = best = draft, bound, await _try(store, draft, bound)
     refused: dict[str, set[Scalar]] = {}
     for _ in range(OTHER_GUESSES):
-        doubted = {one.state for one in last[2] if one.stops_work and last[0].states[one.state].why}
+        doubted = {refusal.state for refusal in last[2] if refusal.stops_work and last[0].states[refusal.state].why}
         if not doubted or draft.status is None:
             break
         for state in doubted:
             if not isinstance(value := last[0].states[state].value, dict):
                 refused.setdefault(state, set()).add(value)
-        states = guess_states(draft.status, given, refused)
+        states = guess_states(draft.status, chosen, refused)
         if len(states) < len(STATES):
             break
         other = _Draft(draft.table, draft.status, states, draft.others, draft.notes)
@@ -204,7 +206,7 @@ async def _refine_draft(
         except DeclarationError:
             break
         last = other, other_bound, await _try(store, other, other_bound)
-        best = min(best, last, key=lambda one: len(one[2]))
+        best = min(best, last, key=lambda attempt: len(attempt[2]))
     return best
 
 
@@ -219,7 +221,7 @@ async def _try(store: Store, draft: _Draft, bound: Bound) -> list[Refusal]:
 
 
 async def _leftovers(store: Store, bound: Bound) -> int:
-    """Rows that are running now and that no register knows."""
+    """The number of running rows that are not in the register."""
     try:
         return await store.foreign(bound.queue)
     except NotMigrated:
@@ -245,7 +247,7 @@ def _remark(draft: _Draft, queue: Queue, leftovers: int) -> None:
 
 
 async def _null_flags(store: Store, draft: _Draft) -> list[str]:
-    """What to do about booleans that are neither true nor false: such rows are in no state."""
+    """Notes about booleans that are NULL: such rows are in no state."""
     table, notes = sql.name(draft.table.name), []
     for name in draft.states["ready"].value:
         column = sql.column(name)
@@ -259,7 +261,7 @@ async def _null_flags(store: Store, draft: _Draft) -> list[str]:
 
 
 def _stale(queue: Queue, leftovers: int) -> str | None:
-    """The line that takes leftovers over, for the user to switch on: whoever has them may still be at work."""
+    """The commented-out argument that takes leftovers over; another program may still work on them."""
     if not leftovers or "started_at" not in queue.mirrors:
         return None
     return (

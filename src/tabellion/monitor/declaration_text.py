@@ -1,4 +1,4 @@
-"""Writes a queue's declaration as Python, every guess marked with its reason."""
+"""Writes a queue's declaration as Python; every guess is marked with its reason."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def declaration_text(table: str, name: str | None, arguments: Sequence[Guess], p
     """A module with one queue; `proposed` is a line that is written as a comment."""
     variable = _variable(name or table)
     lines = [HEAD, f"{variable} = Queue(", f"    {table!r},", *([f"    name={name!r},"] if name else [])]
-    for one in arguments:
-        mark = f"  # guessed: {' '.join(one.why.split())}" if one.why else ""
-        lines.append(f"    {one.argument}={one.value!r},{mark}")
+    for guess in arguments:
+        mark = f"  # guessed: {' '.join(guess.why.split())}" if guess.why else ""
+        lines.append(f"    {guess.argument}={guess.value!r},{mark}")
     lines += [f"    # {proposed}"] if proposed else []
     lines += [
         ")",
@@ -40,5 +40,5 @@ def declaration_text(table: str, name: str | None, arguments: Sequence[Guess], p
 
 def _variable(text: str) -> str:
     bare = "".join(char if char.isalnum() else "_" for char in text.rpartition(".")[2]).lower()
-    named = bare if bare.isidentifier() else f"queue_{bare}"
-    return f"{named}_" if keyword.iskeyword(named) or named in ("Job", "Queue") else named
+    variable = bare if bare.isidentifier() else f"queue_{bare}"
+    return f"{variable}_" if keyword.iskeyword(variable) or variable in ("Job", "Queue") else variable

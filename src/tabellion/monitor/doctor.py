@@ -1,4 +1,4 @@
-"""Looks a queue's table, its database and its declaration over, and says what to mend."""
+"""Checks a queue's table, database and declaration, and says how to fix problems."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MANY_DEAD = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing the doctor saw."""
+    """One result of a check."""
 
     level: Level
     where: str
@@ -43,7 +43,7 @@ def findings_from_error(error: DeclarationError) -> list[Finding]:
 
 
 async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Finding]:
-    """Everything there is to say about one environment."""
+    """All findings about one environment."""
     missing = environment.missing_file()
     if missing:
         return [
@@ -100,7 +100,7 @@ async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Fin
 
 
 def tolerate_skipped(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, with warnings for errors of queues that work in another environment: workers skip them there."""
+    """The findings, with errors of queues that work in another environment as warnings: workers skip those queues."""
     wrong = {finding.where for finding in findings if finding.level == "error"}
     fine = {where.partition(": ")[2] for where in {finding.where for finding in findings} - wrong} - {""}
     return [
@@ -124,8 +124,10 @@ async def _database(where: str, store: Store) -> AsyncIterator[Finding]:
             yield finding
         return
     rows = await store.database.fetch("SELECT current_setting('server_version') AS version")
-    how = "behind a pooler: polling, no LISTEN, no prepared statements" if store.database.pooled else "direct access"
-    yield Finding("ok", where, f"PostgreSQL {rows[0]['version']}, {how}")
+    connection = (
+        "behind a pooler: polling, no LISTEN, no prepared statements" if store.database.pooled else "direct access"
+    )
+    yield Finding("ok", where, f"PostgreSQL {rows[0]['version']}, {connection}")
     long = await store.database.fetch(
         f"""SELECT pid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds FROM pg_stat_activity
 WHERE backend_xmin IS NOT NULL AND xact_start < clock_timestamp() - interval '{LONG_TRANSACTION} seconds'
@@ -155,7 +157,7 @@ def _sqlite(where: str) -> list[Finding]:
 
 
 async def _table_only(where: str, store: Store, queue: Queue) -> list[Finding]:
-    """What can be said of a queue while there is no register."""
+    """The findings about a queue without a register."""
     try:
         bound = declaration.bind(queue, await store.table(queue.table), store.dialect)
     except DeclarationError as error:
@@ -169,7 +171,7 @@ async def _table_only(where: str, store: Store, queue: Queue) -> list[Finding]:
 
 
 async def _states(where: str, store: Store, bound: Bound) -> list[Finding]:
-    """Whether the table takes every state: tried on a row, and taken back."""
+    """Whether the table accepts every state: tried on a row and rolled back."""
     queue = bound.queue
     try:
         refusals = await try_transitions(store.database, bound)
@@ -188,8 +190,8 @@ async def _states(where: str, store: Store, bound: Bound) -> list[Finding]:
 
 
 def _no_index(where: str, bound: Bound) -> Finding:
-    what = "no index covers its ready rows: every claim scans the table, which is too slow at a million rows"
-    return Finding("warning", where, what, bound.index_ddl())
+    problem = "no index covers its ready rows: every claim scans the table, which is too slow at a million rows"
+    return Finding("warning", where, problem, bound.index_ddl())
 
 
 async def _queue(where: str, store: Store, bound: Bound, members: list[roster.AgedWorker]) -> AsyncIterator[Finding]:
@@ -245,7 +247,7 @@ async def _postgres_table(where: str, store: Store, bound: Bound) -> AsyncIterat
 
 
 async def _check_shared_keys(where: str, store: Store, bound: Bound) -> AsyncIterator[Finding]:
-    """Keys that two partitions share: no index of PostgreSQL forbids them."""
+    """Keys that two partitions share: no index of PostgreSQL can forbid them."""
     key = sql.column(bound.key.name)
     try:
         shared = await store.database.fetch(

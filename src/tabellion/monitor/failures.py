@@ -1,4 +1,4 @@
-"""Failed rows by what went wrong: one group for each fingerprint, and all of a group's rows."""
+"""Failed rows grouped by fingerprint, and retrying all rows of a group."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from tabellion.messages import Translatable
 from tabellion.monitor.fingerprint import fingerprint, form, message, shape
 from tabellion.monitor.rows import row_name_sql
 
-PAGE = 2000  #: attempts asked for in one statement
-MOST = 20_000  #: failed rows that are grouped; those with the last keys
+PAGE = 2000  #: rows per statement
+MOST = 20_000  #: failed rows that are grouped: those with the highest keys
 SHOWN = 1000  #: characters of an error
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed row and what was said of it."""
+    """One failed row and its error."""
 
     key: str
     error: str
     code: str | None
     params: str | None
     at: float | None
-    name: str | None  #: what people call the row
+    name: str | None  #: the row's name for people
 
 
 @dataclass(slots=True)
@@ -68,67 +68,71 @@ class ErrorGroups(Answer):
 
 
 async def groups(store: Store, queue: Queue) -> ErrorGroups:
-    """The failed rows grouped by fingerprint, the largest group first; `whole`: whether every failed row is in it."""
-    made: dict[str, _Group] = {}
+    """The failed rows grouped by fingerprint, the largest group first; `whole`: whether all rows were examined."""
+    by_fingerprint: dict[str, _Group] = {}
     count = 0
     async for page in _failures(store, queue, MOST):
         count += len(page)
-        for one, mark in zip(page, await asyncio.to_thread(_fingerprint_page, page), strict=True):
-            group = made.setdefault(mark, _Group(one))
+        for failure, mark in zip(page, await asyncio.to_thread(_fingerprint_page, page), strict=True):
+            group = by_fingerprint.setdefault(mark, _Group(failure))
             group.count += 1
-            if one.at is not None:
-                group.first_at = one.at if group.first_at is None else min(one.at, group.first_at)
-                group.last_at = one.at if group.last_at is None else max(one.at, group.last_at)
-    ordered = sorted(made, key=lambda mark: (-made[mark].count, mark))
-    return {"groups": [_group(mark, made[mark]) for mark in ordered], "rows": count, "whole": count < MOST}
+            if failure.at is not None:
+                group.first_at = failure.at if group.first_at is None else min(failure.at, group.first_at)
+                group.last_at = failure.at if group.last_at is None else max(failure.at, group.last_at)
+    ordered = sorted(by_fingerprint, key=lambda mark: (-by_fingerprint[mark].count, mark))
+    return {"groups": [_group(mark, by_fingerprint[mark]) for mark in ordered], "rows": count, "whole": count < MOST}
 
 
 def _group(mark: str, group: _Group) -> ErrorGroup:
     first = group.first
-    said = form(first.error, first.code, first.params)
+    error_form = form(first.error, first.code, first.params)
     return {
         "fingerprint": mark, "shape": shape(first.error), "count": group.count,
         "first_at": iso(group.first_at), "last_at": iso(group.last_at),
         "key": first.key, "name": first.name, "message": hide_folders(message(first.error)[:SHOWN]),
-        "translatable": {"message": said} if said else None,
+        "translatable": {"message": error_form} if error_form else None,
     }  # fmt: skip
 
 
 async def retry(store: Store, queue: Queue, mark: str) -> int:
     """Puts every failed row with this fingerprint back to ready; returns how many."""
     until = await store.now()
-    moved = 0
+    count = 0
     async for page in _failures(store, queue, None):
         marks = await asyncio.to_thread(_fingerprint_page, page)
-        # What has failed again since was not meant.
-        keys = [one.key for one, its in zip(page, marks, strict=True) if its == mark and (one.at or 0.0) <= until]
-        moved += await controls.restart(store, queue, keys) if keys else 0
-    return moved
+        # Rows that have failed again since were not meant.
+        keys = [
+            failure.key
+            for failure, failure_mark in zip(page, marks, strict=True)
+            if failure_mark == mark and (failure.at or 0.0) <= until
+        ]
+        count += await controls.restart(store, queue, keys) if keys else 0
+    return count
 
 
 def _fingerprint_page(page: Sequence[Failure]) -> list[str]:
-    return [fingerprint(one.error) for one in page]
+    return [fingerprint(failure.error) for failure in page]
 
 
 async def _failures(store: Store, queue: Queue, most: int | None) -> AsyncIterator[list[Failure]]:
-    """Failed rows, the last key first; of what the register does not know, the row's own column tells."""
+    """Pages of failed rows, highest key first; the error is the last attempt's, else that of the row's own column."""
     bound = await store.bind(queue)
     key, mirror = sql.column(bound.key.name), queue.mirrors.get("error")
-    said = f"CAST(t.{sql.column(mirror)} AS text)" if mirror else "NULL"
+    error_sql = f"CAST(t.{sql.column(mirror)} AS text)" if mirror else "NULL"
     beyond = ""
     values: list[str] = []
     for _ in itertools.count() if most is None else range(0, most, PAGE):
         rows = await store.database.fetch(
-            f"""SELECT CAST(t.{key} AS text) AS key, {said} AS error, {row_name_sql(bound)} AS row_name
+            f"""SELECT CAST(t.{key} AS text) AS key, {error_sql} AS error, {row_name_sql(bound)} AS row_name
 FROM {sql.name(queue.table)} AS t
 WHERE {sql.holds(queue.states["failed"], store.dialect)} {beyond} ORDER BY t.{key} DESC LIMIT {PAGE}""",
             *values,
         )
-        known = await _endings(store, queue, [row["key"] for row in rows])
+        last_attempts = await _endings(store, queue, [row["key"] for row in rows])
         yield [
             Failure(row["key"], error or row["error"] or "", code, params, at, row["row_name"])
             for row in rows
-            for error, code, params, at in [known.get(row["key"], (None, None, None, None))]
+            for error, code, params, at in [last_attempts.get(row["key"], (None, None, None, None))]
         ]
         if len(rows) < PAGE:
             return
@@ -138,16 +142,16 @@ WHERE {sql.holds(queue.states["failed"], store.dialect)} {beyond} ORDER BY t.{ke
 async def _endings(
     store: Store, queue: Queue, keys: Sequence[str]
 ) -> dict[str, tuple[str | None, str | None, str | None, float]]:
-    """What the last attempt of each of these rows said, and when."""
+    """Error, code, parameters and time of the last attempt of each of these rows."""
     d = store.dialect
-    listed = {
+    key_list = {
         "postgresql": "ANY (ARRAY(SELECT json_array_elements_text($2::json)))",
         "sqlite": "(SELECT value FROM json_each($2))",
     }[d]
     rows = await store.database.fetch(
         f"""SELECT a.key, a.error, a.error_code, a.error_params, {sql.epoch("a.settled_at", d)} AS at
 FROM tabellion_attempts AS a
-WHERE a.queue = $1 AND a.key {"=" if d == "postgresql" else "IN"} {listed} AND a.settled_at IS NOT NULL
+WHERE a.queue = $1 AND a.key {"=" if d == "postgresql" else "IN"} {key_list} AND a.settled_at IS NOT NULL
   AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = a.key)""",
         queue.name,
         json_text(list(keys)),

@@ -1,4 +1,4 @@
-"""The fingerprint of an error: the same for the same trouble, whatever row, file, number or moment it names."""
+"""The fingerprint of an error: equal for errors that differ only in rows, files, numbers or times."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import re
 from functools import lru_cache
 from typing import Any
 
-LONGEST = 400  #: characters of an error that count: what comes later is often a stack or an answer's body
+LONGEST = 400  #: characters of an error that count: what follows is often a stack trace or a response
 DIGITS = 16  #: of a fingerprint
-KNOWN = 4096  #: texts whose fingerprints are remembered
+KNOWN = 4096  #: texts whose fingerprints are cached
 
-#: These numbers tell two troubles apart, so they stay: a status of HTTP, a signal, an exit code.
+#: These numbers distinguish errors, so they stay: an HTTP status, a signal, an exit code.
 _KEPT = re.compile(
     r"\b(http(?:/\d(?:\.\d)?)?|status(?:[ _]code)?|code|answered|error|response|returned)(\W{1,3})([1-5]\d\d)\b"
     r"|\b(signal|errno|exit (?:code|status))(\W{1,3})(\d{1,3})\b",
     re.IGNORECASE,
 )
-#: What kept digits are written in meanwhile, so that no later step takes them for a number.
+#: Replacement characters for the digits that stay, so that no later step treats them as a number.
 _HIDDEN = str.maketrans({str(digit): chr(0xE000 + digit) for digit in range(10)})
 _SHOWN = str.maketrans({chr(0xE000 + digit): str(digit) for digit in range(10)})
 _STEPS: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -29,12 +29,12 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b"), "<time>"),
     (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "<address>"),
     (re.compile(r"\b\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\b"), "<time>"),
-    # An apostrophe inside a word opens no quotation: "can't", "l'erreur".
+    # An apostrophe inside a word does not start a quotation: "can't", "l'erreur".
     (re.compile(r"\"[^\"]*\"|(?<!\w)'(?:[^']|'(?=\w))*'(?!\w)|«[^»]*»|“[^”]*”|‘[^’]*’|`[^`]*`"), "<value>"),
     (re.compile(r"(?<![\w<])(?:[A-Za-z]:)?(?:[\\/][\w.@+~-]+){2,}[\\/]?|(?<![\w<])~?/[\w.@+~-]+\.\w+"), "<path>"),
     (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "<n>"),
-    # What names one row or request: letters and digits together, ten or more, or hexadecimal ones, six or more.
-    # It has the same word as a number, for some of them have no letter.
+    # Ids of rows or requests: letters and digits mixed, ten or more, or hexadecimal digits, six or more.
+    # They get the same placeholder as numbers, because some ids have no letter.
     (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,}\b", re.IGNORECASE), "<n>"),
     (re.compile(r"\b(?=[a-z_-]*\d)(?=[\d_-]*[a-z])[a-z0-9][a-z0-9_-]{9,}\b", re.IGNORECASE), "<n>"),
     (re.compile(r"(?<![\w<])[-+]?\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?(?:e[-+]?\d+)?", re.IGNORECASE), "<n>"),
@@ -45,36 +45,36 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def message(error: str | None) -> str:
-    """What an error says to people; the document pipeline's errors are JSON with a code."""
+    """The text of an error; errors that are JSON have a code and a message."""
     text = (error or "").strip()
     if text.startswith("{"):
         try:
-            found = json.loads(text)
+            parsed = json.loads(text)
         except ValueError:
             return text
-        if isinstance(found, dict) and isinstance(found.get("message"), str):
-            code = found.get("code")
-            return f"{code}: {found['message']}" if isinstance(code, str) and code else str(found["message"])
+        if isinstance(parsed, dict) and isinstance(parsed.get("message"), str):
+            code = parsed.get("code")
+            return f"{code}: {parsed['message']}" if isinstance(code, str) and code else str(parsed["message"])
     return text
 
 
 def form(error: str | None, code: str | None = None, params: str | None = None) -> dict[str, Any]:
-    """What `translatable` says of an error as it is shown: from the error itself if it is JSON, else from its code."""
-    found: Any = None
+    """The form of an error for translation: from the error itself if it is JSON, else from its code."""
+    parsed: Any = None
     with contextlib.suppress(ValueError):
         if error is not None and error.startswith("{"):
-            found = json.loads(error)
+            parsed = json.loads(error)
         elif code is not None:
             return {"code": code, "params": json.loads(params or "{}")}
-    if not isinstance(found, dict) or not isinstance(found.get("translatable"), dict):
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("translatable"), dict):
         return {}
-    inner = found["translatable"].get("message")
-    return {"code": "error.with_code", "params": {"code": found.get("code"), "detail": inner}} if inner else {}
+    inner = parsed["translatable"].get("message")
+    return {"code": "error.with_code", "params": {"code": parsed.get("code"), "detail": inner}} if inner else {}
 
 
 @lru_cache(KNOWN)
 def shape(error: str | None) -> str:
-    """The error with all that differs from row to row replaced by what it is: `page <n> of <path>`."""
+    """The error with everything that differs between rows replaced by placeholders: `page <n> of <path>`."""
     text = _KEPT.sub(_hide_number, message(error)[:LONGEST])
     for pattern, word in _STEPS:
         text = pattern.sub(word, text)
@@ -82,7 +82,7 @@ def shape(error: str | None) -> str:
 
 
 def fingerprint(error: str | None) -> str:
-    """Names the shape, short enough for an address."""
+    """A short hash of the error's shape, for URLs."""
     return hashlib.sha256(shape(error).encode("utf-8", "replace")).hexdigest()[:DIGITS]
 
 

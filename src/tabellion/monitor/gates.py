@@ -1,4 +1,4 @@
-"""Gates as people and programs look at them."""
+"""The state of gates, for the API and the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tabellion.messages import Translatable, translatable
 
 
 class GateFacts(Answer):
-    """What everybody is told of a gate."""
+    """The public state of a gate."""
 
     state: Literal["open", "closed"]
     translatable: NotRequired[Translatable]
@@ -54,7 +54,7 @@ class GatePicture(GateFacts):
 
 
 async def gates(store: Store, settings: Mapping[str, GateSettings], queues: Iterable[Queue] = ()) -> list[GatePicture]:
-    """Every gate that is configured or has been used, by name, asked for in one statement."""
+    """Every gate that is configured or has been used, by name, from one statement."""
     await store.open()
     rows = await store.database.fetch(
         f"""SELECT n.now, g.name, g.state FROM (SELECT {sql.epoch(NOW, store.dialect)} AS now) AS n
@@ -64,16 +64,16 @@ LEFT JOIN tabellion_gates AS g ON 1 = 1"""
     saved = {row["name"]: row["state"] for row in rows if row["name"] is not None}
     names = sorted(saved.keys() | settings.keys())
     users = list(queues)
-    found: list[GatePicture] = []
+    pictures: list[GatePicture] = []
     for name in names:
         state = GateState.load(settings.get(name, GateSettings()), saved.get(name))
         closed, reopens = state.closure(now)
-        found.append({
+        pictures.append({
             **_facts(state, now, closed), "name": name, "reason": closed or None,
             "reopens_at": iso(max(now, reopens)) if closed else None,
             "queues": [queue.name for queue in users if queue.uses == name],
         })  # fmt: skip
-    return found
+    return pictures
 
 
 def picture(name: str, state: GateState, now: float) -> GateReport:

@@ -1,4 +1,4 @@
-"""Guesses what a table's columns mean for its queue; every guess says why."""
+"""Guesses what a table's columns mean for its queue; every guess has a reason."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tabellion.engine.table import Table
 from tabellion.errors import ConfigurationError
 from tabellion.monitor.status_column import WORDS, StatusColumn, plain
 
-#: Words of no list, by what they look like.
+#: Words that are in no list, by their form.
 PATTERNS: dict[StateName, str] = {
     "ready": r"(^|_)(to_|pending|wait)",
     "running": r"^in_|ing$",
     "done": r"ed$",
     "failed": r"fail|err|dead|abort",
 }
-#: They look like one of the states, and are none.
+#: Words that look like a state but are not one.
 NEITHER = re.compile(r"cancel|archiv|delet|paus|skip|block|reject|expir|approv|refus|hold|draft|retr")
 USUAL: dict[StateName, str] = {"ready": "pending", "running": "processing", "done": "completed", "failed": "failed"}
 MIRROR_NAMES: dict[str, tuple[str, ...]] = {
@@ -63,7 +63,7 @@ USUAL_FLAGS: dict[StateName, str] = {state: names[0] for state, names in FLAG_NA
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """One argument of a queue, with why; without a why the caller said so."""
+    """One argument of a queue and the reason; without a reason it is the caller's choice."""
 
     argument: str
     value: Any
@@ -71,16 +71,16 @@ class Guess:
 
 
 def guess_states(
-    status: StatusColumn, given: Mapping[str, str | None], refused: Mapping[str, Collection[Scalar]] | None = None
+    status: StatusColumn, chosen: Mapping[str, str | None], refused: Mapping[str, Collection[Scalar]] | None = None
 ) -> dict[StateName, Guess]:
-    """The states, as far as values and rules of the column tell them.
+    """The states, as far as the column's values and rules show them.
 
-    `refused` are values that the table did not take for a state when they were tried.
+    `refused` are values that the table rejected for a state when they were tried.
     """
     found: dict[StateName, Guess] = {
         state: Guess(state, parse_value(str(text), status))
         for state in STATES
-        if (text := given.get(state)) is not None
+        if (text := chosen.get(state)) is not None
     }
     not_taken = {state: set((refused or {}).get(state, ())) for state in STATES}
     for step in (_by_word, _by_pattern, _by_default, _by_null, _by_elimination, _by_usual_word):
@@ -134,7 +134,7 @@ def _by_default(state: StateName, status: StatusColumn, free: list[Scalar], _: F
 
 
 def _by_null(state: StateName, status: StatusColumn, _: list[Scalar], __: Found, ___: Values) -> Guess | None:
-    """Rows that nobody has given a state wait for one, where new rows get none by themselves."""
+    """NULL means ready if new rows have no default and no value means ready."""
     if state != "ready" or not status.nulls or status.default is not None:
         return None
     return Guess(state, {status.column.name: None}, f"NULL in {count_rows(status.nulls)}, and no value means ready")
@@ -143,15 +143,15 @@ def _by_null(state: StateName, status: StatusColumn, _: list[Scalar], __: Found,
 def _by_elimination(
     state: StateName, status: StatusColumn, free: list[Scalar], found: Found, _: Values
 ) -> Guess | None:
-    left = [value for value in free if not NEITHER.search(status.word(value))]
-    alone = status.allowed is not None and len(found) == len(STATES) - 1 and len(left) == 1
-    return Guess(state, left[0], "the only remaining value that the column allows") if alone else None
+    remaining = [value for value in free if not NEITHER.search(status.word(value))]
+    is_only_one = status.allowed is not None and len(found) == len(STATES) - 1 and len(remaining) == 1
+    return Guess(state, remaining[0], "the only remaining value that the column allows") if is_only_one else None
 
 
 def _by_usual_word(
     state: StateName, status: StatusColumn, _: list[Scalar], found: Found, not_taken: Values
 ) -> Guess | None:
-    """The usual word, spelled as the others are, where the column takes any text."""
+    """The usual word, in the case of the other values, if the column accepts any text."""
     if status.allowed is not None or status.column.family != "text" or (status.seen and not found):
         return None
     texts = [value for value in status.candidates() if isinstance(value, str)]
@@ -180,15 +180,15 @@ def _explain_guess(status: StatusColumn, value: Scalar) -> str:
 
 
 def count_rows(n: int) -> str:
-    """A count of rows as people say it."""
+    """A count of rows in words."""
     return "no rows" if n == 0 else "1 row" if n == 1 else f"{n:,} rows"
 
 
 def ask_for(table: str, status: StatusColumn, missing: Collection[StateName]) -> str:
-    """The question for the states that nothing tells."""
+    """The error that asks for the states that could not be guessed."""
     name = status.column.name
     options = _join_words([f"--{state} VALUE" for state in missing])
-    seen = ", ".join(f"{_format_value(status, value)}: {n}" for value, n in status.seen.items())
+    present = ", ".join(f"{_format_value(status, value)}: {n}" for value, n in status.seen.items())
     allowed = (
         ""
         if status.allowed is None
@@ -196,7 +196,7 @@ def ask_for(table: str, status: StatusColumn, missing: Collection[StateName]) ->
     )
     return (
         f"which values of {table}.{name} mean {_join_words(list(missing))}? Use {options}. "
-        f"The column contains {seen or 'nothing yet'}{allowed}"
+        f"The column contains {present or 'nothing yet'}{allowed}"
     )
 
 
@@ -209,7 +209,7 @@ def _format_value(status: StatusColumn, value: Scalar) -> str:
 
 
 def parse_value(text: str, status: StatusColumn) -> Scalar:
-    """What was typed for a state, as a value of the column."""
+    """The text of an option as a value of the column."""
     column = status.column
     if column.family == "integer":
         try:
@@ -245,7 +245,7 @@ def flag_states(flags: Mapping[StateName, str]) -> dict[StateName, Guess]:
 
 
 def guess_mirrors(table: Table, dialect: Dialect, states: Collection[str]) -> list[Guess]:
-    """Columns to keep filled in: by name, where the type fits, they can be emptied, and nothing else uses them."""
+    """The mirrors: columns with a known name and type that can be emptied and that nothing else uses."""
     spelled = _by_plain_name(table)
     guesses = []
     for mirror, names in MIRROR_NAMES.items():
@@ -261,7 +261,7 @@ def guess_mirrors(table: Table, dialect: Dialect, states: Collection[str]) -> li
 
 
 def guess_key(table: Table) -> Guess | None:
-    """The one column that identifies a row, where there is no primary key of one column."""
+    """The column that identifies a row, if there is no single-column primary key."""
     if key_column(Queue(table.name, ready=0, running=1, done=2, failed=3), table) is not None:
         return None
     unique = sorted(name for name in table.unique_columns() if not table.columns[name].nullable)
@@ -269,7 +269,7 @@ def guess_key(table: Table) -> Guess | None:
 
 
 def guess_condition(table: Table) -> Guess | None:
-    """The condition that leaves rows alone which were deleted by marking them."""
+    """The condition that excludes rows marked as deleted."""
     spelled = _by_plain_name(table)
     for name in (*DELETED_AT, *IS_DELETED):
         column = table.columns.get(spelled.get(name, ""))
@@ -289,7 +289,7 @@ def guess_condition(table: Table) -> Guess | None:
 
 
 def guess_order(table: Table) -> Guess | None:
-    """The column that says how long a row has waited; `created_at` itself goes without saying."""
+    """The column with the creation time; None for `created_at`, which is the default."""
     spelled = _by_plain_name(table)
     for name in CREATED_AT:
         column = table.columns.get(spelled.get(name, ""))

@@ -1,4 +1,4 @@
-"""Everything a dashboard shows of one environment, as one document."""
+"""Everything the dashboard shows of one environment, as one document."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughp
 from tabellion.monitor.view import QueueView
 from tabellion.monitor.workers import WorkerPicture, workers
 
-#: A part of the document that a pipeline adds, asked no more often than its pace allows.
+#: A key of the overview that a pipeline adds; it uses the cache to limit its queries.
 Figure = Callable[[Store, AnswerCache], Awaitable[Any]]
 
 
@@ -142,7 +142,7 @@ class OverviewPicture(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What one round of questions found that is about all queues."""
+    """The results of one reading that concern all queues."""
 
     controls: Mapping[str, Control]
     waiting: Mapping[str, int]
@@ -153,9 +153,9 @@ class Facts:
 
 
 class Overview:
-    """One environment: its queues, who works them, what stands in their way, what it costs.
+    """One environment: its queues, workers, gates, costs and throughput.
 
-    Times are told as moments, never as ages, so that the document changes only when something has happened.
+    Times are absolute, never ages, so that the document changes only when something has happened.
     """
 
     def __init__(
@@ -171,15 +171,15 @@ class Overview:
 
     @property
     def queues(self) -> list[Queue]:
-        """Those of the views."""
+        """The queues of the views."""
         return [view.queue for view in self.views]
 
     def forget(self, queue: str) -> None:
-        """Counts this queue anew at the next look: somebody has just changed it."""
+        """Drops the cached counts of this queue, which has just been changed."""
         self._pace.forget(queue)
 
     async def look(self) -> OverviewPicture:
-        """One round of questions."""
+        """Reads the database and returns the overview."""
         await self.store.open()
         await self._throughput.look()
         facts = Facts(
@@ -188,7 +188,7 @@ class Overview:
             self._throughput.lately(MINUTE),
         )  # fmt: skip
         queues = [_queue(view, await counts(self.store, view, self._pace), facts) for view in self.views]
-        told: OverviewPicture = {
+        overview: OverviewPicture = {
             "at": iso(self._throughput.now),
             "environment": self.environment,
             "queues": queues,
@@ -201,29 +201,29 @@ class Overview:
             },
         }
         figures = {name: await figure(self.store, self._pace) for name, figure in self._figures.items()}
-        return cast("OverviewPicture", {**told, **figures})
+        return cast("OverviewPicture", {**overview, **figures})
 
     def _series(self, series: Series, length: int, count: int) -> Line:
-        apart = [one.name for one in self.views if one.chore or one.people]
+        apart = [view.name for view in self.views if view.chore or view.people]
         tallies = line(series, without=apart)
         return {
             "since": iso(self._throughput.first(length, count)),
             "step": length,
-            "done": [one.done for one in tallies],
-            "failed": [one.failed for one in tallies],
+            "done": [tally.done for tally in tallies],
+            "failed": [tally.failed for tally in tallies],
         }
 
 
 def _queue(view: QueueView, counted: QueueCounts, facts: Facts) -> QueuePicture:
     queue = view.queue
-    mine, minute = line(facts.minutes, queue.name), facts.lately.get(queue.name, Tally())
+    minutes, minute = line(facts.minutes, queue.name), facts.lately.get(queue.name, Tally())
     hour = Tally()
-    for one in mine:
-        hour += one
+    for tally in minutes:
+        hour += tally
     control = facts.controls.get(queue.name)
     paused_at, limit = (control["paused_at"], control["running_limit"]) if control else (None, None)
-    gate = next((one for one in facts.gates if one["name"] == queue.uses), None)
-    alive = [one for one in facts.crew if one["state"] == "alive" and queue.name in one["queues"]]
+    gate = next((candidate for candidate in facts.gates if candidate["name"] == queue.uses), None)
+    alive = [worker for worker in facts.crew if worker["state"] == "alive" and queue.name in worker["queues"]]
     return {
         "name": queue.name,
         "table": queue.table,
@@ -243,7 +243,7 @@ def _queue(view: QueueView, counted: QueueCounts, facts: Facts) -> QueuePicture:
             "hour": {"done": hour.done, "failed": hour.failed},
         },
         "error_rate": None if hour.error_rate is None else round(hour.error_rate, 4),
-        "spark": {"done": [one.done for one in mine], "failed": [one.failed for one in mine]},
+        "spark": {"done": [tally.done for tally in minutes], "failed": [tally.failed for tally in minutes]},
         "paused": paused_at is not None,
         "paused_at": iso(paused_at),
         "reason": (control["reason"] or None) if control and paused_at is not None else None,

@@ -1,4 +1,4 @@
-"""One look at an environment for everybody who watches, and none when nobody does."""
+"""Reads the overview once for all subscribers of an environment, and not at all without subscribers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tabellion.errors import StoreError
 from tabellion.monitor.overview import Overview, OverviewPicture
 
 logger = logging.getLogger("tabellion.monitor")
-EVERY = 1.0  #: seconds between two looks
-SHARE = 4  #: one look may take up one part in so many of the time
-KNOWN = 60.0  #: seconds for which an old picture is better than none
-RESTLESS = ("at",)  #: what changes without anything having happened
+EVERY = 1.0  #: seconds between two readings
+SHARE = 4  #: a reading may take up one part in so many of the time
+KNOWN = 60.0  #: seconds for which an old overview is better than none
+RESTLESS = ("at",)  #: keys that change although nothing has happened
 
 
 class Trouble(TypedDict):
-    """What watchers are told while the database is away."""
+    """What subscribers get while the database is unreachable."""
 
     problem: str
 
@@ -29,21 +29,21 @@ News = OverviewPicture | Trouble
 
 
 class Subscription:
-    """One watcher: it is told the newest, and whatever lay between does not wait for it."""
+    """One subscriber: it gets the newest overview; those it missed are dropped."""
 
     def __init__(self) -> None:
         self._newest: News | None = None
-        self._told: News | None = None
+        self._last_seen: News | None = None
         self._news = asyncio.Event()
 
-    def see(self, told: News) -> None:
-        """Takes what is new to it."""
-        if told != self._told:
-            self._newest = self._told = told
+    def see(self, news: News) -> None:
+        """Publishes an overview to the subscriber, if it differs from the last one."""
+        if news != self._last_seen:
+            self._newest = self._last_seen = news
             self._news.set()
 
     async def next(self, within: float) -> News | None:
-        """The newest; None when nothing changed for so many seconds."""
+        """The newest overview; None if nothing changed for so many seconds."""
         try:
             async with asyncio.timeout(within):
                 await self._news.wait()
@@ -55,7 +55,7 @@ class Subscription:
 
 
 class OverviewFeed:
-    """Whoever watches one environment."""
+    """The subscribers of one environment, and the task that reads for them."""
 
     def __init__(self, overview: Overview, every: float = EVERY) -> None:
         self.overview = overview
@@ -63,46 +63,46 @@ class OverviewFeed:
         self._watches: set[Subscription] = set()
         self._task: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
-        self._last: tuple[float, OverviewPicture] | None = None  #: the last picture, and until when it is good
+        self._last: tuple[float, OverviewPicture] | None = None  #: when it expires, and the overview
         self._changes = 0
 
     async def picture(self) -> OverviewPicture:
-        """The overview as it is, or as it was a moment ago."""
+        """The current overview, or the one from a moment ago."""
         async with self._looking:
             if self._last is not None and time.monotonic() < self._last[0]:
                 return self._last[1]
-            began, changes = time.monotonic(), self._changes
-            found = await self.overview.look()
-            took = time.monotonic() - began
+            started_at, changes = time.monotonic(), self._changes
+            picture = await self.overview.look()
+            seconds = time.monotonic() - started_at
             if changes == self._changes:
-                self._last = (began + took + max(self._every * 0.9, took * SHARE), found)
-            return found
+                self._last = (started_at + seconds + max(self._every * 0.9, seconds * SHARE), picture)
+            return picture
 
     def get_recent(self) -> OverviewPicture | None:
-        """The last picture, where somebody has looked lately; it is not waited for."""
+        """The last overview if it is recent; does not wait."""
         fresh = self._last is not None and time.monotonic() < self._last[0] + KNOWN
         return self._last[1] if fresh and self._last is not None else None
 
     def forget(self, queue: str) -> None:
-        """Looks anew at the next question: somebody has just changed this queue."""
+        """Drops the cached overview: this queue has just been changed."""
         self._last = None
-        self._changes += 1  # a look that is under way may have seen it as it was before
+        self._changes += 1  # a reading in progress may have the state from before
         self.overview.forget(queue)
 
     @contextlib.asynccontextmanager
     async def watch(self) -> AsyncIterator[Subscription]:
-        """A watch, which begins with how things stand."""
-        one = Subscription()
-        self._watches.add(one)
+        """A subscription, which starts with the current overview."""
+        subscription = Subscription()
+        self._watches.add(subscription)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._look_on())
         try:
-            yield one
+            yield subscription
         finally:
-            self._watches.discard(one)
+            self._watches.discard(subscription)
 
     async def close(self) -> None:
-        """Ends looking."""
+        """Stops reading."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -110,20 +110,20 @@ class OverviewFeed:
             self._task = None
 
     async def _look_on(self) -> None:
-        shown: News = {"problem": ""}
+        published: News = {"problem": ""}
         while self._watches:
-            found: News
+            news: News
             try:
-                found = await self.picture()
+                news = await self.picture()
             except StoreError as error:
                 logger.warning("looking at %s: %s", self.overview.environment, type(error).__name__)
-                found = {"problem": type(error).__name__}
-            if _drop_volatile(found) != _drop_volatile(shown):
-                shown = found
+                news = {"problem": type(error).__name__}
+            if _drop_volatile(news) != _drop_volatile(published):
+                published = news
             for watch in list(self._watches):
-                watch.see(shown)
+                watch.see(published)
             await asyncio.sleep(self._every)
 
 
-def _drop_volatile(told: Mapping[str, object]) -> Mapping[str, object]:
-    return {name: value for name, value in told.items() if name not in RESTLESS}
+def _drop_volatile(news: Mapping[str, object]) -> Mapping[str, object]:
+    return {name: value for name, value in news.items() if name not in RESTLESS}

@@ -1,4 +1,4 @@
-"""Questions that pace themselves: what took long is asked again only after many times as long."""
+"""A cache of query results: a query that took long is repeated only after many times as long."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-SHARE = 20  #: a question may take up one part in so many of the time
+SHARE = 20  #: a query may take up one part in so many of the time
 T = TypeVar("T")
 
 
 class AnswerCache:
-    """Remembers answers for as long as getting them again would be a burden."""
+    """Caches results in proportion to the time they took."""
 
     def __init__(self, share: float = SHARE, clock: Callable[[], float] = time.monotonic) -> None:
         self._share = share
         self._clock = clock
-        self._known: dict[tuple[str, ...], tuple[float, Any]] = {}  #: until when each holds
+        self._known: dict[tuple[str, ...], tuple[float, Any]] = {}  #: until when each is valid
 
     async def answer(self, name: tuple[str, ...], question: Callable[[], Awaitable[T]]) -> T:
-        """The answer as it is, or as it was when it was last due."""
+        """The result of a query, or its cached one."""
         began = self._clock()
-        known = self._known.get(name)
-        if known is not None and began < known[0]:
-            remembered: T = known[1]
-            return remembered
-        found = await question()
+        cached = self._known.get(name)
+        if cached is not None and began < cached[0]:
+            value: T = cached[1]
+            return value
+        result = await question()
         ended = self._clock()
-        self._known[name] = (ended + (ended - began) * self._share, found)
-        return found
+        self._known[name] = (ended + (ended - began) * self._share, result)
+        return result
 
     def forget(self, *start: str) -> None:
-        """Asks anew for every name that starts so: somebody has just changed it."""
+        """Drops the results whose name starts with these parts: they have just changed."""
         for name in [name for name in self._known if name[: len(start)] == start]:
             del self._known[name]

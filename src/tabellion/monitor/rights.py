@@ -1,4 +1,4 @@
-"""What a database role must be allowed: which of it is missing, and the GRANTs that give it."""
+"""The rights that a database role needs: which are missing, and the GRANTs for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tabellion.errors import DeclarationProblem, Forbidden
 READ = ("SELECT",)
 WRITE = ("SELECT", "INSERT", "UPDATE")
 ALL = (*WRITE, "DELETE")
-#: What work needs of each table of the register; old workers and memos are removed.
+#: The rights on each table of the register; old workers and memos are deleted.
 REGISTER: dict[str, tuple[str, ...]] = {
     "tabellion_schema": READ,
     **dict.fromkeys(register.TABLES, WRITE),
@@ -25,14 +25,14 @@ REGISTER: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class MissingRight:
-    """One thing that the role may not do."""
+    """One right that the role lacks."""
 
-    queue: str | None  #: None: it is about the register
+    queue: str | None  #: None for the register
     problem: DeclarationProblem
 
 
 async def missing_rights(store: Store, queues: Sequence[Queue]) -> list[MissingRight]:
-    """Everything that the connected role may not do and work needs; asked of the catalog, so nothing need be there."""
+    """Every right that the connected role lacks; read from the catalog, so the tables need not exist."""
     if store.dialect != "postgresql":
         return []
     rows = await store.database.fetch("SELECT current_user::text AS role, current_schema()::text AS schema")
@@ -57,8 +57,8 @@ FROM unnest($1::text[]) AS n (name)""",
     )
     if not any(row["there"] for row in rows):
         if schema is None:
-            what = f"role {role} may not use any schema of its search_path, so the register has no schema"
-            return [MissingRight(None, DeclarationProblem(what, fix))]
+            problem = f"role {role} may not use any schema of its search_path, so the register has no schema"
+            return [MissingRight(None, DeclarationProblem(problem, fix))]
         allowed = await store.database.fetch("SELECT has_schema_privilege($1, 'CREATE') AS allowed", schema)
         if allowed[0]["allowed"]:
             return []
@@ -87,7 +87,7 @@ async def _table(store: Store, role: str, queue: Queue) -> DeclarationProblem | 
         schema = queue.table.rpartition(".")[0]
         return DeclarationProblem(f"role {role} may not use schema {schema}", fix)
     if table is None:
-        return None  # the declaration's check says so
+        return None  # the check of the declaration reports it
     written = {name for changes in queue.changes.values() for name in changes} | set(queue.mirrors.values())
     rows = await store.database.fetch(
         """SELECT has_table_privilege($1, 'SELECT') AS reads,
@@ -100,7 +100,7 @@ async def _table(store: Store, role: str, queue: Queue) -> DeclarationProblem | 
 
 
 async def bound_by_row_security(store: Store, table: Table) -> str:
-    """The connected role, where policies decide which rows of the table it sees; empty where it sees all."""
+    """The connected role if row level security limits the rows it sees; empty if it sees all."""
     if not table.row_security:
         return ""
     rows = await store.database.fetch(
@@ -110,20 +110,20 @@ async def bound_by_row_security(store: Store, table: Table) -> str:
 
 
 def register_grants(role: str, schema: str = "public") -> list[str]:
-    """What lets a role use the register."""
+    """The GRANTs for using the register."""
     to = sql.column(role)
-    kinds = dict.fromkeys(REGISTER.values())
+    right_sets = dict.fromkeys(REGISTER.values())
     return [
         f"GRANT USAGE ON SCHEMA {sql.column(schema)} TO {to};",
         *(
             f"GRANT {', '.join(rights)} ON {', '.join(name for name in REGISTER if REGISTER[name] == rights)} TO {to};"
-            for rights in kinds
+            for rights in right_sets
         ),
     ]
 
 
 def table_grants(role: str, queues: Iterable[Queue]) -> list[str]:
-    """What lets a role work these queues."""
+    """The GRANTs for working these queues."""
     to = sql.column(role)
     statements = []
     for table in dict.fromkeys(queue.table for queue in queues):

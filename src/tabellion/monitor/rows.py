@@ -1,4 +1,4 @@
-"""The rows of a queue in one state, page by page, each with what the register knows of it."""
+"""The rows of a queue in one state, page by page, with their register entries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import register, sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import native_key
 from tabellion.engine.paths import hide_folders
@@ -19,18 +20,17 @@ from tabellion.messages import Translatable
 from tabellion.monitor.fingerprint import fingerprint, form, message
 from tabellion.monitor.view import QueueView
 
-#: The four states of a queue, and of the ready rows those that are not due yet.
+#: The four states of a queue, and `waiting`: ready rows that are not due yet.
 Place = Literal["ready", "waiting", "running", "done", "failed"]
 PLACES: tuple[Place, ...] = ("ready", "waiting", "running", "done", "failed")
 TIMES = ("started_at", "finished_at")
-NAMES = ("name", "title", "file_name")  #: columns that say what people call a row; the first that there is
+NAMES = ("name", "title", "file_name")  #: columns that may have a row's name; the first that exists is used
 LONGEST = 200  #: characters of such a name
-_ATTEMPT_TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")
-_Row = dict[str, Any]  #: of whichever table: the key, its name and the mirrors
+_Row = dict[str, Any]  #: of any table: the key, the name and the mirrors
 
 
 class AttemptFacts(Answer):
-    """What is told of an attempt as its row has it."""
+    """The columns of an attempt that the API shows unchanged."""
 
     n: int
     attempt: int
@@ -81,8 +81,8 @@ class RowGone(TabellionError):  # noqa: N818 - what happened
 async def rows(
     store: Store, view: QueueView, place: Place, after: str | None, limit: int
 ) -> tuple[list[QueueRow], str | None]:
-    """Ready rows in the order of the line, waiting ones in that of their time, the others by key, done and failed ones
-    the last key first. Beside them the key after which the next page begins."""
+    """One page of rows, and the key after which the next page begins: ready rows in queue order, waiting ones by due
+    time, the others by key, done and failed ones with the highest key first."""
     bound = await store.bind(view.queue)
     page = await (
         _waiting(store, bound, place, after, limit + 1)
@@ -90,26 +90,28 @@ async def rows(
         else _in_state(store, bound, view.holds(place, store.dialect), place, after, limit + 1)
     )
     last = await last_attempts(store, view.queue, [row["key"] for row in page])
-    found = [_serialize_row(row, last.get(row["key"]), view) for row in page[:limit]]
-    return found, page[limit - 1]["key"] if len(page) > limit else None
+    listed = [_serialize_row(row, last.get(row["key"]), view) for row in page[:limit]]
+    return listed, page[limit - 1]["key"] if len(page) > limit else None
 
 
-async def _in_state(store: Store, bound: Bound, held: str, place: Place, after: str | None, limit: int) -> list[_Row]:
+async def _in_state(
+    store: Store, bound: Bound, state_condition: str, place: Place, after: str | None, limit: int
+) -> list[_Row]:
     queue, key = bound.queue, sql.column(bound.key.name)
-    tests: list[str] = [held]
+    conditions: list[str] = [state_condition]
     values: list[Any] = []
     order, descending = f"t.{key}", place in ("done", "failed")
     if place == "ready":
-        tests += [f"(\n{queue.where}\n)"] if queue.where else []
+        conditions += [f"(\n{queue.where}\n)"] if queue.where else []
         order = bound.order_by()
         if after is not None:
             beyond, values = _beyond(bound, await _line_place(store, bound, after))
-            tests.append(beyond)
+            conditions.append(beyond)
     elif after is not None:
-        tests.append(f"t.{key} {'<' if descending else '>'} {native_key(bound, '$1')}")
+        conditions.append(f"t.{key} {'<' if descending else '>'} {native_key(bound, '$1')}")
         values = [after]
     return await store.database.fetch(
-        f"""SELECT {_columns(bound)} FROM {sql.name(queue.table)} AS t WHERE {" AND ".join(tests)}
+        f"""SELECT {_columns(bound)} FROM {sql.name(queue.table)} AS t WHERE {" AND ".join(conditions)}
 ORDER BY {order}{" DESC" if descending else ""} LIMIT {int(limit)}""",
         *values,
     )
@@ -123,7 +125,7 @@ async def _waiting(store: Store, bound: Bound, _: Any, after: str | None, limit:
         values.append(after)
         beyond = """AND (a.retry_at, a.key) > (SELECT m.retry_at, m.key FROM tabellion_attempts AS m
   WHERE m.queue = $1 AND m.key = $3 ORDER BY m.n DESC LIMIT 1)"""
-    # CROSS JOIN keeps SQLite from beginning with the table: few wait, many are ready.
+    # CROSS JOIN keeps SQLite from starting with the table: few rows wait, many are ready.
     return await store.database.fetch(
         f"""SELECT {_columns(bound)} FROM {register.attempts_due(d)} CROSS JOIN {sql.name(queue.table)} AS t
 WHERE a.queue = $1 AND a.retry_at > {sql.moment("$2", d)} {beyond}
@@ -134,18 +136,18 @@ ORDER BY a.retry_at, a.key LIMIT {int(limit)}""",
 
 
 def _columns(bound: Bound) -> str:
-    """The key and the mirrors; times as seconds since 1970 where the column's type lets us."""
-    made = [f"CAST(t.{sql.column(bound.key.name)} AS text) AS key", f"{row_name_sql(bound)} AS row_name"]
+    """The key, the name and the mirrors; times as seconds since 1970 if the column's type allows."""
+    columns = [f"CAST(t.{sql.column(bound.key.name)} AS text) AS key", f"{row_name_sql(bound)} AS row_name"]
     for mirror, name in bound.queue.mirrors.items():
         column, expression = bound.column(name), f"t.{sql.column(name)}"
         if mirror in TIMES and _is_clock(column.family, bound.dialect):
             expression = sql.mirror_epoch(expression, column.family, column.type, bound.dialect)
-        made.append(f"{expression} AS {mirror}")
-    return ", ".join(made)
+        columns.append(f"{expression} AS {mirror}")
+    return ", ".join(columns)
 
 
 def row_name_sql(bound: Bound) -> str:
-    """What people call a row of `t`, where its table has a column for that."""
+    """The SQL for the name of a row of `t`; NULL if its table has no such column."""
     for name in NAMES:
         column = bound.table.columns.get(name)
         if column is not None and column.family != "bytes" and name != bound.key.name:
@@ -158,20 +160,20 @@ def _is_clock(family: str, dialect: Dialect) -> bool:
 
 
 async def _line_place(store: Store, bound: Bound, key: str) -> _Row:
-    """Where a row stands in the line: what it has in the columns of the order."""
+    """The values of a row in the columns of the queue's order."""
     names = ", ".join(f"t.{sql.column(column)}" for column, _ in bound.order)
-    found: list[_Row] = await store.database.fetch(
+    matching: list[_Row] = await store.database.fetch(
         f"""SELECT {names} FROM {sql.name(bound.queue.table)} AS t
 WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
         key,
     )
-    if not found:
+    if not matching:
         raise RowGone(f"row {key} of {bound.queue.name} is gone")
-    return found[0]
+    return matching[0]
 
 
 def _beyond(bound: Bound, last: _Row) -> tuple[str, list[Any]]:
-    """The condition that a row stands behind another in the line, whatever is empty there."""
+    """The condition that a row comes after another in queue order, also with NULLs."""
     values: list[Any] = []
     ties: list[str] = []
     ways: list[str] = []
@@ -195,14 +197,9 @@ async def last_attempts(store: Store, queue: Queue, keys: Sequence[str]) -> dict
     """The last attempt of each of these rows, by key."""
     if not keys:
         return {}
-    d = store.dialect
-    columns = ", ".join(
-        f"{sql.epoch(f'a.{name}', d)} AS {name}" if name in _ATTEMPT_TIMES else f"a.{name}"
-        for name in _Attempt.__annotations__
-    )
     marks = ", ".join(f"${place}" for place in range(2, len(keys) + 2))
     found: list[_Attempt] = await store.database.fetch(
-        f"""SELECT {columns}
+        f"""SELECT {columns_of(_Attempt, "a", store.dialect)}
 FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key IN ({marks})
   AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = a.key)""",
         queue.name,
@@ -213,9 +210,9 @@ FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key IN ({marks})
 
 def _serialize_row(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRow:
     mirrors = {mirror: _format_mirror(mirror, row[mirror]) for mirror in view.queue.mirrors}
-    said = (last["error"] if last is not None else None) or mirrors.get("error")
-    said = str(said) if said is not None else None
-    error = hide_folders(message(said)) or None
+    raw_error = (last["error"] if last is not None else None) or mirrors.get("error")
+    raw_error = str(raw_error) if raw_error is not None else None
+    error = hide_folders(message(raw_error)) or None
     if mirrors.get("error") is not None:
         mirrors["error"] = error
     attempt = None if last is None else _attempt(last)
@@ -226,8 +223,8 @@ def _serialize_row(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRo
         "mirrors": mirrors,
         "attempt": attempt,
         "error": error,
-        "translatable": attempt["translatable"] if attempt is not None and attempt["error"] else _of_mirror(said),
-        "fingerprint": fingerprint(said) if said else None,
+        "translatable": attempt["translatable"] if attempt is not None and attempt["error"] else _of_mirror(raw_error),
+        "fingerprint": fingerprint(raw_error) if raw_error else None,
     }
 
 
@@ -236,11 +233,11 @@ def _format_mirror(mirror: str, value: Any) -> Any:
 
 
 def _attempt(row: _Attempt) -> LastAttempt:
-    own = form(row["error"], row["error_code"], row["error_params"])
+    error_form = form(row["error"], row["error_code"], row["error_params"])
     return {
         "n": row["n"], "attempt": row["attempt"], "worker": row["worker"], "outcome": row["outcome"],
         "error_code": row["error_code"], "error": hide_folders(message(row["error"])) or None,
-        "translatable": {"error": own} if own else None, "note": row["note"], "cost": row["cost"],
+        "translatable": {"error": error_form} if error_form else None, "note": row["note"], "cost": row["cost"],
         "claimed_at": iso(row["claimed_at"]), "settled_at": iso(row["settled_at"]),
         "lease_until": iso(row["lease_until"]), "retry_at": iso(row["retry_at"]),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A picture of one environment now: queues, running jobs, workers."""
+"""The current state of one environment: queues, running jobs, workers."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class QueueSnapshot:
     queue: str
     table: str
     ready: int = 0
-    waiting: int = 0  #: of the ready ones, those not due yet
+    waiting: int = 0  #: ready rows that are not due yet
     running: int = 0
     done: int = 0
     failed: int = 0
-    cost: float = 0.0  #: dollars that its attempts of the last 24 hours have cost
+    cost: float = 0.0  #: dollars spent by its attempts in the last 24 hours
     foreign: int = 0  #: running without a claim in the register
     paused: bool = False
     reason: str | None = None
-    gate: str | None = None  #: why the gate that it uses is closed, as far as this database knows
+    gate: str | None = None  #: why its gate is closed, according to this database
     limit: int | None = None
     problem: str | None = None
 
 
 class LiveJob(TypedDict):
-    """A job that runs."""
+    """A running job."""
 
     queue: str
     key: str
@@ -54,7 +54,7 @@ class LiveJob(TypedDict):
 
 
 class ErrorCount(TypedDict):
-    """How many failed jobs end with an error."""
+    """An error and the number of jobs that failed with it."""
 
     error: str | None
     n: int
@@ -68,14 +68,14 @@ class Snapshot:
     address: str
     up: bool
     problem: str | None = None
-    register: str | None = None  #: why there is nothing to say of workers and attempts: it is not there, or too old
+    register: str | None = None  #: why workers and attempts are unknown: the register is missing or too old
     queues: list[QueueSnapshot] = field(default_factory=list)
     jobs: list[LiveJob] = field(default_factory=list)
     workers: list[roster.AgedWorker] = field(default_factory=list)
 
 
 async def take(environment: Environment, store: Store, queues: Sequence[Queue]) -> Snapshot:
-    """Asks the database; an environment that does not answer is part of the picture."""
+    """Reads the state; an environment that does not answer has `problem` set."""
     snapshot = Snapshot(environment.name, environment.address, up=False)
     try:
         try:
@@ -86,10 +86,10 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
             snapshot.up = True
             return snapshot
         snapshot.workers = await roster.members(store)
-        said = await controls.read(store)
+        control_rows = await controls.read(store)
         not_due, spent = await waiting(store), await _sum_costs(store)
         for queue in queues:
-            picture = await _queue(store, queue, said.get(queue.name), not_due.get(queue.name, 0))
+            picture = await _queue(store, queue, control_rows.get(queue.name), not_due.get(queue.name, 0))
             picture.cost = spent.get(queue.name, 0.0)
             snapshot.queues.append(picture)
         snapshot.jobs = await live_jobs(store)
@@ -123,12 +123,12 @@ async def _queue(store: Store, queue: Queue, control: Control | None, not_due: i
 
 
 def problem_of(error: Exception) -> str:
-    """Why one queue cannot be looked at, while its database answers."""
-    return "; ".join(one.what for one in error.problems) if isinstance(error, DeclarationError) else str(error)
+    """Why a queue cannot be shown although its database answers."""
+    return "; ".join(problem.what for problem in error.problems) if isinstance(error, DeclarationError) else str(error)
 
 
 async def _table_only(store: Store, queue: Queue) -> QueueSnapshot:
-    """What the table alone tells: whatever runs there is not ours."""
+    """The counts without a register: all running rows are foreign."""
     picture = QueueSnapshot(queue.name, queue.table, limit=queue.limit)
     try:
         rows = await store.counts(queue)
@@ -141,7 +141,7 @@ async def _table_only(store: Store, queue: Queue) -> QueueSnapshot:
 
 
 async def waiting(store: Store) -> dict[str, int]:
-    """How many rows of each queue are not due yet."""
+    """The number of rows of each queue that are not due yet."""
     rows = await store.database.fetch(
         f"""SELECT queue, count(*) AS n FROM {register.attempts_due(store.dialect)}
 WHERE retry_at > {sql.moment("$1", store.dialect)} GROUP BY queue""",

@@ -1,4 +1,4 @@
-"""What models have cost: today, day by day, and by queue, from what attempts say they paid."""
+"""The cost of models: today, by day and by queue, from the costs that attempts report."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ class Spend(Answer):
 
 
 def model_of(queue: Queue | None) -> str | None:
-    """The model that a queue's jobs call, where its declaration tells."""
+    """The model that a queue's jobs call, if its declaration says."""
     if queue is None:
         return None
-    named = queue.states["ready"].get("model")
-    return str(named) if named is not None else queue.uses
+    model = queue.states["ready"].get("model")
+    return str(model) if model is not None else queue.uses
 
 
 def spend(throughput: Throughput, queues: Sequence[Queue]) -> Spend:
-    """Dollars of today and of the last thirty days (UTC); a queue that is not declared any more counts too."""
+    """Dollars spent today and in the last thirty days (UTC), including queues that are no longer declared."""
     days = throughput.days()
     declared = {queue.name: queue for queue in queues}
     sums: dict[str, list[float]] = {}
-    for place, tallies in enumerate(days):
+    for day, tallies in enumerate(days):
         for name, tally in tallies.items():
             if tally.cost:
-                sums.setdefault(name, [0.0] * len(days))[place] += tally.cost
+                sums.setdefault(name, [0.0] * len(days))[day] += tally.cost
     by: list[SpendOf] = [
         {
             "queue": name, "model": model_of(declared.get(name)), "today": round(costs[-1], 6),
@@ -58,13 +58,13 @@ def spend(throughput: Throughput, queues: Sequence[Queue]) -> Spend:
         }
         for name, costs in sums.items()
     ]  # fmt: skip
-    by.sort(key=lambda one: (-one["month"], one["queue"]))
-    whole = [sum(costs[place] for costs in sums.values()) for place in range(len(days))]
+    by.sort(key=lambda entry: (-entry["month"], entry["queue"]))
+    totals = [sum(costs[day] for costs in sums.values()) for day in range(len(days))]
     return {
         "currency": CURRENCY,
-        "today": round(whole[-1], 6),
-        "month": round(sum(whole), 6),
+        "today": round(totals[-1], 6),
+        "month": round(sum(totals), 6),
         "since": iso(throughput.first(DAY, DAYS)),
-        "days": [round(one, 6) for one in whole],
+        "days": [round(total, 6) for total in totals],
         "by": by,
     }

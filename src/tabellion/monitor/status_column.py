@@ -1,4 +1,4 @@
-"""The column of a table that says where a row stands: which one it is, what it holds and what it allows."""
+"""Finds the status column of a table, its values, and the values it allows."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _CAST = r"::[\w\". ]+(?:\(\d+\))?(?:\[\])?"
 
 @dataclass(frozen=True, slots=True)
 class StatusColumn:
-    """One column, as far as its states can be guessed from it."""
+    """A status column, with what is known about its values."""
 
     column: Column
-    why: str  #: why it is this one; empty: the caller said so
-    seen: dict[Any, int]  #: the values there are now, with their counts
-    labels: dict[Any, str] = field(default_factory=dict)  #: what the values are called in the table they refer to
-    allowed: tuple[Scalar, ...] | None = None  #: the only values it takes; None: not known, or any
+    why: str  #: why it is this one; empty if the caller chose it
+    seen: dict[Any, int]  #: the current values, with their counts
+    labels: dict[Any, str] = field(default_factory=dict)  #: the names of the values, from the table they refer to
+    allowed: tuple[Scalar, ...] | None = None  #: the only values it accepts; None: unknown, or any
     default: Scalar = None
-    nulls: int = 0  #: rows that have no value
+    nulls: int = 0  #: rows with NULL
 
     def candidates(self) -> list[Scalar]:
-        """Every value that may mean a state, the most frequent first."""
+        """Every value that may be a state, the most frequent first."""
         known = [*self.seen, *self.labels, *([] if self.default is None else [self.default])]
         if self.allowed is not None:
             known = [*(value for value in known if value in self.allowed), *self.allowed]
         return list(dict.fromkeys(known))
 
     def word(self, value: Scalar) -> str:
-        """The value's name, spelled plainly."""
+        """The value's name in plain spelling."""
         return plain(str(self.labels.get(value, value)))
 
 
@@ -61,14 +61,14 @@ def plain(text: str) -> str:
 
 
 def find_states(words: Iterable[str]) -> set[str]:
-    """Which of the four states these words name."""
-    given = set(words)
-    return {state for state, names in WORDS.items() if given & set(names)}
+    """The states that these words mean."""
+    known_words = set(words)
+    return {state for state, names in WORDS.items() if known_words & set(names)}
 
 
-async def find_status_column(store: Store, table: Table, given: str | None) -> StatusColumn | None:
-    """The column with what it holds; None where the table has none that could be it."""
-    column, why = _choose(table, await _find_allowed_values(store, table), given)
+async def find_status_column(store: Store, table: Table, chosen: str | None) -> StatusColumn | None:
+    """The status column with its values; None if no column could be it."""
+    column, why = _choose(table, await _find_allowed_values(store, table), chosen)
     if column is None:
         return None
     allowed = (await _find_allowed_values(store, table)).get(column.name)
@@ -80,39 +80,41 @@ async def find_status_column(store: Store, table: Table, given: str | None) -> S
     return StatusColumn(column, why, seen, labels, allowed, default_value(column), nulls)
 
 
-def _choose(table: Table, allowed: dict[str, tuple[Scalar, ...]], given: str | None) -> tuple[Column | None, str]:
-    if given is not None:
-        if given not in table.columns:
-            raise ConfigurationError(f"table {table.name!r} has no column {given!r}; it has {', '.join(table.columns)}")
-        if table.columns[given].generated:
-            raise refuse_computed(table, given)
-        return table.columns[given], ""
-    # What the database computes itself cannot be set to a state.
+def _choose(table: Table, allowed: dict[str, tuple[Scalar, ...]], chosen: str | None) -> tuple[Column | None, str]:
+    if chosen is not None:
+        if chosen not in table.columns:
+            raise ConfigurationError(
+                f"table {table.name!r} has no column {chosen!r}; it has {', '.join(table.columns)}"
+            )
+        if table.columns[chosen].generated:
+            raise refuse_computed(table, chosen)
+        return table.columns[chosen], ""
+    # A column that the database computes cannot be set to a state.
     allowed = {name: words for name, words in allowed.items() if not table.columns[name].generated}
-    written = [name for name, column in table.columns.items() if not column.generated]
-    spelled = {plain(name): name for name in reversed(written)}
+    writable = [name for name, column in table.columns.items() if not column.generated]
+    spelled = {plain(name): name for name in reversed(writable)}
     for name in STATUS_NAMES:
         if name in spelled:
             return table.columns[spelled[name]], "its name"
-    telling = [name for name, words in allowed.items() if len(find_states(plain(str(word)) for word in words)) > 1]
-    ending = [name for word, name in spelled.items() if word.endswith(("_status", "_state"))]
-    for found, why in ((telling, "the values that it allows"), (ending, "its name")):
+    by_values = [name for name, words in allowed.items() if len(find_states(plain(str(word)) for word in words)) > 1]
+    by_ending = [name for word, name in spelled.items() if word.endswith(("_status", "_state"))]
+    for found, why in ((by_values, "the values that it allows"), (by_ending, "its name")):
         if len(found) == 1:
             return table.columns[found[0]], why
-    if telling or ending:
-        names = ", ".join(sorted({*telling, *ending}))
+    if by_values or by_ending:
+        names = ", ".join(sorted({*by_values, *by_ending}))
         raise ConfigurationError(f"which column of {table.name!r} is the status? Use --status with one of: {names}")
     return None, ""
 
 
 def find_computed_status(table: Table) -> str:
-    """A column that is called like a status and that the database computes itself; empty: there is none."""
+    """A computed column with the name of a status; empty if there is none."""
     generated = {plain(column.name): column.name for column in table.columns.values() if column.generated}
     return next((generated[name] for name in STATUS_NAMES if name in generated), "")
 
 
 def refuse_computed(table: Table, name: str) -> ConfigurationError:
-    """What is said of a status that nobody can write."""
+    """The error for a status column that cannot be written."""
     written = ", ".join(column.name for column in table.columns.values() if not column.generated)
     return ConfigurationError(
         f"{name} of {table.name!r} is computed by the database and cannot be written: use --status with the column "
@@ -126,13 +128,13 @@ async def _values(store: Store, table: Table, column: Column) -> dict[Any, int]:
         f"""SELECT {name} AS value, count(*) AS n FROM {sql.name(table.name)}
 GROUP BY {name} ORDER BY count(*) DESC LIMIT {VALUES_SEEN}"""
     )
-    # PostgreSQL fills a char(n) up with spaces, which nobody writes and which count for nothing.
+    # PostgreSQL pads char(n) with spaces, which it ignores in comparisons.
     filled = store.dialect == "postgresql" and column.plain_type.startswith("character(")
     return {row["value"].rstrip() if filled and row["value"] else row["value"]: int(row["n"]) for row in rows}
 
 
 async def _labels(store: Store, table: Table, column: str) -> dict[Any, str]:
-    """What the values are called, where the column refers to a table of names."""
+    """The names of the values, if the column refers to a table of names."""
     reference = table.references.get(column)
     target = None if reference is None else await store.table(_bare_name(reference[0]))
     texts = [] if target is None else [named.name for named in target.columns.values() if named.family == "text"]
@@ -150,7 +152,7 @@ def _bare_name(spelled: str) -> str:
 
 
 async def _find_allowed_values(store: Store, table: Table) -> dict[str, tuple[Scalar, ...]]:
-    """For each column that takes only certain values: those, as far as its type, domain and CHECKs tell."""
+    """The allowed values of each column that its type, domain or CHECKs restrict to a list."""
     found: dict[str, tuple[Scalar, ...]] = {}
     for column in table.columns.values():
         if column.labels:
@@ -160,7 +162,7 @@ async def _find_allowed_values(store: Store, table: Table) -> dict[str, tuple[Sc
         lists = [parse_listed_values(rule, column.name) for rule in rules]
         if column.base:
             lists += [parse_listed_values(rule, "VALUE") for rule in await _domain_rules(store, column.type)]
-        known = [one for one in lists if one is not None]
+        known = [values for values in lists if values is not None]
         if known:
             found[column.name] = tuple(value for value in known[0] if all(value in other for other in known))
     return found
@@ -176,7 +178,7 @@ WHERE c.contype = 'c' AND c.contypid = to_regtype($1)""",
 
 
 def parse_listed_values(expression: str, column: str) -> tuple[Scalar, ...] | None:
-    """The values that a rule lists for a column (`IN`, `= ANY`, `=` with `OR`); None: it says something else."""
+    """The values that a rule lists for a column (`IN`, `= ANY`, `=` with `OR`); None if it is another kind of rule."""
     values = [_value(found) for found in re.findall(_LITERAL, expression)]
     rest = re.sub(_LITERAL, " ", expression)
     rest = re.sub(_CAST, " ", rest)
@@ -195,13 +197,13 @@ def _value(text: str) -> Scalar:
 
 
 def default_value(column: Column) -> Scalar:
-    """The column's DEFAULT, where it is a constant."""
+    """The column's DEFAULT, if it is a constant."""
     text = re.sub(_CAST, "", column.default or "").strip().strip("()").strip()
     if re.fullmatch(_LITERAL, text):
         value = _value(text)
         return str(value) if column.family in ("text", "other") and not isinstance(value, str) else value
     if re.fullmatch(r'"[^"]*"', text):
-        return text.strip('"')  # SQLite takes this for a text
+        return text.strip('"')  # SQLite treats this as a text
     if column.family == "boolean" and text.lower() in ("true", "false"):
         return text.lower() == "true"
     return None

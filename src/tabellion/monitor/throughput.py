@@ -1,4 +1,4 @@
-"""How much was settled, when: minutes, hours and days of every queue, from the counts that settlements write."""
+"""Throughput of every queue by minute, hour and day, from the counts that settlements write."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from tabellion.engine import counts
 from tabellion.engine.counts import DAY, HOUR, MINUTE, SECONDS
 from tabellion.engine.store import Store
 
-RECENT = 180  #: seconds of which single periods of a few seconds are kept
+RECENT = 180  #: seconds for which counts of a few seconds each are kept
 MINUTES, HOURS, DAYS = 60, 24, 30  #: how far back each series goes
 
 
 @dataclass(slots=True)
 class Tally:
-    """What was settled in some stretch of time."""
+    """The jobs settled in a period."""
 
     done: int = 0
     failed: int = 0
-    retried: int = 0  #: ended in an error, and will be tried again
+    retried: int = 0  #: ended in an error, and will be retried
     cost: float = 0.0
 
     def __iadd__(self, other: Tally) -> Tally:
@@ -31,7 +31,7 @@ class Tally:
 
     @property
     def error_rate(self) -> float | None:
-        """The share that ended in an error; None where nothing was tried."""
+        """The share of attempts that ended in an error; None without attempts."""
         tried = self.done + self.failed + self.retried
         return (self.failed + self.retried) / tried if tried else None
 
@@ -41,11 +41,11 @@ Series = list[dict[str, Tally]]
 
 
 class Throughput:
-    """The tallies of one database as they were at the last look."""
+    """The tallies of one database, as last read."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.now = 0.0  #: the database's time at the last look
+        self.now = 0.0  #: the database's time when it was last read
         self._recent: Span = {}
         self._minutes: Span = {}
         self._hours: Span = {}
@@ -65,33 +65,33 @@ class Throughput:
         for row in rows:
             tally = Tally(int(row["done"]), int(row["failed"]), int(row["retried"]), float(row["cost"]))
             for span, length, count in spans:
-                # A count of an hour says nothing of its minutes.
+                # An hourly count cannot be split into minutes.
                 if row["period"] <= length and row["at"] >= self.first(length, count):
                     _merge(span.setdefault(row["at"] // length, {}), {row["queue"]: tally})
 
     def lately(self, seconds: int) -> dict[str, Tally]:
-        """Of each queue what was settled in the last so many seconds, at most RECENT, to a few seconds' precision."""
+        """The tally of each queue for the last `seconds`, at most RECENT, to a precision of a few seconds."""
         first = (self.now - seconds) / SECONDS
         return _together(tallies for number, tallies in self._recent.items() if number >= first)
 
     def hour(self) -> dict[str, Tally]:
-        """Of each queue what was settled in the last hour, to a minute's precision."""
+        """The tally of each queue for the last hour, to a precision of a minute."""
         return _together(self.minutes())
 
     def minutes(self) -> Series:
-        """What each queue settled in each of the last minutes, the one that runs included."""
+        """The tallies of each of the last minutes, including the current one."""
         return list(self._span(self._minutes, MINUTE, MINUTES))
 
     def hours(self) -> Series:
-        """The same for the hours of a day."""
+        """The tallies of each hour of the last day."""
         return list(self._span(self._hours, HOUR, HOURS))
 
     def days(self) -> Series:
-        """The same for the days of a month, in UTC."""
+        """The tallies of each of the last thirty days (UTC)."""
         return list(self._span(self._days, DAY, DAYS))
 
     def first(self, length: int, count: int) -> int:
-        """When a series of so many stretches of this length begins, in seconds since 1970."""
+        """The start of a series of `count` periods of this length, in seconds since 1970."""
         return (int(self.now // length) - count + 1) * length
 
     def _span(self, span: Span, length: int, count: int) -> Iterator[dict[str, Tally]]:
@@ -102,25 +102,25 @@ class Throughput:
 
 def _merge(into: dict[str, Tally], tallies: Mapping[str, Tally]) -> None:
     for queue, tally in tallies.items():
-        mine = into.setdefault(queue, Tally())
-        mine += tally
-        into[queue] = mine
+        sum_so_far = into.setdefault(queue, Tally())
+        sum_so_far += tally
+        into[queue] = sum_so_far
 
 
 def _together(parts: Iterable[Mapping[str, Tally]]) -> dict[str, Tally]:
-    made: dict[str, Tally] = {}
+    total: dict[str, Tally] = {}
     for tallies in parts:
-        _merge(made, tallies)
-    return made
+        _merge(total, tallies)
+    return total
 
 
 def line(series: Series, queue: str | None = None, without: Collection[str] = ()) -> list[Tally]:
-    """One tally for each stretch: of one queue, or of all together but some."""
-    made = []
+    """One tally per period: of one queue, or the sum of all except `without`."""
+    sums = []
     for tallies in series:
-        whole = Tally()
+        period_sum = Tally()
         for name, tally in tallies.items():
             if queue in (None, name) and name not in without:
-                whole += tally
-        made.append(whole)
-    return made
+                period_sum += tally
+        sums.append(period_sum)
+    return sums

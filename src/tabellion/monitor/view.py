@@ -1,4 +1,4 @@
-"""A queue as people look at it: what counts as done, whether it is work of its own, and where a row has a page."""
+"""How a queue is shown: what counts as done, whether its work counts, and the page of a row."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from tabellion.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """One queue, for those who look at it and work none of its jobs."""
+    """One queue, as it is shown to people."""
 
     queue: Queue
-    chore: bool = False  #: it follows up on other work, and is not counted as work of its own
+    chore: bool = False  #: post-processing of other work: not counted in totals
     people: bool = False  #: its workers are people
-    endings: tuple[Queue, ...] = ()  #: the same queue with each of its ways to be done, where there are several
-    page: str | None = None  #: the address of the page about a row, with {} for its key
+    endings: tuple[Queue, ...] = ()  #: the same queue with each of its done states, if it has several
+    page: str | None = None  #: the URL of a row's page, with {} for its key
 
     @property
     def name(self) -> str:
-        """The queue's."""
+        """The queue's name."""
         return self.queue.name
 
     def holds(self, state: StateName, dialect: Dialect) -> str:
-        """The condition that a row is in this state."""
-        tests = [sql.holds(one.states[state], dialect) for one in self._alike(state)]
-        return tests[0] if len(tests) == 1 else f"({' OR '.join(f'({test})' for test in tests)})"
+        """The SQL condition that a row is in this state."""
+        conditions = [sql.holds(queue.states[state], dialect) for queue in self._alike(state)]
+        return (
+            conditions[0] if len(conditions) == 1 else f"({' OR '.join(f'({condition})' for condition in conditions)})"
+        )
 
     def words(self, state: StateName) -> str:
-        """The same for people."""
-        return " or ".join(format_state(one.states[state]) for one in self._alike(state))
+        """The condition of a state, for people."""
+        return " or ".join(format_state(queue.states[state]) for queue in self._alike(state))
 
     def _alike(self, state: StateName) -> tuple[Queue, ...]:
         return self.endings if state == "done" and self.endings else (self.queue,)
 
 
 def together(*lists: Iterable[QueueView]) -> list[QueueView]:
-    """All of them; two of one name would be one and the same to whoever asks for it."""
-    found: dict[str, QueueView] = {}
+    """The views as one list; raises if two different queues have the same name."""
+    views_by_name: dict[str, QueueView] = {}
     for view in (view for views in lists for view in views):
-        if found.setdefault(view.name, view).queue is not view.queue:
+        if views_by_name.setdefault(view.name, view).queue is not view.queue:
             raise ConfigurationError(f"two queues are named {view.name!r}: rename one: Queue(…, name=…)")
-    return list(found.values())
+    return list(views_by_name.values())

@@ -1,4 +1,4 @@
-"""Goes to addresses that came from outside: at the vetted IP, a few redirects, capped in bytes and in seconds.
+"""Fetches URLs of users: at the vetted IP address, with few redirects, limited in bytes and in seconds.
 
 async with fetch("https://example.com/invoice.pdf", rules, limit=10_000_000) as found:
     async for chunk in found.chunks: ...
@@ -37,16 +37,16 @@ class FetchFailed(TabellionError):  # noqa: N818 - what happened
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An answer that is being read."""
+    """A response that is being read."""
 
     url: str
-    media: str  #: in small letters, without parameters; empty when none was said
+    media: str  #: in lower case, without parameters; empty if the server sent none
     headers: Mapping[str, str]
     chunks: AsyncIterator[bytes] = field(repr=False)
 
     @property
     def name(self) -> str:
-        """The file's name as the server says it, or the end of the URL's path."""
+        """The file name that the server sent, or else the last part of the URL's path."""
         return file_name(self.headers.get("content-disposition", "")) or unquote(
             self.url.partition("?")[0].rpartition("/")[2]
         )
@@ -60,12 +60,12 @@ class Pinned(httpx2.AsyncBaseTransport):
         self._inner = httpx2.AsyncHTTPTransport(
             verify=httpx2.create_ssl_context(trust_env=False),
             trust_env=False,
-            # A kept connection belongs to the address of its day, and a name may move.
+            # A reused connection would go to the address that was vetted earlier, and the name may have moved since.
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Vets the URL, then asks it where the guard found it."""
+        """Vets the URL, then sends the request to the address that was vetted."""
         target = await vet_url(str(request.url), self._rules)
         failure: httpx2.TransportError = httpx2.ConnectError("no address")
         for address in target.addresses[:TRIES]:
@@ -95,12 +95,12 @@ class Pinned(httpx2.AsyncBaseTransport):
         return response
 
     async def aclose(self) -> None:
-        """Lets every connection go."""
+        """Closes every connection."""
         await self._inner.aclose()
 
 
 def client(rules: Rules | None = None, *, timeout: float = DEADLINE) -> httpx2.AsyncClient:
-    """An HTTP client that reaches only what the guard lets it reach; it follows no redirect and knows no proxy."""
+    """An HTTP client for addresses that the guard allows; it follows no redirects and uses no proxy."""
     return httpx2.AsyncClient(
         transport=Pinned(rules),
         headers={"accept-encoding": "identity", "user-agent": "tabellion"},
@@ -120,36 +120,36 @@ async def fetch(
     redirects: int = REDIRECTS,
     media: Collection[str] | None = None,
 ) -> AsyncIterator[Fetched]:
-    """What a URL gives, while it is read: raises `Blocked` or `FetchFailed`, both fit to be shown to whoever asked."""
+    """The response of a URL, to be read in the block; raises `Blocked` or `FetchFailed`, which users may see."""
     try:
         async with asyncio.timeout(deadline), client(rules, timeout=deadline) as http:
-            response, where = await _follow_redirects(http, url, redirects)
+            response, final_url = await _follow_redirects(http, url, redirects)
             try:
-                found = _check_response(response, where, limit, media)
+                found = _check_response(response, final_url, limit, media)
                 yield found
             finally:
                 await response.aclose()
     except TimeoutError:
         raise FetchFailed(f"the download took longer than {deadline:g} s") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError):
-        # One sentence for all: which of them it was would tell what listens where.
+        # One message for all: the kind of error would reveal what listens at the address.
         raise FetchFailed("the URL could not be fetched") from None
 
 
 async def _follow_redirects(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple[httpx2.Response, str]:
-    where = parse(url).url
-    for left in range(redirects, -1, -1):
-        response = await http.send(http.build_request("GET", where), stream=True)
+    current = parse(url).url
+    for remaining in range(redirects, -1, -1):
+        response = await http.send(http.build_request("GET", current), stream=True)
         if response.status_code not in MOVED:
-            return response, where
+            return response, current
         await response.aclose()
-        onward = response.headers.get("location", "")
-        if not onward or not left:
+        location = response.headers.get("location", "")
+        if not location or not remaining:
             break
-        moved = parse(urljoin(where, onward)).url
-        if where.startswith("https:") and not moved.startswith("https:"):
+        target = parse(urljoin(current, location)).url
+        if current.startswith("https:") and not target.startswith("https:"):
             raise Blocked("it redirects from https to http")
-        where = moved
+        current = target
     raise FetchFailed(f"too many redirects (more than {redirects})")
 
 
@@ -169,10 +169,10 @@ def _check_response(response: httpx2.Response, url: str, limit: int, media: Coll
 
 
 async def _limit_chunks(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]:
-    left = limit
+    remaining = limit
     async for chunk in response.aiter_raw():
-        left -= len(chunk)
-        if left < 0:
+        remaining -= len(chunk)
+        if remaining < 0:
             raise _too_large(limit)
         yield chunk
 
@@ -182,11 +182,11 @@ def _too_large(limit: int) -> FetchFailed:
 
 
 def _clean_media(media: str) -> str:
-    return "".join(letter for letter in media if letter.isalnum() or letter in "/+.-")[:60] or "an unknown type"
+    return "".join(char for char in media if char.isalnum() or char in "/+.-")[:60] or "an unknown type"
 
 
 def file_name(disposition: str) -> str:
-    """The file name in a Content-Disposition header; empty when there is none."""
+    """The file name in a Content-Disposition header; empty if it has none."""
     message = Message()
     try:
         message["content-disposition"] = disposition

@@ -1,9 +1,9 @@
-"""The guard before every address that came from outside: which URLs may be asked, and at which IP addresses.
+"""The guard against SSRF: which URLs of users may be requested, and at which IP addresses.
 
-    target = await vetted("https://example.com/invoice.pdf", Rules.of(["10.0.0.0/8"]))
+    target = await vet_url("https://example.com/invoice.pdf", Rules.of(["10.0.0.0/8"]))
 
-It is parsed once, by a parser that knows no second reading; every address of its host must pass, and whoever connects
-takes one of those addresses and does not ask the DNS again (see `fetching`).
+A URL is parsed once, by a strict parser. Every address of its host must be allowed, and the client connects to one of
+those addresses without resolving the name again (see `fetching`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STANDARD = {"http": 80, "https": 443}
 RESOLVE_SECONDS = 5.0
 MOST_ADDRESSES = 32
 
-#: What hands out credentials to whoever asks: closed even where an allow-list opens the network around it.
+#: Metadata servers give credentials to any caller: blocked even if an allow-list opens the network around them.
 METADATA = tuple(
     ip_network(text)
     for text in (
@@ -38,7 +38,7 @@ METADATA = tuple(
 METADATA_NAMES = frozenset(
     {"metadata.google.internal", "metadata.goog", "metadata", "instance-data", "instance-data.ec2.internal"}
 )
-#: `is_global` of the Python versions we support says yes to some of these.
+#: In some Python versions we support, `is_global` is true for some of these.
 NEVER = tuple(
     ip_network(text)
     for text in (
@@ -47,7 +47,7 @@ NEVER = tuple(
         "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
     )
 )  # fmt: skip
-UNICAST = ip_network("2000::/3")  #: where every public IPv6 address lies
+UNICAST = ip_network("2000::/3")  #: contains every public IPv6 address
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -65,7 +65,7 @@ class Blocked(TabellionError):  # noqa: N818 - a verdict
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL taken apart, and the addresses that its host was found at."""
+    """A URL split into its parts, with the addresses of its host."""
 
     scheme: str
     host: str
@@ -75,25 +75,25 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """Host and port as the Host header has them."""
+        """Host and port, as in the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == STANDARD[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """The URL as it was understood."""
+        """The URL as it was parsed."""
         return f"{self.scheme}://{self.authority}{self.rest}"
 
 
 async def system_addresses(host: str, port: int) -> list[str]:
-    """Every A and AAAA record of a name, as the system finds them."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    """The IPv4 and IPv6 addresses of a name, from the system's resolver."""
+    entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What else is allowed: networks of one's own, on any port of theirs."""
+    """What is allowed besides public addresses: the operator's own networks, on any port."""
 
     allow: tuple[Network, ...] = ()
     ports: frozenset[int] = PORTS
@@ -111,11 +111,11 @@ class Rules:
         return cls(tuple(networks))
 
     def allows(self, address: Address) -> bool:
-        """Whether this address is in a network that was opened."""
+        """Whether this address is in an allowed network."""
         return any(address.version == network.version and address in network for network in self.allow)
 
     def check(self, address: Address) -> None:
-        """Refuse an address that is not public, unless its network was opened."""
+        """Raises Blocked for an address that is not public, unless its network is allowed."""
         if _within(address, METADATA):
             raise Blocked("its host is a metadata server")
         if getattr(address, "scope_id", None):
@@ -128,12 +128,12 @@ class Rules:
 
 
 def parse(url: str) -> Target:
-    """A URL that has one reading only; every other is Blocked."""
+    """The parts of a URL; raises Blocked for one that parsers could understand differently."""
     if not isinstance(url, str) or not url:
         raise Blocked("it is empty")
     if len(url) > LONGEST:
         raise Blocked(f"it is longer than {LONGEST:,} characters")
-    if not all("!" <= letter <= "~" for letter in url):
+    if not all("!" <= character <= "~" for character in url):
         raise Blocked("it contains a space, a control character or a non-ASCII character; percent-encode them")
     if "\\" in url:
         raise Blocked("it contains a backslash")
@@ -152,10 +152,10 @@ def _authority(text: str, scheme: str) -> tuple[str, int]:
     if "@" in text:
         raise Blocked("it contains a user name or password")
     if text.startswith("["):
-        host, closed, after = text[1:].partition("]")
-        if not closed or (after and not after.startswith(":")):
+        host, bracket, after = text[1:].partition("]")
+        if not bracket or (after and not after.startswith(":")):
             raise Blocked("its host is not valid")
-        written, colon = after[1:], bool(after)
+        port_text, colon = after[1:], bool(after)
         try:
             if "%" in host:
                 raise ValueError
@@ -163,13 +163,13 @@ def _authority(text: str, scheme: str) -> tuple[str, int]:
         except ValueError:
             raise Blocked("its host is not valid") from None
     else:
-        host, mark, written = text.partition(":")
-        host, colon = _name(host), bool(mark)
+        host, separator, port_text = text.partition(":")
+        host, colon = _name(host), bool(separator)
     if not colon:
         return host, STANDARD[scheme]
-    if not _PORT.fullmatch(written) or int(written) > 65535:
+    if not _PORT.fullmatch(port_text) or int(port_text) > 65535:
         raise Blocked("its port is not valid")
-    return host, int(written)
+    return host, int(port_text)
 
 
 def _name(text: str) -> str:
@@ -189,14 +189,14 @@ def _name(text: str) -> str:
 
 
 async def vet_url(url: str, rules: Rules | None = None) -> Target:
-    """The URL with the addresses it may be asked at; Blocked when a single one of them is not allowed."""
-    bounds = rules or Rules()
+    """The URL with the addresses of its host; raises Blocked if any of them is not allowed."""
+    effective = rules or Rules()
     target = parse(url)
-    addresses = tuple([ip_address(text) for text in await _resolve_host(target, bounds)])
+    addresses = tuple([ip_address(text) for text in await _resolve_host(target, effective)])
     for address in addresses:
-        bounds.check(address)
-    if target.port not in bounds.ports and not all(bounds.allows(address) for address in addresses):
-        raise Blocked(f"its port is not one of {', '.join(map(str, sorted(bounds.ports)))}")
+        effective.check(address)
+    if target.port not in effective.ports and not all(effective.allows(address) for address in addresses):
+        raise Blocked(f"its port is not one of {', '.join(map(str, sorted(effective.ports)))}")
     return replace(target, addresses=addresses)
 
 
@@ -207,16 +207,16 @@ async def _resolve_host(target: Target, rules: Rules) -> list[str]:
         pass
     try:
         async with asyncio.timeout(RESOLVE_SECONDS):
-            found = await rules.resolver(target.host, target.port)
+            addresses = await rules.resolver(target.host, target.port)
     except (OSError, UnicodeError, TimeoutError):
-        found = []
-    if not found or len(found) > MOST_ADDRESSES:
+        addresses = []
+    if not addresses or len(addresses) > MOST_ADDRESSES:
         raise Blocked("its host is unknown")
-    return found
+    return addresses
 
 
 def is_metadata(host: str) -> bool:
-    """Whether a host, by its name or address, hands out credentials to whoever asks."""
+    """Whether a host, by name or address, is a metadata server."""
     try:
         return _within(ip_address(host), METADATA)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Files as they came, kept once per content under their SHA-256."""
+"""Received files, stored once per content under their SHA-256."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from types import TracebackType
 from tabellion.errors import TabellionError
 from tabellion.storage import files
 
-ASIDE = ".aside"  #: where a content is until it is known whether it is needed
-RECOVERY = 600.0  #: seconds after which whoever set one aside must be dead
+ASIDE = ".aside"  #: where a file is moved until it is known whether it is needed
+RECOVERY = 600.0  #: seconds after which the process that moved one aside must have died
 Needed = Callable[[], Awaitable[bool]]  #: whether a document has this content
-BATCH = 1 << 20  #: bytes of one file that are kept in memory before the disk is bothered
-MOST_HELD = 64 << 20  #: bytes of all files together: beyond them every write goes to the disk at once
-HEAD = 4096  #: bytes from the start that are kept for whoever must say what the file is
+BATCH = 1 << 20  #: bytes of one file that are collected in memory before they are written
+MOST_HELD = 64 << 20  #: bytes of all files together; beyond them every chunk is written at once
+HEAD = 4096  #: bytes from the start that are kept to detect the file's type
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -36,24 +36,24 @@ class TooLarge(TabellionError):  # noqa: N818 - what the sender did
 
 @dataclass(frozen=True, slots=True)
 class StoredBlob:
-    """A file that is on disk, whole."""
+    """A file that is completely on disk."""
 
     sha256: str
     bytes: int
     path: Path
-    name: str = ""  #: as its sender called it
-    media: str = ""  #: as its sender declared it
+    name: str = ""  #: the sender's file name
+    media: str = ""  #: the media type that the sender declared
 
 
 class MemoryUsage:
-    """How many bytes all sinks of this process keep in memory."""
+    """The number of bytes that all sinks of this process hold in memory."""
 
     def __init__(self) -> None:
         self.bytes = 0
         self._lock = threading.Lock()  # sinks are drained by threads
 
     def add(self, count: int) -> None:
-        """More of them, or fewer."""
+        """Adds to the number; a negative count subtracts."""
         with self._lock:
             self.bytes += count
 
@@ -62,7 +62,7 @@ held = MemoryUsage()
 
 
 class Sink:
-    """Takes one file in: hashes it while it comes, and writes it without keeping the event loop waiting."""
+    """Receives one file: hashes it and writes it to disk in threads, without blocking the event loop."""
 
     def __init__(self, blobs: Blobs, limit: int | None, name: str, media: str) -> None:
         self._blobs, self.limit, self.name, self.media = blobs, limit, name, media
@@ -76,13 +76,13 @@ class Sink:
 
     @property
     def blob(self) -> StoredBlob:
-        """The file, once it is whole."""
+        """The stored file, once it is complete."""
         if self._blob is None:
             raise RuntimeError("the file is not complete yet: leave the block, or `await sink.finish()`, first")
         return self._blob
 
     async def write(self, chunk: bytes) -> None:
-        """Takes the next bytes; raises TooLarge at the first one too many."""
+        """Takes the next bytes; raises TooLarge as soon as the limit is exceeded."""
         if self._blob is not None:
             raise RuntimeError("the file is finished: it takes no more bytes")
         if self._unnamed is not None and self._unnamed.closed:
@@ -99,24 +99,24 @@ class Sink:
             await files.in_thread(self._drain)
 
     async def rest(self) -> None:
-        """Keeps nothing of it in memory and nothing open until it is finished: a request may bring many files."""
+        """Writes everything to disk and closes the file until it is finished: a request may contain many files."""
         await files.in_thread(self._rest)
 
     async def tail(self, count: int) -> bytes:
-        """The last bytes that came."""
-        kept = b"".join(self._held)[-count:]
-        if self._unnamed is None or len(kept) == count:
-            return kept
-        return await files.in_thread(_last, self._unnamed.path, count - len(kept)) + kept
+        """The last bytes received."""
+        in_memory = b"".join(self._held)[-count:]
+        if self._unnamed is None or len(in_memory) == count:
+            return in_memory
+        return await files.in_thread(_last, self._unnamed.path, count - len(in_memory)) + in_memory
 
     async def finish(self) -> StoredBlob:
-        """Makes the file durable and gives it its name."""
+        """Forces the file to disk and gives it its final name."""
         if self._blob is None:
             self._blob = await files.in_thread(self._settle)
         return self._blob
 
     async def discard(self) -> None:
-        """Leaves nothing behind, unless the file is whole."""
+        """Removes what was written, unless the file is complete."""
         self._let_go()
         if self._unnamed is not None and self._blob is None:
             await files.in_thread(self._unnamed.discard)
@@ -161,7 +161,7 @@ class Sink:
         assert self._unnamed is not None  # noqa: S101 - draining made it
         sha256 = self._hash.hexdigest()
         final = self._blobs.path(sha256)
-        # Also when it is there: its age tells that somebody wants it, and a damaged copy is healed.
+        # Also if it exists: the new modification time shows that it is in use, and a damaged copy is replaced.
         self._unnamed.name(final)
         return StoredBlob(sha256, self.bytes, final, self.name, self.media)
 
@@ -173,7 +173,7 @@ def _last(path: Path, count: int) -> bytes:
 
 
 class Blobs:
-    """A folder of files by content: `ab/cd/abcd…`, readable by nobody else.
+    """A folder of files by content: `ab/cd/abcd…`, readable only by its owner.
 
     >>> async with blobs.receive(limit=50_000_000, name="invoice.pdf") as sink:
     ...     async for chunk in request.stream():
@@ -185,11 +185,11 @@ class Blobs:
         self.root = Path(root).absolute()
 
     def receive(self, limit: int | None = None, *, name: str = "", media: str = "") -> Sink:
-        """A sink for one file of at most so many bytes; nothing is kept where its block is left by an error."""
+        """A sink for one file of at most `limit` bytes; if its block raises, nothing is stored."""
         return Sink(self, limit, name, media)
 
     async def take(self, file: str | os.PathLike[str], limit: int | None = None, *, media: str = "") -> StoredBlob:
-        """A copy of a file that is on this machine."""
+        """Stores a copy of a local file."""
         source = Path(file)
         handle = await files.in_thread(source.open, "rb")
         try:
@@ -202,51 +202,51 @@ class Blobs:
 
     @staticmethod
     def relative(sha256: str) -> str:
-        """Where a content lies below the folder."""
+        """The path of a content, relative to the folder."""
         if not _SHA256.fullmatch(sha256):
             raise ValueError(f"{sha256[:80]!r} is not a SHA-256: must be 64 hexadecimal digits")
         return f"{sha256[:2]}/{sha256[2:4]}/{sha256}"
 
     def path(self, sha256: str) -> Path:
-        """The file of this content, whether it is there or not."""
+        """The path of this content, whether it exists or not."""
         return self.root / self.relative(sha256)
 
     def has(self, sha256: str) -> bool:
-        """Whether this content is there."""
+        """Whether this content is stored."""
         return self.path(sha256).is_file()
 
     async def remove(self, sha256: str, *, older: float = 0.0, needed: Needed | None = None) -> bool:
-        """Removes a content and what is kept beside it, if it came last so many seconds ago; whether it did.
+        """Removes a content and the files beside it, if it last arrived `older` seconds ago; returns whether it did.
 
-        The same content may come again at any moment. So it is first taken out of everybody's reach, and only then
-        `needed` is asked whether a document has it: whoever wrote one before gets it back, and whoever writes one later
-        looks whether it is there, and finds that it must be sent again.
+        The same content may arrive again at any moment. So it is first moved aside, and only then `needed` is asked
+        whether a document has it. A document written before gets it back; a document written later checks whether the
+        content exists, and finds that it must be sent again.
         """
         path = self.path(sha256)
         aside = await files.in_thread(self._set_aside, path, older)
         if aside is None:
             return False
-        wanted = True
+        is_needed = True
         try:
-            wanted = needed is not None and await needed()
+            is_needed = needed is not None and await needed()
         finally:
-            await files.in_thread(self._put_back if wanted else self._drop, aside, path)
-        return not wanted
+            await files.in_thread(self._put_back if is_needed else self._drop, aside, path)
+        return not is_needed
 
     async def recover(self, older: float = RECOVERY) -> int:
-        """Puts back what somebody set aside who died before he knew whether it was needed; how many."""
+        """Puts back files whose remover died before it knew whether they were needed; returns how many."""
         return await files.in_thread(self._recover, older)
 
     async def came(self, since: float, until: float) -> list[str]:
-        """The contents that came last between two times, in seconds since 1970."""
+        """The hashes of contents that last arrived between two times, in seconds since 1970."""
         return await files.in_thread(self._came, since, until)
 
     async def sweep_temps(self, older: float = files.STALE) -> list[Path]:
-        """Removes what uploads left that were cut off by a crash."""
+        """Removes temporary files of uploads that a crash interrupted."""
         return await files.in_thread(files.sweep_temps, self.root, older, deep=False)
 
     def _set_aside(self, path: Path, older: float) -> Path | None:
-        """Takes a file out of reach, under a name that is nobody else's; None where it is not there or too new."""
+        """Moves a file aside under a unique name; None if it does not exist or is too new."""
         aside = self.root / ASIDE / f"{path.name}.{secrets.token_hex(4)}"
         with files.translate_errors(path):
             try:
@@ -256,7 +256,7 @@ class Blobs:
                 path.rename(aside)
             except FileNotFoundError:
                 return None
-            if older and time.time() - aside.stat().st_mtime < older:  # it came again a moment ago
+            if older and time.time() - aside.stat().st_mtime < older:  # it arrived again a moment ago
                 self._put_back(aside, path)
                 return None
         return aside
@@ -278,25 +278,25 @@ class Blobs:
                     beside.unlink(missing_ok=True)
 
     def _recover(self, older: float) -> int:
-        found = 0
+        count = 0
         with contextlib.suppress(FileNotFoundError):
             for aside in (self.root / ASIDE).iterdir():
                 sha256 = aside.name.partition(".")[0]
-                # Its content's age says nothing here: a rename is a change of the file, not of what is in it.
+                # st_ctime, because a rename does not change st_mtime.
                 if _SHA256.fullmatch(sha256) and aside.stat().st_ctime <= time.time() - older:
                     self._put_back(aside, self.path(sha256))
-                    found += 1
-        return found
+                    count += 1
+        return count
 
     def _came(self, since: float, until: float) -> list[str]:
-        found = []
-        for folder, below, names in os.walk(self.root):
-            # A folder that nothing was named in since has nothing new; those above are not touched by that.
-            below[:] = [name for name in below if not name.startswith(".")]
+        hashes = []
+        for folder, subfolders, names in os.walk(self.root):
+            # A folder whose names have not changed has nothing new; this does not hold for the folders above it.
+            subfolders[:] = [name for name in subfolders if not name.startswith(".")]
             if names and os.stat(folder).st_mtime < since:
                 continue
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
                     if _SHA256.fullmatch(name) and since <= os.stat(os.path.join(folder, name)).st_mtime <= until:
-                        found.append(name)
-        return found
+                        hashes.append(name)
+        return hashes

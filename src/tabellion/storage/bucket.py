@@ -1,4 +1,4 @@
-"""The lake in a bucket of S3, or of anything that speaks its protocol."""
+"""The lake in a bucket of S3, or of a server with the same protocol."""
 
 from __future__ import annotations
 
@@ -24,75 +24,75 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode
 
 TIMEOUT = timedelta(seconds=60)  #: of one request
-#: The engine tries a job again; here only what a lost connection costs is made good.
+#: Few: the engine retries the job; these only cover a lost connection.
 RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=20)}
-PROBE = "tabellion-probe"  #: the name that is asked for to see whether the bucket answers
-DELETES = 1000  #: at once, as S3 allows
-#: Not obstore's own async calls: their threads touch Python while it ends, and now and then abort the process.
+PROBE = "tabellion-probe"  #: the file that is requested to see whether the bucket answers
+DELETES = 1000  #: per request, the limit of S3
+#: Not obstore's own async calls: their threads use Python while it shuts down, which sometimes aborts the process.
 in_thread = files.Threads(32, "tabellion-bucket")
 Entries = list[LakeEntry]  #: the class has a method of the name
 
 
 class Bucket:
-    """A bucket, or what is below a prefix of it; S3 itself puts an object whole or not at all."""
+    """A bucket, or a prefix of it; S3 itself writes objects atomically."""
 
     def __init__(self, url: str, **options: Any) -> None:
         self.url = url
-        plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes")
-        client = {"timeout": TIMEOUT, "allow_http": plain, **options.pop("client_options", {})}
+        allow_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes")
+        client = {"timeout": TIMEOUT, "allow_http": allow_http, **options.pop("client_options", {})}
         try:
             self._store = S3Store.from_url(url, client_options=client, retry_config=RETRIES, **options)  # type: ignore[arg-type]
         except exceptions.BaseError as error:
             raise ConfigurationError(f"{url} is not a valid lake: {error}") from error
 
     async def put(self, path: str, data: bytes, create: bool) -> None:
-        """Writes one whole, in one request."""
+        """Writes a file in one request."""
         await in_thread(self._put, path, data, create)
 
     async def put_file(self, path: str, file: Path, create: bool) -> None:
-        """The same from a staged file."""
+        """Uploads a staged file and removes it."""
         try:
             await in_thread(self._put, path, file, create)
         finally:
             file.unlink(missing_ok=True)
 
     async def get(self, path: str) -> bytes:
-        """All of one."""
+        """The content of a file."""
         return await in_thread(self._get, path)
 
     async def stat(self, path: str) -> LakeEntry:
-        """One without its content."""
+        """A file's entry."""
         return await in_thread(self._stat, path)
 
     async def list(self, prefix: str) -> list[LakeEntry]:
-        """All below a prefix."""
+        """The entries below a prefix."""
         return await in_thread(self._list, prefix)
 
     async def delete(self, paths: Sequence[str]) -> int:
-        """Removes them, a thousand a request."""
+        """Removes files, a thousand per request."""
         await in_thread(self._delete, paths)
         return len(paths)
 
     async def delete_exact(self, path: str, sha256: str) -> bool:
-        """Looks at the content, then removes it: S3 has no way to do both at once that every server knows."""
+        """Compares the content, then removes the file: not every server can do both in one request."""
         return await in_thread(self._delete_exact, path, sha256)
 
     def staging(self) -> Path:
-        """The machine's own folder for temporary files."""
+        """The machine's folder for temporary files."""
         return Path(tempfile.gettempdir())
 
     @contextlib.asynccontextmanager
     async def lock(self) -> AsyncIterator[None]:
-        """Nothing is held."""
+        """Does nothing: a bucket has no lock."""
         yield
 
     async def sweep_temps(self, older: float) -> int:
-        """Nothing to sweep: an upload that is cut off leaves nothing."""
+        """Does nothing: an interrupted upload leaves no file."""
         return 0
 
     def check(self) -> None:
-        """Asks for a file that is not there, and writes one only where even that is forbidden: who asks often must not
-        fill a bucket that keeps versions."""
+        """Requests a file that does not exist, and writes one only if the request fails: frequent writes would fill a
+        bucket that keeps versions."""
         try:
             self._stat(PROBE)
         except Absent:
@@ -117,7 +117,7 @@ class Bucket:
 
     def _list(self, prefix: str) -> Entries:
         with self._translate_errors(prefix):
-            return [_entry(one) for batch in obstore.list(self._store, prefix or None) for one in batch]
+            return [_entry(meta) for batch in obstore.list(self._store, prefix or None) for meta in batch]
 
     def _delete(self, paths: Sequence[str]) -> None:
         for start in range(0, len(paths), DELETES):
@@ -148,8 +148,8 @@ class Bucket:
             raise LakeError(f"{where}: {_first_line(error)}") from error
 
 
-def _entry(told: ObjectMeta) -> LakeEntry:
-    return LakeEntry(told["path"], told["size"], told["last_modified"].timestamp(), told["e_tag"] or "")
+def _entry(meta: ObjectMeta) -> LakeEntry:
+    return LakeEntry(meta["path"], meta["size"], meta["last_modified"].timestamp(), meta["e_tag"] or "")
 
 
 def _first_line(error: Exception) -> str:

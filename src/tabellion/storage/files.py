@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, forced to disk, and only then named."""
+"""Atomic files: written under a temporary name, forced to disk, then renamed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from typing import ParamSpec, TypeVar
 from tabellion.engine.failpoints import failpoint
 from tabellion.errors import TabellionError
 
-ENDING = ".tmp"  #: of files that have no name yet; they begin with a dot, so that no glob of ours finds them
-STALE = 3600.0  #: seconds after which a file without a name was left by somebody who died
-SLICE = 1 << 20  #: bytes that are written at once
+ENDING = ".tmp"  #: of temporary files; they start with a dot, so that our globs do not match them
+STALE = 3600.0  #: seconds after which a temporary file's writer must have died
+SLICE = 1 << 20  #: bytes per write
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
 Given = ParamSpec("Given")
@@ -40,14 +40,14 @@ class FileNameTaken(Unwritable):
 
 
 class Threads:
-    """A few threads for what would keep the event loop waiting, of our own: nothing else ever fills them."""
+    """A thread pool for calls that would block the event loop; nothing else can fill it."""
 
     def __init__(self, count: int, name: str) -> None:
         self.count, self.name = count, name
         self._pool: ThreadPoolExecutor | None = None
 
     async def __call__(self, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        """Does it beside the event loop; a caller that is cancelled waits until it has ended."""
+        """Runs it in a thread; a caller that is cancelled still waits until it has ended."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.count, self.name)
         future = asyncio.get_running_loop().run_in_executor(self._pool, functools.partial(work, *args, **kwargs))
@@ -60,12 +60,12 @@ class Threads:
             raise
 
 
-in_thread = Threads(8, "tabellion-files")  #: a write never waits behind a document that is being read
+in_thread = Threads(8, "tabellion-files")  #: separate, so that a write never waits for a document that is being read
 
 
 @contextlib.contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """What the system refuses, as a sentence that names the file."""
+    """Turns an OSError into an Unwritable that names the file."""
     try:
         yield
     except OSError as error:
@@ -83,13 +83,13 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-_known: set[str] = set()  # folders whose names this process has forced to disk, all the way up
+_known: set[str] = set()  # folders that this process has forced to disk, with all their parents
 
 
 def make_folder(folder: Path, root: Path) -> None:
-    """Makes a folder and those above it, and forces their names to disk.
+    """Creates a folder and its parents, and forces their names to disk.
 
-    Also when they are there already: whoever made them may have died before it did so.
+    Existing folders too: the process that created them may have died before it did so.
     """
     if str(folder) in _known:
         return
@@ -108,7 +108,7 @@ def make_folder(folder: Path, root: Path) -> None:
 
 
 class Unnamed:
-    """A file being written, without its name; it is gone unless it gets one."""
+    """A file that is being written under a temporary name; `name` makes it permanent, `discard` removes it."""
 
     def __init__(self, folder: Path, root: Path, mode: int = PRIVATE_FILE) -> None:
         self.root = root
@@ -118,7 +118,7 @@ class Unnamed:
 
     @classmethod
     def adopt(cls, file: Path, root: Path, mode: int = PRIVATE_FILE) -> Unnamed:
-        """A file that somebody else has written and closed."""
+        """A temporary file that was written and closed before."""
         unnamed = cls.__new__(cls)
         unnamed.root, unnamed.path = root, file
         with translate_errors(file):
@@ -137,29 +137,29 @@ class Unnamed:
             return os.open(self.path, flags, mode)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Appends all of it."""
+        """Appends the data."""
         assert self._handle is not None  # noqa: S101 - it has its name already
-        rest = memoryview(data)
+        remaining = memoryview(data)
         with translate_errors(self.path):
-            while rest:
-                rest = rest[os.write(self._handle, rest[:SLICE]) :]
+            while remaining:
+                remaining = remaining[os.write(self._handle, remaining[:SLICE]) :]
                 failpoint("put.mid_write")
 
     @property
     def closed(self) -> bool:
-        """Whether nobody has it open any more."""
+        """Whether its handle is closed."""
         return self._handle is None
 
     def close(self) -> None:
-        """Lets go of it where it is; `adopt` takes it up again."""
+        """Closes its handle and leaves the file; `adopt` opens it again."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
     def name(self, final: Path, *, new: bool = False) -> None:
-        """Forces it to disk and gives it its name, in place of what has it now; the name is on disk on return.
+        """Forces it to disk and renames it, replacing a file of that name; the name is on disk on return.
 
-        A new one takes nobody's place: it raises FileNameTaken.
+        With `new`, an existing file is not replaced: raises FileNameTaken.
         """
         assert self._handle is not None  # noqa: S101 - it has its name already
         with translate_errors(final):
@@ -174,7 +174,7 @@ class Unnamed:
             sync_folder(final.parent)
 
     def discard(self) -> None:
-        """Removes it, unless it has its name."""
+        """Removes the temporary file, if it was not named."""
         self.close()
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()
@@ -195,7 +195,7 @@ def _link(path: Path, final: Path) -> bool:
 
 
 def write_whole(final: Path, data: bytes, root: Path, mode: int = PRIVATE_FILE) -> None:
-    """Writes a file so that after a crash at any moment it is there whole, or as it was before."""
+    """Writes a file atomically: after a crash it has its new content or its old one."""
     unnamed = Unnamed(final.parent, root, mode)
     try:
         unnamed.write(data)
@@ -205,7 +205,7 @@ def write_whole(final: Path, data: bytes, root: Path, mode: int = PRIVATE_FILE) 
 
 
 def remove(path: Path) -> bool:
-    """Removes a file for good; whether it was there."""
+    """Removes a file durably; returns whether it existed."""
     with translate_errors(path):
         try:
             path.unlink()
@@ -216,19 +216,19 @@ def remove(path: Path) -> bool:
 
 
 def sweep_temps(root: Path, older: float = STALE, *, deep: bool = True) -> list[Path]:
-    """Removes files that never got a name and whose writer must be dead by now; says which."""
+    """Removes temporary files whose writer must have died, and returns their paths."""
     swept = []
     before = time.time() - older
-    for folder, below, names in os.walk(root):
+    for folder, subfolders, names in os.walk(root):
         if not deep:
-            below.clear()
+            subfolders.clear()
         for name in names:
             if not (name.startswith(".") and name.endswith(ENDING)):
                 continue
             path = Path(folder, name)
             with contextlib.suppress(FileNotFoundError):
-                found = path.lstat()
-                if stat.S_ISREG(found.st_mode) and found.st_mtime <= before:
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode) and status.st_mtime <= before:
                     path.unlink()
                     swept.append(path)
     return swept

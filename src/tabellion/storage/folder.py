@@ -1,4 +1,4 @@
-"""The lake in a local folder: every file written beside its place, forced to disk, then renamed."""
+"""The lake in a local folder: every file is written under a temporary name, forced to disk, then renamed."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.storage import files
 from tabellion.storage.lake import Absent, LakeEntry, Present
 
-ASIDE = ".aside"  #: where a file is while it is removed; it goes back to its place where that was wrong
+ASIDE = ".aside"  #: where a file is moved while it is removed; it is moved back if its content differs
 LOCK = ".lock"
 Entries = list[LakeEntry]  #: the class has a method of the name
-PATIENCE = 0.05  #: seconds between two looks at a lock that somebody holds
+PATIENCE = 0.05  #: seconds between two attempts to take a lock
 
 
 class Folder:
-    """A folder of files that are whole."""
+    """A folder of atomically written files."""
 
     def __init__(self, root: Path, mode: int) -> None:
         self.root, self.mode = root.absolute(), mode
 
     async def put(self, path: str, data: bytes, create: bool) -> None:
-        """Writes one whole."""
+        """Writes a file atomically."""
         await files.in_thread(self._put, path, data, create)
 
     async def put_file(self, path: str, file: Path, create: bool) -> None:
@@ -36,29 +36,29 @@ class Folder:
         await files.in_thread(self._put_file, path, file, create)
 
     async def get(self, path: str) -> bytes:
-        """All of one."""
+        """The content of a file."""
         try:
             return await files.in_thread((self.root / path).read_bytes)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise Absent(f"{path} is not in {self.root}") from None
 
     async def stat(self, path: str) -> LakeEntry:
-        """One without its content."""
-        found = await files.in_thread(self._entry, path)
-        if found is None:
+        """A file's entry."""
+        entry = await files.in_thread(self._entry, path)
+        if entry is None:
             raise Absent(f"{path} is not in {self.root}")
-        return found
+        return entry
 
     async def list(self, prefix: str) -> list[LakeEntry]:
-        """All below a folder."""
+        """The entries below a folder."""
         return await files.in_thread(self._list, prefix)
 
     async def delete(self, paths: Sequence[str]) -> int:
-        """Removes them."""
+        """Removes files."""
         return await files.in_thread(lambda: sum(files.remove(self.root / path) for path in paths))
 
     async def delete_exact(self, path: str, sha256: str) -> bool:
-        """Removes one if it has this content."""
+        """Removes a file if it has this content."""
         return await files.in_thread(self._delete_exact, path, sha256)
 
     def staging(self) -> Path:
@@ -68,7 +68,7 @@ class Folder:
 
     @contextlib.asynccontextmanager
     async def lock(self) -> AsyncIterator[None]:
-        """Waits until nobody else on this machine holds it; the lock dies with its holder."""
+        """Waits until no other process on this machine holds the lock, which ends with its holder's process."""
         await files.in_thread(files.make_folder, self.root, self.root)
         handle = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
         try:
@@ -80,11 +80,11 @@ class Folder:
             os.close(handle)
 
     async def sweep_temps(self, older: float) -> int:
-        """Removes files without a name."""
+        """Removes temporary files."""
         return len(await files.in_thread(files.sweep_temps, self.root, older))
 
     def check(self) -> None:
-        """Writes a file that never gets a name."""
+        """Writes a temporary file and discards it."""
         unnamed = files.Unnamed(self.root, self.root, self.mode)
         try:
             unnamed.write(b"?")
@@ -114,26 +114,26 @@ class Folder:
 
     def _entry(self, path: str) -> LakeEntry | None:
         try:
-            found = (self.root / path).stat()
+            status = (self.root / path).stat()
         except (FileNotFoundError, NotADirectoryError):
             return None
         return LakeEntry(
-            path, found.st_size, found.st_mtime, f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
+            path, status.st_size, status.st_mtime, f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
         )
 
     def _list(self, prefix: str) -> Entries:
-        found = []
-        for folder, below, names in os.walk(self.root / prefix):
-            below[:] = [name for name in below if not name.startswith(".")]
-            inside = Path(folder).relative_to(self.root).as_posix()
+        entries = []
+        for folder, subfolders, names in os.walk(self.root / prefix):
+            subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+            relative = Path(folder).relative_to(self.root).as_posix()
             for name in names:
-                path = name if inside == "." else f"{inside}/{name}"
+                path = name if relative == "." else f"{relative}/{name}"
                 if not name.startswith(".") and (entry := self._entry(path)) is not None:
-                    found.append(entry)
-        return found
+                    entries.append(entry)
+        return entries
 
     def _delete_exact(self, path: str, sha256: str) -> bool:
-        """Looks at the file where nobody can replace it any more: under another name."""
+        """Moves the file aside first, so that nobody can replace it while its content is checked."""
         aside = self.root / ASIDE / f"{path}.{secrets.token_hex(4)}"
         with files.translate_errors(self.root / path):
             files.make_folder(aside.parent, self.root)
@@ -149,13 +149,13 @@ class Folder:
         return True
 
     def _put_back(self) -> None:
-        """Undoes a removal that a crash cut off: it may have been of the wrong file."""
+        """Undoes removals that a crash interrupted: the content may not have been checked yet."""
         for folder, _, names in os.walk(self.root / ASIDE):
             for name in names:
                 self._back(Path(folder, name))
 
     def _back(self, aside: Path) -> None:
-        """Puts a file back to its place, unless a newer one has taken it."""
+        """Moves a file back, unless a newer one has its name."""
         original = self.root / aside.relative_to(self.root / ASIDE).with_suffix("")
         files.make_folder(original.parent, self.root)
         with contextlib.suppress(FileExistsError):

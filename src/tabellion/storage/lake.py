@@ -1,4 +1,4 @@
-"""The lake: where results lie as files, in a local folder or a bucket, each whole or not there."""
+"""The lake: result files in a local folder or a bucket, each written atomically."""
 
 from __future__ import annotations
 
@@ -37,49 +37,49 @@ class LakeEntry:
 
     path: str
     bytes: int
-    modified_at: float  #: seconds since 1970, by the clock of whoever keeps the files
-    tag: str  #: another one whenever the file is written
+    modified_at: float  #: seconds since 1970, by the clock of the storage
+    tag: str  #: changes whenever the file is written
 
 
 class Basin(Protocol):
-    """What keeps the files."""
+    """A storage of files: a local folder or a bucket."""
 
     async def put(self, path: str, data: bytes, create: bool) -> None:
-        """Writes one whole; to create one is to take nobody's place."""
+        """Writes a file atomically; `create` does not replace an existing one."""
 
     async def put_file(self, path: str, file: Path, create: bool) -> None:
-        """The same from a staged file, which is gone afterwards."""
+        """Moves a staged file in."""
 
     async def get(self, path: str) -> bytes:
-        """All of one."""
+        """The content of a file."""
 
     async def stat(self, path: str) -> LakeEntry:
-        """One without its content."""
+        """A file's entry."""
 
     async def list(self, prefix: str) -> list[LakeEntry]:
-        """All below a folder."""
+        """The entries below a folder."""
 
     async def delete(self, paths: Sequence[str]) -> int:
-        """Removes them; how many were there, as far as the basin says."""
+        """Removes files; returns how many existed, as far as the storage says."""
 
     async def delete_exact(self, path: str, sha256: str) -> bool:
-        """Removes one if it has this content; whether it did."""
+        """Removes a file if it has this content; returns whether it did."""
 
     def staging(self) -> Path:
         """A folder for staged files."""
 
     def lock(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Held by whoever puts files together and removes others."""
+        """A lock for merging files and removing the originals."""
 
     async def sweep_temps(self, older: float) -> int:
-        """Removes what a crash left."""
+        """Removes temporary files that a crash left."""
 
     def check(self) -> None:
-        """Raises where files cannot be written now; blocks."""
+        """Raises if files cannot be written now; blocks."""
 
 
 class Lake:
-    """A folder, or `s3://bucket/prefix`, and the same promises for both: a file is whole or not there, and stays.
+    """A folder or `s3://bucket/prefix`, with the same promises for both: writes are atomic and durable.
 
     >>> lake = Lake("tabellion-data")
     >>> await lake.put("json/2024/02/29/01.json", b"{}")
@@ -105,28 +105,28 @@ class Lake:
 
     @property
     def is_local(self) -> bool:
-        """Whether the files are on this machine, where `path` finds them."""
+        """Whether the files are on this machine."""
         return not self.url.startswith("s3://")
 
     async def put(self, path: str, data: bytes, *, create: bool = False) -> str:
-        """Writes one file whole, over what is there unless only a new one is to be made; its SHA-256."""
+        """Writes a file atomically, returns its SHA-256; with `create` it raises Present instead of replacing one."""
         await self._basin.put(check_path(path), data, create)
         return hashlib.sha256(data).hexdigest()
 
     async def put_file(self, path: str, file: Path, *, create: bool = False) -> None:
-        """Moves a staged file in, over what is there unless only a new one is to be made."""
+        """Moves a staged file in; with `create` it raises Present instead of replacing one."""
         await self._basin.put_file(check_path(path), file, create)
 
     async def get(self, path: str) -> bytes:
-        """All of one file; raises Absent."""
+        """The content of a file; raises Absent."""
         return await self._basin.get(check_path(path))
 
     async def stat(self, path: str) -> LakeEntry:
-        """One file without its content; raises Absent."""
+        """A file's entry; raises Absent."""
         return await self._basin.stat(check_path(path))
 
     async def has(self, path: str) -> bool:
-        """Whether the file is there."""
+        """Whether the file exists."""
         try:
             await self._basin.stat(check_path(path))
         except Absent:
@@ -139,30 +139,30 @@ class Lake:
         return sorted(found, key=lambda entry: entry.path)
 
     async def delete(self, *paths: str) -> int:
-        """Removes files, those that are not there being none; how many there were (S3 does not tell: all)."""
+        """Removes files, ignoring missing ones; returns how many existed (S3 does not say: all of them)."""
         return await self._basin.delete([check_path(path) for path in paths]) if paths else 0
 
     async def delete_exact(self, path: str, sha256: str) -> bool:
-        """Removes a file if it still has this content; whether it did. Only within `lock`."""
+        """Removes a file if it still has this content; returns whether it did. Only within `lock`."""
         return await self._basin.delete_exact(check_path(path), sha256)
 
     def staging(self) -> Path:
-        """A folder for files that `put_file` moves in; they begin with a dot and end in .tmp."""
+        """A folder for files that `put_file` moves in; name them .*.tmp."""
         return self._basin.staging()
 
     @contextlib.asynccontextmanager
     async def lock(self) -> AsyncIterator[None]:
-        """One at a time puts files together and removes others; a bucket has no lock, and who uses it copes."""
+        """Serializes merging files and removing the originals; a bucket has no lock, its callers must cope."""
         async with self._basin.lock():
             yield
 
     async def sweep_temps(self, older: float = files.STALE) -> int:
-        """Removes what writers left that died; how many."""
+        """Removes temporary files of writers that died; returns how many."""
         return await self._basin.sweep_temps(older)
 
     def check(self) -> None:
-        """Raises what hinders files from being written now. It blocks, for long where a bucket does not answer: for a
-        thread that nobody waits for."""
+        """Raises if files cannot be written now. It blocks, for long if a bucket does not answer: run it in a thread
+        that nothing waits for."""
         self._basin.check()
 
 

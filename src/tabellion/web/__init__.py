@@ -1,1 +1,1 @@
-"""The HTTP application: the only place where HTTP is known."""
+"""The HTTP application: no other package handles requests."""

@@ -1,4 +1,4 @@
-"""The application: environments behind one sign-in, every address with a role, every error a problem."""
+"""The HTTP application: serves environments, checks that every route has a role, turns errors into problems."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tabellion.web.routing import of_http_error
 from tabellion.web.streams import Streams
 from tabellion.web.validation import build_problem
 
-#: Routes of every installation; those of pipelines come before them, as a fixed address before one with a name in it.
+#: Routes of every installation; those of pipelines come first, so that fixed paths precede paths with parameters.
 MODULES = (health, reference, webhooks, overview, queues, users, static, door, people, dashboard)
 DESCRIPTION = "Queues and pipelines over HTTP. Errors are problems (RFC 9457) with a stable `code`."
 
@@ -47,15 +47,17 @@ DESCRIPTION = "Queues and pipelines over HTTP. Errors are problems (RFC 9457) wi
 def serve_environment(
     config: Config, pipelines: Sequence[Pipeline], name: str, store: Store, *, own: Sequence[QueueView] = ()
 ) -> ServedEnvironment:
-    """An environment with everything its pipelines need there; `own` are queues of the user's, to be looked at."""
-    place = next((one for one in config.environments if one.name == name), None)
-    views = together(*(pipeline.views(config, place) for pipeline in pipelines), [webhooks_view()], own)
-    served = {one.name: made for one in pipelines if (made := one.serve(config, name, store)) is not None}
+    """An environment with everything its pipelines need there; `own` are queues of the user, to be shown."""
+    configured = next((environment for environment in config.environments if environment.name == name), None)
+    views = together(*(pipeline.views(config, configured) for pipeline in pipelines), [webhooks_view()], own)
+    served = {
+        pipeline.name: result for pipeline in pipelines if (result := pipeline.serve(config, name, store)) is not None
+    }
     return ServedEnvironment(name, store, views, served)
 
 
 def webhooks_view() -> QueueView:
-    """The queue that delivers webhooks, to be looked at."""
+    """The view of the queue that delivers webhooks."""
     from tabellion.delivery.outbox import webhooks_queue
 
     return QueueView(webhooks_queue())
@@ -68,10 +70,10 @@ def make_app(
     *,
     limits: RequestLimits | None = None,
 ) -> FastAPI:
-    """The HTTP application over some environments; each key opens its own only. The stores stay open at its end."""
-    if len({one.name for one in environments}) < len(environments):
+    """The HTTP application of some environments; a key is valid for its own only. It does not close the stores."""
+    if len({environment.name for environment in environments}) < len(environments):
         raise ConfigurationError("each environment of the application must have a unique name")
-    if len({one.store.url for one in environments}) < len(environments):
+    if len({environment.store.url for environment in environments}) < len(environments):
         raise ConfigurationError("two environments of the application share a database: their keys would open both")
     return _build_app(config, list(environments), list(pipelines), limits or _limits(config))
 
@@ -79,19 +81,19 @@ def make_app(
 def _look_out(
     config: Config, environments: Sequence[ServedEnvironment], blueprints: Sequence[Blueprint]
 ) -> Store | None:
-    """Has every environment watched; gives the database of the gates, where it is none of those that are served."""
-    served, home = {one.store.url: one.store for one in environments}, config.gates_at
-    elsewhere = home.store() if home is not None and home.url not in served else None
-    figures = {name: figure for one in blueprints for name, figure in one.figures.items()}
+    """Gives every environment its monitor; returns the database of the gates if it is not a served one."""
+    served, home = {environment.store.url: environment.store for environment in environments}, config.gates_at
+    gates_store = home.store() if home is not None and home.url not in served else None
+    figures = {name: figure for part in blueprints for name, figure in part.figures.items()}
     for environment in environments:
-        gates_at = elsewhere or (served[home.url] if home is not None else environment.store)
+        gates_at = gates_store or (served[home.url] if home is not None else environment.store)
         environment.monitor = OverviewFeed(
             Overview(
                 environment.name, environment.store, environment.views, gate_settings=config.gates, gates_at=gates_at,
                 figures=figures,
             )
         )  # fmt: skip
-    return elsewhere
+    return gates_store
 
 
 def _limits(config: Config) -> RequestLimits:
@@ -104,7 +106,7 @@ def _limits(config: Config) -> RequestLimits:
 def _build_app(
     config: Config, environments: list[ServedEnvironment], pipelines: list[Pipeline], limits: RequestLimits
 ) -> FastAPI:
-    blueprints = [made for one in pipelines if (made := one.blueprint()) is not None]
+    blueprints = [result for pipeline in pipelines if (result := pipeline.blueprint()) is not None]
     gates_at = _look_out(config, environments, blueprints)
 
     @asynccontextmanager
@@ -116,7 +118,7 @@ def _build_app(
                 for schema in (schema for pipeline in pipelines for schema in pipeline.schemas()):
                     await schema.prepare(environment.store)
             except StoreError:
-                continue  # it is asked again at each request; /readyz tells
+                continue  # it is prepared again at each request; /readyz reports it
         yield
         app.state.closing.set()
         for environment in environments:
@@ -137,16 +139,16 @@ def _build_app(
     app.state.limits = limits
     app.state.pipelines = pipelines
     app.state.blueprints = blueprints
-    app.state.pages = merge_policies(policy.PAGES, *(one.pages for one in blueprints))
-    app.state.policy = merge_policies(policy.API, app.state.pages, *(one.policy for one in blueprints))
-    app.state.places = sorted((*PLACES, *(place for one in blueprints for place in one.places)), key=_order)
+    app.state.pages = merge_policies(policy.PAGES, *(part.pages for part in blueprints))
+    app.state.policy = merge_policies(policy.API, app.state.pages, *(part.policy for part in blueprints))
+    app.state.places = sorted((*PLACES, *(place for part in blueprints for place in part.places)), key=_order)
     app.state.rules = Rules.of(config.allow)
-    app.state.auth = Authenticator({one.name: one for one in environments})
+    app.state.auth = Authenticator({environment.name: environment for environment in environments})
     app.state.streams = Streams(limits)
     app.state.pace = RateLimiter(limits)
     app.state.cursor_key = cursors.installation_key(config.data)
     app.state.closing = asyncio.Event()
-    for router in (*(router for one in blueprints for router in one.routers), *(one.router for one in MODULES)):
+    for router in (*(router for part in blueprints for router in part.routers), *(module.router for module in MODULES)):
         app.router.routes.extend(router.routes)
     _check_policy(app)
     app.add_middleware(HeadersMiddleware)
@@ -158,24 +160,24 @@ def _build_app(
 
 
 def merge_policies(*policies: policy.Policy) -> policy.Policy:
-    """All of them; one route in two would have two roles."""
-    made: policy.Policy = {}
-    for one in policies:
-        twice = made.keys() & one.keys()
-        if twice:
-            raise ConfigurationError(f"two pipelines have the route {' '.join(sorted(twice)[0])}")
-        made |= one
-    return made
+    """The policies as one; raises if a route is in two of them."""
+    merged: policy.Policy = {}
+    for policy_part in policies:
+        repeated = merged.keys() & policy_part.keys()
+        if repeated:
+            raise ConfigurationError(f"two pipelines have the route {' '.join(sorted(repeated)[0])}")
+        merged |= policy_part
+    return merged
 
 
 def _check_policy(app: FastAPI) -> None:
-    """Refuses routes without a role, and roles without a route."""
-    there = {
+    """Raises for routes without a role, and roles without a route."""
+    routes = {
         (method, route.path) for route in app.routes if isinstance(route, Route) for method in route.methods or ()
     } - {("HEAD", route.path) for route in app.routes if isinstance(route, Route)}
-    for method, path in sorted(there ^ app.state.policy.keys()):
-        lacks = "has no policy: name its role" if (method, path) in there else "has a policy but no route"
-        raise ConfigurationError(f"the route {method} {path} {lacks}")
+    for method, path in sorted(routes ^ app.state.policy.keys()):
+        problem = "has no policy: name its role" if (method, path) in routes else "has a policy but no route"
+        raise ConfigurationError(f"the route {method} {path} {problem}")
 
 
 def _order(place: blueprint.NavItem) -> int:
@@ -191,9 +193,9 @@ async def _of_router(request: Request, error: Any) -> Response:
     problem = of_http_error(request, error)
     wants_page = "text/html" in request.headers.get("accept", "") and "authorization" not in request.headers
     if wants_page and not request.url.path.startswith("/api/"):
-        found = await request.app.state.auth.visitor(request)
-        if found is not None:
-            request.state.holder = found[1]
+        visitor = await request.app.state.auth.visitor(request)
+        if visitor is not None:
+            request.state.holder = visitor[1]
         return error_page(request, problem)
     return problem.response(request.state.request_id)
 

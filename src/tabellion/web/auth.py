@@ -1,4 +1,4 @@
-"""Who asks: from a key or a session to an environment and a role. With a key, cookies are never looked at."""
+"""Authentication: from a key or a session to an environment and a role. With a key, cookies are ignored."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FIX = "send the header Authorization: Bearer KEY; create a key with `tabellion k
 
 @dataclass(slots=True)
 class Authenticator:
-    """Lets requests in that carry a key or belong to a session, each into the environment of its key or session."""
+    """Authenticates requests by key or session, each for the environment of its key or session."""
 
     environments: dict[str, ServedEnvironment]
     _noted: dict[str, float] = field(default_factory=dict)
 
     async def enter(self, request: Request, needed: Role) -> tuple[ServedEnvironment, Holder]:
-        """The environment and who asks; a Problem when nobody is let in so or their role is too low."""
+        """The environment and the caller; raises a Problem if they are not authenticated or their role is too low."""
         header = request.headers.get("authorization")
         environment, holder = await (self._session(request) if header is None else self._key(header))
         if holder.role < needed:
@@ -42,14 +42,14 @@ class Authenticator:
         return environment, holder
 
     async def visitor(self, request: Request) -> tuple[ServedEnvironment, Holder] | None:
-        """Who asks, where anybody may; None: a stranger."""
+        """The caller of an open route; None if they are not authenticated."""
         try:
             return await self.enter(request, Role.VIEWER)
         except Problem:
             return None
 
     def ticket(self, request: Request) -> Ticket | None:
-        """What the browser holds of its session; None: it has none, or is no browser."""
+        """The session ticket in the cookie; None without one, or if a key was sent."""
         return sessions.parse(cookies.value(request, cookies.SESSION))
 
     async def _key(self, header: str) -> tuple[ServedEnvironment, Holder]:

@@ -1,4 +1,4 @@
-"""What a pipeline adds to the application: routes with their roles, pages, places in the header, texts, shapes."""
+"""What a pipeline adds to the application: routes with their roles, pages, navigation, schemas."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Route = tuple[str, str]  #: method and path
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
-    """One entry of the header."""
+    """One entry of the navigation."""
 
     path: str
     word: str  #: the key of its text
     icon: str
     order: int = 50  #: entries are shown in this order
-    below: tuple[str, ...] = ()  #: where pages begin that belong to it though their address does not say so
-    home_of: tuple[Role, ...] = ()  #: roles whose work begins here
+    below: tuple[str, ...] = ()  #: path prefixes of other pages that belong to it
+    home_of: tuple[Role, ...] = ()  #: roles whose start page this is
 
 
 class HealthFacts(Answer, total=False):
-    """What pipelines add to what /readyz tells of an environment."""
+    """What pipelines report in /readyz about an environment."""
 
     blobs: Annotated[Literal["ok", "unwritable"], Doc("Whether uploads can be stored.")]
     lake: Annotated[Literal["ok", "unwritable"], Doc("Whether outputs can be written.")]
@@ -49,28 +49,28 @@ class Served(Protocol):
     """What a pipeline's routes need in one environment."""
 
     async def health(self) -> PipelineHealth:
-        """Whether files can be written and the like; databases and workers are asked for already."""
+        """Whether files can be written and the like; databases and workers are checked elsewhere."""
 
     def titles(self) -> Mapping[str, str]:
-        """What names in sentences are called on pages."""
+        """The titles of fields on pages, by name."""
 
     async def close(self) -> None:
-        """Ends what watches the environment."""
+        """Stops its background tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """The parts of one pipeline. A route that is in neither policy is refused when the application is made."""
+    """The parts of one pipeline. A route that is in neither policy is an error when the application is created."""
 
     routers: Sequence[APIRouter] = ()
-    policy: Policy = field(default_factory=dict)  #: the API: which role a route needs
-    pages: Policy = field(default_factory=dict)  #: what browsers show to people
+    policy: Policy = field(default_factory=dict)  #: the role of each API route
+    pages: Policy = field(default_factory=dict)  #: the role of each page
     places: Sequence[NavItem] = ()
-    package: str | None = None  #: the package that has folders `templates` and `static`
+    package: str | None = None  #: the package with the folders `templates` and `static`
     shapes: Sequence[type[BaseModel]] = ()  #: parts of bodies, for the OpenAPI document
     repeatable: frozenset[Route] = frozenset()  #: routes that take an Idempotency-Key
     versioned: frozenset[Route] = frozenset()  #: routes that need an If-Match
     clashing: frozenset[Route] = frozenset()  #: routes that may answer 409
-    resumable: frozenset[Route] = frozenset()  #: streams that go on after a Last-Event-ID
-    figures: Mapping[str, Figure] = field(default_factory=dict)  #: parts of the dashboard's document
-    main_queue: str | None = None  #: the queue that a worker must work for the pipeline to be ready
+    resumable: frozenset[Route] = frozenset()  #: streams that continue after a Last-Event-ID
+    figures: Mapping[str, Figure] = field(default_factory=dict)  #: additional keys of the overview
+    main_queue: str | None = None  #: the queue that a worker must serve for the pipeline to be ready

@@ -1,4 +1,4 @@
-"""Connections: not too many, none that never gets to the point, and what is no HTTP told as a problem."""
+"""HTTP connections: their number and time are limited, and requests that are not HTTP get a problem."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tabellion.web.problems import Problem
 
-HEADER_SECONDS = 20.0  #: from its beginning, or from the answer before, until a request has told all its headers
-CONNECTIONS = 800  #: at once; programs are commonly given 1,024 open files
+HEADER_SECONDS = 20.0  #: from the start, or the last answer, until a request has sent its headers
+CONNECTIONS = 800  #: at once; processes commonly may open 1,024 files
 
 
 class Connection(H11Protocol):
-    """One connection. Bytes that drip in do not put its deadline off; only a request does."""
+    """One connection. Only a complete request extends its deadline, not single bytes."""
 
     seconds = HEADER_SECONDS
     most = CONNECTIONS
@@ -29,34 +29,38 @@ class Connection(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request of its is being answered."""
+        """Whether it has no request in progress."""
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client has come; with too many, the oldest that asks for nothing goes."""
+        """Accepts a client; if there are too many, the oldest idle connection is closed."""
         super().connection_made(transport)
         self._await_request()
-        staying = [one for one in self.connections if isinstance(one, Connection) and not one.transport.is_closing()]
-        if len(staying) > self.most:
-            waiting = [one for one in staying if one.idle]
-            min(waiting, key=lambda one: one._began).refuse(
+        open_connections = [
+            connection
+            for connection in self.connections
+            if isinstance(connection, Connection) and not connection.transport.is_closing()
+        ]
+        if len(open_connections) > self.most:
+            idle_connections = [connection for connection in open_connections if connection.idle]
+            min(idle_connections, key=lambda connection: connection._began).refuse(
                 Problem(503, "too_many_connections", headers={"Retry-After": "5"})
             )
 
     def data_received(self, data: bytes) -> None:
-        """Some of a request has come."""
+        """Receives part of a request."""
         if self.transport.is_closing():
             return
         super().data_received(data)
         self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has gone."""
+        """The client has disconnected."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def refuse(self, problem: Problem) -> None:
-        """Answers and hangs up; whoever has said nothing is told nothing."""
+        """Sends a problem, if the client has sent anything, and closes the connection."""
         self._stop_waiting()
         if self.transport.is_closing():
             return
@@ -65,7 +69,7 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """What cannot be understood, or has too much to say before it comes to the point."""
+        """Answers a request that is not valid HTTP, or has too large headers."""
         hint = getattr(sys.exc_info()[1], "error_status_hint", 400)
         problem = Problem(431, "headers_too_large") if hint == 431 else Problem(400, "request_invalid")
         self._stop_waiting()
@@ -76,8 +80,8 @@ class Connection(H11Protocol):
         request_id = uuid.uuid4().hex
         answer = problem.response(request_id)
         headers = [*answer.raw_headers, (b"x-request-id", request_id.encode()), (b"connection", b"close")]
-        told = [h11.Response(status_code=problem.status, headers=headers), h11.Data(data=bytes(answer.body))]
-        for event in (*told, h11.EndOfMessage()):
+        events = [h11.Response(status_code=problem.status, headers=headers), h11.Data(data=bytes(answer.body))]
+        for event in (*events, h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
 
     def _await_request(self) -> None:

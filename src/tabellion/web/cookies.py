@@ -1,4 +1,4 @@
-"""Cookies of people's browsers: what they are called, when they are kept secret on the way, where none is given."""
+"""Cookies: their names and attributes, and the check that they are not sent over plain HTTP."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from starlette.responses import Response
 from tabellion.web.problems import Problem
 
 SESSION, VISIT = "tabellion", "tabellion-visit"
-HOST = "__Host-"  #: browsers keep such a cookie to one host, to https and to the whole of it
+HOST = "__Host-"  #: browsers accept such a cookie only for one host, over https and for all paths
 LANGUAGE, THEME = "language", "theme"
 
 
 def origin(request: Request) -> str:
-    """Where this application is for browsers: as configured, else as the request itself says."""
+    """The origin of this application for browsers: as configured, else from the request."""
     public: str = request.app.state.config.public_url
     if public:
         parts = urlsplit(public)
@@ -25,36 +25,36 @@ def origin(request: Request) -> str:
 
 
 def is_secure(request: Request) -> bool:
-    """Whether browsers come by https."""
+    """Whether browsers use https."""
     return origin(request).startswith("https://")
 
 
-def name(request: Request, plain: str) -> str:
-    """What a cookie of ours is called there."""
-    return f"{HOST}{plain}" if is_secure(request) else plain
+def name(request: Request, base: str) -> str:
+    """The full name of one of our cookies."""
+    return f"{HOST}{base}" if is_secure(request) else base
 
 
-def value(request: Request, plain: str) -> str:
-    """What a browser brings; nothing where a key is brought, which is then all that counts."""
-    return "" if "authorization" in request.headers else request.cookies.get(name(request, plain), "")
+def value(request: Request, base: str) -> str:
+    """The value of a cookie; empty if an API key was sent, which then is all that counts."""
+    return "" if "authorization" in request.headers else request.cookies.get(name(request, base), "")
 
 
-def put(request: Request, response: Response, plain: str, text: str) -> None:
-    """Gives a browser a cookie until it is closed, which no script can read and no other site can send."""
+def put(request: Request, response: Response, base: str, text: str) -> None:
+    """Sets a session cookie that scripts cannot read and other sites cannot send."""
     response.set_cookie(
-        name(request, plain), text, path="/", secure=is_secure(request), httponly=True, samesite="lax",
+        name(request, base), text, path="/", secure=is_secure(request), httponly=True, samesite="lax",
     )  # fmt: skip
 
 
-def drop(request: Request, response: Response, plain: str) -> None:
-    """Takes it back."""
+def drop(request: Request, response: Response, base: str) -> None:
+    """Deletes a cookie."""
     response.delete_cookie(
-        name(request, plain), path="/", secure=is_secure(request), httponly=True, samesite="lax",
+        name(request, base), path="/", secure=is_secure(request), httponly=True, samesite="lax",
     )  # fmt: skip
 
 
 def check_way(request: Request) -> None:
-    """Refuses passwords and links that would cross a network in the open, unless the administrator chose so."""
+    """Rejects sign-in over plain HTTP from other machines, unless the administrator configured a URL."""
     if is_secure(request) or request.app.state.config.public_url or _is_loopback(request):
         return
     raise Problem(

@@ -1,4 +1,4 @@
-"""An environment as the application serves it: its database, who watches it, and what each pipeline needs there."""
+"""A served environment: its database, its monitor, and what each pipeline needs there."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tabellion.web.blueprint import Served
 
 @dataclass(slots=True)
 class ServedEnvironment:
-    """One environment, served."""
+    """One environment that the application serves."""
 
     name: str
     store: Store
-    views: Sequence[QueueView] = ()  #: the queues that can be looked at
+    views: Sequence[QueueView] = ()  #: the queues that are shown
     served: Mapping[str, Served] = field(default_factory=dict)  #: by pipeline
-    monitor: OverviewFeed = field(init=False)  #: made with the application, which knows its gates
+    monitor: OverviewFeed = field(init=False)  #: set by the application, which knows the gates

@@ -1,4 +1,4 @@
-"""Around every request: its id, the headers that keep browsers from mischief, and the last resort."""
+"""Middleware around every request: its id, the security headers, and errors that nothing caught."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 DRAINED, DRAIN_SECONDS = 4_000_000, 1.0
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-#: For answers that are data; a page that is looked at brings its own.
+#: For answers that are data; pages have their own.
 POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
@@ -45,23 +45,23 @@ HEADERS = {
 
 
 class HeadersMiddleware:
-    """Gives each request an id and each answer its headers; turns what nobody caught into a problem."""
+    """Gives each request an id and each answer its headers; turns uncaught errors into problems."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handles one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
-        request_id = given if _SANE.fullmatch(given) else uuid.uuid4().hex
+        sent_id = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
+        request_id = sent_id if _SANE.fullmatch(sent_id) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         method = scope["method"]
         if method == "HEAD":
-            scope = {**scope, "method": "GET"}  # the same answer without its body, so by the same rules
-        began, status = time.monotonic(), 0
+            scope = {**scope, "method": "GET"}  # the same answer and the same checks, without the body
+        started_at, status = time.monotonic(), 0
         body = _Body(scope, receive)
 
         async def send_with_headers(message: Message) -> None:
@@ -89,30 +89,30 @@ class HeadersMiddleware:
         except Exception as error:
             problem = last_resort(error, request_id)
             if status:
-                raise  # the answer has begun: the server cuts the connection, which is all that is left to say
+                raise  # the answer has begun: all that is left is to let the server close the connection
             await problem.response(request_id)(scope, body.receive, send_with_headers)
         finally:
-            took = 1000 * (time.monotonic() - began)
-            logger.info("%s %s %s %.1f ms %s", method, printable(scope["path"])[:200], status, took, request_id)
+            milliseconds = 1000 * (time.monotonic() - started_at)
+            logger.info("%s %s %s %.1f ms %s", method, printable(scope["path"])[:200], status, milliseconds, request_id)
 
 
 class _BodyNotWanted(Exception):  # noqa: N818 - what happened
-    """Ends an answer whose body nobody asked for."""
+    """Ends the answer to a HEAD request before its body is produced."""
 
 
 class _Body:
-    """What the request sends. A refusal that comes before its end would be lost in a connection that is reset."""
+    """The request's body. An error sent before the body has been read could be lost when the connection is reset."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
         headers = dict(scope["headers"])
         length = headers.get(b"content-length", b"")
         self._left = int(length) if length.isdigit() else None
-        # Who asks first has sent nothing yet, and need not.
+        # A client that sent `Expect` waits and has sent no body yet.
         self._over = b"expect" in headers or (not length and b"transfer-encoding" not in headers)
 
     async def receive(self) -> Message:
-        """The next message, counted."""
+        """The next message; its bytes are counted."""
         message = await self._receive()
         if message["type"] == "http.request":
             if self._left is not None:
@@ -123,7 +123,7 @@ class _Body:
         return message
 
     async def drain(self) -> None:
-        """Reads on for a moment, so that the client has sent all before it is told that it was in vain."""
+        """Reads the rest of the body for a moment, so that the client can read the error."""
         if self._over or (self._left is not None and self._left > DRAINED):
             return
         count = 0
@@ -134,7 +134,7 @@ class _Body:
 
 
 def _check_size(scope: Scope) -> None:
-    """Refuses headers that came whole and are too large all the same."""
+    """Rejects headers that are too large although they arrived in one piece."""
     size = len(scope["raw_path"]) + len(scope["query_string"])
     size += sum(len(name) + len(value) + 4 for name, value in scope["headers"])
     if size > HEADER_BYTES:
@@ -142,7 +142,7 @@ def _check_size(scope: Scope) -> None:
 
 
 def last_resort(error: Exception, request_id: str) -> Problem:
-    """What is told of an error that nobody caught; the log has the rest."""
+    """The problem of an uncaught error; details go to the log only."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, Full | Unwritable) or (isinstance(error, OSError) and error.errno in NO_ROOM):

@@ -1,4 +1,4 @@
-"""/healthz and /readyz: is the process alive, and will work that is given now be done."""
+"""/healthz and /readyz: whether the process is alive, and whether submitted work will be done."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tabellion.web.environment import ServedEnvironment
 from tabellion.web.routing import Guarded
 
 router = APIRouter(route_class=Guarded, tags=["health"])
-SECONDS = 5.0  #: for one environment's answer
+SECONDS = 5.0  #: for checking one environment
 NOT_READY = {"application/json": {"schema": {"$ref": "#/components/schemas/Readiness"}}}
 
 
@@ -62,62 +62,66 @@ async def readyz(request: Request) -> Response:
     not."""
     state = request.app.state
     environments: dict[str, ServedEnvironment] = state.auth.environments
-    stations = await asyncio.gather(*(_whole(one, state.pipelines) for one in environments.values()))
-    reasons = [f"{one['name']}: {reason}" for one, found in stations for reason in found]
+    stations = await asyncio.gather(*(_whole(environment, state.pipelines) for environment in environments.values()))
+    reasons = [f"{report['name']}: {reason}" for report, found in stations for reason in found]
     if state.closing.is_set():
         reasons.append("the server is shutting down")
-    told = {
+    readiness = {
         "status": "not_ready" if reasons else "ready", "reasons": reasons, "environments": [one for one, _ in stations],
     }  # fmt: skip
-    return answer(told, 503 if reasons else 200)
+    return answer(readiness, 503 if reasons else 200)
 
 
 async def _whole(environment: ServedEnvironment, pipelines: list[Pipeline]) -> tuple[Station, list[str]]:
-    (told, reason), parts = await asyncio.gather(
+    (report, reason), parts = await asyncio.gather(
         station(environment, pipelines),
         asyncio.gather(*(served.health() for served in environment.served.values())),
     )
     reasons = [reason] if reason else []
     for part in parts:
-        told = {**told, **part.facts}
+        report = {**report, **part.facts}
         reasons += part.reasons
-    return told, reasons
+    return report, reasons
 
 
 async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> tuple[Station, str]:
-    """One environment, and why it is not ready; nothing of addresses or errors is told to strangers."""
-    told: Station = {"name": environment.name, "database": "ok", "workers": None, "state": "unreachable"}
-    wanted = {queue: one.name for one in pipelines if (made := one.blueprint()) and (queue := made.main_queue)}
+    """One environment, and why it is not ready; the route is open, so it reveals no addresses or errors."""
+    report: Station = {"name": environment.name, "database": "ok", "workers": None, "state": "unreachable"}
+    main_queues = {
+        queue: pipeline.name
+        for pipeline in pipelines
+        if (blueprint := pipeline.blueprint()) and (queue := blueprint.main_queue)
+    }
     try:
         async with asyncio.timeout(SECONDS):
             await _check_migrated(environment, pipelines)
             members = await heartbeat.members(environment.store)
             paused = await _fetch_paused(environment)
     except NotMigrated as error:
-        return {**told, "database": "not_migrated"}, f"the database is not migrated: run `{error}`"
+        return {**report, "database": "not_migrated"}, f"the database is not migrated: run `{error}`"
     except (StoreError, TimeoutError):
-        return told | {"database": "unreachable"}, "the database cannot be reached"
-    worked = [{name.strip() for name in one["queues"].split(",")} for one in members]
+        return report | {"database": "unreachable"}, "the database cannot be reached"
+    queues_by_worker = [{name.strip() for name in member["queues"].split(",")} for member in members]
     workers = [
-        one
-        for one, names in zip(members, worked, strict=True)
-        if not wanted or any(_is_for(queue, names) for queue in wanted)
+        member
+        for member, names in zip(members, queues_by_worker, strict=True)
+        if not main_queues or any(_is_for(queue, names) for queue in main_queues)
     ]
-    busy = any(one["busy"] for one in workers)
-    told["workers"], told["state"] = len(workers), "working" if busy else "idle" if workers else "no_worker"
-    for queue, pipeline in wanted.items():
-        if not any(_is_for(queue, names) for names in worked):
-            told["state"] = "no_worker"
+    busy = any(worker["busy"] for worker in workers)
+    report["workers"], report["state"] = len(workers), "working" if busy else "idle" if workers else "no_worker"
+    for queue, pipeline in main_queues.items():
+        if not any(_is_for(queue, names) for names in queues_by_worker):
+            report["state"] = "no_worker"
             fix = f"run `tabellion up`, or `tabellion worker --with {pipeline}`"
-            return told, f"no worker for {pipeline} was seen: {fix}"
+            return report, f"no worker for {pipeline} was seen: {fix}"
         if queue in paused:
-            told["state"] = "paused"
-            return told, f"the queue {queue} is paused: run `tabellion resume {queue} --with {pipeline}`"
-    return told, ""
+            report["state"] = "paused"
+            return report, f"the queue {queue} is paused: run `tabellion resume {queue} --with {pipeline}`"
+    return report, ""
 
 
 def _is_for(queue: str, names: set[str]) -> bool:
-    """Whether a worker works this queue, or one that was split off it, as that of a model."""
+    """Whether a worker serves this queue, or one split off it, such as that of a model."""
     return any(name == queue or name.startswith(f"{queue}_") for name in names)
 
 
@@ -127,14 +131,16 @@ async def _fetch_paused(environment: ServedEnvironment) -> set[str]:
 
 
 async def _check_migrated(environment: ServedEnvironment, pipelines: list[Pipeline]) -> None:
-    """Looks without making anything; raises with the command that makes what is missing."""
+    """Raises NotMigrated with the command that creates missing tables; creates nothing."""
     database = environment.store.database
     await database.open()
-    path = getattr(database, "path", None)  # of SQLite: a file that was deleted answers as long as it is open
+    path = getattr(database, "path", None)  # of SQLite: a deleted file still answers as long as it is open
     if path is not None and not str(path).startswith(":") and not await asyncio.to_thread(os.path.exists, path):
         raise Unreachable("the database file is missing")
-    there = await environment.store.version() >= register.CURRENT
+    is_current = await environment.store.version() >= register.CURRENT
     for pipeline in pipelines:
-        there = there and all([await schema.version(database) >= schema.current for schema in pipeline.all_schemas()])
-        if not there:
+        is_current = is_current and all(
+            [await schema.version(database) >= schema.current for schema in pipeline.all_schemas()]
+        )
+        if not is_current:
             raise NotMigrated(f"tabellion migrate --with {pipeline.name}")

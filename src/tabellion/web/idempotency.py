@@ -1,4 +1,4 @@
-"""The same request twice: the first answer again, and never the work."""
+"""Idempotency keys: a repeated request gets the first answer, and its work is not done again."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import re
 import time
 import weakref
 from collections.abc import AsyncIterator, Iterable
-from typing import Any
+from typing import Any, TypedDict
 
 from tabellion.accounts import tables
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.values import json_text
 from tabellion.web.problems import Problem
 
 HEADER = "Idempotency-Key"
-KEPT = 86_400.0  #: seconds that an answer is remembered
-LEASE = 60.0  #: seconds after which whoever was to answer is taken for dead
-PATIENCE = 30.0  #: seconds that a second request waits for the first one's answer
+KEPT = 86_400.0  #: seconds that an answer is stored
+LEASE = 60.0  #: seconds after which the process that was to answer is considered dead
+PATIENCE = 30.0  #: seconds that a repeated request waits for the answer of the first
 EVERY = 0.05
 TIDY = 600.0
 _FORM = re.compile(r"[!-~]{1,255}")
@@ -31,7 +32,7 @@ _tidied: weakref.WeakKeyDictionary[Store, float] = weakref.WeakKeyDictionary()
 
 
 def key_of(header: str | None) -> str | None:
-    """The key that a request names; None when it names none."""
+    """The key in the header; None without one."""
     if header is None:
         return None
     if not _FORM.fullmatch(header):
@@ -43,12 +44,23 @@ def key_of(header: str | None) -> str | None:
 
 
 def fingerprint(parts: Iterable[Any]) -> str:
-    """What makes two requests the same."""
+    """A hash that is equal for equal requests."""
     return hashlib.sha256(json_text(list(parts)).encode()).hexdigest()
 
 
+class IdempotencyRow(TypedDict):
+    """A row of `tabellion_idempotency_keys`; times are seconds since 1970."""
+
+    owner: str
+    key: str
+    fingerprint: str
+    answer: str | None  #: JSON; None while the first request is in progress
+    lease_until: float
+    expires_at: float
+
+
 class Reservation:
-    """The right to answer under a key, or the answer that was given."""
+    """The right to answer under a key, or the stored answer."""
 
     def __init__(self, answer: Any = None) -> None:
         self.answer = answer
@@ -59,49 +71,50 @@ class Reservation:
 async def reserve_key(
     store: Store, owner: str, key: str | None, print_: str, seconds: float = 0.0
 ) -> AsyncIterator[Reservation]:
-    """Within the block either `answer` is there, or it is ours to work out and to put into `given`.
+    """Reserves a key: in the block either `answer` is the stored answer, or the block must produce it as `given`.
 
-    An answer is kept when the block ends well; otherwise the key is free again. `seconds` is what working it out may
-    take beyond the usual.
+    What is in `given` is stored at the end; if nothing is, the key is free again. `seconds` is added to the lease for
+    requests that take long.
     """
     if key is None:
         yield Reservation()
         return
     await tables.SCHEMA.prepare(store)
     await _tidy(store)
-    found = await _take_key(store, owner, key, print_, LEASE + seconds)
-    if found is not None:
-        yield Reservation(found)
+    stored = await _take_key(store, owner, key, print_, LEASE + seconds)
+    if stored is not None:
+        yield Reservation(stored)
         return
-    mine = Reservation()
+    reservation = Reservation()
     try:
-        yield mine
+        yield reservation
     finally:
-        if mine.given is None:
+        if reservation.given is None:
             await store.database.fetch(
                 "DELETE FROM tabellion_idempotency_keys WHERE owner = $1 AND key = $2 AND answer IS NULL", owner, key
             )
         else:
             await store.database.fetch(
                 "UPDATE tabellion_idempotency_keys SET answer = $3 WHERE owner = $1 AND key = $2",
-                owner, key, json_text(mine.given),
+                owner, key, json_text(reservation.given),
             )  # fmt: skip
 
 
 async def _tidy(store: Store) -> None:
-    """Forgets what nobody will ask for again, now and then."""
+    """Deletes expired keys, every ten minutes."""
     now = time.monotonic()
     if now - _tidied.get(store, -TIDY) >= TIDY:
         _tidied[store] = now
         await store.database.fetch(f"DELETE FROM tabellion_idempotency_keys WHERE expires_at < {NOW}")
 
 
-async def _take_key(store: Store, owner: str, key: str, print_: str, held: float) -> Any:
-    """None when the key is ours now; else the answer that stands under it."""
-    lease, expiry = (sql.later(repr(seconds), store.dialect) for seconds in (held, KEPT))
-    until = asyncio.get_running_loop().time() + PATIENCE
+async def _take_key(store: Store, owner: str, key: str, print_: str, lease_seconds: float) -> Any:
+    """None if the key is now ours; else the stored answer."""
+    lease, expiry = (sql.later(repr(seconds), store.dialect) for seconds in (lease_seconds, KEPT))
+    give_up_at = asyncio.get_running_loop().time() + PATIENCE
     while True:
-        taken, rows = await store.database.transact(
+        rows: list[IdempotencyRow]
+        reserved, rows = await store.database.transact(
             [
                 (
                     f"""INSERT INTO tabellion_idempotency_keys AS k (owner, key, fingerprint, lease_until, expires_at)
@@ -114,12 +127,13 @@ RETURNING key""",
                     (owner, key, print_),
                 ),
                 (
-                    "SELECT fingerprint, answer FROM tabellion_idempotency_keys WHERE owner = $1 AND key = $2",
+                    f"""SELECT {columns_of(IdempotencyRow, "k", store.dialect)} FROM tabellion_idempotency_keys AS k
+WHERE k.owner = $1 AND k.key = $2""",
                     (owner, key),
                 ),
             ]
         )
-        if taken:
+        if reserved:
             return None
         if rows and rows[0]["fingerprint"] != print_:
             raise Problem(
@@ -128,6 +142,6 @@ RETURNING key""",
             )  # fmt: skip
         if rows and rows[0]["answer"] is not None:
             return json.loads(rows[0]["answer"])
-        if asyncio.get_running_loop().time() > until:
+        if asyncio.get_running_loop().time() > give_up_at:
             raise Problem(409, "idempotency_pending", field=HEADER, fix="try again", headers={"Retry-After": "5"})
         await asyncio.sleep(EVERY)

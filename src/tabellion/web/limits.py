@@ -1,4 +1,4 @@
-"""Bodies while they arrive: counted, and given up on when they stop."""
+"""Limits of requests: bodies are counted while they arrive, and rejected when they stall."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from starlette.requests import ClientDisconnect, Request
 
 from tabellion.web.problems import Problem
 
-HEADER_BYTES = 32_768  #: of a request before its body, its first line included
+HEADER_BYTES = 32_768  #: of a request before its body, including the request line
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """How much one request may cost."""
+    """The limits of one request."""
 
     upload_bytes: int = 100_000_000  #: of one file
     files: int = 100  #: in one request
@@ -25,36 +25,36 @@ class RequestLimits:
     json_bytes: int = 1_000_000
     open_bytes: int = 10_000  #: of a JSON body from a caller who is not signed in
     silence: float = 30.0  #: seconds without a byte
-    slowest: int = 500  #: bytes a second, once a body has taken a minute: a drip is no upload
+    slowest: int = 500  #: bytes per second that a body must reach once it has taken `patience` seconds
     patience: float = 60.0
-    wait: float = 60.0  #: seconds that `?wait=` may ask for
+    wait: float = 60.0  #: the largest `?wait=`, in seconds
     streams: int = 200  #: event streams in this process
     streams_per_key: int = 20
     fetch_seconds: float = 60.0
-    rate: float = 200.0  #: requests a second of one key or person; 0: as many as they like
-    burst: float = 2.0  #: seconds' worth of them that may come at once
+    rate: float = 200.0  #: requests per second of one key or person; 0: no limit
+    burst: float = 2.0  #: seconds' worth of them that may arrive at once
 
     @property
     def request_bytes(self) -> int:
-        """Of one request with files."""
+        """The limit of a request with files."""
         return self.upload_bytes * 10 + self.parts * 2000
 
 
-def too_large(limit: int, got: int | None, what: str, field: str | None = None) -> Problem:
+def too_large(limit: int, got: int | None, subject: str, field: str | None = None) -> Problem:
     """The problem of a body, file or field beyond its limit."""
-    known = f"; it has {got:,}" if got is not None else ""
+    actual = f"; it has {got:,}" if got is not None else ""
     return Problem(
-        413, "too_large", f"{what} may have at most {limit:,} bytes{known}", field=field, limit=limit, got=got,
+        413, "too_large", f"{subject} may have at most {limit:,} bytes{actual}", field=field, limit=limit, got=got,
     )  # fmt: skip
 
 
-async def chunks(request: Request, limits: RequestLimits, limit: int, what: str = "a body") -> AsyncIterator[bytes]:
-    """The body in pieces; a Problem when it is too large, stops arriving, or never ends."""
+async def chunks(request: Request, limits: RequestLimits, limit: int, subject: str = "a body") -> AsyncIterator[bytes]:
+    """The body in chunks; raises a Problem if it is too large, stalls, or arrives too slowly."""
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
-        raise too_large(limit, int(length), what)
+        raise too_large(limit, int(length), subject)
     stream = request.stream()
-    count, began = 0, time.monotonic()
+    count, started_at = 0, time.monotonic()
     while True:
         try:
             async with asyncio.timeout(limits.silence):
@@ -67,9 +67,9 @@ async def chunks(request: Request, limits: RequestLimits, limit: int, what: str 
             raise Problem(400, "request_incomplete") from None
         count += len(chunk)
         if count > limit:
-            raise too_large(limit, None, what)
-        took = time.monotonic() - began
-        if took > limits.patience and count < took * limits.slowest:
+            raise too_large(limit, None, subject)
+        seconds = time.monotonic() - started_at
+        if seconds > limits.patience and count < seconds * limits.slowest:
             raise _build_timeout(f"the body arrives at less than {limits.slowest} bytes per second")
         yield chunk
 
@@ -79,6 +79,6 @@ def _build_timeout(detail: str) -> Problem:
 
 
 async def body(request: Request, limits: RequestLimits) -> bytes:
-    """A small body, whole; a smaller one on routes that are open to everybody."""
+    """A complete small body; the limit is lower on routes without sign-in."""
     limit = limits.json_bytes if hasattr(request.state, "holder") else limits.open_bytes
     return b"".join([chunk async for chunk in chunks(request, limits, limit)])

@@ -1,4 +1,4 @@
-"""Forms with files, taken apart while they arrive: no part is ever whole in memory."""
+"""Streaming parser of forms with files: no part is ever completely in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BOUNDARY = re.compile(rb"[ -~]{1,70}")
 
 @dataclass(slots=True)
 class FormPart:
-    """The beginning of a part: which field it is for, and what its sender calls it."""
+    """The start of a part: its field and its file name."""
 
     name: str
     file: str | None = None  #: the file's name; None for a plain field
@@ -37,7 +37,7 @@ Event = FormPart | bytes | End
 
 @dataclass(slots=True)
 class _Headers:
-    """A part's headers while they come."""
+    """A part's headers while they arrive."""
 
     found: dict[str, bytes] = field(default_factory=dict)
     name: bytes = b""
@@ -45,7 +45,7 @@ class _Headers:
 
 
 def boundary_of(header: str) -> bytes:
-    """What stands between the parts, as the content type says."""
+    """The boundary between the parts, from the content type."""
     _, options = parse_options_header(header)
     boundary = options.get(b"boundary", b"")
     if not _BOUNDARY.fullmatch(boundary):
@@ -54,8 +54,8 @@ def boundary_of(header: str) -> bytes:
 
 
 async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> AsyncIterator[Event]:
-    """The parts of a form as they come: a `FormPart`, its bytes in pieces, an `End`; a Problem for what is no form."""
-    waiting: list[Event] = []
+    """The parts of a form as they arrive: a `FormPart`, its bytes in chunks, an `End`; raises a Problem if invalid."""
+    pending: list[Event] = []
     headers = _Headers()
     count, ended = 0, False
 
@@ -85,9 +85,9 @@ async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> As
 
     callbacks: Any = {
         "on_part_begin": begin, "on_header_field": header_name, "on_header_value": header_value,
-        "on_header_end": header_end, "on_headers_finished": lambda: waiting.append(_part(headers.found)),
-        "on_part_data": lambda data, start, end: waiting.append(bytes(data[start:end])),
-        "on_part_end": lambda: waiting.append(End()), "on_end": finish,
+        "on_header_end": header_end, "on_headers_finished": lambda: pending.append(_part(headers.found)),
+        "on_part_data": lambda data, start, end: pending.append(bytes(data[start:end])),
+        "on_part_end": lambda: pending.append(End()), "on_end": finish,
     }  # fmt: skip
     parser = MultipartParser(boundary, callbacks, max_header_count=MOST_HEADERS, max_header_size=LONGEST_HEADER)
     async for chunk in stream:
@@ -97,9 +97,9 @@ async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> As
             parser.write(chunk)
         except FormParserError:
             raise Problem(400, "form_invalid", fix="let your HTTP library write the form") from None
-        for event in waiting:
+        for event in pending:
             yield event
-        waiting.clear()
+        pending.clear()
     if not ended:
         raise Problem(400, "form_invalid", "the form is incomplete", fix="send the complete form")
 
@@ -111,10 +111,10 @@ def _part(found: dict[str, bytes]) -> FormPart:
     if kind != b"form-data" or name is None:
         raise Problem(400, "form_invalid", "a part does not name its field")
     media = found.get("content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-    given = options.get(b"filename")
-    if given is None and b"filename*" in disposition.lower():
-        given = file_name(disposition.decode("latin-1")).encode("utf-8", "surrogateescape")
-    return FormPart(_text(name), None if given is None else _text(given), media)
+    raw_file_name = options.get(b"filename")
+    if raw_file_name is None and b"filename*" in disposition.lower():
+        raw_file_name = file_name(disposition.decode("latin-1")).encode("utf-8", "surrogateescape")
+    return FormPart(_text(name), None if raw_file_name is None else _text(raw_file_name), media)
 
 
 def _text(raw: bytes) -> str:

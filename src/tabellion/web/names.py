@@ -1,4 +1,4 @@
-"""Names of files as strangers give them: kept for people to see, safe wherever they are shown."""
+"""File names of users, made safe to show."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ UNNAMED = "document"
 
 
 def escape_name(name: str) -> str:
-    """The last part of a path, control and direction characters written out, at most 255 characters.
+    """The last part of a path with control and direction characters escaped, at most 255 characters.
 
-    Nothing is ever stored under it.
+    It is only shown: no file is stored under this name.
     """
     base = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    shown = "".join(letter if _plain(letter) else f"\\u{ord(letter):04x}" for letter in base).strip()
-    if not shown.strip("."):
+    escaped = "".join(character if _plain(character) else f"\\u{ord(character):04x}" for character in base).strip()
+    if not escaped.strip("."):
         return UNNAMED
-    if len(shown) <= LONGEST:
-        return shown
-    stem, dot, ending = shown.rpartition(".")
+    if len(escaped) <= LONGEST:
+        return escaped
+    stem, dot, ending = escaped.rpartition(".")
     if dot and 0 < len(ending) <= 10:
         return f"{stem[: LONGEST - len(ending) - 2]}….{ending}"
-    return shown[: LONGEST - 1] + "…"
+    return escaped[: LONGEST - 1] + "…"
 
 
-def _plain(letter: str) -> bool:
-    # Cf has the marks that turn the direction of a text, Cs halves of characters, Co what only some fonts know.
-    return letter == " " or (letter.isprintable() and unicodedata.category(letter)[0] != "C")
+def _plain(character: str) -> bool:
+    # Cf contains direction marks, Cs surrogates, Co private characters.
+    return character == " " or (character.isprintable() and unicodedata.category(character)[0] != "C")

@@ -1,4 +1,4 @@
-"""The OpenAPI document: every answer of every address, problems included."""
+"""The OpenAPI document: every response of every route, including problems."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SAID = {
 ALWAYS = (405, 406, 422, 431, 500, 503, 507)
 WITH_KEY = (401, 403, 429)
 WITH_BODY = (400, 408, 413, 415)
-#: What a blueprint says of routes.
+#: The properties of routes that a blueprint lists.
 MARKS = ("repeatable", "versioned", "clashing", "resumable")
 CHANGING = ("/api/users", "/api/me", "/api/queues")
 IF_MATCH = {
@@ -63,10 +63,10 @@ LAST_EVENT = {
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """A model's schema with its parts inside."""
-    made = model.model_json_schema(ref_template=REFERENCE, by_alias=True)
-    made.pop("$defs", None)
-    return made
+    """A model's schema; its parts are references to components."""
+    schema = model.model_json_schema(ref_template=REFERENCE, by_alias=True)
+    schema.pop("$defs", None)
+    return schema
 
 
 def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
@@ -75,13 +75,13 @@ def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
 
 
 def document_of(app: FastAPI) -> dict[str, Any]:
-    """The whole document, made once."""
+    """The document, built once."""
     if app.openapi_schema:
         return app.openapi_schema
     from fastapi.openapi.utils import get_openapi
 
-    made = get_openapi(title="tabellion", version=app.version, description=app.description, routes=app.routes)
-    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    document = get_openapi(title="tabellion", version=app.version, description=app.description, routes=app.routes)
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
     blueprints: list[Blueprint] = app.state.blueprints
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
@@ -91,28 +91,28 @@ def document_of(app: FastAPI) -> dict[str, Any]:
         if isinstance(route, Guarded) and route.answer_type is not None
         for method in route.methods or ()
     }
-    schemas |= _schemas([shapes.Problem, *answers.values()], [shape for one in blueprints for shape in one.shapes])
-    made["components"]["securitySchemes"] = SCHEME
-    made["x-problem-codes"] = problems.CODES
-    for path, operations in made["paths"].items():
+    schemas |= _schemas([shapes.Problem, *answers.values()], [shape for part in blueprints for shape in part.shapes])
+    document["components"]["securitySchemes"] = SCHEME
+    document["x-problem-codes"] = problems.CODES
+    for path, operations in document["paths"].items():
         for method, operation in operations.items():
             route = (method.upper(), path)
-            marks = {mark for mark in MARKS if any(route in getattr(one, mark) for one in blueprints)}
+            marks = {mark for mark in MARKS if any(route in getattr(part, mark) for part in blueprints)}
             if route in answers:
-                told = next(one for status, one in operation["responses"].items() if status[0] == "2")
-                told["content"] = {JSON: {"schema": {"$ref": REFERENCE.format(model=answers[route].__name__)}}}
+                response = next(found for status, found in operation["responses"].items() if status[0] == "2")
+                response["content"] = {JSON: {"schema": {"$ref": REFERENCE.format(model=answers[route].__name__)}}}
             _complete(route, operation, app.state.policy[route], marks)
-    app.openapi_schema = made
-    return made
+    app.openapi_schema = document
+    return document
 
 
 def _schemas(answers: Iterable[Any], bodies: Iterable[type[BaseModel]]) -> dict[str, Any]:
-    """The schemas of all types by name, and of those within them."""
-    said: dict[Any, Literal["serialization", "validation"]] = dict.fromkeys(answers, "serialization")
-    asked: dict[Any, Literal["serialization", "validation"]] = dict.fromkeys(bodies, "validation")
-    types = [(kind.__name__, mode, TypeAdapter(kind)) for kind, mode in (said | asked).items()]
-    _, whole = TypeAdapter.json_schemas(types, ref_template=REFERENCE)
-    return dict(whole["$defs"])
+    """The schemas of all types by name, including nested ones."""
+    answer_modes: dict[Any, Literal["serialization", "validation"]] = dict.fromkeys(answers, "serialization")
+    body_modes: dict[Any, Literal["serialization", "validation"]] = dict.fromkeys(bodies, "validation")
+    types = [(kind.__name__, mode, TypeAdapter(kind)) for kind, mode in (answer_modes | body_modes).items()]
+    _, combined = TypeAdapter.json_schemas(types, ref_template=REFERENCE)
+    return dict(combined["$defs"])
 
 
 def _complete(route: Route, operation: dict[str, Any], role: Role | None, marks: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""How often one key or person may ask: a bucket that fills by the second, and a few at once."""
+"""Rate limiting of each key or person, as a token bucket."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tabellion.messages import Message
 from tabellion.web.limits import RequestLimits
 from tabellion.web.problems import Problem
 
-MOST = 10_000  #: askers that are remembered; who has not asked for long has a full bucket anyway
+MOST = 10_000  #: callers that are remembered; those who paused have a full bucket anyway
 
 
 class RateLimiter:
-    """The askers of this process; each process counts its own."""
+    """The token buckets of this process; each process counts separately."""
 
     def __init__(self, limits: RequestLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._clock = limits.rate, max(1.0, limits.rate * limits.burst), clock
-        self._left: dict[str, tuple[float, float]] = {}  #: by asker: requests left at a time
+        self._left: dict[str, tuple[float, float]] = {}  #: by caller: requests left at a time
 
     def check(self, holder: str) -> None:
-        """Counts one request; refuses one too many, with when to come again."""
+        """Counts one request; raises a Problem with `Retry-After` if there are too many."""
         if not self._rate:
             return
         now = self._clock()
@@ -38,7 +38,9 @@ class RateLimiter:
         self._left[holder] = (left - 1, now)
 
     def _forget(self, now: float) -> None:
-        kept = {
-            one: (left, at) for one, (left, at) in self._left.items() if left + (now - at) * self._rate < self._burst
+        active = {
+            caller: (left, at)
+            for caller, (left, at) in self._left.items()
+            if left + (now - at) * self._rate < self._burst
         }
-        self._left = kept if len(kept) < MOST else {}
+        self._left = active if len(active) < MOST else {}

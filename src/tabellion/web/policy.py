@@ -1,10 +1,10 @@
-"""Who may do what: one table from route to role. What is not in it is refused."""
+"""The role that each route requires; a route without one is refused at start."""
 
 from __future__ import annotations
 
 from tabellion.accounts.roles import Role
 
-OPEN = None  #: for everybody, without a key: nothing of anybody's can be seen there
+OPEN = None  #: no authentication: these routes show no data
 
 Policy = dict[tuple[str, str], Role | None]
 
@@ -65,5 +65,5 @@ MONITOR_PAGES: Policy = {
 
 #: The API of every installation; pipelines add theirs (`Blueprint.policy`).
 API: Policy = {**SERVICE, **DELIVERY, **PEOPLE, **MONITOR}
-#: What browsers show to people, the same. The OpenAPI document is silent about it.
+#: The pages, likewise. They are not in the OpenAPI document.
 PAGES: Policy = {**ACCOUNT_PAGES, **MONITOR_PAGES}

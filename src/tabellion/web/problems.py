@@ -1,4 +1,4 @@
-"""What went wrong with a request, as RFC 9457 says it: one shape, stable codes, the field, and what to do."""
+"""Problems (RFC 9457): what went wrong with a request, with a stable code, the field, and what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEDIA = "application/problem+json"
 TITLES = {
     413: "Content Too Large",
     422: "Unprocessable Content",
-}  #: as RFC 9110 has them; older Pythons have older ones
+}  #: from RFC 9110; older Python versions have older ones
 #: Every code and what it means; codes are stable, people script against them.
 CODES: dict[str, Message] = {
     code: Message(f"problem.{code}")
@@ -38,7 +38,7 @@ CODES: dict[str, Message] = {
 
 
 class Problem(Exception):  # noqa: N818 - RFC 9457's word
-    """Ends a request with this answer."""
+    """Raised to end a request with this problem."""
 
     def __init__(
         self,
@@ -63,24 +63,24 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         super().__init__(f"{status} {code}: {self.detail}")
 
     def as_dict(self, request_id: str) -> dict[str, Any]:
-        """As JSON tells it."""
-        told: shapes.Problem = {
+        """The problem as JSON."""
+        required: shapes.Problem = {
             "type": f"/docs#{self.code}", "title": TITLES.get(self.status) or http.HTTPStatus(self.status).phrase,
             "status": self.status, "code": self.code, "detail": self.detail,
             "request_id": request_id,
         }  # fmt: skip
-        named = {
+        optional = {
             "field": self.field, "fix": self.fix, **translatable(detail=self.detail, fix=self.fix), **self.more,
         }  # fmt: skip
-        return {**told, **{name: value for name, value in named.items() if value is not None}}
+        return {**required, **{name: value for name, value in optional.items() if value is not None}}
 
     def response(self, request_id: str) -> Response:
-        """The answer."""
+        """The HTTP response."""
         return Response(json_text(self.as_dict(request_id)), self.status, self.headers, MEDIA)
 
 
 def kind(value: Any) -> str:
-    """What kind of value was got, without the value: it may be a secret, or ten megabytes."""
+    """The kind of a received value, without the value itself: it may be a secret, or ten megabytes."""
     if value is None:
         return "null"
     for types, name in ((bool, "a boolean"), (int, "an integer"), (float, "a number"), (list, "a list")):

@@ -1,4 +1,4 @@
-"""/docs and /openapi.json: the API described, with nothing fetched from elsewhere."""
+"""/docs and /openapi.json: the API reference, which loads nothing from other servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens before any endpoint: is it in the policy, is the caller let in, is the question well put."""
+"""The checks before every endpoint: policy, authentication, rate, `Accept` and query parameters."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ JSON = "application/json"
 
 
 class Guarded(APIRoute):
-    """A route that the policy knows; an application with one that it does not know is not made.
+    """A route with a policy; creating an application with a route without one fails.
 
-    `response_model` is the type of its answer. Endpoints write their answers themselves: only the OpenAPI document
-    asks for the type, so FastAPI need not build a validator of it at each start.
+    `response_model` is the type of its answer. Endpoints serialize their answers themselves: only the OpenAPI document
+    needs the type, so FastAPI does not build a validator for it at each start.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], *, response_model: Any = None, **options: Any) -> None:
@@ -32,9 +32,9 @@ class Guarded(APIRoute):
         self.answer_type = None if isinstance(response_model, DefaultPlaceholder) else response_model
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The endpoint behind its checks, in the order in which they may tell: existence, key, role, question."""
+        """The endpoint behind its checks, ordered so that none reveals too much: existence, key, role, query."""
         answer = super().get_route_handler()
-        known = {str(one.alias or one.name) for one in self.dependant.query_params}
+        known = {str(param.alias or param.name) for param in self.dependant.query_params}
         produced = _response_media(self)
 
         async def handle(request: Request) -> Response:
@@ -56,18 +56,18 @@ class Guarded(APIRoute):
 
 
 def _response_media(route: APIRoute) -> tuple[str, ...]:
-    named = [
+    declared = [
         media
         for status, response in route.responses.items()
         if str(status).startswith("2")
         for media in response.get("content", {})
     ]
-    return tuple(named) or (JSON,)
+    return tuple(declared) or (JSON,)
 
 
 def check_query(pairs: list[tuple[str, str]], known: set[str]) -> None:
-    """Refuses parameters that do not exist, those given twice, and what no database takes."""
-    given = [name for name, _ in pairs]
+    """Rejects unknown and repeated parameters, and NUL, which databases do not accept."""
+    names = [name for name, _ in pairs]
     for name, value in pairs:
         if name not in known:
             allowed = ", ".join(sorted(known)) or "none"
@@ -75,26 +75,26 @@ def check_query(pairs: list[tuple[str, str]], known: set[str]) -> None:
                 422, "value_unknown", "unknown query parameter", field=name[:100],
                 fix=f"known parameters: {allowed}", expected=f"one of: {allowed}",
             )  # fmt: skip
-        if given.count(name) > 1:
+        if names.count(name) > 1:
             raise Problem(422, "value_repeated", "a query parameter is repeated", field=name, fix="send it once")
         if "\x00" in value:
             raise Problem(422, "value_invalid", "a parameter contains a NUL character", field=name, expected="no NUL")
 
 
 def check_accept(header: str, produced: tuple[str, ...]) -> None:
-    """Refuses who accepts nothing of what there is."""
+    """Rejects a request whose `Accept` header excludes every content type of the response."""
     if not header.strip():
         return
     for part in header.split(","):
-        wanted, *parameters = [piece.strip().lower() for piece in part.split(";")]
-        zero = any(piece.replace(" ", "") in ("q=0", "q=0.0", "q=0.00", "q=0.000") for piece in parameters)
-        major, _, minor = wanted.partition("/")
-        if zero:
+        accepted, *parameters = [piece.strip().lower() for piece in part.split(";")]
+        is_excluded = any(piece.replace(" ", "") in ("q=0", "q=0.0", "q=0.00", "q=0.000") for piece in parameters)
+        major, _, minor = accepted.partition("/")
+        if is_excluded:
             continue
         for media in produced:
-            there_major, _, there_minor = media.partition("/")
-            alike = there_major in ("*", major) or major == "*"
-            if alike and (minor in ("*", there_minor) or there_minor == "*"):
+            media_major, _, media_minor = media.partition("/")
+            same_major = media_major in ("*", major) or major == "*"
+            if same_major and (minor in ("*", media_minor) or media_minor == "*"):
                 return
     raise Problem(
         406, "not_acceptable", f"the response is {' or '.join(produced)}",
@@ -103,7 +103,7 @@ def check_accept(header: str, produced: tuple[str, ...]) -> None:
 
 
 def of_http_error(request: Request, error: HTTPException) -> Problem:
-    """What the router says, as a problem."""
+    """The router's error as a problem."""
     if error.status_code == 405:
         allowed = ", ".join(sorted(_methods(request)))
         return Problem(405, "method_not_allowed", fix=f"allowed: {allowed}", headers={"Allow": allowed})
@@ -113,7 +113,7 @@ def of_http_error(request: Request, error: HTTPException) -> Problem:
 
 
 def _methods(request: Request) -> set[str]:
-    """What the address takes: of all its routes, where the router knows the first."""
+    """The methods of all routes with this path; the router only reports those of the first."""
     routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
-    found = {method for route in routes for method in route.methods}
-    return found | {"HEAD"} if "GET" in found else found
+    methods = {method for route in routes for method in route.methods}
+    return methods | {"HEAD"} if "GET" in methods else methods

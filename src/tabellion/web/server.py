@@ -1,4 +1,4 @@
-"""Serves the application: one process, an end that ends streams too, and never to strangers without a key."""
+"""Serves the application in one process; stopping ends streams, and public addresses require an API key."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tabellion.web.limits import HEADER_BYTES
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-GRACE = 10  #: seconds that open requests get when the server is told to stop
+GRACE = 10  #: seconds that open requests get when the server stops
 BACKLOG = 512  #: connections that wait in the system until they are accepted
-#: Connections accepted in one turn of the event loop. Each has a descriptor before the limit on connections can be
-#: applied to it, and asyncio answers a lack of descriptors with a traceback for each further one that it tries.
+#: Connections accepted in one turn of the event loop. Each has a descriptor before the limit on connections applies to
+#: it, and when asyncio runs out of descriptors it logs a traceback for each further attempt.
 ACCEPTED = 32
 
 
 class Server(uvicorn.Server):
-    """Uvicorn, which tells the application at the first signal: streams would otherwise hold it until they end."""
+    """Uvicorn that informs the application of the first signal: open streams would otherwise delay the end."""
 
     def __init__(self, app: FastAPI, **options: Any) -> None:
         self._app = app
@@ -40,62 +40,62 @@ class Server(uvicorn.Server):
                 h11_max_incomplete_event_size=HEADER_BYTES, ws="none", proxy_headers=False, **options,
             )
         )  # fmt: skip
-        # It logs whole queries, where people search for names; ours logs paths, and under the request's id.
+        # It logs complete queries, which contain names people search for; ours logs paths, with the request's id.
         logging.getLogger("uvicorn.access").disabled = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listens with a longer queue than asyncio was told, which accepts as many at once as the queue may hold."""
+        """Sets a longer backlog: asyncio was given a small one, because it accepts a whole backlog at once."""
         await super().startup(sockets)
-        for one in sockets or ():
-            one.listen(BACKLOG)
+        for listener in sockets or ():
+            listener.listen(BACKLOG)
 
     def stop(self) -> None:
-        """Ends it; from within its own event loop."""
+        """Stops the server; call it in its event loop."""
         self._app.state.closing.set()
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Passes the news on before uvicorn waits for open connections."""
+        """Informs the application before uvicorn waits for open connections."""
         self._app.state.closing.set()
         super().handle_exit(sig, frame)
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket on this address; a port in use is a sentence, not a traceback."""
+    """A bound socket; raises ConfigurationError if the port is in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends small writes at once only where the protocol is told; else each answer waits 40 ms for its reader.
-    one = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # asyncio disables Nagle's algorithm only if the protocol is given; else each answer would wait 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        one.bind((host, port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
     except OSError as error:
-        one.close()
+        listener.close()
         raise ConfigurationError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-    one.set_inheritable(True)
-    return one
+    listener.set_inheritable(True)
+    return listener
 
 
 async def serve(
     app: FastAPI, host: str, port: int, *, started: Callable[[str], None] | None = None, signals: bool = True
 ) -> None:
-    """Serves until told to stop; `started` hears the address. Without `signals` it is the caller who stops it.
+    """Serves until stopped; `started` is called with the URL. Without `signals` the caller stops it.
 
-    Refuses an address that others can reach while nobody holds a key.
+    Raises if other machines can reach the address and there is no API key.
     """
     await check_listening(
         host, [(environment.name, environment.store) for environment in app.state.auth.environments.values()]
     )
     server = Server(app)
-    with listening(host, port) as one:
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{one.getsockname()[1]}"
+    with listening(host, port) as listener:
+        url_host = f"[{host}]" if ":" in host else host
+        address = f"http://{url_host}:{listener.getsockname()[1]}"
         if started is not None:
             asyncio.get_running_loop().create_task(_tell(server, started, address))
         app.state.server = server
         if signals:
-            await server.serve(sockets=[one])
+            await server.serve(sockets=[listener])
         else:
-            await server._serve(sockets=[one])
+            await server._serve(sockets=[listener])
 
 
 async def _tell(server: Server, started: Callable[[str], None], address: str) -> None:
@@ -106,7 +106,7 @@ async def _tell(server: Server, started: Callable[[str], None], address: str) ->
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach the address."""
     if host == "localhost":
         return True
     try:
@@ -116,7 +116,7 @@ def is_loopback(host: str) -> bool:
 
 
 async def check_listening(host: str, places: Iterable[tuple[str, Store]]) -> None:
-    """Refuses to be reached by others before there is a key: whoever came first would have to make one."""
+    """Raises if other machines could reach an environment that has no API key yet."""
     if is_loopback(host):
         return
     for environment, store in places:

@@ -1,4 +1,4 @@
-"""Files as answers: whole or a piece of them, with a tag that tells whether they changed."""
+"""Files as answers, with ETags and range requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from tabellion.web.problems import Problem
 
 CHUNK = 256 * 1024
-#: A file of a stranger's is never a page of ours: it runs nothing, and it is saved, not shown.
+#: Headers for files of users: they must not run as one of our pages.
 STRANGE = {
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
     "Cache-Control": "private, no-cache",
@@ -24,9 +24,9 @@ _RANGE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})")
 
 
 def is_not_modified(request: Request, tag: str) -> bool:
-    """Whether the asker has it already."""
-    given = request.headers.get("if-none-match", "")
-    return given.strip() == "*" or tag in [one.strip().removeprefix("W/") for one in given.split(",")]
+    """Whether the client already has the current version."""
+    header = request.headers.get("if-none-match", "")
+    return header.strip() == "*" or tag in [etag.strip().removeprefix("W/") for etag in header.split(",")]
 
 
 def disposition(name: str) -> str:
@@ -36,7 +36,7 @@ def disposition(name: str) -> str:
 
 
 def file_answer(request: Request, path: Path, tag: str, media: str, headers: dict[str, str]) -> Response:
-    """The file, or the range of it that was asked for."""
+    """The file, or the requested range of it."""
     headers = headers | {"ETag": tag, "Accept-Ranges": "bytes"}
     if is_not_modified(request, tag):
         return Response(status_code=304, headers=headers)
@@ -59,7 +59,7 @@ def file_answer(request: Request, path: Path, tag: str, media: str, headers: dic
 
 
 def _piece(request: Request, size: int, tag: str) -> tuple[int, int] | None:
-    """First and last byte asked for; None: all of it. What cannot be understood is as if not said (RFC 9110)."""
+    """The first and last requested byte; None for the whole file, also if the header is not valid (RFC 9110)."""
     match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
     if match is None or (not match["first"] and not match["last"]):
         return None

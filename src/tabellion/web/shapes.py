@@ -1,4 +1,4 @@
-"""The shape that every problem has, whichever route tells it."""
+"""The JSON shape of problems, the same on every route."""
 
 from __future__ import annotations
 

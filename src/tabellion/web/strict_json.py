@@ -1,4 +1,4 @@
-"""JSON bodies, strictly: one reading of every text, or a problem that says line and column."""
+"""Strict parsing of JSON bodies: ambiguous or invalid JSON is a problem with line and column."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from tabellion.web.problems import Problem, pointer
 
 DEEPEST = 50
-#: A string that never ends is one token up to the end of the text: looking for the end anew at each of its quotes takes
-#: time with the square of its length.
+#: An unterminated string is one token up to the end of the text: searching for its end again at each quote would take
+#: quadratic time.
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|NaN|-?Infinity', re.DOTALL)
 _LARGEST = 2**63 - 1
 
 
 def loads(body: bytes) -> Any:
-    """The value that a body stands for; raises a Problem for what has no reading, or two."""
+    """The value of a JSON body; raises a Problem if it is invalid or ambiguous."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -38,31 +38,31 @@ def _too_deep() -> Problem:
 
 
 def _scan(text: str) -> None:
-    """Refuses what Python's reader would take, and depth before it recurses."""
+    """Rejects NaN and Infinity, which Python's parser accepts, and deep nesting before the parser recurses."""
     depth = 0
     for match in _TOKENS.finditer(text):
-        mark = match[0]
-        if mark in "[{":
+        symbol = match[0]
+        if symbol in "[{":
             depth += 1
             if depth > DEEPEST:
                 raise _too_deep()
-        elif mark in "]}":
+        elif symbol in "]}":
             depth -= 1
-        elif mark[0] != '"':
+        elif symbol[0] != '"':
             line = text.count("\n", 0, match.start()) + 1
             column = match.start() - text.rfind("\n", 0, match.start())
             raise Problem(
-                400, "json_invalid", f"line {line}, column {column}: {mark} is not JSON", line=line, column=column
+                400, "json_invalid", f"line {line}, column {column}: {symbol} is not JSON", line=line, column=column
             )
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise Problem(400, "json_invalid", f"the key {_quote_name(twice)} is repeated")
-    return made
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        names: set[str] = set()
+        repeated = next(name for name, _ in pairs if name in names or names.add(name))  # type: ignore[func-returns-value]
+        raise Problem(400, "json_invalid", f"the key {_quote_name(repeated)} is repeated")
+    return result
 
 
 def _integer(text: str) -> int:
@@ -80,17 +80,17 @@ def _number(text: str) -> float:
 
 
 def _check_texts(value: Any) -> None:
-    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
-    while waiting:
-        path, one = waiting.pop()
-        if isinstance(one, str):
-            _check_text(one, path)
-        elif isinstance(one, list):
-            waiting += [((*path, place), inner) for place, inner in enumerate(one)]
-        elif isinstance(one, dict):
-            for name, inner in one.items():
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    while pending:
+        path, item = pending.pop()
+        if isinstance(item, str):
+            _check_text(item, path)
+        elif isinstance(item, list):
+            pending += [((*path, index), inner) for index, inner in enumerate(item)]
+        elif isinstance(item, dict):
+            for name, inner in item.items():
                 _check_text(name, path)
-                waiting.append(((*path, name), inner))
+                pending.append(((*path, name), inner))
 
 
 def _check_text(text: str, path: tuple[str | int, ...]) -> None:

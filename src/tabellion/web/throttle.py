@@ -1,4 +1,4 @@
-"""Tries to sign in: counted by account and by address, and each one too many makes the next wait longer."""
+"""Throttles sign-in attempts, counted by account and by address: after some, each must wait longer."""
 
 from __future__ import annotations
 
@@ -7,56 +7,73 @@ import ipaddress
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from starlette.requests import Request
 
 from tabellion.accounts import tables
 from tabellion.engine import sql
+from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.messages import Message
 from tabellion.web.problems import Problem
 
-FORGOTTEN = 3600.0  #: seconds without a try after which counting begins anew
-KEPT = 86_400.0  #: seconds that a row is kept
+FORGOTTEN = 3600.0  #: seconds without an attempt after which the count starts again
+KEPT = 86_400.0  #: seconds after which a row is deleted
 DOUBLINGS = 10  #: 1,024 seconds, beyond every limit here
+
+
+class TriesRow(TypedDict):
+    """A row of `tabellion_sign_in_tries`; times are seconds since 1970."""
+
+    subject: str
+    tries: int
+    last_at: float
+    closed_until: float
+
+
+class _CurrentTries(TriesRow):
+    now: float
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How many tries are free, and the longest wait after one more."""
+    """The number of attempts without a wait, and the longest wait after them."""
 
     free: int
     longest: int  #: seconds
 
 
-#: A stranger can slow the owner of an account down, but not lock them out: links are not counted.
+#: An attacker can slow down the owner of an account, but not lock them out: links are not counted.
 ACCOUNT = Measure(5, 300)
 #: Many people may share an address.
 ADDRESS = Measure(20, 900)
 
 
 def subjects(request: Request, name: str) -> tuple[tuple[str, Measure], ...]:
-    """What a try is counted under. Names are kept as hashes: people type passwords there."""
+    """The subjects an attempt is counted under. Names are hashed: people type passwords into that field."""
     account = hashlib.sha256(name.strip().lower().encode("utf-8", "replace")).hexdigest()
     return (f"address:{address_of(request)}", ADDRESS), (f"account:{account}", ACCOUNT)
 
 
 def address_of(request: Request) -> str:
-    """Whom a request comes from: an IPv4 address, or the network of an IPv6 one, where a house has billions.
+    """The client's IPv4 address, or its /64 network for IPv6, where one household has billions of addresses.
 
-    Behind a proxy of `server.proxies`, the last address that is not one of theirs: what comes before it in the header
-    the client may have written.
+    Behind a proxy of `server.proxies`, the last forwarded address that is not a proxy's: the client may have written
+    those before it.
     """
     config = request.app.state.config
-    networks = [ipaddress.ip_network(one) for one in config.proxies]
-    said = request.client.host if request.client else ""
+    networks = [ipaddress.ip_network(item) for item in config.proxies]
+    address_text = request.client.host if request.client else ""
     if config.public_url:
-        named = [one.strip() for one in ",".join(request.headers.getlist("x-forwarded-for")).split(",") if one.strip()]
-        while named and _is_within(said, networks):
-            said = named.pop()
+        forwarded = [
+            item.strip() for item in ",".join(request.headers.getlist("x-forwarded-for")).split(",") if item.strip()
+        ]
+        while forwarded and _is_within(address_text, networks):
+            address_text = forwarded.pop()
     try:
-        address = ipaddress.ip_address(said)
+        address = ipaddress.ip_address(address_text)
     except ValueError:
         return "unknown"
     if address.version == 6:
@@ -69,11 +86,11 @@ def _is_within(text: str, networks: Sequence[ipaddress.IPv4Network | ipaddress.I
         address = ipaddress.ip_address(text)
     except ValueError:
         return False
-    return any(address in one for one in networks)
+    return any(address in network for network in networks)
 
 
 async def admit(store: Store, counted: tuple[tuple[str, Measure], ...]) -> None:
-    """Counts a try before it is made, so that a thousand at once are not one; a Problem where it has to wait."""
+    """Counts an attempt before it is made, so that concurrent ones all count; raises a Problem if it must wait."""
     await tables.SCHEMA.prepare(store)
     for subject, measure in counted:
         if not await _count_try(store, subject, measure):
@@ -85,7 +102,7 @@ async def admit(store: Store, counted: tuple[tuple[str, Measure], ...]) -> None:
 
 
 async def forgive(store: Store, counted: tuple[tuple[str, Measure], ...]) -> None:
-    """Takes back what a try that succeeded was counted for: all of the account's, this one of the address."""
+    """Undoes the counts of a successful attempt: all of the account, this one of the address."""
     (address, _), (account, _) = counted
     old = sql.later(repr(-KEPT), store.dialect)
     await store.database.transact(
@@ -121,9 +138,9 @@ WHERE t.closed_until <= {NOW} RETURNING tries""",
 
 async def _remaining_wait(store: Store, subject: str) -> float:
     d = store.dialect
-    rows = await store.database.fetch(
-        f"""SELECT {sql.epoch("closed_until", d)} - {sql.epoch(NOW, d)} AS wait FROM tabellion_sign_in_tries
-WHERE subject = $1""",
+    rows: list[_CurrentTries] = await store.database.fetch(
+        f"""SELECT {columns_of(TriesRow, "t", d)}, {sql.epoch(NOW, d)} AS now FROM tabellion_sign_in_tries AS t
+WHERE t.subject = $1""",
         subject,
     )
-    return float(rows[0]["wait"]) if rows else 0.0
+    return rows[0]["closed_until"] - rows[0]["now"] if rows else 0.0

@@ -1,4 +1,4 @@
-"""Values that do not fit, told as problems: which one, what was expected, what kind was got; never the value."""
+"""Validation errors as problems: the field, what was expected and the kind of value received, never the value."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tabellion.web import strict_json
 from tabellion.web.problems import Problem, kind, pointer
 
 Model = TypeVar("Model", bound=BaseModel)
-MOST = 10  #: problems told at once
+MOST = 10  #: errors listed at once
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
 
 class Strict(BaseModel):
-    """A body: every type as it is written, nothing unknown."""
+    """A request body: strict types, no unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -31,25 +31,25 @@ def _whole(text: Any) -> Any:
     return text
 
 
-#: A whole number in a query: no signs, blanks, points or underscores that other readers would see otherwise.
+#: A whole number in a query, without blanks, points or underscores, which parsers understand differently.
 Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 def build_problem(errors: Sequence[Any], known: Iterable[str] = ()) -> Problem:
-    """The problem of values that did not fit: the first one is told at the top, all of them in a list.
+    """The problem of validation errors: the first one at the top level, all of them in a list.
 
     `known` are the fields that a body may have.
     """
-    told = [_describe_error(error) for error in errors[:MOST]]
-    first = told[0]
+    described = [_describe_error(error) for error in errors[:MOST]]
+    first = described[0]
     code, status = first.pop("code"), 422
-    more: dict[str, Any] = {"errors": [{**one} for one in told]} if len(told) > 1 else {}
-    for one in more.get("errors", []):
-        one.pop("code", None)
+    more: dict[str, Any] = {"errors": [{**error} for error in described]} if len(described) > 1 else {}
+    for listed in more.get("errors", []):
+        listed.pop("code", None)
     fix = f"expected: {first['expected']}"
     if code == "value_unknown":
-        there = ", ".join(known) if first["field"].count("/") == 1 else ""
-        fix = f"remove it; known fields: {there}" if there else "remove it"
+        known_fields = ", ".join(known) if first["field"].count("/") == 1 else ""
+        fix = f"remove it; known fields: {known_fields}" if known_fields else "remove it"
     return Problem(
         status, code, first["detail"], field=first["field"], fix=fix,
         expected=first["expected"], got=first.get("got"), **more,
@@ -58,8 +58,8 @@ def build_problem(errors: Sequence[Any], known: Iterable[str] = ()) -> Problem:
 
 def _describe_error(error: Any) -> dict[str, Any]:
     location = list(error["loc"])
-    where = location.pop(0) if location and location[0] in ("query", "path", "header", "body") else "body"
-    field = pointer(*location) if where == "body" else ".".join(map(str, location))
+    source = location.pop(0) if location and location[0] in ("query", "path", "header", "body") else "body"
+    field = pointer(*location) if source == "body" else ".".join(map(str, location))
     message = str(error["msg"]).removeprefix("Value error, ")
     expected = message[0].lower() + message[1:]
     if error["type"] == "missing":
@@ -68,25 +68,25 @@ def _describe_error(error: Any) -> dict[str, Any]:
     if error["type"] == "extra_forbidden":
         return {"code": "value_unknown", "field": field, "detail": Message("problem.no_such_field"),
                 "expected": "no such field", "got": kind(error.get("input"))}  # fmt: skip
-    return {"code": "value_invalid", "field": field, "detail": Message("problem.value_in", text=where),
+    return {"code": "value_invalid", "field": field, "detail": Message("problem.value_in", text=source),
             "expected": expected, "got": kind(error.get("input"))}  # fmt: skip
 
 
 def media_of(request: Request) -> str:
-    """The content type of a body, in small letters, without its parameters."""
+    """The content type of a body, in lower case, without its parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def build_media_problem(media: str, allowed: str) -> Problem:
     """The problem of a body of another type."""
-    said = f"a body of type {media[:100]!r}" if media else "a body without a content type"
-    return Problem(415, "media_unsupported", f"{said} is not supported", fix=f"send {allowed}")
+    subject = f"a body of type {media[:100]!r}" if media else "a body without a content type"
+    return Problem(415, "media_unsupported", f"{subject} is not supported", fix=f"send {allowed}")
 
 
 async def parse_body(
     request: Request, model: type[Model], limits: bounds.RequestLimits, *, empty: bool = False
 ) -> Model:
-    """The body as a model; `empty`: no body stands for an empty object."""
+    """The body as a model; with `empty`, a missing body is an empty object."""
     media = media_of(request)
     if media and media != "application/json":
         raise build_media_problem(media, "application/json")

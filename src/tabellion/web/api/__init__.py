@@ -1,1 +1,1 @@
-"""What stands under /api, one file per noun."""
+"""The routes under /api, one file per resource."""

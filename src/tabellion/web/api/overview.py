@@ -1,4 +1,4 @@
-"""/api/overview: everything the dashboard shows, once or as it changes; /api/workers and /api/gates are parts of it."""
+"""/api/overview: everything the dashboard shows, once or as a stream; /api/workers and /api/gates are parts of it."""
 
 from __future__ import annotations
 
@@ -77,16 +77,16 @@ async def watch(request: Request) -> Response:
 
 async def _events(request: Request, environment: ServedEnvironment) -> AsyncIterator[str]:
     yield "retry: 2000\n\n"
-    spoke = time.monotonic()
-    async with environment.monitor.watch() as one:
+    sent_at = time.monotonic()
+    async with environment.monitor.watch() as subscription:
         while not request.app.state.closing.is_set():
-            news = await one.next(LOOK)
+            news = await subscription.next(LOOK)
             if news is not None:
                 yield _event(news)
-                spoke = time.monotonic()
-            elif time.monotonic() - spoke > HEARTBEAT:
+                sent_at = time.monotonic()
+            elif time.monotonic() - sent_at > HEARTBEAT:
                 yield ": alive\n\n"
-                spoke = time.monotonic()
+                sent_at = time.monotonic()
 
 
 def _event(news: News) -> str:

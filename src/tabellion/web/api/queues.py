@@ -1,4 +1,4 @@
-"""/api/queues: what waits, runs, is done and has failed; pause, resume, and try again."""
+"""/api/queues: the queues and their rows; pause, resume and retry."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def show(request: Request, name: Name) -> Response:
     environment: ServedEnvironment = request.state.environment
     view = get_queue_view(environment, name)
     picture = await environment.monitor.picture()
-    return answer(next(one for one in picture["queues"] if one["name"] == view.name))
+    return answer(next(item for item in picture["queues"] if item["name"] == view.name))
 
 
 @router.get("/api/queues/{name}/rows", response_model=QueueRows, summary="List the rows of a state")
@@ -124,8 +124,8 @@ async def rows(
             422, "cursor_invalid", Message("problem.row_gone"), field="cursor",
             expected="a cursor of existing rows", fix="start again without a cursor",
         ) from None  # fmt: skip
-    onward = cursors.make_cursor(key, environment.name, question, following) if following is not None else None
-    return answer(QueueRows(rows=page, next=onward))
+    next_cursor = cursors.make_cursor(key, environment.name, question, following) if following is not None else None
+    return answer(QueueRows(rows=page, next=next_cursor))
 
 
 @router.get("/api/queues/{name}/errors", response_model=ErrorGroups, summary="Group failed rows by error")
@@ -147,10 +147,10 @@ async def pause(request: Request, name: Name) -> Response:
     environment: ServedEnvironment = request.state.environment
     view = get_queue_view(environment, name)
     queue = view.queue
-    wanted = await parse_body(request, Pause, request.app.state.limits, empty=True)
-    await controls.pause(environment.store, queue, wanted.reason)
-    await _record(request, "paused", queue, reason=wanted.reason)
-    return answer(Paused(queue=queue.name, paused=True, reason=wanted.reason or None))
+    options = await parse_body(request, Pause, request.app.state.limits, empty=True)
+    await controls.pause(environment.store, queue, options.reason)
+    await _record(request, "paused", queue, reason=options.reason)
+    return answer(Paused(queue=queue.name, paused=True, reason=options.reason or None))
 
 
 @router.post("/api/queues/{name}/resume", response_model=Paused, summary="Resume a queue")
@@ -170,22 +170,22 @@ async def retry(request: Request, name: Name) -> Response:
     environment: ServedEnvironment = request.state.environment
     view = get_queue_view(environment, name)
     queue = view.queue
-    wanted = await parse_body(request, Retry, request.app.state.limits)
-    if (wanted.fingerprint is None) == (wanted.keys is None):
+    selection = await parse_body(request, Retry, request.app.state.limits)
+    if (selection.fingerprint is None) == (selection.keys is None):
         raise Problem(422, "value_invalid", Message("problem.rows_unnamed"), field="/fingerprint",
                       expected="either fingerprint or keys", fix="send one of the two")  # fmt: skip
     bound = await _bind_queue(environment, queue)
-    if wanted.fingerprint is not None:
-        count = await failures.retry(environment.store, queue, wanted.fingerprint)
+    if selection.fingerprint is not None:
+        count = await failures.retry(environment.store, queue, selection.fingerprint)
     else:
-        _check_keys(bound, wanted.keys or [])
-        count = await controls.restart(environment.store, queue, wanted.keys)
-    await _record(request, "retried", queue, rows=count, fingerprint=wanted.fingerprint, keys=wanted.keys)
+        _check_keys(bound, selection.keys or [])
+        count = await controls.restart(environment.store, queue, selection.keys)
+    await _record(request, "retried", queue, rows=count, fingerprint=selection.fingerprint, keys=selection.keys)
     return answer(Retried(queue=queue.name, retried=count))
 
 
 def get_queue_view(environment: ServedEnvironment, name: str) -> QueueView:
-    """The queue of this name, or the problem that there is none."""
+    """The queue of this name; raises a Problem if it is unknown."""
     for view in environment.monitor.overview.views:
         if view.name == name:
             return view
@@ -201,20 +201,20 @@ async def _bind_queue(environment: ServedEnvironment, queue: Queue) -> Bound:
 
 
 def _check_keys(bound: Bound, keys: list[str]) -> None:
-    """Refuses what the key's column would not take: the database would refuse all of them with it."""
+    """Rejects keys of the wrong type: the database would refuse the whole statement because of one."""
     pattern = _KEYS.get(bound.key.family)
-    for place, key in enumerate(keys):
+    for index, key in enumerate(keys):
         if "\x00" in key or (pattern is not None and not pattern.fullmatch(key)):
-            raise Problem(422, "value_invalid", Message("problem.key_invalid"), field=f"/keys/{place}",
+            raise Problem(422, "value_invalid", Message("problem.key_invalid"), field=f"/keys/{index}",
                           expected=f"a key of type {bound.key.type}")  # fmt: skip
 
 
 async def _record(request: Request, action: str, queue: Queue, *, reason: str = "", **facts: Any) -> None:
-    """Keeps who did it, and has everybody who watches see it."""
+    """Records the action in the audit log, and refreshes the overview."""
     environment: ServedEnvironment = request.state.environment
-    said = {name: value for name, value in facts.items() if value is not None}
+    details = {name: value for name, value in facts.items() if value is not None}
     entry = audit.AuditEntry(
-        action, request.state.holder.actor, reason=reason or None, more={"queue": queue.name, **said}
+        action, request.state.holder.actor, reason=reason or None, more={"queue": queue.name, **details}
     )
     await environment.store.database.transact([audit.bind_entry(environment.store.dialect, entry)])
     logger.info("%s: %s %s", request.state.holder.actor, action, queue.name)

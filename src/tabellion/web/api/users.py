@@ -1,4 +1,4 @@
-"""/api/users and /api/me: who may sign in and as what, and who does just now."""
+"""/api/users and /api/me: the users and their roles, and the current user."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class User(Answer):
 
 
 class Users(Answer):
-    """Everybody."""
+    """All users."""
 
     users: list[User]
 
@@ -84,14 +84,14 @@ class Link(Answer):
 
 
 class NewUser(Strict):
-    """A user to be made; a sign-in link lets them in and set a password."""
+    """A new user, who signs in with a link and then sets a password."""
 
     name: str = Field(min_length=1, max_length=64, description="Lower-case letters a-z, digits and . _ @ + -.")
     role: Word
 
 
 class Changes(Strict):
-    """What changes of a user; what is not said stays as it was."""
+    """Changes to a user; omitted fields stay as they are."""
 
     role: Word | None = None
     disabled: bool | None = Field(default=None, description="A disabled user is signed out immediately.")
@@ -99,21 +99,21 @@ class Changes(Strict):
 
 
 class Preferences(Strict):
-    """What one chooses for oneself."""
+    """Your own settings; omitted fields stay as they are."""
 
     language: Literal["en", "fr"] | None = None
     available: bool | None = Field(default=None, description="Whether review items are assigned to you.")
 
 
 class NewPassword(Strict):
-    """A password to be set."""
+    """A new password."""
 
     current: str | None = Field(default=None, max_length=passwords.LONGEST, description="The current password.")
     new: str = Field(min_length=1, max_length=passwords.LONGEST)
 
 
 def serialize_user(user: users.User) -> User:
-    """A user as JSON tells it."""
+    """A user as JSON."""
     return {
         "id": user.id, "name": user.name, "role": user.role.word, "available": user.available,
         "has_password": user.has_password, "language": user.language, "created_at": iso(user.created_at),
@@ -137,31 +137,33 @@ async def me(request: Request) -> Response:
 @router.patch("/api/me", status_code=204, openapi_extra=body_of(Preferences), summary="Change your settings")
 async def prefer(request: Request) -> Response:
     """Sets your language, or whether review items are assigned to you."""
-    wanted = await parse_body(request, Preferences, request.app.state.limits)
+    preferences = await parse_body(request, Preferences, request.app.state.limits)
     user = _person(request)
-    await users.change(request.state.environment.store, user, language=wanted.language, available=wanted.available)
+    await users.change(
+        request.state.environment.store, user, language=preferences.language, available=preferences.available
+    )
     return Response(status_code=204)
 
 
 @router.put("/api/me/password", status_code=204, openapi_extra=body_of(NewPassword), summary="Set your password")
 async def set_password(request: Request) -> Response:
     """Requires the current password, unless you have just signed in with a link. Ends your other sessions."""
-    wanted = await parse_body(request, NewPassword, request.app.state.limits)
+    body = await parse_body(request, NewPassword, request.app.state.limits)
     store, holder, id_ = request.state.environment.store, request.state.holder, _person(request)
-    user, kept = await users.password_of(store, holder.name)
+    user, hashed = await users.password_of(store, holder.name)
     if user is None:
         raise Problem(401, "session_ended", fix="sign in again")
-    if kept is not None and not (holder.opened_by == "link" and holder.age < links.SECONDS):
+    if hashed is not None and not (holder.opened_by == "link" and holder.age < links.SECONDS):
         counted = throttle.subjects(request, holder.name)
         await throttle.admit(store, counted)
-        if not await passwords.matches(kept, wanted.current or ""):
+        if not await passwords.matches(hashed, body.current or ""):
             raise Problem(422, "password_wrong", field="/current", fix="send the password that you signed in with")
         await throttle.forgive(store, counted)
     try:
-        passwords.check_new(wanted.new, holder.name)
+        passwords.check_new(body.new, holder.name)
     except passwords.WeakPassword as error:
         raise Problem(422, "password_weak", str(error), field="/new", fix="use a longer password") from None
-    await users.set_password(store, user, await passwords.hash_password(wanted.new), by=holder.actor)
+    await users.set_password(store, user, await passwords.hash_password(body.new), by=holder.actor)
     await sessions.end_all(store, id_, but=request.app.state.auth.ticket(request))
     logger.info("user %s set a password", holder.name)
     return Response(status_code=204)
@@ -171,27 +173,30 @@ async def set_password(request: Request) -> Response:
 async def people(request: Request) -> Response:
     """The names of the users who can review, for assigning work to them."""
     environment: ServedEnvironment = request.state.environment
-    there = [one for one in await users.listing(environment.store) if not one.disabled_at and one.role >= Role.REVIEWER]
-    told: list[Reviewer] = [
-        {"name": one.name, "role": cast("Reviewing", one.role.word), "available": one.available} for one in there
+    reviewers = [
+        user for user in await users.listing(environment.store) if not user.disabled_at and user.role >= Role.REVIEWER
     ]
-    return answer(People(people=told))
+    answers: list[Reviewer] = [
+        {"name": user.name, "role": cast("Reviewing", user.role.word), "available": user.available}
+        for user in reviewers
+    ]
+    return answer(People(people=answers))
 
 
 @router.get("/api/users", response_model=Users, summary="List users")
 async def listing(request: Request) -> Response:
     """All users, including disabled ones."""
     environment: ServedEnvironment = request.state.environment
-    return answer(Users(users=[serialize_user(one) for one in await users.listing(environment.store)]))
+    return answer(Users(users=[serialize_user(user) for user in await users.listing(environment.store)]))
 
 
 @router.post("/api/users", status_code=201, response_model=User, openapi_extra=body_of(NewUser), summary="Add a user")
 async def add(request: Request) -> Response:
     """Adds a user, who has no password yet."""
     environment: ServedEnvironment = request.state.environment
-    wanted = await parse_body(request, NewUser, request.app.state.limits)
+    new_user = await parse_body(request, NewUser, request.app.state.limits)
     try:
-        user = await users.add(environment.store, wanted.name, wanted.role, by=request.state.holder.actor)
+        user = await users.add(environment.store, new_user.name, new_user.role, by=request.state.holder.actor)
     except NameTaken as error:
         raise Problem(409, "name_taken", str(error), field="/name", fix="choose another name") from None
     except ConfigurationError as error:
@@ -206,21 +211,21 @@ async def change(request: Request, id: str) -> Response:  # noqa: A002
     environment: ServedEnvironment = request.state.environment
     if await users.find_by_id(environment.store, id) is None:
         raise _missing()
-    wanted = await parse_body(request, Changes, request.app.state.limits)
+    changes = await parse_body(request, Changes, request.app.state.limits)
     try:
         user = await users.change(
             environment.store,
             id,
-            role=wanted.role,
-            disabled=wanted.disabled,
-            available=wanted.available,
+            role=changes.role,
+            disabled=changes.disabled,
+            available=changes.available,
             by=request.state.holder.actor,
         )
     except users.LastAdmin as error:
         raise Problem(409, "last_admin", str(error), fix="add another admin first") from None
     if user is None:
         raise _missing()
-    logger.info("user %s: %s by %s", user.name, wanted.model_dump(exclude_none=True), request.state.holder.actor)
+    logger.info("user %s: %s by %s", user.name, changes.model_dump(exclude_none=True), request.state.holder.actor)
     return answer(serialize_user(user))
 
 

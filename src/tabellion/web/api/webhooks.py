@@ -1,4 +1,4 @@
-"""/api/webhooks: whom to tell when a document has ended."""
+"""/api/webhooks: the webhook endpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ router = APIRouter(route_class=Guarded, tags=["webhooks"])
 
 
 class New(Strict):
-    """An endpoint to be made."""
+    """A new webhook endpoint."""
 
     url: str = Field(min_length=1, max_length=2048, description="The URL to send to; http or https, public.")
     events: list[str] = Field(
@@ -64,19 +64,21 @@ async def listing(request: Request) -> Response:
 async def add(request: Request) -> Response:
     """Adds an endpoint. The response contains its secret, which is shown only once."""
     environment: ServedEnvironment = request.state.environment
-    wanted = await parse_body(request, New, request.app.state.limits)
-    for place, event in enumerate(wanted.events):
+    requested = await parse_body(request, New, request.app.state.limits)
+    for index, event in enumerate(requested.events):
         if event not in (*known_events(), endpoints.EVERYTHING):
-            raise Problem(422, "value_invalid", "unknown event", field=f"/events/{place}",
+            raise Problem(422, "value_invalid", "unknown event", field=f"/events/{index}",
                           expected=f"one of: {', '.join((*known_events(), endpoints.EVERYTHING))}")  # fmt: skip
     try:
-        await guard.vet_url(wanted.url, request.app.state.rules)
+        await guard.vet_url(requested.url, request.app.state.rules)
     except guard.Blocked as error:
         raise Problem(422, "url_blocked", str(error), field="/url", reason=error.reason,
                       fix="use a public http or https URL") from None  # fmt: skip
     await endpoints.SCHEMA.prepare(environment.store)
-    made = await endpoints.add(environment.store, wanted.url, wanted.events)
-    return answer(NewEndpoint(id=made.id, url=made.url, events=list(made.events), secret=made.secret), 201)
+    endpoint = await endpoints.add(environment.store, requested.url, requested.events)
+    return answer(
+        NewEndpoint(id=endpoint.id, url=endpoint.url, events=list(endpoint.events), secret=endpoint.secret), 201
+    )
 
 
 @router.delete("/api/webhooks/{id}", status_code=204, summary="Remove a webhook endpoint")

@@ -1,1 +1,1 @@
-"""The pages that people work in: HTML from templates, everything else from the API."""
+"""The pages for people: HTML from templates; scripts get everything else from the API."""

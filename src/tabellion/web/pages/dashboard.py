@@ -1,4 +1,4 @@
-"""/dashboard and /queues/{name}: everything at a glance, and one queue down to its rows."""
+"""/dashboard and /queues/{name}: the overview, and the rows of one queue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ router = APIRouter(route_class=PageRoute)
 
 @router.get("/dashboard", response_class=Response)
 async def dashboard(request: Request) -> Response:
-    """Queues, workers, gates, spend and the SLA of review; what is known already is there at once."""
+    """Queues, workers, gates, spend and the SLA of review; starts with the last known overview."""
     environment: ServedEnvironment = request.state.environment
     return page(request, "dashboard.html", spoken=True, data={"overview": environment.monitor.get_recent()})
 
@@ -26,8 +26,8 @@ async def dashboard(request: Request) -> Response:
 async def queue(request: Request, name: Annotated[str, Path(min_length=1, max_length=200)]) -> Response:
     """The rows of one queue by state, and its errors by fingerprint."""
     environment: ServedEnvironment = request.state.environment
-    chosen = get_queue_view(environment, name)
-    told = {"queue": chosen.name, "overview": environment.monitor.get_recent()}
+    view = get_queue_view(environment, name)
+    data = {"queue": view.name, "overview": environment.monitor.get_recent()}
     return page(
-        request, "queue_detail.html", also=("dashboard",), spoken=True, name=chosen.name, places=PLACES, data=told
+        request, "queue_detail.html", also=("dashboard",), spoken=True, name=view.name, places=PLACES, data=data
     )

@@ -1,4 +1,4 @@
-"""A page: a template with its words, who looks at it, and the headers that keep it ours."""
+"""Renders pages: a template with its texts, the current user, and the security headers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tabellion.web.routing import Guarded
 
 HTML: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
 THEMES = ("light", "dark")
-#: What the header leads to in every installation; shown are those that the person may see.
+#: The navigation of every installation; entries that the user may not see are hidden.
 PLACES = (
     NavItem("/dashboard", "base.nav_dashboard", "chart", 30, below=("/queues",), home_of=(Role.OPERATOR, Role.ADMIN)),
     NavItem("/people", "base.nav_people", "people", order=90),
@@ -33,16 +33,16 @@ PLACES = (
 
 
 class PageRoute(Guarded):
-    """A route whose answer people look at: strangers are sent to the sign-in, and errors are pages too."""
+    """A route that answers with a page: redirects to the sign-in, and errors are pages too."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         options["include_in_schema"] = False
         if "GET" in (options.get("methods") or ()):
             options["responses"] = HTML | (options.get("responses") or {})
-        super().__init__(*given, **options)
+        super().__init__(*arguments, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The endpoint behind its checks; what they refuse is told as a page, or as a problem to who has a key."""
+        """The endpoint behind its checks; errors are a page, or a problem if the request has a key."""
         answer = super().get_route_handler()
 
         async def handle(request: Request) -> Response:
@@ -61,22 +61,22 @@ def page(
     request: Request, template: str, *, status: int = 200, also: Iterable[str] = (), spoken: bool = False,
     **context: Any,
 ) -> Response:  # fmt: skip
-    """A template as an answer.
+    """Renders a template as a response.
 
-    It knows `t` (its words), `static` (addresses of files), `lang`, `theme`, `me`, `nav` and what is given here.
-    Its script finds `data`, and the texts of `base`, of fields, of the template's own name and of `also`; if
+    Its variables are `t` (its texts), `static` (URLs of files), `lang`, `theme`, `me`, `nav` and the context.
+    Its script gets `data`, and the texts of `base`, of fields, of the template's own name and of `also`; if
     `spoken`, every message in the page's language.
     """
     language = language_of(request)
     holder: Holder | None = getattr(request.state, "holder", None)
     secret = _secret(request)
-    own = template.rpartition(".")[0]
+    template_name = template.rpartition(".")[0]
     me = _me(request, holder)
     facts = {"me": me, "csrf": csrf.token(secret) if secret else "", "language": language}
     text = _environment().get_template(template).render(
         t=functools.partial(messages.translate, language), static=static.address, lang=language,
         theme=theme_of(request), languages=messages.LANGUAGES, me=me, nav=_nav(request), facts=facts,
-        words=messages.select_page_texts(language, ("base", "fields", own, *also)), path=request.url.path,
+        words=messages.select_page_texts(language, ("base", "fields", template_name, *also)), path=request.url.path,
         data=context.pop("data", {}), messages=_messages(request, language) if spoken else None, **context,
     )  # fmt: skip
     headers = {"Content-Security-Policy": PAGE_POLICY, "Content-Language": language, "Vary": "Cookie, Accept-Language"}
@@ -87,7 +87,7 @@ def page(
 
 
 def _messages(request: Request, language: str) -> dict[str, Any] | None:
-    """The messages, and the titles of fields whose types give them one; nothing where English will do."""
+    """The messages, and the titles of fields; None for English, which is the language of the data."""
     if language == messages.DEFAULT:
         return None
     environment: ServedEnvironment = request.state.environment
@@ -96,11 +96,11 @@ def _messages(request: Request, language: str) -> dict[str, Any] | None:
 
 
 def error_page(request: Request, problem: Problem) -> Response:
-    """What went wrong, for people."""
-    known = f"base.error_{problem.code}" in messages.domain(messages.DEFAULT, "pages")
-    key = f"base.error_{problem.code}" if known else "base.error_other"
+    """The page of a problem."""
+    has_text = f"base.error_{problem.code}" in messages.domain(messages.DEFAULT, "pages")
+    key = f"base.error_{problem.code}" if has_text else "base.error_other"
     response = page(
-        request, "error.html", status=problem.status, problem=problem, sentence=key, known=known,
+        request, "error.html", status=problem.status, problem=problem, sentence=key, known=has_text,
         request_id=request.state.request_id,
     )  # fmt: skip
     response.headers.update(problem.headers)
@@ -108,31 +108,31 @@ def error_page(request: Request, problem: Problem) -> Response:
 
 
 def to_sign_in(request: Request) -> Response:
-    """The way of strangers, and back again."""
-    wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    onward = "" if wanted == "/" else f"?next={quote(wanted, safe='/')}"
-    return RedirectResponse(f"/sign-in{onward}", 303)
+    """A redirect to the sign-in page, which leads back here afterwards."""
+    target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    query = "" if target == "/" else f"?next={quote(target, safe='/')}"
+    return RedirectResponse(f"/sign-in{query}", 303)
 
 
 def local(path: str | None) -> str:
-    """An address of ours to go on to; anything that may lead elsewhere is the start page."""
-    good = path is not None and path.startswith("/") and path.isprintable() and "\\" not in path
-    return path if path and good and not path.startswith("//") else "/"
+    """A path to redirect to; the start page instead of anything that may lead to another site."""
+    is_local = path is not None and path.startswith("/") and path.isprintable() and "\\" not in path
+    return path if path and is_local and not path.startswith("//") else "/"
 
 
 def language_of(request: Request) -> str:
-    """The person's own setting, else what the browser was told here, else what it asks for."""
+    """The user's setting, else the browser's cookie, else its `Accept-Language`."""
     holder: Holder | None = getattr(request.state, "holder", None)
     if holder is not None and holder.language in messages.LANGUAGES:
         return holder.language
-    told = request.cookies.get(cookies.LANGUAGE) if "authorization" not in request.headers else None
-    return told if told in messages.LANGUAGES else negotiate_language(request.headers.get("accept-language", ""))
+    chosen = request.cookies.get(cookies.LANGUAGE) if "authorization" not in request.headers else None
+    return chosen if chosen in messages.LANGUAGES else negotiate_language(request.headers.get("accept-language", ""))
 
 
 def negotiate_language(header: str) -> str:
-    """The language of an Accept-Language header that we speak, the most wanted first."""
-    wanted: list[tuple[float, int, str]] = []
-    for place, part in enumerate(header.split(",")[:20]):
+    """The supported language of an Accept-Language header with the highest quality."""
+    candidates: list[tuple[float, int, str]] = []
+    for position, part in enumerate(header.split(",")[:20]):
         tag, _, weight = part.strip().partition(";q=")
         try:
             quality = float(weight) if weight else 1.0
@@ -140,22 +140,22 @@ def negotiate_language(header: str) -> str:
             continue
         language = tag.strip().lower().partition("-")[0]
         if language in messages.LANGUAGES and quality > 0:
-            wanted.append((-quality, place, language))
-    return min(wanted)[2] if wanted else messages.DEFAULT
+            candidates.append((-quality, position, language))
+    return min(candidates)[2] if candidates else messages.DEFAULT
 
 
 def theme_of(request: Request) -> str:
-    """Light or dark where the browser was told so; nothing: as its system has it."""
-    told = request.cookies.get(cookies.THEME, "")
-    return told if told in THEMES and "authorization" not in request.headers else ""
+    """`light` or `dark` from the cookie; empty for the system's setting."""
+    theme = request.cookies.get(cookies.THEME, "")
+    return theme if theme in THEMES and "authorization" not in request.headers else ""
 
 
 def home(request: Request) -> str:
-    """Where work begins: each role has another place."""
+    """The path of the start page of the user's role."""
     role: Role = request.state.holder.role
     places: list[NavItem] = request.app.state.places
-    seen = [one for one in places if _may_see(request, one)]
-    return next((one for one in seen if role in one.home_of), seen[0]).path
+    visible = [place for place in places if _may_see(request, place)]
+    return next((place for place in visible if role in place.home_of), visible[0]).path
 
 
 def _secret(request: Request) -> str:
@@ -176,8 +176,8 @@ def _me(request: Request, holder: Holder | None) -> dict[str, Any] | None:
 
 
 def _is_below(path: str, place: NavItem) -> bool:
-    """Whether a page belongs to a place of the header: its address begins with it, or its kind is shown there."""
-    return any(path == one or path.startswith(f"{one}/") for one in (place.path, *place.below))
+    """Whether a page belongs to a navigation entry: its path starts with the entry's path or one of `below`."""
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in (place.path, *place.below))
 
 
 def _may_see(request: Request, place: NavItem) -> bool:
@@ -196,12 +196,12 @@ def _nav(request: Request) -> list[dict[str, Any]]:
 
 
 def _with_templates() -> list[str]:
-    return [one for one in static.packages() if (files(one) / "templates").is_dir()]
+    return [package for package in static.packages() if (files(package) / "templates").is_dir()]
 
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(one, "templates") for one in _with_templates()])
+    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(package, "templates") for package in _with_templates()])
     return jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         auto_reload=False,

@@ -1,4 +1,4 @@
-"""/people: who may sign in, and as what."""
+"""/people: the users and their roles."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ router = APIRouter(route_class=PageRoute)
 
 @router.get("/people", response_class=Response)
 async def people(request: Request) -> Response:
-    """The list, which its script fills."""
+    """The list of users, which its script fills."""
     return page(request, "people.html")

@@ -1,4 +1,4 @@
-"""Coming and going: the sign-in page, one-time links, sign-out, and the start page."""
+"""The sign-in page, one-time links, sign-out, and the start page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Next = Annotated[str | None, Query(max_length=2000)]
 
 
 class Credentials(Strict):
-    """Who somebody says to be."""
+    """A name and a password."""
 
     environment: str | None = Field(default=None, max_length=100)
     name: str = Field(min_length=1, max_length=users.LONGEST)
@@ -41,13 +41,13 @@ class Link(Strict):
 
 @router.get("/", response_class=Response)
 async def start(request: Request) -> Response:
-    """Where work begins."""
+    """Redirects to the start page of the user's role."""
     return RedirectResponse(home(request), 303)
 
 
 @router.get("/sign-in", response_class=Response)
 async def sign_in_page(request: Request, next: Next = None) -> Response:  # noqa: A002
-    """The page that asks who is there; who is known already goes on."""
+    """The sign-in page; redirects users who are signed in."""
     if await request.app.state.auth.visitor(request) is not None:
         return RedirectResponse(local(next), 303)
     return page(
@@ -57,40 +57,40 @@ async def sign_in_page(request: Request, next: Next = None) -> Response:  # noqa
 
 @router.post("/sign-in", response_class=Response)
 async def sign_in(request: Request) -> Response:
-    """Lets a person in who knows the password; whether there is such a person is not told, nor by the time it takes."""
+    """Signs a user in by password; neither the answer nor its timing reveals whether the user exists."""
     cookies.check_way(request)
-    wanted = await parse_body(request, Credentials, request.app.state.limits)
-    environment = _environment_of(request, wanted.environment)
-    counted = throttle.subjects(request, wanted.name)
+    credentials = await parse_body(request, Credentials, request.app.state.limits)
+    environment = _environment_of(request, credentials.environment)
+    counted = throttle.subjects(request, credentials.name)
     try:
         await throttle.admit(environment.store, counted)
     except Problem:
         _record_refusal(request, "too many attempts")
         raise
-    user, kept = await users.password_of(environment.store, wanted.name)
-    if not await passwords.matches(kept, wanted.password) or user is None or kept is None:
+    user, hashed = await users.password_of(environment.store, credentials.name)
+    if not await passwords.matches(hashed, credentials.password) or user is None or hashed is None:
         _record_refusal(request, "wrong name or password")
         raise Problem(401, "sign_in_failed", fix="try again, or ask for a sign-in link")
     await throttle.forgive(environment.store, counted)
-    if passwords.is_outdated(kept):
-        await users.hash_anew(environment.store, user, await passwords.hash_password(wanted.password))
+    if passwords.is_outdated(hashed):
+        await users.hash_anew(environment.store, user, await passwords.hash_password(credentials.password))
     return await open_session(request, environment, user, "password")
 
 
 @router.get("/enter", response_class=Response)
 async def enter_page(request: Request) -> Response:
-    """The page that a link leads to; its script hands the link in, so that looking at it changes nothing."""
+    """The page of a sign-in link; its script posts the link, so that opening the page changes nothing."""
     return page(request, "enter.html")
 
 
 @router.post("/enter", response_class=Response)
 async def enter(request: Request) -> Response:
-    """Uses a link: a session of its user, and no other one after it."""
+    """Uses a link: starts a session of its user; the link is then used up."""
     cookies.check_way(request)
-    wanted = await parse_body(request, Link, request.app.state.limits)
-    door = request.app.state.auth
-    ticket = sessions.parse(wanted.token)
-    environment: ServedEnvironment | None = door.environments.get(ticket.environment) if ticket else None
+    link = await parse_body(request, Link, request.app.state.limits)
+    auth = request.app.state.auth
+    ticket = sessions.parse(link.token)
+    environment: ServedEnvironment | None = auth.environments.get(ticket.environment) if ticket else None
     user = await links.use(environment.store, ticket) if environment and ticket else None
     if environment is None or user is None:
         _record_refusal(request, "the link is not valid")
@@ -100,7 +100,7 @@ async def enter(request: Request) -> Response:
 
 @router.post("/sign-out", status_code=204, response_class=Response)
 async def sign_out(request: Request) -> Response:
-    """Ends the session here, so that its cookie is worth nothing wherever it still is."""
+    """Ends the session in the database, so that copies of its cookie are invalid."""
     response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})
     ticket: Ticket | None = request.app.state.auth.ticket(request)
     if ticket is not None:
@@ -110,9 +110,9 @@ async def sign_out(request: Request) -> Response:
 
 
 def _record_refusal(request: Request, why: str) -> None:
-    """Logs a refused sign-in; without the name, in place of which people type passwords."""
-    said = "sign-in refused from %s: %s, request %s"
-    logger.warning(said, throttle.address_of(request), why, request.state.request_id)
+    """Logs a refused sign-in without the name, because people type passwords into that field."""
+    template = "sign-in refused from %s: %s, request %s"
+    logger.warning(template, throttle.address_of(request), why, request.state.request_id)
 
 
 def _environment_of(request: Request, name: str | None) -> ServedEnvironment:
@@ -126,11 +126,11 @@ def _environment_of(request: Request, name: str | None) -> ServedEnvironment:
 
 
 async def open_session(request: Request, environment: ServedEnvironment, user: User, opened_by: str) -> Response:
-    """The answer that begins a session, under a name that the browser did not have before."""
-    door = request.app.state.auth
-    before: Ticket | None = door.ticket(request)
-    if before is not None and before.environment in door.environments:
-        await sessions.end(door.environments[before.environment].store, before)
+    """Starts a session with a new cookie and ends the browser's previous one."""
+    auth = request.app.state.auth
+    old_ticket: Ticket | None = auth.ticket(request)
+    if old_ticket is not None and old_ticket.environment in auth.environments:
+        await sessions.end(auth.environments[old_ticket.environment].store, old_ticket)
     ticket = await sessions.begin(environment.store, environment.name, user.id, opened_by)
     logger.info("user %s signed in by %s", user.name, opened_by)
     response = answer({"name": user.name, "role": user.role.word, "environment": environment.name})

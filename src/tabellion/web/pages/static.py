@@ -1,4 +1,4 @@
-"""/static: scripts and styles of the pages, each under an address that changes when any of them does."""
+"""/static: scripts and styles of the pages, under URLs with a version that changes when any of them does."""
 
 from __future__ import annotations
 
@@ -24,28 +24,32 @@ _IMPORT = re.compile(rb"""(from\s+|import\s+|import\()(["'])(\./[a-z_]+\.js)\2""
 
 
 def packages() -> list[str]:
-    """Those that have templates and static files: ours, and those of installed pipelines."""
-    blueprints = [made for one in installed_pipelines().values() if (made := one.blueprint()) is not None]
-    return ["tabellion.web", *(one.package for one in blueprints if one.package is not None)]
+    """The packages with templates and static files: ours, and those of installed pipelines."""
+    blueprints = [
+        blueprint for pipeline in installed_pipelines().values() if (blueprint := pipeline.blueprint()) is not None
+    ]
+    return ["tabellion.web", *(part.package for part in blueprints if part.package is not None)]
 
 
 @functools.cache
 def _release() -> tuple[str, dict[str, bytes]]:
-    """What tells these files from those of another release, and every file by its name.
+    """The version of the static files, and the content of each by name.
 
-    Scripts import each other by the address that pages use too, or each would be loaded twice.
+    Scripts import each other by the same versioned URL that pages use, or each would be loaded twice.
     """
     folders = [files(package) / "static" for package in packages()]
-    there = [one for folder in folders if folder.is_dir() for one in folder.iterdir()]
-    found = {one.name: one.read_bytes() for one in there if one.name.rpartition(".")[2] in MEDIA}
-    together = b"".join(name.encode() + b"\0" + found[name] for name in sorted(found))
-    version = hashlib.sha256(together).hexdigest()[:16]
-    marked = rb"\1\2\3?v=" + version.encode() + rb"\2"
-    return version, {name: _IMPORT.sub(marked, text) if name.endswith(".js") else text for name, text in found.items()}
+    entries = [entry for folder in folders if folder.is_dir() for entry in folder.iterdir()]
+    contents = {entry.name: entry.read_bytes() for entry in entries if entry.name.rpartition(".")[2] in MEDIA}
+    joined = b"".join(name.encode() + b"\0" + contents[name] for name in sorted(contents))
+    version = hashlib.sha256(joined).hexdigest()[:16]
+    versioned = rb"\1\2\3?v=" + version.encode() + rb"\2"
+    return version, {
+        name: _IMPORT.sub(versioned, text) if name.endswith(".js") else text for name, text in contents.items()
+    }
 
 
 def address(name: str) -> str:
-    """Where a page finds a file."""
+    """The URL of a static file, with its version."""
     version, contents = _release()
     if name not in contents:
         raise KeyError(f"there is no static file {name!r}")

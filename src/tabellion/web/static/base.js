@@ -1,4 +1,4 @@
-// What every page has: words, requests, dates, notes, dialogs, live news and the keys that help.
+// Shared by every page: texts, requests, dates, toasts, dialogs, event streams and keyboard shortcuts.
 
 import { counted, localized } from "./messages.js";
 
@@ -16,23 +16,23 @@ let csrf = facts.csrf;
 
 // -- words -------------------------------------------------------------------------------------------------------
 
-/** The words of a key with its facts filled in; `n` decides between one and many. */
-export function t(key, given = {}) {
-  const text = counted(words[key], given.n);
+/** The text of a key with its parameters filled in; `n` selects singular or plural. */
+export function t(key, params = {}) {
+  const text = counted(words[key], params.n);
   if (text === undefined) return key;
-  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in given ? String(given[name]) : whole));
+  return text.replace(/\{(\w+)\}/g, (hole, name) => (name in params ? String(params[name]) : hole));
 }
 
-/** The words of a key, or something else where there are none. */
+/** The text of a key, or `otherwise` if there is none. */
 export const tell = (key, otherwise) => (key in words ? words[key] : otherwise);
 
-/** What a field is called: as its type's file says, in words of ours where it says nothing but the name. */
-export function fieldTitle(name, given) {
+/** The title of a field: from its type's file, else from our texts, else from its name. */
+export function fieldTitle(name, title) {
   const plain = capital(name.replaceAll("_", " "));
-  return given && given !== plain && given !== name ? given : tell(`fields.${name}`, plain);
+  return title && title !== plain && title !== name ? title : tell(`fields.${name}`, plain);
 }
 
-/** Why somebody did something: of a rejection it is a code, and maybe words after it. */
+/** The reason of an action; a rejection's starts with a code. */
 export function because(reason) {
   const [code, ...rest] = reason.split(": ");
   return [tell(`review.because.${code}`, code), ...rest].join(": ");
@@ -43,14 +43,14 @@ const RELATIVE = new Intl.RelativeTimeFormat(language, { numeric: "auto", style:
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
-/** A moment (RFC 3339, or seconds since 1970) as people write it. */
+/** A time (RFC 3339, or seconds since 1970) in the page's language. */
 export function moment(at) {
   if (at === null || at === undefined || at === "") return "";
   const when = new Date(typeof at === "number" ? at * 1000 : at);
   return Number.isNaN(when.getTime()) ? String(at) : DATE.format(when);
 }
 
-/** So many seconds from now, negative ones ago: "in 3 hr.", "5 min. ago". */
+/** Seconds from now as a text; negative ones are in the past: "in 3 hr.", "5 min. ago". */
 export function relative(seconds) {
   const size = Math.abs(seconds);
   if (size < 1) return RELATIVE.format(0, "second");
@@ -58,10 +58,10 @@ export function relative(seconds) {
   return RELATIVE.format(Math.round(seconds / length), unit);
 }
 
-/** How long ago a moment was, from the clock of this machine. */
+/** How long ago a time was, by this machine's clock. */
 export const ago = (at) => (at ? relative((new Date(at).getTime() - Date.now()) / 1000) : "");
 
-/** Seconds as a length of time: 4 s, 3 min, 2 h 05. */
+/** Seconds as a duration: 4 s, 3 min, 2 h 05. */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
@@ -72,7 +72,7 @@ export function duration(seconds) {
   return t("base.days", { n: Math.round(seconds / 86400) });
 }
 
-/** A number as people write it. */
+/** A number in the page's language. */
 export const number = (value, digits = 0) =>
   value === null || value === undefined ? "" : new Intl.NumberFormat(language, { maximumFractionDigits: digits }).format(value);
 
@@ -80,10 +80,10 @@ export const number = (value, digits = 0) =>
 export const percent = (share) =>
   share === null || share === undefined ? "" : new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 0 }).format(share);
 
-/** How sure something is: never rounded up to what was wanted. */
+/** A confidence as a percentage, rounded down so that it never seems to reach a threshold. */
 export const sure = (share) => (typeof share === "number" ? `${Math.floor(100 * share + 1e-6)} %` : "");
 
-/** A sum of money; without a currency, a plain number. */
+/** An amount of money; without a currency, a plain number. */
 export function money(amount, currency) {
   if (amount === null || amount === undefined) return "";
   const options = { minimumFractionDigits: 2, maximumFractionDigits: Math.abs(amount) < 0.1 && amount !== 0 ? 4 : 2 };
@@ -94,7 +94,7 @@ export function money(amount, currency) {
   }
 }
 
-/** A size of a file. */
+/** The size of a file. */
 export function bytes(count) {
   const units = language === "fr" ? ["o", "ko", "Mo", "Go"] : ["B", "kB", "MB", "GB"];
   let place = 0;
@@ -104,50 +104,50 @@ export function bytes(count) {
 
 // -- building ----------------------------------------------------------------------------------------------------
 
-/** An element: attributes (`class`, `on…` functions, `dataset`, properties), then children; text is always text. */
+/** Creates an element: attributes (`class`, `on…` functions, `dataset`, `style`), then children; strings are text, never markup. */
 export function el(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on") && typeof value === "function") made.addEventListener(name.slice(2), value);
-    else if (name === "dataset") Object.assign(made.dataset, value);
-    else if (name === "style") Object.assign(made.style, value);
-    else made.setAttribute(name, value === true ? "" : String(value));
+    if (name.startsWith("on") && typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (name === "dataset") Object.assign(element.dataset, value);
+    else if (name === "style") Object.assign(element.style, value);
+    else element.setAttribute(name, value === true ? "" : String(value));
   }
-  made.append(...children.flat(Infinity).filter((one) => one !== null && one !== undefined && one !== false).map(asNode));
-  return made;
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false).map(asNode));
+  return element;
 }
 
-const asNode = (one) => (one instanceof Node ? one : document.createTextNode(String(one)));
+const asNode = (child) => (child instanceof Node ? child : document.createTextNode(String(child)));
 
-/** A drawing of the sprite. */
+/** An icon of the sprite. */
 export function icon(name, extra = "") {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  made.setAttribute("class", `icon ${extra}`.trim());
-  made.setAttribute("aria-hidden", "true");
+  const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  drawing.setAttribute("class", `icon ${extra}`.trim());
+  drawing.setAttribute("aria-hidden", "true");
   const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
   use.setAttribute("href", `#i-${name}`);
-  made.append(use);
-  return made;
+  drawing.append(use);
+  return drawing;
 }
 
-/** A state: a colour, a drawing and a word. */
+/** A state: a colour, an icon and a word. */
 export const badge = (kind, drawing, text, title) =>
   el("span", { class: `badge ${kind}`, title }, drawing && icon(drawing, drawing === "again" && kind === "info" ? "spin" : ""), text);
 
-/** Says that nothing is there, and what to do about it. */
+/** The placeholder of an empty list, with what to do. */
 export const empty = (drawing, title, text, ...more) =>
   el("div", { class: "empty" }, icon(drawing), el("h2", {}, title), text && el("p", {}, text), more);
 
-/** A sentence that matters. */
-export const notice = (kind, drawing, ...said) =>
-  el("div", { class: `notice ${kind}` }, icon(drawing), el("div", {}, said));
+/** A highlighted message. */
+export const notice = (kind, drawing, ...content) =>
+  el("div", { class: `notice ${kind}` }, icon(drawing), el("div", {}, content));
 
 export const byId = (id) => document.getElementById(id);
 
 // -- requests ----------------------------------------------------------------------------------------------------
 
-/** What the server refused, with the problem it told. */
+/** An error response, with its problem (RFC 9457). */
 export class Problem extends Error {
   constructor(status, problem, headers) {
     super(sentence(problem) || `HTTP ${status}`);
@@ -160,59 +160,59 @@ export class Problem extends Error {
 
 const sentence = (problem) => (problem?.code ? tell(`base.problem_${problem.code}`, capital(localized(problem, "detail"))) : "");
 
-/** A sentence begins with a capital letter. */
+/** The text with a capital first letter. */
 export const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : "");
 
-/** What to tell a person of an error. */
+/** The text of an error for people. */
 export function explain(error) {
   if (error instanceof Problem) return error.message;
   return error instanceof TypeError ? t("base.offline") : String(error.message ?? error);
 }
 
-let leaving = false; // whether somebody is signing out
+let leaving = false; // whether the user is signing out
 
 /** @typedef {{ ifMatch?: string, signal?: AbortSignal, headers?: Record<string, string>, again?: boolean }} Options */
 
-/** One request; gives status, data and etag, or throws a Problem. */
+/** Sends a request; returns status, data and etag, or throws a Problem. */
 export async function api(method, path, body = null, /** @type {Options} */ { ifMatch, signal, headers = {}, again = true } = {}) {
-  if (leaving && method === "GET") return new Promise(() => {}); // the page goes: nobody waits for its news
-  const sent = { Accept: "application/json", ...headers };
-  if (body !== null) sent["Content-Type"] = "application/json";
-  if (ifMatch) sent["If-Match"] = ifMatch;
-  if (method !== "GET") sent["X-CSRF-Token"] = csrf;
-  const answer = await fetch(path, {
-    method, headers: sent, signal, credentials: "same-origin", redirect: "error",
+  if (leaving && method === "GET") return new Promise(() => {}); // the page is about to be left: nothing needs the answer
+  const requestHeaders = { Accept: "application/json", ...headers };
+  if (body !== null) requestHeaders["Content-Type"] = "application/json";
+  if (ifMatch) requestHeaders["If-Match"] = ifMatch;
+  if (method !== "GET") requestHeaders["X-CSRF-Token"] = csrf;
+  const response = await fetch(path, {
+    method, headers: requestHeaders, signal, credentials: "same-origin", redirect: "error",
     body: body === null ? undefined : JSON.stringify(body),
   });
-  const text = await answer.text();
+  const text = await response.text();
   for (const note of notes(t("base.offline"))) note.remove();
-  const told = text && /json/.test(answer.headers.get("content-type") ?? "") ? JSON.parse(text) : null;
-  if (answer.ok) return { status: answer.status, data: told, etag: answer.headers.get("etag") };
-  if (answer.status === 403 && told?.code === "csrf_failed" && again && me && (await renewed())) {
+  const parsed = text && /json/.test(response.headers.get("content-type") ?? "") ? JSON.parse(text) : null;
+  if (response.ok) return { status: response.status, data: parsed, etag: response.headers.get("etag") };
+  if (response.status === 403 && parsed?.code === "csrf_failed" && again && me && (await renewed())) {
     return api(method, path, body, { ifMatch, signal, headers, again: false });
   }
-  if (answer.status === 401 && me) signedOut();
-  throw new Problem(answer.status, told, answer.headers);
+  if (response.status === 401 && me) signedOut();
+  throw new Problem(response.status, parsed, response.headers);
 }
 
-/** The token that changes carry, for requests that do not go through `api`. */
+/** The CSRF token, for requests that do not use `api`. */
 export const token = () => csrf;
 
-/** A new token where the same person has signed in again elsewhere: what was typed here is not lost. */
+/** Fetches a new CSRF token if the same user has signed in again in another tab, so that input here is not lost. */
 export async function renewed() {
-  const answer = await fetch("/api/me", { headers: { Accept: "application/json" }, credentials: "same-origin" });
-  if (!answer.ok) return false;
-  const told = await answer.json();
-  if (told.name !== me.name || told.environment !== me.environment || !told.csrf) return false;
-  csrf = told.csrf;
+  const response = await fetch("/api/me", { headers: { Accept: "application/json" }, credentials: "same-origin" });
+  if (!response.ok) return false;
+  const current = await response.json();
+  if (current.name !== me.name || current.environment !== me.environment || !current.csrf) return false;
+  csrf = current.csrf;
   return true;
 }
 
-let toldOut = false, closedAt = -1, touchedAt = 0; // the last touch before the dialog was closed, and the last of all
+let toldOut = false, closedAt = -1, touchedAt = 0; // the last user action before the dialog was closed, and the last one at all
 for (const type of ["keydown", "pointerdown", "drop"]) addEventListener(type, (event) => { touchedAt = event.timeStamp; }, { capture: true, passive: true });
 
-/** The session is over; what is on the page stays there until the person leaves it. Whoever wants to stay is asked again when
- *  they do something, and not by what the page asks by itself. */
+/** Shows that the session has ended; the page stays as it is. If the user closes the dialog, it is shown again only after they
+ *  do something, not because of requests that the page sends by itself. */
 export function signedOut() {
   if (toldOut || touchedAt <= closedAt) return;
   toldOut = true;
@@ -227,7 +227,7 @@ export function signedOut() {
 
 // -- live --------------------------------------------------------------------------------------------------------
 
-/** Server-sent events that come back after a break, and rest while nobody looks: browsers allow few connections. */
+/** Server-sent events; reconnects after errors, and pauses while the page is hidden: browsers allow few connections. */
 export function events(url, listeners, /** @type {{ onopen?: () => void, ondown?: () => void }} */ { onopen, ondown } = {}) {
   let source = null, wait = 1000, timer = 0, resting = 0, over = false;
   const open = () => {
@@ -243,8 +243,8 @@ export function events(url, listeners, /** @type {{ onopen?: () => void, ondown?
         wait = Math.min(wait * 2, 30000);
       }
     };
-    for (const [name, heard] of Object.entries(listeners)) {
-      source.addEventListener(name, (event) => heard(event.data ? JSON.parse(event.data) : null, event));
+    for (const [name, listener] of Object.entries(listeners)) {
+      source.addEventListener(name, (event) => listener(event.data ? JSON.parse(event.data) : null, event));
     }
   };
   const shut = () => { clearTimeout(timer); source?.close(); source = null; };
@@ -260,9 +260,9 @@ export function events(url, listeners, /** @type {{ onopen?: () => void, ondown?
   return { close() { over = true; shut(); document.removeEventListener("visibilitychange", turned); } };
 }
 
-const PATIENCE = 2500; // milliseconds without a connection before anybody is alarmed
+const PATIENCE = 2500; // milliseconds without a connection before it is shown
 
-/** The mark that says whether what is shown is live; `back` is called when it is again, after it was not. */
+/** The indicator whether the page is live; `back` is called when the connection returns. */
 export function liveMark(back = () => {}) {
   const mark = byId("live");
   let timer = 0, lost = false;
@@ -289,76 +289,76 @@ export function liveMark(back = () => {}) {
 
 const arrival = /** @type {PerformanceNavigationTiming} */ (performance.getEntriesByType("navigation")[0])?.type;
 
-/** The page that was here before this one; none where somebody came back or loaded it again. */
+/** The path of the previous page; null after going back or reloading. */
 export const cameFrom = arrival === "navigate" ? sessionStorage.getItem("left") : null;
 addEventListener("pagehide", () => sessionStorage.setItem("left", location.pathname));
 
 const spot = () => `place:${location.pathname}${location.search}`;
 
-/** Remembers how much of a list is shown and how far down one is, for whoever comes back to it. */
+/** Stores how much of a list is shown and the scroll position, for coming back. */
 export function rememberPlace(shown) {
   history.scrollRestoration = "manual";
   addEventListener("pagehide", () => sessionStorage.setItem(spot(), JSON.stringify({ shown: shown(), y: scrollY })));
 }
 
-/** Where one was in this list before, if one has come back to it. */
+/** The stored place in this list, after going back or reloading; else null. */
 export function placeBefore() {
   return arrival === "back_forward" || arrival === "reload" ? JSON.parse(sessionStorage.getItem(spot()) ?? "null") : null;
 }
 
 // -- notes and dialogs -------------------------------------------------------------------------------------------
 
-const notes = (text) => [...byId("toasts").children].filter((one) => one.firstChild.textContent === text);
+const notes = (text) => [...byId("toasts").children].filter((toastElement) => toastElement.firstChild.textContent === text);
 
-/** A note in the corner: good, warn, bad or plain; bad ones stay until they are closed. Nothing is said twice at once. */
+/** A message in the corner: good, warn, bad or plain; bad ones stay until they are closed. It replaces one with the same text. */
 export function toast(text, kind = "", seconds = kind === "bad" ? 0 : 5) {
   for (const note of notes(text)) note.remove();
-  const made = el("div", { class: `toast ${kind}`, role: kind === "bad" ? "alert" : null }, el("div", {}, text),
-    el("button", { type: "button", "aria-label": t("base.close"), onclick: () => made.remove() }, icon("cross")));
-  byId("toasts").append(made);
-  if (seconds) setTimeout(() => made.remove(), seconds * 1000);
-  return made;
+  const element = el("div", { class: `toast ${kind}`, role: kind === "bad" ? "alert" : null }, el("div", {}, text),
+    el("button", { type: "button", "aria-label": t("base.close"), onclick: () => element.remove() }, icon("cross")));
+  byId("toasts").append(element);
+  if (seconds) setTimeout(() => element.remove(), seconds * 1000);
+  return element;
 }
 
-/** A note that the next page shows. */
+/** A toast that the next page shows. */
 export function flash(text, kind = "good") {
   sessionStorage.setItem("flash", JSON.stringify([text, kind]));
 }
 
-/** A dialog with a title, a body and buttons; gone from the page when it is closed. */
+/** Opens a dialog with a title, a body and buttons; closing removes it from the page. */
 export function dialog(title, body, buttons = [], { broad = false } = {}) {
   const id = `dialog-${Math.random().toString(36).slice(2)}`;
-  const made = el("dialog", { class: broad ? "broad" : "", "aria-labelledby": id },
+  const element = el("dialog", { class: broad ? "broad" : "", "aria-labelledby": id },
     el("div", { class: "dialog-head" }, el("h2", { id }, title),
-      el("button", { type: "button", class: "quiet square", "aria-label": t("base.close"), onclick: () => made.close() }, icon("cross"))),
+      el("button", { type: "button", class: "quiet square", "aria-label": t("base.close"), onclick: () => element.close() }, icon("cross"))),
     el("div", { class: "dialog-body" }, body),
     buttons.length ? el("div", { class: "dialog-foot" }, buttons) : el("div", { class: "dialog-foot" }));
-  made.addEventListener("close", () => made.remove());
-  made.addEventListener("click", (event) => { if (event.target === made) made.close(); });
-  document.body.append(made);
-  made.showModal();
-  return made;
+  element.addEventListener("close", () => element.remove());
+  element.addEventListener("click", (event) => { if (event.target === element) element.close(); });
+  document.body.append(element);
+  element.showModal();
+  return element;
 }
 
-/** Does something as soon as an open dialog is closed, in whatever way. Its `close` event may come after the next key. */
+/** Calls `work` as soon as an open dialog is closed. Its `close` event would be too late: it may follow the next key. */
 export function whenClosed(box, work) {
   new MutationObserver(work).observe(box, { attributeFilter: ["open"] });
 }
 
-/** Asks before something that cannot be undone; true: yes. */
+/** Asks for confirmation; resolves to whether it was given. */
 export function confirm(title, text, yes, { danger = false } = {}) {
   return new Promise((settle) => {
-    let said = false;
-    const made = dialog(title, [el("p", {}, text)], [
-      el("button", { type: "button", onclick: () => made.close() }, t("base.cancel")),
-      el("button", { type: "button", class: danger ? "danger primary" : "primary", onclick: () => { said = true; made.close(); } }, yes),
+    let confirmed = false;
+    const box = dialog(title, [el("p", {}, text)], [
+      el("button", { type: "button", onclick: () => box.close() }, t("base.cancel")),
+      el("button", { type: "button", class: danger ? "danger primary" : "primary", onclick: () => { confirmed = true; box.close(); } }, yes),
     ]);
-    made.addEventListener("close", () => settle(said));
-    made.querySelector(".dialog-foot button:last-child").focus();
+    box.addEventListener("close", () => settle(confirmed));
+    box.querySelector(".dialog-foot button:last-child").focus();
   });
 }
 
-/** A form in a dialog. `work` gets its values and may throw: the dialog stays and tells why. Null: not done. */
+/** A form in a dialog. `work` gets its values; if it throws, the dialog stays and shows the error. Resolves to null if cancelled. */
 export function formDialog(title, fields, yes, work) {
   return new Promise((settle) => {
     let result = null;
@@ -371,7 +371,7 @@ export function formDialog(title, fields, yes, work) {
         submit.setAttribute("aria-busy", "true");
         try {
           result = (await work(Object.fromEntries(new FormData(form)))) ?? true;
-          made.close();
+          box.close();
         } catch (error) {
           fault.hidden = false;
           fault.lastChild.textContent = explain(error);
@@ -380,10 +380,10 @@ export function formDialog(title, fields, yes, work) {
         }
       },
     }, fields, fault, el("div", { class: "dialog-foot" },
-      el("button", { type: "button", onclick: () => made.close() }, t("base.cancel")), submit));
-    const made = dialog(title, form);
-    made.querySelector(":scope > .dialog-foot")?.remove();
-    made.addEventListener("close", () => settle(result));
+      el("button", { type: "button", onclick: () => box.close() }, t("base.cancel")), submit));
+    const box = dialog(title, form);
+    box.querySelector(":scope > .dialog-foot")?.remove();
+    box.addEventListener("close", () => settle(result));
     form.querySelector("input:not([type=hidden], .unseen), select, textarea")?.focus();
   });
 }
@@ -401,33 +401,33 @@ export function field(label, input, hint) {
 
 const known = [];
 
-/** Names keys for the help that `?` opens; with `run`, binds them too. */
+/** Adds keyboard shortcuts to the help that `?` opens; those with `run` are bound. */
 export function keys(list) {
   known.push(...list);
 }
 
-/** Whether somebody is typing, so that letters are letters. */
+/** Whether the user is typing into a field, where shortcuts must not apply. */
 export const typing = (target) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)
     && !/^(checkbox|radio|button|submit|file)$/.test(/** @type {HTMLInputElement} */ (target).type ?? ""));
 
 export function help() {
-  const list = el("dl", { class: "keys" }, known.filter((one) => one.does).map((one) => [
-    el("dt", {}, String(one.shown ?? one.key).split(" ").map((key) => [el("kbd", {}, key), " "])), el("dd", {}, one.does)]));
+  const list = el("dl", { class: "keys" }, known.filter((shortcut) => shortcut.does).map((shortcut) => [
+    el("dt", {}, String(shortcut.shown ?? shortcut.key).split(" ").map((key) => [el("kbd", {}, key), " "])), el("dd", {}, shortcut.does)]));
   dialog(t("base.help_title"), [list]);
 }
 
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (typing(event.target) || document.querySelector("dialog[open]")) return;
-  const found = known.find((one) => one.run && one.key === event.key && (!one.when || one.when()));
+  const found = known.find((shortcut) => shortcut.run && shortcut.key === event.key && (!shortcut.when || shortcut.when()));
   if (found) {
     event.preventDefault();
     found.run(event);
   }
 });
 
-/** Moves through the rows of a table with j and k, and opens the chosen one with Enter. Rows carry a link. */
+/** Selects rows of a table with j and k, and opens the selected one with Enter. Rows contain a link. */
 export function rowKeys(body, { opens = true } = {}) {
   const rows = () => [...body.querySelectorAll("tr[data-row]")].filter((row) => row.checkVisibility());
   const go = (step) => {
@@ -499,7 +499,7 @@ byId("away-button")?.addEventListener("click", async () => {
   byId("me-menu").open = false;
 });
 
-/** Says in the header whether one is away, and gets no work meanwhile. */
+/** Shows in the header whether the user is away and gets no work. */
 export function absent(away) {
   if (!byId("away-button")) return;
   byId("away-mark").hidden = !away;
@@ -529,10 +529,10 @@ document.addEventListener("keydown", (event) => {
   if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
 });
 
-const said = sessionStorage.getItem("flash");
-if (said) {
+const flashed = sessionStorage.getItem("flash");
+if (flashed) {
   sessionStorage.removeItem("flash");
-  toast(...JSON.parse(said));
+  toast(...JSON.parse(flashed));
 }
 
 keys([{ key: "?", does: t("base.key_help"), run: help }]);

@@ -1,4 +1,4 @@
-// Drawings of numbers: bars over time, sparks, a ring. Plain SVG, coloured by classes, drawn again in place.
+// Charts: bars over time, sparklines, a ring. Plain SVG, coloured by classes, updated in place.
 
 import { el, icon, language, number, t } from "./base.js";
 
@@ -6,29 +6,29 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /** An SVG element. */
 export function svg(tag, attributes = {}, ...children) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) if (value !== null && value !== undefined) made.setAttribute(name, String(value));
-  made.append(...children.filter((one) => one !== null && one !== undefined));
-  return made;
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== null && value !== undefined) element.setAttribute(name, String(value));
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
 }
 
-/** Ends of an axis that people like: 1, 2 or 5 times a power of ten, in at most `most` steps. */
+/** Round ticks of an axis: multiples of 1, 2 or 5 times a power of ten, in at most `most` steps. */
 export function steps(highest, most = 4, whole = true) {
   const rough = Math.max(highest, whole ? 1 : 1e-6) / most;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const size = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough - 1e-12);
+  const size = [1, 2, 5, 10].map((factor) => factor * power).find((factor) => factor >= rough - 1e-12);
   const step = whole ? Math.max(1, size) : size;
   const count = Math.max(1, Math.ceil(highest / step - 1e-9));
   return Array.from({ length: count + 1 }, (_, place) => Number((place * step).toPrecision(12)));
 }
 
 const EDGE = { right: 10, top: 10, bottom: 24 };
-const LETTER = 6.7; // about the width of one on the axis, in pixels
+const LETTER = 6.7; // the approximate width of a character on the axis, in pixels
 let drawn = 0;
 
 /**
- * Bars over time, stacked, with an axis, a legend, a note under the pointer and a table that says the same.
- * `kinds`: [{key, word, css}], the lowest first; `axis` and `whole` write a moment; `write` writes a value.
+ * Stacked bars over time, with an axis, a legend, a tooltip and a table with the same values.
+ * `kinds`: [{key, word, css}], the lowest first; `axis` and `whole` format a time; `write` formats a value.
  */
 export class Bars {
   constructor(host, { title, kinds, axis, whole, write = (value) => number(value), nothing, integers = true, room = 84 }) {
@@ -60,7 +60,7 @@ export class Bars {
     new ResizeObserver(() => this.draw()).observe(this.frame);
   }
 
-  /** `since`: a Date; `step`: seconds; `values`: {key: [numbers]}; the last stretch still runs. */
+  /** `since`: a Date; `step`: seconds; `values`: {key: [numbers]}; the last period is the current one. */
   update({ since, step, values }) {
     this.series = { since, step, values, count: values[this.kinds[0].key].length };
     this.draw();
@@ -116,7 +116,7 @@ export class Bars {
       text({ x: this.left - 8, y: y(tick) + 4, class: "axis end" }, this.write(tick)),
     ]);
     const apart = Math.max(1, Math.ceil(this.series.count / Math.max(2, Math.floor((width - this.left) / this.room))));
-    const size = [1, 2, 3, 5, 6, 10, 12, 15, 20, 30].find((one) => one >= apart) ?? apart;
+    const size = [1, 2, 3, 5, 6, 10, 12, 15, 20, 30].find((candidate) => candidate >= apart) ?? apart;
     for (let place = this.series.count - 1; place >= 0; place -= 1) {
       const at = this.moment(place);
       const round = this.series.step === 60 ? at.getMinutes() % size : this.series.step === 3600 ? at.getHours() % size : (this.series.count - 1 - place) % size;
@@ -127,7 +127,7 @@ export class Bars {
     return lines;
   }
 
-  /** What a person hears who does not see it. */
+  /** Sets the description for screen readers. */
   say() {
     const [title, desc] = this.figure.children;
     put(title, this.title);
@@ -160,43 +160,43 @@ export class Bars {
     const rows = Array.from({ length: this.series.count }, (_, place) => this.series.count - 1 - place).map((place) =>
       el("tr", {}, el("th", { scope: "row" }, this.whole(this.moment(place))),
         this.kinds.map(({ key }) => el("td", { class: "right" }, this.write(this.series.values[key][place])))));
-    const kept = this.table.scrollTop;
+    const scrollTop = this.table.scrollTop;
     this.table.replaceChildren(el("table", {}, el("caption", { class: "unseen" }, this.title),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("dashboard.time")), this.kinds.map(({ word }) => el("th", { scope: "col", class: "right" }, word)))),
       el("tbody", {}, rows)));
-    this.table.scrollTop = kept;
+    this.table.scrollTop = scrollTop;
   }
 }
 
 function set(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
-    const told = String(Math.round(value * 100) / 100);
-    if (element.getAttribute(name) !== told) element.setAttribute(name, told);
+    const rendered = String(Math.round(value * 100) / 100);
+    if (element.getAttribute(name) !== rendered) element.setAttribute(name, rendered);
   }
 }
 
-function text(attributes, said) {
-  const made = svg("text", attributes);
-  made.textContent = said;
-  return made;
-}
-
-/** Text that is written only when it is another: what has not changed is not touched. */
-export function put(element, said) {
-  const told = String(said ?? "");
-  if (element.textContent !== told) element.textContent = told;
+function text(attributes, content) {
+  const element = svg("text", attributes);
+  element.textContent = content;
   return element;
 }
 
-/** Sixty small bars: what was done, and on top what failed. */
+/** Sets the text of an element, if it differs. */
+export function put(element, content) {
+  const rendered = String(content ?? "");
+  if (element.textContent !== rendered) element.textContent = rendered;
+  return element;
+}
+
+/** A sparkline: done jobs, with failed ones on top. */
 export function spark(title) {
   const done = svg("path", { class: "spark-done" }), failed = svg("path", { class: "spark-failed" });
   const label = svg("title");
-  const made = svg("svg", { class: "spark", viewBox: "0 0 120 24", role: "img", preserveAspectRatio: "none" }, label,
+  const element = svg("svg", { class: "spark", viewBox: "0 0 120 24", role: "img", preserveAspectRatio: "none" }, label,
     svg("path", { class: "spark-ground", d: "M0 23.5h120" }), done, failed);
   const column = (place, count, floor, high) => `M${(place * 120) / count + 0.25} ${24 - floor - high}h${120 / count - 0.5}v${high}h-${120 / count - 0.5}z`;
-  made.update = (series) => {
-    const count = series.done.length, top = Math.max(1, ...series.done.map((one, place) => one + series.failed[place]));
+  element.update = (series) => {
+    const count = series.done.length, top = Math.max(1, ...series.done.map((doneCount, place) => doneCount + series.failed[place]));
     let below = "", above = "";
     series.done.forEach((value, place) => {
       const low = value ? Math.max(1.5, (value / top) * 22) : 0, other = series.failed[place];
@@ -207,7 +207,7 @@ export function spark(title) {
     if (failed.getAttribute("d") !== above) failed.setAttribute("d", above);
     put(label, title(series));
   };
-  return made;
+  return element;
 }
 
 /** A share as a ring, with the share in its middle. */
@@ -216,20 +216,20 @@ export function ring(label) {
   const arc = svg("circle", { class: "ring-arc", cx: 50, cy: 50, r: 42, "stroke-dasharray": `0 ${round}`, transform: "rotate(-90 50 50)" });
   const middle = text({ class: "ring-text", x: 50, y: 50 }, "");
   const title = svg("title");
-  const made = svg("svg", { class: "ring", viewBox: "0 0 100 100", role: "img" }, title,
+  const element = svg("svg", { class: "ring", viewBox: "0 0 100 100", role: "img" }, title,
     svg("circle", { class: "ring-ground", cx: 50, cy: 50, r: 42 }), arc, middle);
-  made.update = (share) => {
-    const known = share !== null && share !== undefined;
-    const kind = !known ? "idle" : share >= 0.95 ? "good" : share >= 0.8 ? "warn" : "bad";
-    made.setAttribute("class", `ring ring-${kind}`);
-    arc.setAttribute("stroke-dasharray", `${known ? share * round : 0} ${round}`);
-    put(middle, known ? rounded(share) : "–");
+  element.update = (share) => {
+    const hasShare = share !== null && share !== undefined;
+    const kind = !hasShare ? "idle" : share >= 0.95 ? "good" : share >= 0.8 ? "warn" : "bad";
+    element.setAttribute("class", `ring ring-${kind}`);
+    arc.setAttribute("stroke-dasharray", `${hasShare ? share * round : 0} ${round}`);
+    put(middle, hasShare ? rounded(share) : "–");
     put(title, label(share));
   };
-  return made;
+  return element;
 }
 
-/** A share that says 100 % only when it is all, and 0 % only when it is nothing. */
+/** A percentage that is 100 % only for all, and 0 % only for nothing. */
 export function rounded(share) {
   const shown = share > 0 && share < 0.005 ? 0.01 : share < 1 && share > 0.995 ? 0.99 : share;
   return new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 0 }).format(shown);

@@ -5,7 +5,7 @@ import { Bars, put, ring, rounded, spark } from "./charts.js";
 import { aged, breakable, byPeople, count, hindrances, pauseOrResume, queuePath, renew, Rows, short, watch } from "./monitor.js";
 import { localized } from "./messages.js";
 
-const format = (options) => { const made = new Intl.DateTimeFormat(language, options); return (at) => made.format(at); };
+const format = (options) => { const formatter = new Intl.DateTimeFormat(language, options); return (at) => formatter.format(at); };
 const MINUTE = format({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const UTC_DAY = format({ day: "numeric", month: "short", timeZone: "UTC" });
 const WHOLE_DAY = format({ weekday: "short", day: "numeric", month: "short", timeZone: "UTC" });
@@ -13,7 +13,7 @@ const WEEKDAY = format({ weekday: "short", timeZone: "UTC" });
 const WHOLE_HOUR = format({ weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 let picture = null;
-const sum = (list, pick) => list.reduce((whole, one) => whole + pick(one), 0);
+const sum = (list, pick) => list.reduce((total, item) => total + pick(item), 0);
 
 // -- figures -----------------------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ function settledNow() {
 for (const button of document.querySelectorAll("[data-span]")) {
   button.addEventListener("click", () => {
     span = button.dataset.span;
-    for (const one of document.querySelectorAll("[data-span]")) one.setAttribute("aria-pressed", String(one === button));
+    for (const other of document.querySelectorAll("[data-span]")) other.setAttribute("aria-pressed", String(other === button));
     if (picture) settledNow();
   });
 }
@@ -116,12 +116,12 @@ function queueRow(queue) {
 
 const queueRows = new Rows(byId("queues"), queueRow), choreRows = new Rows(byId("chores"), queueRow);
 
-/** Chores are folded away, but for those that an operator should see. */
+/** Post-processing queues are folded away, except those that an operator should see. */
 function queuesNow(all) {
-  const quiet = (one) => one.chore && !one.failed && !one.paused && !one.problem;
+  const quiet = (queue) => queue.chore && !queue.failed && !queue.paused && !queue.problem;
   const chores = all.filter(quiet);
-  listed("queues", queueRows, all.filter((one) => !quiet(one)), (one) => one.name);
-  choreRows.update(chores, (one) => one.name);
+  listed("queues", queueRows, all.filter((queue) => !quiet(queue)), (queue) => queue.name);
+  choreRows.update(chores, (queue) => queue.name);
   byId("chores-bar").hidden = !chores.length;
   put(byId("chores-button"), byId("chores").hidden ? t("dashboard.chores", { n: chores.length }) : t("dashboard.chores_away"));
 }
@@ -192,11 +192,11 @@ const spending = new Bars(byId("spending"), {
 const spendRows = new Rows(byId("spend-by"), () => {
   const model = el("span", { class: "muted small block" }), name = el("span"), today = el("td", { class: "right nowrap" }), month = el("td", { class: "right nowrap" });
   const row = el("tr", {}, el("td", {}, name, model), today, month);
-  row.update = (one) => {
-    put(name, one.model ?? one.queue);
-    put(model, one.model ? one.queue : "");
-    put(today, money(one.today, picture.spend.currency));
-    put(month, money(one.month, picture.spend.currency));
+  row.update = (entry) => {
+    put(name, entry.model ?? entry.queue);
+    put(model, entry.model ? entry.queue : "");
+    put(today, money(entry.today, picture.spend.currency));
+    put(month, money(entry.month, picture.spend.currency));
   };
   return row;
 });
@@ -238,22 +238,22 @@ function listed(name, rows, items, key) {
   renew(byId(`${name}-empty`), !items.length, (none) => (none ? nothing[name]() : []));
 }
 
-watch((told) => {
-  picture = told;
+watch((overview) => {
+  picture = overview;
   document.body.classList.remove("unknown");
-  figures(told);
+  figures(overview);
   settledNow();
-  queuesNow(told.queues);
-  listed("workers", workerRows, told.workers, (one) => one.id);
-  listed("gates", gateRows, told.gates, (one) => one.name);
-  const alive = told.workers.filter((one) => one.state === "alive").length;
+  queuesNow(overview.queues);
+  listed("workers", workerRows, overview.workers, (one) => one.id);
+  listed("gates", gateRows, overview.gates, (one) => one.name);
+  const alive = overview.workers.filter((one) => one.state === "alive").length;
   put(byId("workers-alive"), t("dashboard.alive", { n: alive, count: number(alive) }));
-  spending.update({ since: new Date(told.spend.since), step: 86400, values: { cost: told.spend.days } });
-  spendRows.update(told.spend.by, (one) => one.queue);
-  byId("spend-table").hidden = !told.spend.by.length;
-  put(byId("spend-today"), money(told.spend.today, told.spend.currency));
-  put(byId("spend-month"), money(told.spend.month, told.spend.currency));
-  promised(told.sla);
+  spending.update({ since: new Date(overview.spend.since), step: 86400, values: { cost: overview.spend.days } });
+  spendRows.update(overview.spend.by, (one) => one.queue);
+  byId("spend-table").hidden = !overview.spend.by.length;
+  put(byId("spend-today"), money(overview.spend.today, overview.spend.currency));
+  put(byId("spend-month"), money(overview.spend.month, overview.spend.currency));
+  promised(overview.sla);
 });
 
 rowKeys(byId("queues-table"));

@@ -1,4 +1,4 @@
-// Shows /openapi.json. Texts are put in as texts, never as markup.
+// Shows /openapi.json. Strings are inserted as text, never as markup.
 
 const make = (name, text = "", marks = {}) => {
   const node = document.createElement(name);
@@ -7,25 +7,25 @@ const make = (name, text = "", marks = {}) => {
   return node;
 };
 
-const resolved = (whole, schema) =>
-  schema?.$ref ? schema.$ref.split("/").slice(1).reduce((place, step) => place?.[step], whole) : schema;
+const resolved = (spec, schema) =>
+  schema?.$ref ? schema.$ref.split("/").slice(1).reduce((place, step) => place?.[step], spec) : schema;
 
-const typeOf = (whole, schema) => {
-  const one = resolved(whole, schema);
-  if (!one) return "";
-  if (one.enum) return one.enum.map((value) => JSON.stringify(value)).join(" | ");
-  if ("const" in one) return JSON.stringify(one.const);
-  const choices = one.anyOf || one.oneOf;
-  if (choices) return choices.map((choice) => typeOf(whole, choice)).join(" | ");
-  if (one.type === "array") return `list of ${typeOf(whole, one.items) || "anything"}`;
-  return one.title && one.type === "object" ? one.title : [].concat(one.type || "anything").join(" | ");
+const typeOf = (spec, schema) => {
+  const found = resolved(spec, schema);
+  if (!found) return "";
+  if (found.enum) return found.enum.map((value) => JSON.stringify(value)).join(" | ");
+  if ("const" in found) return JSON.stringify(found.const);
+  const choices = found.anyOf || found.oneOf;
+  if (choices) return choices.map((choice) => typeOf(spec, choice)).join(" | ");
+  if (found.type === "array") return `list of ${typeOf(spec, found.items) || "anything"}`;
+  return found.title && found.type === "object" ? found.title : [].concat(found.type || "anything").join(" | ");
 };
 
 const table = (headings, rows) => {
-  const made = make("table");
-  const head = made.createTHead().insertRow();
+  const element = make("table");
+  const head = element.createTHead().insertRow();
   headings.forEach((heading) => head.append(make("th", heading)));
-  const body = made.createTBody();
+  const body = element.createTBody();
   for (const row of rows) {
     const line = body.insertRow();
     row.forEach((cell, place) => {
@@ -33,41 +33,41 @@ const table = (headings, rows) => {
       box.append(place === 0 ? make("code", cell) : document.createTextNode(cell ?? ""));
     });
   }
-  return made;
+  return element;
 };
 
-const parametersOf = (whole, operation) =>
-  (operation.parameters || []).map((one) => [
-    one.name, one.in + (one.required ? ", needed" : ""), typeOf(whole, one.schema), one.description || "",
+const parametersOf = (spec, operation) =>
+  (operation.parameters || []).map((parameter) => [
+    parameter.name, parameter.in + (parameter.required ? ", needed" : ""), typeOf(spec, parameter.schema), parameter.description || "",
   ]);
 
-const bodyOf = (whole, operation) => {
+const bodyOf = (spec, operation) => {
   const rows = [];
   for (const [media, content] of Object.entries(operation.requestBody?.content || {})) {
-    const schema = resolved(whole, content.schema);
+    const schema = resolved(spec, content.schema);
     const names = Object.entries(schema?.properties || {});
-    if (!names.length) rows.push([media, "", typeOf(whole, schema), ""]);
+    if (!names.length) rows.push([media, "", typeOf(spec, schema), ""]);
     for (const [name, inner] of names)
-      rows.push([media, name + ((schema.required || []).includes(name) ? " *" : ""), typeOf(whole, inner), inner.description || ""]);
+      rows.push([media, name + ((schema.required || []).includes(name) ? " *" : ""), typeOf(spec, inner), inner.description || ""]);
   }
   return rows;
 };
 
-const answersOf = (whole, operation) =>
+const answersOf = (spec, operation) =>
   Object.entries(operation.responses).map(([status, answer]) => {
     const [media, content] = Object.entries(answer.content || {})[0] || [];
-    const schema = resolved(whole, content?.schema);
+    const schema = resolved(spec, content?.schema);
     return [status, answer.description, media || "", schema?.title || ""];
   });
 
 const trial = (method, path, operation) => {
   const form = make("form", "", { class: "try" });
-  const inputs = (operation.parameters || []).map((one) => {
-    const label = make("label", one.name);
-    const input = make("input", "", one.required ? { required: "" } : {});
+  const inputs = (operation.parameters || []).map((parameter) => {
+    const label = make("label", parameter.name);
+    const input = make("input", "", parameter.required ? { required: "" } : {});
     label.append(input);
     form.append(label);
-    return [one, input];
+    return [parameter, input];
   });
   let file = null;
   if (operation.requestBody) {
@@ -87,18 +87,18 @@ const trial = (method, path, operation) => {
     const key = document.getElementById("key").value.trim();
     if (key) headers.Authorization = `Bearer ${key}`;
     const url = new URL(path.replace(/\{(\w+)\}/g, (_, name) => {
-      const found = inputs.find(([one]) => one.in === "path" && one.name === name);
+      const found = inputs.find(([parameter]) => parameter.in === "path" && parameter.name === name);
       return encodeURIComponent(found ? found[1].value : "");
     }), location.origin);
-    for (const [one, input] of inputs) {
+    for (const [parameter, input] of inputs) {
       if (!input.value) continue;
-      if (one.in === "query") url.searchParams.set(one.name, input.value);
-      if (one.in === "header") headers[one.name] = input.value;
+      if (parameter.in === "query") url.searchParams.set(parameter.name, input.value);
+      if (parameter.in === "header") headers[parameter.name] = input.value;
     }
     let body;
     if (file?.files) {
       body = new FormData();
-      for (const one of file.files) body.append("file", one);
+      for (const selected of file.files) body.append("file", selected);
     } else if (file) {
       body = file.value;
       headers["Content-Type"] = "application/json";
@@ -118,11 +118,11 @@ const trial = (method, path, operation) => {
   return form;
 };
 
-const show = (whole) => {
-  document.getElementById("about").textContent = `${whole.info.description} Version ${whole.info.version}.`;
+const show = (spec) => {
+  document.getElementById("about").textContent = `${spec.info.description} Version ${spec.info.version}.`;
   const main = document.getElementById("operations");
   const groups = new Map();
-  for (const [path, operations] of Object.entries(whole.paths))
+  for (const [path, operations] of Object.entries(spec.paths))
     for (const [method, operation] of Object.entries(operations)) {
       const group = operation.tags?.[0] || "other";
       groups.set(group, [...(groups.get(group) || []), [method.toUpperCase(), path, operation]]);
@@ -140,11 +140,11 @@ const show = (whole) => {
         if (details.children.length > 1) return;
         const inside = make("div", "", { class: "inside" });
         inside.append(make("p", about));
-        const parameters = parametersOf(whole, operation);
+        const parameters = parametersOf(spec, operation);
         if (parameters.length) inside.append(make("h3", "Parameters"), table(["name", "where", "type", ""], parameters));
-        const body = bodyOf(whole, operation);
+        const body = bodyOf(spec, operation);
         if (body.length) inside.append(make("h3", "Body"), table(["content type", "field", "type", ""], body));
-        inside.append(make("h3", "Answers"), table(["status", "", "content type", "shape"], answersOf(whole, operation)));
+        inside.append(make("h3", "Answers"), table(["status", "", "content type", "shape"], answersOf(spec, operation)));
         inside.append(make("h3", "Try it"), trial(method, path, operation));
         details.append(inside);
       });
@@ -153,7 +153,7 @@ const show = (whole) => {
   }
   main.setAttribute("aria-busy", "false");
   const codes = document.querySelector("#codes tbody");
-  for (const [code, meaning] of Object.entries(whole["x-problem-codes"] || {})) {
+  for (const [code, meaning] of Object.entries(spec["x-problem-codes"] || {})) {
     const row = make("tr", "", { id: code });
     const cell = make("td");
     cell.append(make("code", code));

@@ -1,4 +1,4 @@
-// Hands in a sign-in link. Its secret is in the fragment, which no server, log or history of a proxy has seen.
+// Posts a sign-in link. Its secret is in the fragment, which is never sent to a server or written to a log.
 import { api, byId, explain, t } from "./base.js";
 
 const token = location.hash.slice(1);

@@ -1,4 +1,4 @@
-// What the dashboard and the page of a queue have in common: live news, ages that count on, rows that stay, actions.
+// Shared by the dashboard and the page of a queue: the live overview, ages that keep counting, updated rows, actions.
 
 import { api, badge, byId, confirm, data, duration, el, events, explain, field, formDialog, language, number, t, toast } from "./base.js";
 import { localized } from "./messages.js";
@@ -13,37 +13,37 @@ export const now = () => Date.now() + ahead;
 
 const ageing = new Set();
 
-/** An element that tells a moment and goes on telling it: `write` gets the seconds since then. */
+/** An element that shows the age of a time and is updated every second: `write` gets the seconds since then. */
 export function aged(write, attributes = {}) {
-  const made = el("time", attributes);
-  made.update = (at) => {
-    made.at = at ? new Date(at).getTime() : null;
-    if (at) made.setAttribute("datetime", at);
-    else made.removeAttribute("datetime");
-    made.tick();
+  const element = el("time", attributes);
+  element.update = (at) => {
+    element.at = at ? new Date(at).getTime() : null;
+    if (at) element.setAttribute("datetime", at);
+    else element.removeAttribute("datetime");
+    element.tick();
   };
-  made.tick = () => put(made, made.at === null || made.at === undefined ? write(null) : write((now() - made.at) / 1000));
-  ageing.add(new WeakRef(made));
-  return made;
+  element.tick = () => put(element, element.at === null || element.at === undefined ? write(null) : write((now() - element.at) / 1000));
+  ageing.add(new WeakRef(element));
+  return element;
 }
 
 setInterval(() => {
-  for (const one of ageing) {
-    const made = one.deref();
-    if (made === undefined) ageing.delete(one);
-    else if (made.isConnected) made.tick();
+  for (const reference of ageing) {
+    const element = reference.deref();
+    if (element === undefined) ageing.delete(reference);
+    else if (element.isConnected) element.tick();
   }
 }, 1000);
 
 // -- live --------------------------------------------------------------------------------------------------------
 
 const CLOCK = new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" });
-const PATIENCE = 2500; // milliseconds without a connection before anybody is alarmed
+const PATIENCE = 2500; // milliseconds without a connection before it is shown
 
-/** Hears every change. What is on the page when the connection is lost stays there, under a banner that says so. */
-export function watch(hear) {
+/** Calls `show` with every new overview. When the connection is lost, the page stays as it is, under a banner that says so. */
+export function watch(show) {
   const live = byId("live"), banner = byId("stale");
-  let seen = null, timer = 0;
+  let receivedAt = null, timer = 0;
   const say = (kind, word) => {
     live.className = `live live-${kind}`;
     put(live.lastElementChild, word);
@@ -53,26 +53,26 @@ export function watch(hear) {
     timer = 0;
     say("down", t("base.not_live"));
     banner.hidden = false;
-    put(banner.lastElementChild, t(word, { at: seen ? CLOCK.format(seen) : "–" }));
+    put(banner.lastElementChild, t(word, { at: receivedAt ? CLOCK.format(receivedAt) : "–" }));
   };
-  const heard = (picture) => {
+  const onOverview = (picture) => {
     clearTimeout(timer);
     timer = 0;
     banner.hidden = true;
     say("up", t("base.live"));
     ahead = Math.abs(Date.parse(picture.at) - Date.now()) > 2000 ? Date.parse(picture.at) - Date.now() : 0;
-    seen = new Date();
-    hear(picture);
+    receivedAt = new Date();
+    show(picture);
   };
-  if (data.overview) hear(data.overview);
-  events("/api/overview/events", { overview: heard, trouble: () => down("dashboard.database_away") }, {
+  if (data.overview) show(data.overview);
+  events("/api/overview/events", { overview: onOverview, trouble: () => down("dashboard.database_away") }, {
     ondown: () => { timer ||= setTimeout(() => down("dashboard.stale"), PATIENCE); },
   });
 }
 
 // -- rows that stay ----------------------------------------------------------------------------------------------
 
-/** The rows of a table by key: a row that is there already is changed in place, so that nothing jumps or flickers. */
+/** The rows of a table by key: existing rows are changed in place, so that nothing jumps or flickers. */
 export class Rows {
   constructor(body, make) {
     this.body = body;
@@ -81,9 +81,9 @@ export class Rows {
   }
 
   update(items, key) {
-    const wanted = new Set(items.map(key));
+    const currentKeys = new Set(items.map(key));
     for (const [name, row] of this.known) {
-      if (!wanted.has(name)) {
+      if (!currentKeys.has(name)) {
         row.remove();
         this.known.delete(name);
       }
@@ -103,26 +103,26 @@ export class Rows {
   }
 }
 
-/** Children that are made anew only when what they tell is another. */
-export function renew(host, told, make) {
-  const mark = JSON.stringify(told);
+/** Replaces the children of an element only if `facts` have changed. */
+export function renew(host, facts, make) {
+  const mark = JSON.stringify(facts);
   if (host.mark === mark) return;
   host.mark = mark;
-  host.replaceChildren(...[make(told)].flat(Infinity).filter(Boolean));
+  host.replaceChildren(...[make(facts)].flat(Infinity).filter(Boolean));
 }
 
 // -- how things are written --------------------------------------------------------------------------------------
 
-/** A count; where there are more rows than were counted, with a plus. */
+/** A count; with a plus if there are more rows than were counted. */
 export const count = (queue, state) => `${number(queue[state])}${queue.more.includes(state) ? "+" : ""}`;
 
 /** How long ago, short: "4 s", "3 min". */
 export const short = (seconds) => (seconds === null ? "–" : duration(Math.max(1, Math.floor(seconds))));
 
-/** Whether people work it: they are counted apart, and no worker is missed. */
+/** Whether people work this queue: it is counted separately, and needs no worker. */
 export const byPeople = (queue) => queue.table === "review_items";
 
-/** What stands in a queue's way, each as a badge. */
+/** Badges for everything that keeps a queue from working. */
 export function hindrances(queue) {
   const found = [];
   if (queue.problem) found.push(badge("bad", "stop", t("dashboard.broken"), queue.problem));
@@ -156,14 +156,14 @@ export async function pauseOrResume(queue) {
     });
 }
 
-/** Tries rows again, after a question where they are many. True: they are ready again. */
-export async function retry(queue, wanted, n, shape) {
+/** Retries rows; with `shape`, asks for confirmation. Resolves to whether the request was made. */
+export async function retry(queue, selection, n, shape) {
   const title = t("queue_detail.retry_title", { n: number(n) });
   if (shape !== undefined && !(await confirm(n === 1 ? t("queue_detail.retry_title_one") : title, t("queue_detail.retry_text", { shape: shape || t("queue_detail.no_word") }),
     n === 1 ? t("queue_detail.retry_one") : t("queue_detail.retry_these", { n: number(n) })))) return false;
   try {
-    const { data: told } = await api("POST", `/api/queues/${encodeURIComponent(queue)}/retry`, wanted);
-    toast(t("queue_detail.retried", { n: told.retried, count: number(told.retried) }), told.retried ? "good" : "warn");
+    const { data: result } = await api("POST", `/api/queues/${encodeURIComponent(queue)}/retry`, selection);
+    toast(t("queue_detail.retried", { n: result.retried, count: number(result.retried) }), result.retried ? "good" : "warn");
     return true;
   } catch (error) {
     toast(explain(error), "bad");
@@ -171,7 +171,7 @@ export async function retry(queue, wanted, n, shape) {
   }
 }
 
-/** A name that may be broken after its underscores, and not within its words. */
+/** A name that may be wrapped after its underscores only. */
 export const breakable = (name) => name.split(/(?<=_)/).flatMap((part, place) => (place ? [el("wbr"), part] : [part]));
 
 /** The link to a queue's page. */

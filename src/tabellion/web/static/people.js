@@ -1,4 +1,4 @@
-// Who may sign in: a list, and what an admin does with it.
+// The list of users, and the actions of admins.
 import { absent, api, ago, badge, byId, confirm, dialog, el, explain, field, formDialog, icon, LEVELS, me, moment, rowKeys, t, toast } from "./base.js";
 
 const body = byId("rows");
@@ -31,11 +31,11 @@ function row(user) {
         : el("button", { type: "button", class: "small-button danger", onclick: () => shutOut(user) }, t("people.disable")))));
 }
 
-async function change(user, changes, said) {
+async function change(user, changes, textKey) {
   let done = false;
   try {
     await api("PATCH", `/api/users/${user.id}`, changes);
-    toast(t(said, { name: user.name, role: changes.role ? t(`base.role_${changes.role}`) : "" }), "good");
+    toast(t(textKey, { name: user.name, role: changes.role ? t(`base.role_${changes.role}`) : "" }), "good");
     done = true;
   } catch (error) {
     toast(explain(error), "bad");
@@ -69,12 +69,12 @@ async function link(user) {
 byId("add").addEventListener("click", async () => {
   const name = el("input", { name: "name", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
   const role = el("select", { name: "role" }, Object.keys(LEVELS).map((one) => el("option", { value: one, selected: one === "reviewer" }, t(`base.role_${one}`))));
-  const made = await formDialog(t("people.add"), [field(t("people.name"), name, t("people.name_hint")), field(t("people.role"), role)], t("people.add"),
+  const user = await formDialog(t("people.add"), [field(t("people.name"), name, t("people.name_hint")), field(t("people.role"), role)], t("people.add"),
     async (values) => (await api("POST", "/api/users", { name: values.name.trim().toLowerCase(), role: values.role })).data);
-  if (!made) return;
+  if (!user) return;
   await load();
-  toast(t("people.added", { name: made.name }), "good");
-  await link(made);
+  toast(t("people.added", { name: user.name }), "good");
+  await link(user);
 });
 
 rowKeys(body, { opens: false });

@@ -1,4 +1,4 @@
-// One queue: its rows by state, its errors by fingerprint, and what an operator may do about them.
+// One queue: its rows by state, its errors by fingerprint, and the actions of operators.
 
 import { api, badge, byId, data, el, empty, explain, icon, keys, language, may, money, moment, notice, number, rowKeys, t, toast } from "./base.js";
 import { Bars, put, rounded } from "./charts.js";
@@ -11,7 +11,7 @@ const MINUTE = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-d
 const path = `/api/queues/${encodeURIComponent(data.queue)}`;
 const operator = may("operator");
 
-let queue = null, state = null, cursor = null, shown = [], asked = 0, counted = null, timer = 0;
+let queue = null, state = null, cursor = null, shown = [], requests = 0, counted = null, timer = 0;
 
 const agoWords = (seconds) => (seconds === null ? "–" : seconds < 5 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) }));
 const inWords = (seconds) => (seconds === null ? "–" : seconds > 0 ? t("dashboard.just_now") : t("queue_detail.due_in", { time: short(-seconds) }));
@@ -19,13 +19,13 @@ const problem = (error) => (error.name === "AbortError" ? null : toast(explain(e
 
 // -- the rows of a state -----------------------------------------------------------------------------------------
 
-/** What each state's table tells of a row: a heading, a class, and how a cell is made and kept up to date. */
+/** A column of a state's table: a heading, a class, and how a cell is created and updated. */
 const when = (word, pick, write = agoWords) => ({
   word, css: "nowrap",
-  make: () => { const made = aged(write); return { node: made, update: (row) => { const at = pick(row); made.update(at); made.title = moment(at); } }; },
+  make: () => { const element = aged(write); return { node: element, update: (row) => { const at = pick(row); element.update(at); element.title = moment(at); } }; },
 });
 const plain = (word, css, write) => ({
-  word, css, make: () => { const made = el("span"); return { node: made, update: (row) => { const said = write(row); put(made, said); if (css.includes("cut")) made.title = said; } }; },
+  word, css, make: () => { const element = el("span"); return { node: element, update: (row) => { const content = write(row); put(element, content); if (css.includes("cut")) element.title = content; } }; },
 });
 const WORKER = plain("queue_detail.worker", "cut narrow wide-only", (row) => row.attempt?.worker ?? row.mirrors.worker ?? "");
 const ATTEMPT = plain("queue_detail.attempt", "right", (row) => number(row.attempt?.attempt ?? (row.mirrors.attempts || null)) || "–");
@@ -52,14 +52,14 @@ function makeTable() {
     const cells = columns.map(({ make, css }) => ({ ...make(), css }));
     const called = row.name ? [row.name, el("span", { class: "mono muted block cut" }, row.key)] : el("span", { class: "mono" }, row.key);
     const key = el(row.url ? "a" : "span", { href: row.url, title: [row.name, row.key].filter(Boolean).join("\n") }, called);
-    const made = el("tr", { "data-row": row.key }, el("td", { class: "key-cell" }, key), cells.map(({ node, css }) => el("td", { class: css }, node)),
+    const tr = el("tr", { "data-row": row.key }, el("td", { class: "key-cell" }, key), cells.map(({ node, css }) => el("td", { class: css }, node)),
       state === "failed" && operator ? el("td", { class: "act" }, el("button", {
         type: "button", class: "quiet square small-button", title: t("queue_detail.retry_row", { key: row.key }),
-        "aria-label": t("queue_detail.retry_row", { key: row.key }), onclick: () => again(made),
+        "aria-label": t("queue_detail.retry_row", { key: row.key }), onclick: () => again(tr),
       }, icon("again"))) : null);
-    made.retry = () => retry(data.queue, { keys: [row.key] }, 1);
-    made.update = (told) => cells.forEach((cell) => cell.update(told));
-    return made;
+    tr.retry = () => retry(data.queue, { keys: [row.key] }, 1);
+    tr.update = (updated) => cells.forEach((cell) => cell.update(updated));
+    return tr;
   });
 }
 
@@ -67,9 +67,9 @@ async function again(row) {
   if (row?.retry && (await row.retry())) await refresh();
 }
 
-/** Asks for the rows again, as many as are shown; what comes too late is not shown. */
+/** Loads the rows again, as many as are shown; ignores answers to older requests. */
 async function refresh() {
-  const mine = (asked += 1), place = state;
+  const request = (requests += 1), place = state;
   counted = queue?.[place] ?? null;
   try {
     const limit = Math.min(MOST, Math.max(PAGE, shown.length));
@@ -77,26 +77,26 @@ async function refresh() {
       api("GET", `${path}/rows?state=${place}&limit=${limit}`),
       place === "failed" ? api("GET", `${path}/errors`) : null,
     ]);
-    if (mine !== asked) return;
-    const kept = shown.length > MOST ? shown.slice(MOST) : [];
-    shown = [...rows.data.rows, ...kept];
-    if (!kept.length) cursor = rows.data.next;
+    if (request !== requests) return;
+    const older = shown.length > MOST ? shown.slice(MOST) : [];
+    shown = [...rows.data.rows, ...older];
+    if (!older.length) cursor = rows.data.next;
     listed();
     grouped(groups?.data ?? null);
   } catch (error) {
-    if (mine === asked) problem(error);
+    if (request === requests) problem(error);
   }
 }
 
 async function more() {
-  const mine = asked, button = byId("more");
+  const request = requests, button = byId("more");
   button.setAttribute("aria-busy", "true");
   try {
-    const { data: told } = await api("GET", `${path}/rows?state=${state}&limit=${PAGE}&cursor=${encodeURIComponent(cursor)}`);
-    if (mine !== asked) return;
+    const { data: page } = await api("GET", `${path}/rows?state=${state}&limit=${PAGE}&cursor=${encodeURIComponent(cursor)}`);
+    if (request !== requests) return;
     const known = new Set(shown.map((row) => row.key));
-    shown = [...shown, ...told.rows.filter((row) => !known.has(row.key))];
-    cursor = told.next;
+    shown = [...shown, ...page.rows.filter((row) => !known.has(row.key))];
+    cursor = page.next;
     listed();
   } catch (error) {
     problem(error);
@@ -136,11 +136,11 @@ const groupRows = new Rows(byId("groups"), () => {
   return row;
 });
 
-function grouped(told) {
-  byId("groups-card").hidden = !told?.groups.length;
-  if (!told) return;
-  groupRows.update(told.groups, (group) => group.fingerprint);
-  put(byId("groups-some"), told.whole ? "" : t("queue_detail.groups_some", { n: number(told.rows) }));
+function grouped(result) {
+  byId("groups-card").hidden = !result?.groups.length;
+  if (!result) return;
+  groupRows.update(result.groups, (group) => group.fingerprint);
+  put(byId("groups-some"), result.whole ? "" : t("queue_detail.groups_some", { n: number(result.rows) }));
 }
 
 // -- states ------------------------------------------------------------------------------------------------------
@@ -150,9 +150,9 @@ function choose(next, { push = true } = {}) {
   state = next;
   [shown, cursor] = [[], null];
   for (const tab of document.querySelectorAll("[data-state]")) {
-    const mine = tab.dataset.state === state;
-    tab.setAttribute("aria-selected", String(mine));
-    tab.tabIndex = mine ? 0 : -1;
+    const isSelected = tab.dataset.state === state;
+    tab.setAttribute("aria-selected", String(isSelected));
+    tab.tabIndex = isSelected ? 0 : -1;
   }
   byId("panel").setAttribute("aria-labelledby", `tab-${state}`);
   if (push) history.replaceState(null, "", `#${state}`);
@@ -188,8 +188,8 @@ const oldest = aged(short);
 const pausedFor = aged((seconds) => t("queue_detail.paused_since", { time: short(seconds) }));
 
 function about() {
-  const own = queue.states[state === "waiting" ? "ready" : state];
-  const facts = [queue.table, queue.model, queue.limit, queue.gate, queue.workers, queue.error_rate, own];
+  const condition = queue.states[state === "waiting" ? "ready" : state];
+  const facts = [queue.table, queue.model, queue.limit, queue.gate, queue.workers, queue.error_rate, condition];
   renew(byId("about"), facts, () => [
     [t("queue_detail.oldest"), oldest],
     [t("queue_detail.rate"), queue.error_rate === null ? "–" : rounded(queue.error_rate)],
@@ -198,12 +198,12 @@ function about() {
     queue.model && [t("queue_detail.model"), queue.model],
     queue.gate && [t("queue_detail.gate"), [queue.gate.name, " ", queue.gate.state === "open" ? badge("good", "check", t("dashboard.open")) : badge("bad", "lock", t("dashboard.gate_closed"))]],
     [t("queue_detail.table"), el("code", {}, queue.table), "below"],
-    [t("queue_detail.state_is"), el("code", {}, own), "below"],
-  ].filter(Boolean).map(([word, said, css]) => [el("dt", { class: css }, word), el("dd", { class: css }, said)]));
+    [t("queue_detail.state_is"), el("code", {}, condition), "below"],
+  ].filter(Boolean).map(([word, content, css]) => [el("dt", { class: css }, word), el("dd", { class: css }, content)]));
   oldest.update(queue.oldest_at);
 }
 
-function told() {
+function showQueue() {
   for (const place of STATES) {
     const tab = byId(`tab-${place}`);
     put(tab.lastElementChild, place === "waiting" ? number(queue.waiting) : count(queue, place));
@@ -222,12 +222,12 @@ function told() {
 }
 
 watch((picture) => {
-  const found = picture.queues.find((one) => one.name === data.queue);
+  const found = picture.queues.find((candidate) => candidate.name === data.queue);
   document.body.classList.remove("unknown");
   if (!found) return void renew(byId("notices"), "gone", () => notice("bad", "stop", t("queue_detail.gone")));
   queue = found;
   if (state === null) choose(STATES.includes(location.hash.slice(1)) ? location.hash.slice(1) : queue.failed ? "failed" : queue.running ? "running" : "ready", { push: false });
-  told();
+  showQueue();
   chart.update({ since: new Date(picture.series.minutes.since), step: 60, values: queue.spark });
   const mark = queue[state];
   const lively = state === "running" || state === "done";

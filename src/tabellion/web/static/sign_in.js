@@ -1,4 +1,4 @@
-// The sign-in form: says what was wrong, and when to come again.
+// The sign-in form: shows what was wrong, and when to try again.
 import { api, byId, data, explain, t } from "./base.js";
 
 const form = byId("sign-in"), fault = byId("fault"), button = byId("submit");
