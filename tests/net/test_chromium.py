@@ -80,8 +80,7 @@ def browser(runner: asyncio.Runner) -> Iterator[Chromium]:
     async def resolve(host: str, _port: int) -> list[str]:
         return [NAMES[host]]
 
-    os.environ.setdefault("TABELLION_CHROMIUM", find() or "")
-    one = Chromium(replace(Rules.of([f"{HOME}/32", f"{OTHER}/32"]), resolver=resolve))
+    one = Chromium(replace(Rules.of([f"{HOME}/32", f"{OTHER}/32"]), resolver=resolve), program=find())
     yield one
     runner.run(one.close())
 
@@ -371,7 +370,7 @@ def test_the_browser_knows_no_secret_of_ours(
     monkeypatch.setenv("REGISTRY_PASSWORD", "hunter2")
 
     async def story() -> tuple[list[bytes], dict[int, str], Path | None]:
-        async with Chromium() as one:
+        async with Chromium(program=find()) as one:
             before = family(os.getpid())
             await one.start()
             ours = {pid: began for pid, began in family(os.getpid()).items() if pid not in before}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("tabellion.net")
 
 CLOSE_SECONDS = 10.0
+ERROR_PAGE_SECONDS = 5.0
 LONGEST_NAME = 120
 #: Everything that is not the web: files of this machine, and pages of the browser itself.
 _ELSEWHERE = re.compile(r"^(?!https?:|wss?:|data:|blob:|about:)", re.IGNORECASE)
@@ -93,8 +94,8 @@ class BrowserSession:
     ) -> Response | None:
         """Goes to a URL; raises Blocked where the guard refuses it or what it redirects to.
 
-        Use it in place of `page.goto`: after a navigation that failed, the browser goes to its own page of errors, and
-        this would interrupt the next one.
+        Use it in place of `page.goto`: after a navigation that failed, the browser goes to its own error page, which
+        would interrupt the next navigation. This one waits for it.
         """
         from playwright.async_api import Error
 
@@ -103,8 +104,9 @@ class BrowserSession:
         try:
             response = await page.goto(url, wait_until=until)
         except Error as error:
-            with contextlib.suppress(Error):
-                await page.goto("about:blank")
+            if "net::ERR_" in str(error) and "net::ERR_ABORTED" not in str(error):
+                with contextlib.suppress(Error):
+                    await page.wait_for_url("chrome-error://**", wait_until="commit", timeout=ERROR_PAGE_SECONDS * 1000)
             if "ERR_TUNNEL_CONNECTION_FAILED" in str(error):
                 self._check_refusals(before, error)
             raise
