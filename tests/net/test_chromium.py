@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -386,9 +387,10 @@ def test_the_browser_knows_no_secret_of_ours(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only Playwright's driver ends it")
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGKILL, with a driver that is stopped"])
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "driver stopped", "driver and parent killed"])
 def test_nothing_of_a_browser_survives_us(how: str, tmp_path: Path) -> None:
-    """Whatever ends our process, every process of its browser ends, and its folder is removed."""
+    """Whatever ends our process, every process of its browser ends, and its folders are removed."""
+    places: list[Path] = []
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True,
         env=os.environ | {"TABELLION_CHROMIUM": find() or ""},
@@ -399,13 +401,22 @@ def test_nothing_of_a_browser_survives_us(how: str, tmp_path: Path) -> None:
         folder = Path(owner.stdout.readline().strip())
         assert folder.is_dir()
         processes = family(owner.pid)
+        words = command_line(next(pid for pid in processes if "browser_parent" in command_line(pid))).split()
+        places = [folder, *(Path(word.partition("=")[2]) for word in words if word.startswith("--user-data-dir="))]
+        assert len(places) == 2
         assert len([pid for pid in processes if "--user-data-dir" in command_line(pid)]) >= 2
-        if "stopped" in how:
-            os.kill(next(pid for pid in processes if "run-driver" in command_line(pid)), signal.SIGSTOP)
+        driver = next(pid for pid in processes if "run-driver" in command_line(pid))
+        parent = next(pid for pid in processes if "browser_parent" in command_line(pid))
+        if how == "driver stopped":
+            os.kill(driver, signal.SIGSTOP)
+        elif how == "driver and parent killed":
+            os.kill(parent, signal.SIGKILL)
+            os.kill(driver, signal.SIGKILL)
         owner.send_signal(signal.SIGTERM if how == "SIGTERM" else signal.SIGKILL)
         owner.wait(30)
         eventually(lambda: not left(processes))
-        eventually(lambda: not folder.exists())
+        if "killed" not in how:  # else no process is left that could remove it
+            eventually(lambda: not any(place.exists() for place in places))
     finally:
         owner.kill()
         owner.wait()
@@ -413,6 +424,8 @@ def test_nothing_of_a_browser_survives_us(how: str, tmp_path: Path) -> None:
             owner.stdout.close()
         for pid in left(processes):
             os.kill(pid, signal.SIGKILL)
+        for place in places:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def test_a_missing_browser_is_told_with_the_command_that_installs_it(
