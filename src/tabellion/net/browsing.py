@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from tabellion.errors import TabellionError
 from tabellion.net.guard import Blocked, parse
@@ -68,9 +69,7 @@ class BrowserSession:
         elif not self._crashed:
             try:
                 async with asyncio.timeout(CLOSE_SECONDS):
-                    await self.context.cookies(
-                        []
-                    )  # a question that goes there and back: nothing tells of a dead driver
+                    await self.context.cookies([])  # any question: Playwright does not notice that its driver is dead
             except Exception:
                 self.is_lost = True
         return self.is_lost or self._crashed
@@ -111,7 +110,7 @@ class BrowserSession:
                 self._check_refusals(before, error)
             raise
         if response is not None and response.status == 403:
-            self._check_refusals(before, host=parse(response.url).host)
+            self._check_refusals(before, host=urlsplit(response.url).hostname or "")
         return response
 
     def _check_refusals(self, before: int, error: Exception | None = None, host: str = "") -> None:
