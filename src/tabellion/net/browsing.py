@@ -1,0 +1,241 @@
+"""One session in a guarded browser: its pages, its files, its stored sign-in, and what it was refused."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from tabellion.errors import TabellionError
+from tabellion.net.guard import Blocked, parse
+from tabellion.net.proxy import GuardProxy, ProxyAccount, ProxyLimits, RefusedAddress
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext, Download, Page, Response, Route
+
+log = logging.getLogger("tabellion.net")
+
+CLOSE_SECONDS = 10.0
+ERROR_PAGE_SECONDS = 5.0
+LONGEST_NAME = 120
+#: Everything that is not the web: files of this machine, and pages of the browser itself.
+_ELSEWHERE = re.compile(r"^(?!https?:|wss?:|data:|blob:|about:)", re.IGNORECASE)
+
+
+class BrowserFailed(TabellionError):  # noqa: N818 - what happened
+    """The browser did not do what it was asked to; trying again later may succeed."""
+
+
+class BrowserDied(BrowserFailed):
+    """The browser or its page died in the middle of the work. Try again: the next session gets a new one."""
+
+
+class BrowserSession:
+    """A browser context: its own cookies, its own account at the proxy, a folder for what it downloads."""
+
+    def __init__(self, context: BrowserContext, account: ProxyAccount, downloads: Path, state: Path | None) -> None:
+        self.context = context
+        self.downloads = downloads
+        self.state = state
+        self.account = account
+        self.is_lost = False  #: whether its browser does not answer any more, and must go
+        self._crashed = False
+        context.on("page", self._watch)
+
+    @property
+    def refused(self) -> list[RefusedAddress]:
+        """The hosts that pages of this session asked for and did not reach."""
+        return list(self.account.refused)
+
+    @property
+    def used(self) -> int:
+        """The bytes that went to and fro."""
+        return self.account.used
+
+    async def has_died(self) -> bool:
+        """Whether the browser, its driver, or a page of this session is no longer there."""
+        browser = self.context.browser
+        if browser is None or not browser.is_connected():
+            self.is_lost = True
+        elif not self._crashed:
+            try:
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self.context.cookies([])  # any question: Playwright does not notice that its driver is dead
+            except Exception:
+                self.is_lost = True
+        return self.is_lost or self._crashed
+
+    async def close(self) -> None:
+        """Ends it with its pages."""
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.context.close()
+        except TimeoutError:
+            self.is_lost = True
+        except Exception as error:  # of a browser that is gone: there is nothing left to close
+            log.debug("browser: a session was not closed: %s", type(error).__name__)
+
+    async def new_page(self) -> Page:
+        """An empty page."""
+        return await self.context.new_page()
+
+    async def visit(
+        self, page: Page, url: str, *, until: Literal["commit", "domcontentloaded", "load", "networkidle"] = "load"
+    ) -> Response | None:
+        """Goes to a URL; raises Blocked where the guard refuses it or what it redirects to.
+
+        Use it in place of `page.goto`: after a navigation that failed, the browser goes to its own error page, which
+        would interrupt the next navigation. This one waits for it.
+        """
+        from playwright.async_api import Error
+
+        parse(url)
+        before = self.account.refusals
+        try:
+            response = await page.goto(url, wait_until=until)
+        except Error as error:
+            if "net::ERR_" in str(error) and "net::ERR_ABORTED" not in str(error):
+                with contextlib.suppress(Error):
+                    await page.wait_for_url("chrome-error://**", wait_until="commit", timeout=ERROR_PAGE_SECONDS * 1000)
+            if "ERR_TUNNEL_CONNECTION_FAILED" in str(error):
+                self._check_refusals(before, error)
+            raise
+        if response is not None and response.status == 403:
+            self._check_refusals(before, host=urlsplit(response.url).hostname or "")
+        return response
+
+    def _check_refusals(self, before: int, error: Exception | None = None, host: str = "") -> None:
+        """Raises Blocked if the guard has refused something since, of this host if one is named."""
+        latest = self.account.latest
+        if latest is not None and self.account.refusals > before and host in ("", latest.host):
+            raise Blocked(latest.reason) from error
+
+    async def save_download(self, download: Download, name: str = "") -> Path:
+        """Stores a finished download in this session's folder; under a name of its own if the name is taken."""
+        wanted = _file_name(name or download.suggested_filename)
+        self.downloads.mkdir(parents=True, exist_ok=True)
+        path = self.downloads / wanted
+        number = 1
+        while path.exists():
+            number += 1
+            path = self.downloads / f"{Path(wanted).stem}-{number}{Path(wanted).suffix}"
+        from playwright.async_api import Error
+
+        try:
+            await download.save_as(path)
+        except Error as error:
+            if await self.has_died():
+                raise
+            raise BrowserFailed(f"the download of {wanted} did not finish") from error
+        return path
+
+    async def save_state(self) -> None:
+        """Stores cookies and local storage in the file `state`, for later sessions; only its owner may read it."""
+        if self.state is None:
+            raise ValueError("open_session(state=…) names no file to store them in")
+        text = json.dumps(await self.context.storage_state())
+        self.state.parent.mkdir(parents=True, exist_ok=True)
+        # mkstemp makes it readable for its owner only; and a reader finds the old one or the new one, whole.
+        number, path = tempfile.mkstemp(dir=self.state.parent, prefix=f".{self.state.name}.")
+        try:
+            with os.fdopen(number, "w") as file:
+                file.write(text)
+            os.replace(path, self.state)
+        except BaseException:
+            os.unlink(path)
+            raise
+
+    def _watch(self, page: Page) -> None:
+        page.on("crash", self._note_crash)
+
+    def _note_crash(self, _page: Page) -> None:
+        self._crashed = True
+
+
+async def create_session(
+    browser: Browser,
+    proxy: GuardProxy,
+    downloads: Path,
+    *,
+    state: Path | None,
+    page_seconds: float,
+    limits: ProxyLimits | None,
+    options: Mapping[str, Any],
+) -> BrowserSession:
+    """A session of a running browser."""
+    account = proxy.add_account(limits)
+    try:
+        context = await browser.new_context(
+            **{"accept_downloads": True, "service_workers": "block", **options},
+            storage_state=_read_state(state),
+            proxy={
+                "server": proxy.url, "bypass": "<-loopback>", "username": account.name, "password": account.password,
+            },
+        )  # fmt: skip
+        context.set_default_timeout(page_seconds * 1000)
+        context.set_default_navigation_timeout(page_seconds * 1000)
+        await context.route(_ELSEWHERE, _abort)
+    except BaseException:
+        await proxy.remove_account(account)
+        raise
+    return BrowserSession(context, account, downloads, state)
+
+
+@asynccontextmanager
+async def bound_session(session: BrowserSession, proxy: GuardProxy, seconds: float) -> AsyncIterator[None]:
+    """Ends a session with the block or after so many seconds, and tells a death from other errors of Playwright."""
+    from playwright.async_api import Error
+
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            yield
+    except Error as error:
+        if await session.has_died():
+            raise BrowserDied from error
+        raise
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise
+        raise BrowserFailed(f"the browser session took longer than {seconds:g} s") from error
+    finally:
+        await session.close()
+        await proxy.remove_account(session.account)
+
+
+async def _abort(route: Route) -> None:
+    await route.abort("accessdenied")
+
+
+def _read_state(state: Path | None) -> Any:
+    if state is None:
+        return None
+    try:
+        found = json.loads(state.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        log.warning("browser: %s is not a stored session and is ignored", state.name)
+        return None
+    return found
+
+
+def _file_name(name: str) -> str:
+    """A name that stays in its folder and can be shown."""
+    kept = "".join(letter if letter.isprintable() and letter not in '/\\:*?"<>|' else "_" for letter in name).strip(
+        " ."
+    )
+    stem, dot, suffix = kept.rpartition(".")
+    if not dot or len(suffix) > 10:
+        return kept[:LONGEST_NAME] or "download"
+    return f"{stem[: LONGEST_NAME - len(suffix) - 1] or 'download'}.{suffix}"
