@@ -9,6 +9,7 @@ import pytest
 
 from tabellion import Queue, Store
 from tabellion.engine.postgres import moves as postgres_moves
+from tabellion.engine.postgres.database import PostgreSQL
 from tabellion.engine.sqlite import moves as sqlite_moves
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
@@ -27,11 +28,13 @@ def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, cloc
     return store_on(request.param, emptied, tmp_path, clock)
 
 
-async def jobs(store: Store, **options: object) -> Queue:
+async def jobs(store: Store) -> Queue:
+    """A table with one ready row, and a queue on it that renews both times."""
     await store.open()
     await run(store, TABLE, "INSERT INTO jobs (id, status) VALUES (1, 'new')")
-    given = {"worker": "worker", "started_at": "started_at", "updated_at": "updated_at", "renew_mirrors": True}
-    return Queue("jobs", **STATES, **(given | options))
+    return Queue(
+        "jobs", **STATES, worker="worker", started_at="started_at", updated_at="updated_at", renew_mirrors=True
+    )
 
 
 async def run_old_monitor(store: Store, now: float) -> int:
@@ -79,6 +82,7 @@ async def test_a_row_that_someone_has_locked_costs_no_lease(pg_store: Store, clo
     store = pg_store
     queue = await jobs(store)
     job = await claim_one(store, queue)
+    assert isinstance(store.database, PostgreSQL)
     async with store.database.connection() as connection, connection.transaction():
         await connection.execute("SELECT 1 FROM jobs WHERE id = 1 FOR UPDATE")
         clock.advance(20)
