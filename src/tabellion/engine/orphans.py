@@ -35,7 +35,7 @@ async def take_over(database: Database, bound: Bound) -> int:
     queue, dialect = bound.queue, database.dialect
     if queue.stale_after is None:
         return 0
-    stale = f"{_running_since(bound)} < {sql.epoch(NOW, dialect)} - $2"
+    stale = f"{running_since(bound)} < {sql.epoch(NOW, dialect)} - $2"
     return len(await give_back(database, bound, stale, float(queue.stale_after)))
 
 
@@ -78,7 +78,7 @@ LIMIT {MOST_COUNTED}""",
     return [row["key"] for row in rows]
 
 
-def _running_since(bound: Bound) -> str:
+def running_since(bound: Bound) -> str:
     """Since when the row `t` has been running, in seconds since 1970; NULL where nothing tells."""
     columns = [bound.column(name) for name in bound.queue.age_columns()]
     ages = [sql.mirror_epoch(f"t.{sql.column(one.name)}", one.family, one.plain_type, bound.dialect) for one in columns]
