@@ -18,10 +18,11 @@ from types import FrameType
 from tabellion.engine.environment import Environment
 from tabellion.engine.events import Event, Listener
 from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.startup import make_id
 from tabellion.errors import TabellionError
 
 CHILD = "TABELLION_CHILD"  # set in a child's environment: the last part of its id
-NAME = "TABELLION_CHILD_NAME"
+ID = "TABELLION_CHILD_ID"  # its whole id, where it does not follow from the process
 PARENT = "TABELLION_PARENT"
 FOR_GOOD = (0, 2, 3)  # exit codes after which a restart would not help: success, usage, configuration
 SHORT_LIFE = 10.0  # seconds; a child that dies younger is restarted with increasing pauses
@@ -36,7 +37,7 @@ def is_child() -> bool:
 
 def child_id() -> str:
     """The worker id of a child: it contains the process id that the supervisor sees."""
-    return os.environ.get(NAME) or f"worker-{socket.gethostname()}-{os.getpid()}-{os.environ[CHILD]}"
+    return os.environ.get(ID) or f"worker-{socket.gethostname()}-{os.getpid()}-{os.environ[CHILD]}"
 
 
 def die_with_parent() -> None:
@@ -49,21 +50,25 @@ def die_with_parent() -> None:
 
 
 class _WorkerProcess:
-    def __init__(self, name: str | None) -> None:
+    def __init__(self, id: str | None) -> None:  # noqa: A002
         suffix = uuid.uuid4().hex[:8]
-        variables = os.environ | {CHILD: suffix, PARENT: str(os.getpid())} | ({NAME: name} if name else {})
+        variables = os.environ | {CHILD: suffix, PARENT: str(os.getpid())} | ({ID: id} if id else {})
         self.started_at = time.monotonic()
         # Its own session: Ctrl-C in the terminal reaches only the supervisor, which passes it on once.
         self.process = subprocess.Popen(  # noqa: S603 - our own command line, again
             [sys.executable, "-m", "tabellion", *sys.argv[1:]], env=variables, start_new_session=True
         )
-        self.id = name or f"worker-{socket.gethostname()}-{self.process.pid}-{suffix}"
+        self.id = id or f"worker-{socket.gethostname()}-{self.process.pid}-{suffix}"
 
 
 def supervise(
-    environments: Sequence[Environment], *, processes: int, name: str, fixed_id: bool, listen: Listener, grace: float
-) -> int:
-    """Starts the processes, restarts those that crash, returns an exit code when all have ended."""
+    environments: Sequence[Environment], *, processes: int, id: str | None, name: str | None,  # noqa: A002
+    listen: Listener, grace: float,
+) -> int:  # fmt: skip
+    """Starts the processes, restarts those that crash, returns an exit code when all have ended.
+
+    With `id` each has a number after it, and keeps it when it is restarted; with `name` each start has a new UUID.
+    """
     stop_count = 0
     stop_at = float("inf")
 
@@ -75,25 +80,31 @@ def supervise(
             with contextlib.suppress(ProcessLookupError):
                 child.process.send_signal(signal.SIGTERM)
 
-    names = [name if processes == 1 else f"{name}-{number + 1}" for number in range(processes)]
+    places = [str(number + 1) for number in range(processes)]
+
+    def id_of(place: str) -> str | None:
+        if id is not None:
+            return id if processes == 1 else f"{id}-{place}"
+        return make_id(None, name)
+
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
     children: dict[str, _WorkerProcess] = {}
-    due = dict.fromkeys(names, 0.0)
-    pauses = dict.fromkeys(names, 1.0)
+    due = dict.fromkeys(places, 0.0)
+    pauses = dict.fromkeys(places, 1.0)
     exit_codes: list[int] = []
     while due or children:
-        for child_name in [child_name for child_name, at in due.items() if time.monotonic() >= at or stop_count]:
-            del due[child_name]
+        for place in [place for place, at in due.items() if time.monotonic() >= at or stop_count]:
+            del due[place]
             if not stop_count:
-                children[child_name] = _WorkerProcess(child_name if fixed_id else None)
-        for child_name, child in list(children.items()):
+                children[place] = _WorkerProcess(id_of(place))
+        for place, child in list(children.items()):
             code = child.process.poll()
             if code is None:
                 if time.monotonic() > stop_at:
                     child.process.kill()
                 continue
-            del children[child_name]
+            del children[place]
             if code in FOR_GOOD or stop_count:
                 exit_codes.append(code)
             if code not in FOR_GOOD and not stop_count:
@@ -101,8 +112,8 @@ def supervise(
                 listen(Event("worker_stopped", worker=child.id, error=ending))
                 asyncio.run(_bury(environments, child.id, ending))
                 died_young = time.monotonic() - child.started_at < SHORT_LIFE
-                pauses[child_name] = min(pauses[child_name] * 2, LONGEST_PAUSE) if died_young else 1.0
-                due[child_name] = time.monotonic() + (pauses[child_name] / 2 if died_young else 0.0)
+                pauses[place] = min(pauses[place] * 2, LONGEST_PAUSE) if died_young else 1.0
+                due[place] = time.monotonic() + (pauses[place] / 2 if died_young else 0.0)
         time.sleep(0.05)
     return max((code for code in exit_codes if code > 0), default=0)
 

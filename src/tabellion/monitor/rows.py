@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from tabellion.answers import Answer, Doc
 from tabellion.engine import register, sql
 from tabellion.engine.columns import columns_of
-from tabellion.engine.declaration import Bound
+from tabellion.engine.declaration import TIMES, Bound
 from tabellion.engine.moves import native_key
 from tabellion.engine.paths import hide_folders
 from tabellion.engine.queue import Queue
@@ -23,7 +23,6 @@ from tabellion.monitor.view import QueueView
 #: The four states of a queue, and `waiting`: ready rows that are not due yet.
 Place = Literal["ready", "waiting", "running", "done", "failed"]
 PLACES: tuple[Place, ...] = ("ready", "waiting", "running", "done", "failed")
-TIMES = ("started_at", "finished_at")
 NAMES = ("name", "title", "file_name")  #: columns that may have a row's name; the first that exists is used
 LONGEST = 200  #: characters of such a name
 _Row = dict[str, Any]  #: of any table: the key, the name and the mirrors
