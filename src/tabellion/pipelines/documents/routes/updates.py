@@ -12,6 +12,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
+from tabellion.pipelines.documents.lookup import ENDED
 
 logger = logging.getLogger("tabellion.web")
 EVERY = 0.25  #: seconds between two queries
@@ -19,7 +20,6 @@ OVERLAP = 2.0  #: seconds by which queries overlap: commits become visible a lit
 BATCH = 200  #: documents per statement
 MOST = 1000  #: updates per statement
 PAGES = 20  #: statements per look; the rest follow with the next
-ENDED = ("completed", "failed", "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
