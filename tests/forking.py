@@ -80,6 +80,10 @@ class ForkServer:
         with self.lock:
             self._connected()
 
+    def connect(self, asked: socket.socket) -> None:
+        """Asks at this socket from now on."""
+        self._socket = asked
+
     def close(self) -> None:
         """Ends it; what it has started goes on."""
         if self._socket is not None and self._process is not None:
@@ -180,15 +184,19 @@ def _exactly(source: socket.socket, count: int) -> bytes:
 # -- the process that is forked --------------------------------------------------------------------------------------
 
 
-def serve(number: int, imported: Sequence[str]) -> None:
-    """Forks for whoever asks; returns in each process that was started, with its program still to be run."""
-    asked = socket.socket(fileno=number)
+def serve(number: int, imported: Sequence[str]) -> NoReturn:
+    """Forks for whoever asks."""
     for name in imported:
         importlib.import_module(name)
     here, own_paths = os.getcwd(), set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.path = [one for one in sys.path if one not in ("", here) and one not in own_paths]
     gc.collect()
     gc.freeze()  # what is shared with every child is never looked at again
+    _fork_for(socket.socket(fileno=number))
+
+
+def _fork_for(asked: socket.socket) -> NoReturn:
+    """Answers orders until the other end goes away; each process that is started runs its program and exits."""
     while True:
         length, streams, _, _ = socket.recv_fds(asked, LENGTH.size, 4)
         if not length:
@@ -205,7 +213,8 @@ def serve(number: int, imported: Sequence[str]) -> None:
             while os.getppid() == between:
                 time.sleep(0.0005)
             _become(orders, streams)
-            return
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+            sys.exit()
         os.waitpid(between, 0)
         asked.sendall(os.read(made, LENGTH.size))
         for one in (made, making, *streams):
@@ -217,6 +226,7 @@ def _become(orders: Mapping[str, Any], streams: Sequence[int]) -> None:
     for own, given in enumerate(streams):
         os.dup2(given, own)
     os.closerange(len(streams), os.sysconf("SC_OPEN_MAX"))
+    forked = None if orders["reader"] else _leave_a_copy()
     if orders["session"]:
         os.setsid()
     os.chdir(orders["folder"])
@@ -225,6 +235,10 @@ def _become(orders: Mapping[str, Any], streams: Sequence[int]) -> None:
     if orders["reader"]:
         _serve_sandbox(orders["words"][0])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a test run that is killed leaves no service behind
+    if forked is not None:
+        SERVER.connect(forked)
+        READERS.connect(forked)
+        subprocess.Popen = Popen  # type: ignore[misc]
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [orders["folder"], *filter(None, paths)]
     at_once = bool(os.environ.get("PYTHONUNBUFFERED"))
@@ -243,6 +257,23 @@ def _become(orders: Mapping[str, Any], streams: Sequence[int]) -> None:
     failpoints.arm(os.environ.get("TABELLION_FAILPOINTS", ""))
 
 
+def _leave_a_copy() -> socket.socket:
+    """Forks this process as it is now, and returns a socket to the copy: what the program starts is forked from it."""
+    asked, theirs = socket.socketpair()
+    program = os.getpid()
+    if os.fork():
+        theirs.close()
+        return asked
+    asked.close()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != program:
+        os._exit(0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):  # whoever reads what the program prints waits until nobody else can print there
+        os.dup2(nothing, stream)
+    _fork_for(theirs)
+
+
 def _serve_sandbox(paths: str) -> NoReturn:
     """Serves a sandbox on the socket that came fourth, as `sandbox.START` does in a new interpreter."""
     from tabellion.reading.child import main
@@ -255,4 +286,3 @@ def _serve_sandbox(paths: str) -> NoReturn:
 
 if __name__ == "__main__":
     serve(int(sys.argv[1]), sys.argv[2:])
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
