@@ -20,7 +20,9 @@ class StepFailed(TabellionError):  # noqa: N818 - what happened
 
     def __init__(self, file: str, step: Step, detail: str) -> None:
         self.file, self.step = file, step
-        super().__init__(Message("registry.step_failed", file=file, line=step.line, step=step.describe(), detail=detail))
+        super().__init__(
+            Message("registry.step_failed", file=file, line=step.line, step=step.describe(), detail=detail)
+        )
 
 
 class AmbiguousResult(TabellionError):  # noqa: N818 - what was found

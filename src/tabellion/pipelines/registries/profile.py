@@ -85,6 +85,7 @@ class Profile:
     problems: tuple[PageProblem, ...] = ()
     timeout: float = TIMEOUT
     pause: float = 0.0  #: seconds between two steps, for sites that mind haste
+    sessions: int = 1  #: of a public site: how many may be open at once
     wait: float = 300.0  #: seconds until the next try after a maintenance page
 
     @property

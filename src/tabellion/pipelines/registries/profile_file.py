@@ -29,7 +29,7 @@ ENDINGS = (".yaml", ".yml")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 WORD = re.compile(r"[a-z][a-z0-9_]{0,39}")
 KEYS = (
-    "name", "title", "url", "login_form", "login", "dismiss", "problems", "timeout", "pause", "wait", "tasks",
+    "name", "title", "url", "login_form", "login", "dismiss", "problems", "timeout", "pause", "wait", "sessions", "tasks",
 )  # fmt: skip
 TASK_KEYS = ("inputs", "optional", "sample", "empty_is_done", "steps")
 #: The keys of each step; those of the first tuple must be there. A plain text is the first of them.
@@ -103,7 +103,9 @@ class _Reader:
         if name and not NAME.fullmatch(name):
             self._mistakes.add(entries["name"][1], f"name {name!r} must be small letters, digits and hyphens")
         if name and self._file.endswith(ENDINGS) and Path(self._file).stem != name:
-            self._mistakes.add(entries["name"][1], f"the file is called {Path(self._file).name}", f"rename it {name}.yaml")
+            self._mistakes.add(
+                entries["name"][1], f"the file is called {Path(self._file).name}", f"rename it {name}.yaml"
+            )
         login = self._steps(entries["login"][1], "login", SECRETS) if "login" in entries else ()
         form = self._text(entries, "login_form")
         if login and not form and "login_form" not in entries:
@@ -114,7 +116,7 @@ class _Reader:
             file=self._file, login=login, login_form=form, problems=self._problems(entries),
             dismiss=self._mistakes.texts(entries["dismiss"][1], "dismiss") if "dismiss" in entries else (),
             timeout=self._number(entries, "timeout", TIMEOUT, 0.1, 600), pause=self._number(entries, "pause", 0.0, 0, 60),
-            wait=self._number(entries, "wait", 300.0, 1, 86_400),
+            wait=self._number(entries, "wait", 300.0, 1, 86_400), sessions=int(self._number(entries, "sessions", 1, 1, 20)),
         )  # fmt: skip
         return None if self._mistakes.found else profile
 
@@ -167,12 +169,16 @@ class _Reader:
         if "steps" not in entries:
             self._mistakes.add(node, f"tasks.{name} has no steps", "write steps: with a list")
         steps = self._steps(entries["steps"][1], "steps", (*inputs, *optional)) if "steps" in entries else ()
-        done = self._mistakes.boolean(entries["empty_is_done"][1], "empty_is_done") if "empty_is_done" in entries else False
+        done = (
+            self._mistakes.boolean(entries["empty_is_done"][1], "empty_is_done")
+            if "empty_is_done" in entries
+            else False
+        )
         return Task(name, inputs, steps, optional, sample, done)
 
     def _steps(self, node: YamlNode, name: str, known: Sequence[str]) -> tuple[Step, ...]:
         if node.kind != "list":
-            self._mistakes.add(node, f"{name} must be a list of steps", f"{name}:\n     - click: \"#button\"")
+            self._mistakes.add(node, f"{name} must be a list of steps", f'{name}:\n     - click: "#button"')
             return ()
         return tuple(step for one in node.items if (step := self._step(one, known)) is not None)
 

@@ -76,7 +76,9 @@ class Walker:
                 await getattr(self, f"_do_{step.kind}")(step, inputs, result)
             except (TimeoutError, BrowserTimeout):
                 await self._raise_problem()
-                raise StepFailed(self._profile.file, step, Message("registry.timed_out", n=self._profile.timeout)) from None
+                raise StepFailed(
+                    self._profile.file, step, Message("registry.timed_out", n=self._profile.timeout)
+                ) from None
             if self._profile.pause:
                 await asyncio.sleep(self._profile.pause)
         self.step = None
@@ -103,7 +105,9 @@ class Walker:
         options = [one.strip() for one in await self._target(step).locator("option").all_inner_texts()]
         if value not in options:
             # A word that the site does not offer will not be offered by trying again.
-            raise SiteProblem(self._profile.title, "permanent", Message("registry.no_option", value=value, step=step.selector))
+            raise SiteProblem(
+                self._profile.title, "permanent", Message("registry.no_option", value=value, step=step.selector)
+            )
         await self._try(lambda: self._target(step).select_option(label=value, timeout=TRY))
 
     async def _do_check(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:

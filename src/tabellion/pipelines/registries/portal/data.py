@@ -93,7 +93,8 @@ def find_companies(wanted: str) -> list[Company]:
     return [
         one
         for one in COMPANIES
-        if text and (text == one.neq or any(text in name.casefold() for name in (one.name, *(n for n, _ in one.others))))
+        if text
+        and (text == one.neq or any(text in name.casefold() for name in (one.name, *(n for n, _ in one.others))))
     ]
 
 

@@ -86,9 +86,7 @@ class Site:
         inputs = text_input("utilisateur", "Code d'utilisateur") + text_input(
             "motdepasse", "Mot de passe", kind="password"
         )
-        return (
-            f'<form method="post" action="/{self.name}/connexion">{inputs}<button id="entrer">Entrer</button></form>'
-        )
+        return f'<form method="post" action="/{self.name}/connexion">{inputs}<button id="entrer">Entrer</button></form>'
 
     @property
     def search_button(self) -> str:
@@ -212,9 +210,7 @@ class EnterpriseRegister(Site):
         if not wanted:
             accept = '<label><input type="checkbox" id="conditions" name="conditions" value="1" required> J’accepte les conditions d’utilisation</label>'
             inputs = [text_input("objet", "Nom ou numéro d'entreprise"), accept]
-            return self.show(
-                "Rechercher une entreprise", form("/req", inputs, self.search_button, "Rechercher")
-            )
+            return self.show("Rechercher une entreprise", form("/req", inputs, self.search_button, "Rechercher"))
         self.count("searches")
         found = data.find_companies(wanted)
         if not found:

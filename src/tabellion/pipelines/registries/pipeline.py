@@ -1,0 +1,107 @@
+"""Registries: land registry documents, companies and rights, fetched by a browser from the sites that have them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tabellion import extras
+from tabellion.pipeline import Background, Key, Pipeline
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.gates.state import GateSettings
+    from tabellion.engine.queue import Queue
+    from tabellion.engine.schema import Schema
+    from tabellion.engine.store import Store
+    from tabellion.extractions.storage import ExtractionFiles
+    from tabellion.monitor.view import QueueView
+    from tabellion.pipelines.registries.served import ServedRegistries
+    from tabellion.web.blueprint import Blueprint
+
+
+class RegistriesPipeline(Pipeline):
+    """The pipeline of registries."""
+
+    name = "registries"
+    title = "Registries"
+    extras = extras.SERVICE
+    commands: Mapping[str, str] = {"registry": "tabellion.pipelines.registries.commands.registry"}
+    keys: Mapping[str, Key] = {
+        "registries.profiles": (list, 'folders with profiles of your own (["registries"])'),
+        "registries.portal": (str, "the address of the practice portal (http://127.0.0.1:8077)"),
+        "registries.secrets": (str, "a TOML file with accounts, readable by its owner only (none)"),
+        "registries.extraction": (str, "the profile of the land registry (registre-foncier)"),
+        "registries.companies": (str, "the profile of the enterprise register (req)"),
+        "registries.rights": (str, "the profile of the register of rights (rdprm)"),
+        "registries.columns": (dict, 'columns of tables made by hand, e.g. { company = "company_name" }'),
+    }
+    variables: Mapping[str, str] = {
+        "TABELLION_REGISTRIES_PROFILES": "registries.profiles",
+        "TABELLION_REGISTRIES_PORTAL": "registries.portal",
+        "TABELLION_REGISTRIES_SECRETS": "registries.secrets",
+    }
+
+    def __init__(self) -> None:
+        self._open = contextlib.ExitStack()  #: the portal of a demo
+
+    def check(self, config: Config) -> None:
+        """Refuses a profile that has a mistake, and a site without an account."""
+        from tabellion.pipelines.registries.accounts import require_accounts
+        from tabellion.pipelines.registries.settings import settings_of
+
+        settings = settings_of(config)
+        for profile in settings.profiles.values():
+            require_accounts(profile, settings.accounts[profile.name])
+
+    def schemas(self) -> Sequence[Schema]:
+        """The tables that are shared, and what was found."""
+        from tabellion.pipelines.registries import tables
+
+        return (tables.SCHEMA,)
+
+    def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
+        """Documents first, then companies, then rights."""
+        with extras.explain_missing(self.extras):
+            from tabellion.extractions.storage import files_of
+            from tabellion.pipelines.registries.handlers import RegistryHandlers
+            from tabellion.pipelines.registries.queues import registry_queues
+            from tabellion.pipelines.registries.settings import settings_of
+
+        named = {one.name: one for one in config.environments}
+
+        def files(name: str) -> ExtractionFiles:
+            return files_of(config, named.get(name, environment))
+
+        settings = settings_of(config)
+        return registry_queues(settings, RegistryHandlers(settings, files))
+
+    def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
+        """The same three."""
+        return super().views(config, environment)
+
+    def gates(self, config: Config) -> Mapping[str, GateSettings]:
+        """One before each account."""
+        from tabellion.pipelines.registries.settings import settings_of
+
+        return settings_of(config).gates()
+
+    def blueprint(self) -> Blueprint | None:
+        """The API, the pages and their texts."""
+        return None
+
+    async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
+        """Documents, a company and rights of the practice portal, which is started here."""
+        from tabellion.pipelines.registries import demo
+        from tabellion.pipelines.registries.settings import settings_of
+
+        return await demo.run(run.store, settings_of(run.config), self._open)
+
+    def close(self) -> None:
+        """Ends the portal of a demo."""
+        self._open.close()
+
+
+PIPELINE = RegistriesPipeline()
